@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# scankit_component(NAME SOURCES a.cc ... [DEPENDS ...] [TESTS a_test.cc ...])
+# One component: a static library scankit_NAME, and scankit_NAME_test with CTest labels "ci" and "unit".
+include(GoogleTest OPTIONAL)
+function(scankit_component name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;TESTS;TEST_DEPENDS" ${ARGN})
+  add_library(scankit_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(scankit_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(scankit_${name} PUBLIC ${ARG_DEPENDS} PRIVATE scankit_warnings)
+  if(SCANKIT_TESTS AND ARG_TESTS)
+    add_executable(scankit_${name}_test ${ARG_TESTS})
+    target_link_libraries(scankit_${name}_test PRIVATE scankit_${name} ${ARG_TEST_DEPENDS} scankit_warnings
+                          GTest::gtest GTest::gtest_main Threads::Threads)
+    target_compile_definitions(scankit_${name}_test PRIVATE SCANKIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                               SCANKIT_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    gtest_discover_tests(scankit_${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "ci;unit" TIMEOUT 300)
+  endif()
+endfunction()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# Language level, warnings, and how the shipped executable is linked.
+set(CMAKE_CXX_STANDARD 20)  # nvcc 13 ends at C++20, and kernels share headers with the tool
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+if(SCANKIT_SANITIZE AND SCANKIT_STATIC)
+  message(FATAL_ERROR "SCANKIT_SANITIZE needs -DSCANKIT_STATIC=OFF: a sanitizer cannot be linked statically")
+endif()
+if(SCANKIT_ASSERTIONS)
+  string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
+endif()
+find_program(SCANKIT_CCACHE ccache)
+if(SCANKIT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SCANKIT_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${SCANKIT_CCACHE})
+endif()
+
+# Only our own code links this: the distribution's headers are not ours to mend.
+add_library(scankit_warnings INTERFACE)
+target_compile_options(scankit_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+                            -Wno-missing-field-initializers>)
+if(SCANKIT_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections> $<$<COMPILE_LANGUAGE:CXX>:-fdata-sections>)
+
+# A static glibc program dies in dlopen, getpw*, getaddrinfo and iconv on a host with another glibc.
+# ld warns of the first three; --fatal-warnings makes that an error (DESIGN decision 1).
+function(scankit_link_as_shipped target)
+  if(SCANKIT_STATIC)
+    target_link_options(${target} PRIVATE -static -Wl,--fatal-warnings -Wl,--gc-sections $<$<CONFIG:Release>:-s>)
+  endif()
+endfunction()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# The one dependency file. CMake includes it; ci/install-deps.sh reads the "apt:" comments and installs those packages.
+# apt: g++ cmake ninja-build
+# apt: libcli11-dev        (CLI11 2.1)
+# apt: nlohmann-json3-dev  (nlohmann/json 3.11)
+# apt: libyaml-cpp-dev     (yaml-cpp 0.7)
+# apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
+# apt: libgtest-dev        (GoogleTest 1.12)
+# apt: clang-format clang-tidy
+find_package(Threads REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(yaml-cpp 0.7 REQUIRED)
+find_package(ZLIB REQUIRED)
+if(SCANKIT_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+endif()
+
+# The distribution's yaml-cpp target is the shared library; a static main needs the archive beside it.
+function(scankit_archive name library)
+  if(SCANKIT_STATIC)
+    find_library(${name}_LIBRARY lib${library}.a REQUIRED)
+  else()
+    find_library(${name}_LIBRARY ${library} REQUIRED)
+  endif()
+  add_library(scankit::${library} INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(scankit::${library} INTERFACE ${${name}_LIBRARY})
+endfunction()
+scankit_archive(YAMLCPP yaml-cpp)
+scankit_archive(ZSTD zstd)
+scankit_archive(LZ4 lz4)
+scankit_archive(ZLIBA z)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "doctor/base/result.h"
+
+// Files of our own (what scankit writes, or was told to read). Facts about the examined machine go through Host.
+namespace scankit {
+
+// Owns a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor();
+  int get() const { return fd_; }
+  int release();
+
+ private:
+  int fd_;
+};
+
+// Whole file; Errc::Unsupported where it is longer than `limit` bytes.
+Result<std::string> read_whole_file(const std::string& path, std::size_t limit = 64u << 20);
+// Writes beside `path`, fsyncs file and folder, renames: readers see the old bytes or the new ones, never a part.
+Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode = 0644);
+Result<void> make_directories(const std::string& path);
+Result<void> fsync_directory(const std::string& path);
+// Lower-case hex of the SHA-256 of bytes, or of a file read in pieces.
+std::string sha256_hex(std::string_view bytes);
+Result<std::string> sha256_file(const std::string& path);
+
+std::string path_join(std::string_view directory, std::string_view name);
+std::string path_dirname(std::string_view path);   // "/" for "/a", "." for "a"
+std::string path_basename(std::string_view path);
+// Lexical: "a//b/./c/../d" -> "a/b/d". Does not look at the disk.
+std::string path_normalize(std::string_view path);
+std::string current_directory();
+// A folder of ours, removed with all it holds when the object dies.
+class TemporaryDirectory {
+ public:
+  static Result<TemporaryDirectory> create(std::string_view stem);
+  TemporaryDirectory(TemporaryDirectory&&) noexcept;
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
+  ~TemporaryDirectory();
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace scankit

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace scankit {
+
+// Release numbers compared as numbers: 2.9 < 2.11, 570.86 < 570.86.10, and "2.11" == "2.11.0".
+// What follows the digits ("+cu130", "a0", ".dev2024") is kept as text and does not take part.
+struct Version {
+  std::vector<unsigned> release;
+  std::string suffix;
+
+  static std::optional<Version> parse(std::string_view text);  // nothing where it does not start with a digit
+  unsigned part(std::size_t i) const { return i < release.size() ? release[i] : 0; }
+  std::string major_minor() const;  // "2.11"
+  bool is_prerelease() const;       // suffix starts with a, b, rc or .dev (PEP 440)
+};
+std::strong_ordering operator<=>(const Version& a, const Version& b);
+bool operator==(const Version& a, const Version& b);
+
+}  // namespace scankit

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The one description of a selective scan's parameters, read by the CPU kernels, the CUDA kernels (nvcc and NVRTC) and
+// the bindings. No standard header: NVRTC has none.
+//
+//   dt = delta + delta_bias;  dt = softplus ? (dt <= 20 ? log1p(exp(dt)) : dt) : dt
+//   h_l = exp(dt_l A) h_{l-1} + dt_l u_l B_l;   y_l = sum_n C_l h_l + D u_l;   out_z = y silu(z)
+//
+// Shapes: u, delta, z, out, dout (batch, dim, length), last stride 1; A (dim, states); B, C (batch, groups, states,
+// length), last stride 1; D, delta_bias (dim). All strides are in elements. `dim` is split evenly over `groups`.
+namespace scankit::selective_scan {
+
+using Index = long long;
+
+enum class DType : int { F32 = 0, F16 = 1, BF16 = 2 };  // of u, delta, B, C, z, out, dout and their gradients
+
+inline constexpr int kStateInterval = 32;  // steps between two saved states
+inline constexpr int kMaxStates = 256;
+
+// A tensor (batch, dim, length) with unit last stride.
+struct Sequence {
+  const void* data;
+  Index batch_stride, dim_stride;
+};
+struct SequenceOut {
+  void* data;
+  Index batch_stride, dim_stride;
+};
+// B or C: (batch, groups, states, length) with unit last stride.
+struct Projection {
+  const void* data;
+  Index batch_stride, group_stride, state_stride;
+};
+
+// The saved states, `x` of the interface: fp32, element (b, d, chunk, s) at
+//   data[b * batch_stride + d * dim_stride + chunk * chunk_stride + offset(chunk, s)]
+// chunk c holds h after step min(32 (c + 1), length) - 1. offset is s for all chunks but the last, whose states stand at
+// the odd places of its 2N wide row: x[:, :, -1, 1::2] is the last state, as every caller of upstream's module reads it.
+// With chunk_stride == states the storage is (chunks + 1) * states a channel; a contiguous clone has 2 * states.
+struct SavedStates {
+  float* data;  // null: not saved (inference), or not given (backward recomputes)
+  Index batch_stride, dim_stride, chunk_stride;
+};
+
+struct Common {
+  int batch, dim, length, states, groups;
+  DType dtype;
+  bool softplus;
+  Sequence u, delta;
+  Sequence z;  // data null: no gate
+  const float* A;
+  Index A_dim_stride, A_state_stride;
+  Projection B, C;
+  const float* D;           // null: none; (dim), unit stride
+  const float* delta_bias;  // null: none
+};
+
+struct Forward {
+  Common common;
+  SequenceOut out, out_z;  // out_z null without z
+  SavedStates x;
+};
+
+// Gradients. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
+// contiguous, summed over the channels of the group and rounded to dtype by the binding; dD, ddelta_bias (dim) fp32.
+struct Backward {
+  Common common;
+  Sequence dout;
+  Sequence out;  // the ungated output; read where z is given
+  SavedStates x;
+  SequenceOut du, ddelta, dz;
+  SequenceOut out_z;  // recomputed where data is not null
+  float *dA, *dB, *dC, *dD, *ddelta_bias;  // dD and ddelta_bias null where D and delta_bias are
+};
+
+inline Index chunk_count(Index length) { return (length + kStateInterval - 1) / kStateInterval; }
+
+}  // namespace scankit::selective_scan
