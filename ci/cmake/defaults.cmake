@@ -23,7 +23,8 @@ endif()
 add_library(scankit_warnings INTERFACE)
 target_compile_options(scankit_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
-                            -Wno-missing-field-initializers>)
+                            -Wno-missing-field-initializers
+                            -Wno-restrict>)  # g++ 12 cries wolf in std::string (GCC bug 105329)
 if(SCANKIT_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

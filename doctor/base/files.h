@@ -6,7 +6,8 @@
 
 #include "doctor/base/result.h"
 
-// Files of our own (what scankit writes, or was told to read). Facts about the examined machine go through Host.
+// Files of our own (what scankit writes, or was told to read). Facts about the examined machine go through
+// Host.
 namespace scankit {
 
 // Owns a descriptor.
@@ -27,7 +28,8 @@ class Descriptor {
 
 // Whole file; Errc::Unsupported where it is longer than `limit` bytes.
 Result<std::string> read_whole_file(const std::string& path, std::size_t limit = 64u << 20);
-// Writes beside `path`, fsyncs file and folder, renames: readers see the old bytes or the new ones, never a part.
+// Writes beside `path`, fsyncs file and folder, renames: readers see the old bytes or the new ones, never a
+// part.
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode = 0644);
 Result<void> make_directories(const std::string& path);
 Result<void> fsync_directory(const std::string& path);
@@ -36,7 +38,7 @@ std::string sha256_hex(std::string_view bytes);
 Result<std::string> sha256_file(const std::string& path);
 
 std::string path_join(std::string_view directory, std::string_view name);
-std::string path_dirname(std::string_view path);   // "/" for "/a", "." for "a"
+std::string path_dirname(std::string_view path);  // "/" for "/a", "." for "a"
 std::string path_basename(std::string_view path);
 // Lexical: "a//b/./c/../d" -> "a/b/d". Does not look at the disk.
 std::string path_normalize(std::string_view path);

@@ -10,18 +10,18 @@
 namespace scankit {
 
 struct ProcessRequest {
-  std::vector<std::string> argv;              // argv[0] holds a '/' or is looked up in PATH
+  std::vector<std::string> argv;                        // argv[0] holds a '/' or is looked up in PATH
   std::optional<std::vector<std::string>> environment;  // "NAME=value"; unset: inherited
-  std::string working_directory;              // empty: inherited
-  std::string standard_input;                 // written, then closed
-  std::chrono::milliseconds timeout{30000};   // then the whole process group is killed
-  std::size_t output_limit = 4u << 20;        // of each stream; what is beyond is read and dropped
-  bool capture_channel = false;               // descriptor 3 of the child is a pipe whose bytes come back in `channel`
+  std::string working_directory;                        // empty: inherited
+  std::string standard_input;                           // written, then closed
+  std::chrono::milliseconds timeout{30000};             // then the whole process group is killed
+  std::size_t output_limit = 4u << 20;                  // of each stream; what is beyond is read and dropped
+  bool capture_channel = false;  // descriptor 3 of the child is a pipe whose bytes come back in `channel`
 };
 
 struct ProcessResult {
-  int exit_code = -1;   // valid where signal == 0 and !timed_out
-  int signal = 0;       // the signal that ended it
+  int exit_code = -1;  // valid where signal == 0 and !timed_out
+  int signal = 0;      // the signal that ended it
   bool timed_out = false;
   bool truncated = false;  // output_limit was reached
   std::string out, err, channel;
@@ -29,8 +29,8 @@ struct ProcessResult {
   bool ok() const { return !timed_out && signal == 0 && exit_code == 0; }
 };
 
-// Runs a child in its own process group. Errc::NotFound: no such program; Errc::PermissionDenied: not executable.
-// A child that hangs, crashes or prints without end is a result, not an error.
+// Runs a child in its own process group. Errc::NotFound: no such program; Errc::PermissionDenied: not
+// executable. A child that hangs, crashes or prints without end is a result, not an error.
 Result<ProcessResult> run_process(const ProcessRequest& request);
 
 }  // namespace scankit

@@ -82,5 +82,6 @@ class [[nodiscard]] Result<void> {
   if (!temporary.has_value()) return std::move(temporary).error(); \
   declaration = std::move(temporary).value()
 // SCANKIT_CHECK(f()): the same for Result<void>.
-#define SCANKIT_CHECK(expression)                                              \
-  if (auto scankit_check_ = (expression); !scankit_check_.has_value()) return std::move(scankit_check_).error()
+#define SCANKIT_CHECK(expression)                                      \
+  if (auto scankit_check_ = (expression); !scankit_check_.has_value()) \
+  return std::move(scankit_check_).error()

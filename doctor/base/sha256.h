@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// SHA-256 (FIPS 180-4) with no allocation, exception or C++ runtime: the universal module, which links none of them,
-// checks its device images with the same code that the builder hashed them with.
+// SHA-256 (FIPS 180-4) with no allocation, exception or C++ runtime: the universal module, which links none
+// of them, checks its device images with the same code that the builder hashed them with.
 namespace scankit {
 
 class Sha256 {
@@ -72,7 +72,8 @@ class Sha256 {
     filled_ = 0;
   }
 
-  uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   unsigned char block_[64] = {};
   size_t filled_ = 0;
   uint64_t total_ = 0;

@@ -28,36 +28,52 @@ const CauseInfo& info(Cause cause);
 std::optional<Cause> cause_from_slug(std::string_view slug);
 const std::vector<CauseInfo>& all_causes();
 
-// `fact` is a JSON pointer into the snapshot, `value` what stands there; a property test holds every case to that.
-struct Evidence { std::string fact, value; };
+// `fact` is a JSON pointer into the snapshot, `value` what stands there; a property test holds every case to
+// that.
+struct Evidence {
+  std::string fact, value;
+};
 
 // Fixes are values: the renderer writes the command, `builder` can execute the same value, tests compare it.
-struct InstallModule { std::string module; };                    // scankit fix
-struct InstallPackages { std::vector<std::string> requirements; };  // through the user's own installer
-struct RemoveShadow { std::string path; };                       // moved into the backup, never deleted
-struct SetEnvironment { std::string name, value; };              // value "" means unset
-struct ImportTorchFirst { std::string module; };
-struct Advice { std::string text; };                             // nothing a program can do
-using Fix = std::variant<InstallModule, InstallPackages, RemoveShadow, SetEnvironment, ImportTorchFirst, Advice>;
+struct InstallModule {
+  std::string module;
+};  // scankit fix
+struct InstallPackages {
+  std::vector<std::string> requirements;
+};  // through the user's own installer
+struct RemoveShadow {
+  std::string path;
+};  // moved into the backup, never deleted
+struct SetEnvironment {
+  std::string name, value;
+};  // value "" means unset
+struct ImportTorchFirst {
+  std::string module;
+};
+struct Advice {
+  std::string text;
+};  // nothing a program can do
+using Fix =
+    std::variant<InstallModule, InstallPackages, RemoveShadow, SetEnvironment, ImportTorchFirst, Advice>;
 
 struct Finding {
   Cause cause{};
-  std::string subject;                 // file or package
-  std::string summary;                 // one sentence that holds the numbers
+  std::string subject;  // file or package
+  std::string summary;  // one sentence that holds the numbers
   std::vector<Evidence> evidence;
   std::vector<Fix> fixes;
-  std::optional<Cause> because_of;     // a symptom of that cause
+  std::optional<Cause> because_of;            // a symptom of that cause
   std::optional<Severity> severity_override;  // lower only: a note about a copy that nothing loads
   Severity severity() const { return severity_override.value_or(info(cause).severity); }
 };
 
 enum class CheckState { Passed, Found, NotApplicable, Unknown, Crashed };
 struct Outcome {
-  std::string check;                   // kebab-case id
+  std::string check;  // kebab-case id
   std::string question;
   CheckState state = CheckState::Passed;
-  std::string why;                     // NotApplicable, Unknown, Crashed: the fact that decides it
-  bool could_hide_error = false;       // Unknown: makes the verdict unknown
+  std::string why;                // NotApplicable, Unknown, Crashed: the fact that decides it
+  bool could_hide_error = false;  // Unknown: makes the verdict unknown
   std::vector<Finding> findings;
 };
 
@@ -65,7 +81,7 @@ enum class Verdict { Healthy, Broken, Unknown };
 struct Report {
   Snapshot snapshot;
   std::vector<Outcome> outcomes;
-  std::vector<Finding> findings;       // folded and ordered: the root first, symptoms after their cause
+  std::vector<Finding> findings;  // folded and ordered: the root first, symptoms after their cause
   Verdict verdict = Verdict::Unknown;
 };
 

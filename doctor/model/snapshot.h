@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// Facts about one machine and one Python environment, as data. Probes fill it, checks read it, snapshot_json.cc stores
-// it. Nothing here is a judgement. Every fact that may be missing says why it is.
+// Facts about one machine and one Python environment, as data. Probes fill it, checks read it,
+// snapshot_json.cc stores it. Nothing here is a judgement. Every fact that may be missing says why it is.
 namespace scankit {
 
 // Absent is a fact (there is no GPU); Failed and NotRun mean that we do not know.
@@ -30,17 +30,32 @@ struct Os {
   bool wsl = false;
   std::string container;  // "docker", "podman", "kubernetes", "lxc", "" for none seen
 };
-struct LibC { std::string kind, version, path; };                       // "glibc", "2.36", ".../libc.so.6"
-struct LibStdCxx { std::string path, glibcxx_max, cxxabi_max; };        // "3.4.30", "1.3.13"
-struct Cpu { std::string model; unsigned logical = 0; std::vector<std::string> features; };  // "avx2", "avx512f"
-struct Memory { std::uint64_t total = 0, available = 0; std::optional<std::uint64_t> cgroup_limit; };  // bytes
-struct Disk { std::string path; std::uint64_t free = 0; bool writable = false; };
+struct LibC {
+  std::string kind, version, path;
+};  // "glibc", "2.36", ".../libc.so.6"
+struct LibStdCxx {
+  std::string path, glibcxx_max, cxxabi_max;
+};  // "3.4.30", "1.3.13"
+struct Cpu {
+  std::string model;
+  unsigned logical = 0;
+  std::vector<std::string> features;
+};  // "avx2", "avx512f"
+struct Memory {
+  std::uint64_t total = 0, available = 0;
+  std::optional<std::uint64_t> cgroup_limit;
+};  // bytes
+struct Disk {
+  std::string path;
+  std::uint64_t free = 0;
+  bool writable = false;
+};
 
 struct Driver {
-  std::string version;         // "580.159.04", from /proc/driver/nvidia/version or /sys/module/nvidia/version
-  std::string source;          // the file it was read from
+  std::string version;  // "580.159.04", from /proc/driver/nvidia/version or /sys/module/nvidia/version
+  std::string source;   // the file it was read from
   std::string libcuda, libcuda_version;  // resolved libcuda.so.1 and the version in its file name
-  std::string cuda_version;    // "13.0", by NVML; empty where NVML was not asked or did not answer
+  std::string cuda_version;              // "13.0", by NVML; empty where NVML was not asked or did not answer
 };
 struct Gpu {
   unsigned index = 0;
@@ -49,31 +64,37 @@ struct Gpu {
   std::uint64_t memory = 0;                   // bytes, 0 where unknown
   std::string uuid;
 };
-struct Toolkit { std::string root, nvcc, version; };               // "/usr/local/cuda-13.0", ".../bin/nvcc", "13.0"
-struct Compiler { std::string path, kind, version; };              // "gcc" | "clang"
+struct Toolkit {
+  std::string root, nvcc, version;
+};  // "/usr/local/cuda-13.0", ".../bin/nvcc", "13.0"
+struct Compiler {
+  std::string path, kind, version;
+};  // "gcc" | "clang"
 
 struct PathEntry {
   std::string path;
-  std::string origin;  // "pythonpath", "stdlib", "lib-dynload", "site", "user-site", "system-site", "pth:FILE", "cwd"
+  std::string
+      origin;  // "pythonpath", "stdlib", "lib-dynload", "site", "user-site", "system-site", "pth:FILE", "cwd"
   bool exists = false;
 };
 struct Distribution {
   std::string name, version, path, installer;  // path: the .dist-info or .egg-info folder
   bool editable = false;
-  std::string project;  // editable: the source folder, from direct_url.json, the .pth line or the finder's mapping
+  std::string
+      project;  // editable: the source folder, from direct_url.json, the .pth line or the finder's mapping
   std::string conda_channel;  // "" unless conda-meta knows it
 };
 struct Python {
-  std::string requested, executable;      // as the user named it; the interpreter's file with all links resolved
-  std::string version, implementation;    // "3.11.7", "cpython"
-  std::string soabi;                      // "cpython-311-x86_64-linux-gnu"
+  std::string requested, executable;  // as the user named it; the interpreter's file with all links resolved
+  std::string version, implementation;          // "3.11.7", "cpython"
+  std::string soabi;                            // "cpython-311-x86_64-linux-gnu"
   std::vector<std::string> extension_suffixes;  // in the order in which import tries them
   std::string prefix, base_prefix;
-  std::string kind;                       // "venv", "uv", "conda", "system", "pyenv", "other"
+  std::string kind;  // "venv", "uv", "conda", "system", "pyenv", "other"
   bool free_threaded = false, has_pip = false, externally_managed = false;
   bool user_site_enabled = false;
-  std::vector<PathEntry> sys_path;        // in order; the folder of a script or "" (the current one) comes first
-  std::vector<std::string> pth_code_lines;  // "FILE: import ..." lines, which we do not run
+  std::vector<PathEntry> sys_path;  // in order; the folder of a script or "" (the current one) comes first
+  std::vector<std::string> pth_code_lines;    // "FILE: import ..." lines, which we do not run
   std::vector<std::string> editable_finders;  // "FILE: package -> folder"
 };
 
@@ -81,69 +102,74 @@ struct Library {
   std::string path, soname, build_id;
   std::vector<std::string> needed;
 };
-struct NvidiaWheel { std::string name, version; std::vector<std::string> libraries; };
+struct NvidiaWheel {
+  std::string name, version;
+  std::vector<std::string> libraries;
+};
 struct Torch {
-  std::string version, cuda, git;         // "2.11.0+cu130", "13.0" ("" for a CPU build)
-  std::string location;                   // the package's folder
-  std::string string_abi;                 // "old", "new", "unknown"
-  std::string cxx_standard;               // "17", "20": what its headers demand; "" where there are none
-  std::vector<Library> libraries;         // torch/lib/*.so*
-  std::vector<NvidiaWheel> nvidia_wheels; // installed nvidia-* distributions
-  std::vector<std::string> missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+  std::string version, cuda, git;          // "2.11.0+cu130", "13.0" ("" for a CPU build)
+  std::string location;                    // the package's folder
+  std::string string_abi;                  // "old", "new", "unknown"
+  std::string cxx_standard;                // "17", "20": what its headers demand; "" where there are none
+  std::vector<Library> libraries;          // torch/lib/*.so*
+  std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
+  std::vector<std::string>
+      missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
 };
 
 struct MissingSymbol {
-  std::string name, version, demangled;   // version: "GLIBC_2.38" or "libcudart.so.12", "" for none
-  std::string owner;                      // "torch", "python", "cuda", "libc", "libstdc++", "own", "unknown"
-  std::string flipped_exported_by;        // library that exports the same name with the other string ABI
-  std::vector<std::string> near;          // exported names of the same qualified function with other parameters
-  std::string exported_by_torch;          // torch library that exports it although the extension does not reach it
+  std::string name, version, demangled;  // version: "GLIBC_2.38" or "libcudart.so.12", "" for none
+  std::string owner;                     // "torch", "python", "cuda", "libc", "libstdc++", "own", "unknown"
+  std::string flipped_exported_by;       // library that exports the same name with the other string ABI
+  std::vector<std::string> near;  // exported names of the same qualified function with other parameters
+  std::string exported_by_torch;  // torch library that exports it although the extension does not reach it
 };
 struct MissingLibrary {
   std::string soname, needed_by;
-  std::vector<std::string> searched;      // folders, in the loader's order, each with its reason: "RUNPATH /x"
+  std::vector<std::string> searched;  // folders, in the loader's order, each with its reason: "RUNPATH /x"
   std::vector<std::string> found_elsewhere;  // files of that name that the loader would not look at
   std::vector<std::string> same_library_other_version;  // "libcudart.so.13 (…/libcudart.so.13)"
 };
-struct UnmetVersion {                      // a version need that the library found does not define
-  std::string library, version, provided_max, needed_by;   // ".../libc.so.6", "GLIBC_2.38", "GLIBC_2.36"
+struct UnmetVersion {  // a version need that the library found does not define
+  std::string library, version, provided_max, needed_by;  // ".../libc.so.6", "GLIBC_2.38", "GLIBC_2.36"
   std::vector<std::string> symbols;
 };
 struct DeviceImage {
-  std::string kind;                       // "cubin", "ptx", "lto"
-  unsigned sm = 0;                        // 90
-  std::string specific;                   // "", "a", "f"
-  std::string isa;                        // PTX: "8.1"
-  std::string compression;                // "none", "lz4", "zstd"
-  std::uint64_t size = 0;                 // bytes as stored
+  std::string kind;         // "cubin", "ptx", "lto"
+  unsigned sm = 0;          // 90
+  std::string specific;     // "", "a", "f"
+  std::string isa;          // PTX: "8.1"
+  std::string compression;  // "none", "lz4", "zstd"
+  std::uint64_t size = 0;   // bytes as stored
 };
 struct Extension {
-  std::string module;                     // "selective_scan_cuda"
+  std::string module;  // "selective_scan_cuda"
   std::string path, real_path, distribution;
-  int sys_path_index = -1;                // -1: in no sys.path folder
-  bool selected = false;                  // the copy that `import MODULE` would take
-  std::string why_not_selected;           // "suffix .cpython-310-... is not one of this Python's", "shadowed by FILE"
-  std::string tag;                        // "cpython-311-x86_64-linux-gnu", "abi3", ""
-  std::string file_state;  // "elf", "empty", "truncated", "html", "git-lfs", "not-elf", "unreadable", "vanished"
-  std::string file_detail;                // what was seen, in one line
+  int sys_path_index = -1;       // -1: in no sys.path folder
+  bool selected = false;         // the copy that `import MODULE` would take
+  std::string why_not_selected;  // "suffix .cpython-310-... is not one of this Python's", "shadowed by FILE"
+  std::string tag;               // "cpython-311-x86_64-linux-gnu", "abi3", ""
+  std::string
+      file_state;  // "elf", "empty", "truncated", "html", "git-lfs", "not-elf", "unreadable", "vanished"
+  std::string file_detail;  // what was seen, in one line
   std::uint64_t size = 0;
-  std::string machine;                    // "x86_64", "aarch64"
+  std::string machine;  // "x86_64", "aarch64"
   std::string soname, build_id, rpath, runpath;
   std::vector<std::string> needed;
-  bool has_init = false;                  // exports PyInit_<module>
-  std::vector<std::string> inits;         // every PyInit_* it exports
-  bool resolved = false;                  // the closure was walked; what follows is meaningless otherwise
+  bool has_init = false;           // exports PyInit_<module>
+  std::vector<std::string> inits;  // every PyInit_* it exports
+  bool resolved = false;           // the closure was walked; what follows is meaningless otherwise
   std::string resolution_note;
-  unsigned undefined = 0, provided = 0;   // strong undefined names, and how many have a provider
+  unsigned undefined = 0, provided = 0;  // strong undefined names, and how many have a provider
   std::vector<MissingSymbol> missing_symbols;
   std::vector<MissingLibrary> missing_libraries;  // with torch imported first
-  std::vector<std::string> needs_torch_first;     // sonames that resolve only because `import torch` loaded them
+  std::vector<std::string> needs_torch_first;  // sonames that resolve only because `import torch` loaded them
   std::vector<UnmetVersion> unmet_versions;
-  std::vector<std::string> closure;       // files in load order
+  std::vector<std::string> closure;  // files in load order
   std::vector<DeviceImage> images;
-  std::string string_abi;                 // "old", "new", "neutral"
+  std::string string_abi;  // "old", "new", "neutral"
   std::string pybind_internals, cuda_major, glibc_min, glibcxx_min;
-  bool uses_torch = false;                // needs a torch library, or names a torch symbol
+  bool uses_torch = false;  // needs a torch library, or names a torch symbol
 };
 
 // A package that imports one of the modules under diagnosis.
@@ -151,16 +177,16 @@ struct Importer {
   std::string package, version, file;
   unsigned line = 0;
   std::string module;
-  bool masked = false;                    // inside try/except ImportError
-  std::string masked_value;               // what the name becomes: "None"
+  bool masked = false;       // inside try/except ImportError
+  std::string masked_value;  // what the name becomes: "None"
 };
 
 // One really attempted import, in a child.
 struct Observation {
-  std::string module, variant;            // "torch-first", "bare", "torch-only"
-  std::string outcome;                    // "ok", "error", "crashed", "timeout", "not-run"
+  std::string module, variant;  // "torch-first", "bare", "torch-only"
+  std::string outcome;          // "ok", "error", "crashed", "timeout", "not-run"
   std::string why_not_run;
-  std::string exception, message, file;   // "ImportError", its text, module.__file__
+  std::string exception, message, file;  // "ImportError", its text, module.__file__
   int signal = 0;
   std::int64_t duration_ms = 0;
 };
@@ -168,8 +194,8 @@ struct Observation {
 struct Snapshot {
   int schema = 1;
   std::string tool_version;
-  std::string target_root;                // "" for the live system
-  std::vector<std::string> modules;       // under diagnosis
+  std::string target_root;                         // "" for the live system
+  std::vector<std::string> modules;                // under diagnosis
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...
   Probed<Os> os;
   Probed<LibC> libc;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one description of a selective scan's parameters, read by the CPU kernels, the CUDA kernels (nvcc and NVRTC) and
-// the bindings. No standard header: NVRTC has none.
+// The one description of a selective scan's parameters, read by the CPU kernels, the CUDA kernels (nvcc and
+// NVRTC) and the bindings. No standard header: NVRTC has none.
 //
 //   dt = delta + delta_bias;  dt = softplus ? (dt <= 20 ? log1p(exp(dt)) : dt) : dt
 //   h_l = exp(dt_l A) h_{l-1} + dt_l u_l B_l;   y_l = sum_n C_l h_l + D u_l;   out_z = y silu(z)
 //
-// Shapes: u, delta, z, out, dout (batch, dim, length), last stride 1; A (dim, states); B, C (batch, groups, states,
-// length), last stride 1; D, delta_bias (dim). All strides are in elements. `dim` is split evenly over `groups`.
+// Shapes: u, delta, z, out, dout (batch, dim, length), last stride 1; A (dim, states); B, C (batch, groups,
+// states, length), last stride 1; D, delta_bias (dim). All strides are in elements. `dim` is split evenly
+// over `groups`.
 namespace scankit::selective_scan {
 
 using Index = long long;
@@ -34,9 +35,10 @@ struct Projection {
 
 // The saved states, `x` of the interface: fp32, element (b, d, chunk, s) at
 //   data[b * batch_stride + d * dim_stride + chunk * chunk_stride + offset(chunk, s)]
-// chunk c holds h after step min(32 (c + 1), length) - 1. offset is s for all chunks but the last, whose states stand at
-// the odd places of its 2N wide row: x[:, :, -1, 1::2] is the last state, as every caller of upstream's module reads it.
-// With chunk_stride == states the storage is (chunks + 1) * states a channel; a contiguous clone has 2 * states.
+// chunk c holds h after step min(32 (c + 1), length) - 1. offset is s for all chunks but the last, whose
+// states stand at the odd places of its 2N wide row: x[:, :, -1, 1::2] is the last state, as every caller of
+// upstream's module reads it. With chunk_stride == states the storage is (chunks + 1) * states a channel; a
+// contiguous clone has 2 * states.
 struct SavedStates {
   float* data;  // null: not saved (inference), or not given (backward recomputes)
   Index batch_stride, dim_stride, chunk_stride;
@@ -62,14 +64,15 @@ struct Forward {
 };
 
 // Gradients. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
-// contiguous, summed over the channels of the group and rounded to dtype by the binding; dD, ddelta_bias (dim) fp32.
+// contiguous, summed over the channels of the group and rounded to dtype by the binding; dD, ddelta_bias
+// (dim) fp32.
 struct Backward {
   Common common;
   Sequence dout;
   Sequence out;  // the ungated output; read where z is given
   SavedStates x;
   SequenceOut du, ddelta, dz;
-  SequenceOut out_z;  // recomputed where data is not null
+  SequenceOut out_z;                       // recomputed where data is not null
   float *dA, *dB, *dC, *dD, *ddelta_bias;  // dD and ddelta_bias null where D and delta_bias are
 };
 

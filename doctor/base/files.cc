@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "doctor/base/sha256.h"
+
+namespace scankit {
+namespace {
+
+Error from_errno(const std::string& what, const std::string& path, int number) {
+  const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
+                    : number == EACCES || number == EPERM ? Errc::PermissionDenied
+                                                          : Errc::Io;
+  return {code, what + " " + path + ": " + std::strerror(number), ""};
+}
+
+Result<void> write_all(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return from_errno("cannot write", path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+std::string hex(const unsigned char (&digest)[32]) {
+  static const char* digits = "0123456789abcdef";
+  std::string text;
+  for (unsigned char byte : digest) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+// Calls sink(data, length) for each piece of the file.
+template <class Sink>
+Result<void> read_pieces(const std::string& path, Sink sink) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return from_errno("cannot open", path, errno);
+  std::string buffer(1u << 18, '\0');
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return from_errno("cannot read", path, errno);
+    if (got == 0) return {};
+    SCANKIT_CHECK(sink(buffer.data(), static_cast<std::size_t>(got)));
+  }
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+int Descriptor::release() { return std::exchange(fd_, -1); }
+
+Result<std::string> read_whole_file(const std::string& path, std::size_t limit) {
+  std::string bytes;
+  SCANKIT_CHECK(read_pieces(path, [&](const char* data, std::size_t length) -> Result<void> {
+    if (bytes.size() + length > limit)
+      return Error{Errc::Unsupported, path + " is longer than " + std::to_string(limit) + " bytes", ""};
+    bytes.append(data, length);
+    return {};
+  }));
+  return bytes;
+}
+
+Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode) {
+  std::string aside = path + ".XXXXXX";
+  Descriptor fd(::mkostemp(aside.data(), O_CLOEXEC));
+  if (fd.get() < 0) return from_errno("cannot create", aside, errno);
+  auto finish = [&]() -> Result<void> {
+    SCANKIT_CHECK(write_all(fd.get(), bytes, aside));
+    if (::fchmod(fd.get(), mode) != 0) return from_errno("cannot set the mode of", aside, errno);
+    if (::fsync(fd.get()) != 0) return from_errno("cannot flush", aside, errno);
+    if (::rename(aside.c_str(), path.c_str()) != 0) return from_errno("cannot rename to", path, errno);
+    return {};
+  };
+  auto done = finish();
+  if (!done) {
+    ::unlink(aside.c_str());
+    return done;
+  }
+  return fsync_directory(path_dirname(path));
+}
+
+Result<void> make_directories(const std::string& path) {
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  if (code) return from_errno("cannot create the folder", path, code.value());
+  return {};
+}
+
+Result<void> fsync_directory(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return from_errno("cannot open the folder", path, errno);
+  // Some network file systems refuse to sync a folder; the rename itself is then all that can be had.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) return from_errno("cannot flush the folder", path, errno);
+  return {};
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes.data(), bytes.size());
+  unsigned char digest[32];
+  hash.finish(digest);
+  return hex(digest);
+}
+
+Result<std::string> sha256_file(const std::string& path) {
+  Sha256 hash;
+  SCANKIT_CHECK(read_pieces(path, [&](const char* data, std::size_t length) -> Result<void> {
+    hash.update(data, length);
+    return {};
+  }));
+  unsigned char digest[32];
+  hash.finish(digest);
+  return hex(digest);
+}
+
+std::string path_join(std::string_view directory, std::string_view name) {
+  if (directory.empty() || name.starts_with('/')) return std::string(name);
+  std::string joined(directory);
+  if (!joined.ends_with('/')) joined += '/';
+  return joined.append(name);
+}
+
+std::string path_dirname(std::string_view path) {
+  const auto slash = path.find_last_of('/');
+  if (slash == std::string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
+}
+
+std::string path_basename(std::string_view path) {
+  const auto slash = path.find_last_of('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string path_normalize(std::string_view path) {
+  std::string normal = std::filesystem::path(path).lexically_normal().string();
+  if (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  return normal;
+}
+
+std::string current_directory() {
+  std::error_code code;
+  auto path = std::filesystem::current_path(code);
+  return code ? std::string() : path.string();
+}
+
+Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
+  const char* base = std::getenv("TMPDIR");
+  std::string path =
+      path_join(base != nullptr && *base != '\0' ? base : "/tmp", std::string(stem) + ".XXXXXX");
+  if (::mkdtemp(path.data()) == nullptr) return from_errno("cannot create the folder", path, errno);
+  return TemporaryDirectory(std::move(path));
+}
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, "")) {}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace scankit

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "doctor/base/files.h"
+#include "doctor/host/host.h"
+
+namespace scankit {
+namespace {
+
+Error failure(const char* what, const std::string& path, int number) {
+  const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
+                    : number == EACCES || number == EPERM ? Errc::PermissionDenied
+                                                          : Errc::Io;
+  return {code, std::string(what) + " " + path + ": " + std::strerror(number), ""};
+}
+
+class FileSource : public ByteSource {
+ public:
+  FileSource(Descriptor fd, std::uint64_t size, std::string path)
+      : fd_(std::move(fd)), size_(size), path_(std::move(path)) {}
+  std::uint64_t size() const override { return size_; }
+  Result<void> read(std::uint64_t offset, void* into, std::size_t length) const override {
+    auto* at = static_cast<char*>(into);
+    if (offset > size_ || length > size_ - offset)
+      return Error{Errc::Malformed, path_ + ": wanted bytes beyond the end of the file", ""};
+    while (length > 0) {
+      const ssize_t got = ::pread(fd_.get(), at, length, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failure("cannot read", path_, errno);
+      if (got == 0) return Error{Errc::Malformed, path_ + " became shorter while it was read", ""};
+      at += got;
+      offset += static_cast<std::uint64_t>(got);
+      length -= static_cast<std::size_t>(got);
+    }
+    return {};
+  }
+
+ private:
+  Descriptor fd_;
+  std::uint64_t size_;
+  std::string path_;
+};
+
+FileKind kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return FileKind::Regular;
+  if (S_ISDIR(mode)) return FileKind::Directory;
+  return S_ISLNK(mode) ? FileKind::Symlink : FileKind::Other;
+}
+
+FileInfo info_of(const struct ::stat& st) {
+  FileInfo info;
+  info.kind = kind_of(st.st_mode);
+  info.size = static_cast<std::uint64_t>(st.st_size);
+  info.mtime_ns = static_cast<std::int64_t>(st.st_mtim.tv_sec) * 1'000'000'000 + st.st_mtim.tv_nsec;
+  info.device = st.st_dev;
+  info.inode = st.st_ino;
+  info.mode = st.st_mode & 07777;
+  info.uid = st.st_uid;
+  info.nlink = static_cast<std::uint32_t>(st.st_nlink);
+  return info;
+}
+
+class RealHost : public Host {
+ public:
+  explicit RealHost(std::string root) : root_(std::move(root)) {}
+
+  Result<std::string> read_file(const std::string& path, std::size_t limit) const override {
+    SCANKIT_TRY(const std::string real, follow(path));
+    // Not through ByteSource: files of /proc and /sys say that their size is 0 or 4096.
+    const Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd.get() < 0) return failure("cannot open", path, errno);
+    struct ::stat st {};
+    if (::fstat(fd.get(), &st) != 0) return failure("cannot stat", path, errno);
+    if (!S_ISREG(st.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
+    std::string bytes;
+    char buffer[1u << 14];
+    for (;;) {
+      const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failure("cannot read", path, errno);
+      if (got == 0) return bytes;
+      bytes.append(buffer, static_cast<std::size_t>(got));
+      if (bytes.size() > limit)
+        return Error{Errc::Unsupported, path + " is longer than " + std::to_string(limit) + " bytes", ""};
+    }
+  }
+
+  Result<std::unique_ptr<ByteSource>> open(const std::string& path) const override {
+    SCANKIT_TRY(const std::string real, follow(path));
+    Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd.get() < 0) return failure("cannot open", path, errno);
+    struct ::stat st {};
+    if (::fstat(fd.get(), &st) != 0) return failure("cannot stat", path, errno);
+    if (!S_ISREG(st.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
+    return std::unique_ptr<ByteSource>(
+        std::make_unique<FileSource>(std::move(fd), static_cast<std::uint64_t>(st.st_size), path));
+  }
+
+  Result<std::vector<DirEntry>> list(const std::string& path) const override {
+    SCANKIT_TRY(const std::string real, follow(path));
+    DIR* directory = ::opendir(real.c_str());
+    if (directory == nullptr) return failure("cannot list", path, errno);
+    std::vector<DirEntry> entries;
+    while (const dirent* entry = ::readdir(directory)) {
+      const std::string name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      struct ::stat st {};
+      FileKind kind = entry->d_type == DT_REG   ? FileKind::Regular
+                      : entry->d_type == DT_DIR ? FileKind::Directory
+                      : entry->d_type == DT_LNK ? FileKind::Symlink
+                                                : FileKind::Other;
+      if (entry->d_type == DT_UNKNOWN && ::lstat((real + "/" + name).c_str(), &st) == 0)
+        kind = kind_of(st.st_mode);
+      entries.push_back({name, kind});
+    }
+    ::closedir(directory);
+    std::ranges::sort(entries, {}, &DirEntry::name);
+    return entries;
+  }
+
+  Result<FileInfo> stat(const std::string& path) const override {
+    SCANKIT_TRY(const std::string real, follow(path));
+    struct ::stat st {};
+    if (::stat(real.c_str(), &st) != 0) return failure("cannot stat", path, errno);
+    return info_of(st);
+  }
+
+  Result<FileInfo> lstat(const std::string& path) const override {
+    SCANKIT_TRY(const std::string real, follow_parent(path));
+    struct ::stat st {};
+    if (::lstat(real.c_str(), &st) != 0) return failure("cannot stat", path, errno);
+    return info_of(st);
+  }
+
+  Result<std::string> readlink(const std::string& path) const override {
+    SCANKIT_TRY(const std::string real, follow_parent(path));
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlink(real.c_str(), target.data(), target.size());
+    if (length < 0) return failure("cannot read the link", path, errno);
+    target.resize(static_cast<std::size_t>(length));
+    return target;
+  }
+
+  Result<std::string> realpath(const std::string& path) const override {
+    if (!root_.empty()) {
+      SCANKIT_TRY(std::string real, follow(path));
+      struct ::stat st {};
+      if (::lstat(real.c_str(), &st) != 0) return failure("cannot stat", path, errno);
+      real.erase(0, root_.size());
+      return real.empty() ? "/" : real;
+    }
+    char* resolved = ::realpath(path.c_str(), nullptr);
+    if (resolved == nullptr) return failure("cannot resolve", path, errno);
+    std::string real = resolved;
+    std::free(resolved);
+    return real;
+  }
+
+  std::optional<std::string> env(std::string_view name) const override {
+    if (!root_.empty()) return std::nullopt;  // our variables say nothing about another system
+    const char* value = std::getenv(std::string(name).c_str());
+    if (value == nullptr) return std::nullopt;
+    return std::string(value);
+  }
+
+  bool is_live() const override { return root_.empty(); }
+
+ private:
+  // Below a root every link is followed by hand, or an absolute link would lead out of it.
+  Result<std::string> follow(const std::string& path) const {
+    return root_.empty() ? path : walk(path, true);
+  }
+  Result<std::string> follow_parent(const std::string& path) const {
+    return root_.empty() ? path : walk(path, false);
+  }
+
+  Result<std::string> walk(const std::string& path, bool last_too) const {
+    std::string at = root_, rest = path;
+    for (int links = 0;;) {
+      rest.erase(0, rest.find_first_not_of('/'));
+      if (rest.empty()) return at;
+      const auto slash = rest.find('/');
+      const std::string part = rest.substr(0, slash);
+      rest = slash == std::string::npos ? "" : rest.substr(slash);
+      if (part == ".") continue;
+      if (part == "..") {
+        if (at.size() > root_.size()) at = path_dirname(at);
+        continue;
+      }
+      const std::string next = at + "/" + part;
+      char target[4096];
+      const bool last = rest.find_first_not_of('/') == std::string::npos;
+      const ssize_t length = last && !last_too ? -1 : ::readlink(next.c_str(), target, sizeof(target));
+      if (length < 0) {
+        at = next;
+        continue;
+      }
+      if (++links > 40) return failure("cannot resolve", path, ELOOP);
+      const std::string link(target, static_cast<std::size_t>(length));
+      if (link.starts_with('/')) at = root_;
+      rest = link + rest;
+    }
+  }
+
+  std::string root_;
+};
+
+}  // namespace
+
+std::unique_ptr<Host> make_real_host(const std::string& root) {
+  std::string at = root;
+  while (at.ends_with('/')) at.pop_back();
+  return std::make_unique<RealHost>(std::move(at));
+}
+
+}  // namespace scankit

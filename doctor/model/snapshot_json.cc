@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/model/snapshot_json.h"
+
+#include <nlohmann/json.hpp>
+
+// Key order is the order of the fields; absent keys keep the field's default, so an older snapshot stays
+// readable.
+#define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
+
+namespace nlohmann {
+template <class T>
+struct adl_serializer<std::optional<T>> {
+  template <class Json>
+  static void to_json(Json& json, const std::optional<T>& value) {
+    json = value ? Json(*value) : Json(nullptr);
+  }
+  template <class Json>
+  static void from_json(const Json& json, std::optional<T>& value) {
+    if (json.is_null())
+      value.reset();
+    else
+      value = json.template get<T>();
+  }
+};
+}  // namespace nlohmann
+
+namespace scankit {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(ProbeState, {{ProbeState::NotRun, "not-run"},
+                                          {ProbeState::Failed, "failed"},
+                                          {ProbeState::Absent, "absent"},
+                                          {ProbeState::Present, "present"}})
+
+template <class Json, class T>
+void to_json(Json& json, const Probed<T>& probed) {
+  json = Json{{"state", probed.state}};
+  if (!probed.note.empty()) json["note"] = probed.note;
+  if (probed.present()) json["value"] = probed.value;
+}
+template <class Json, class T>
+void from_json(const Json& json, Probed<T>& probed) {
+  probed.state = json.value("state", ProbeState::NotRun);
+  probed.note = json.value("note", std::string());
+  if (json.contains("value")) probed.value = json.at("value").template get<T>();
+}
+
+SCANKIT_FIELDS(Os, id, version_id, pretty_name, kernel, machine, wsl, container)
+SCANKIT_FIELDS(LibC, kind, version, path)
+SCANKIT_FIELDS(LibStdCxx, path, glibcxx_max, cxxabi_max)
+SCANKIT_FIELDS(Cpu, model, logical, features)
+SCANKIT_FIELDS(Memory, total, available, cgroup_limit)
+SCANKIT_FIELDS(Disk, path, free, writable)
+SCANKIT_FIELDS(Driver, version, source, libcuda, libcuda_version, cuda_version)
+SCANKIT_FIELDS(Gpu, index, name, pci_address, pci_device, sm, sm_source, memory, uuid)
+SCANKIT_FIELDS(Toolkit, root, nvcc, version)
+SCANKIT_FIELDS(Compiler, path, kind, version)
+SCANKIT_FIELDS(PathEntry, path, origin, exists)
+SCANKIT_FIELDS(Distribution, name, version, path, installer, editable, project, conda_channel)
+SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, extension_suffixes, prefix,
+               base_prefix, kind, free_threaded, has_pip, externally_managed, user_site_enabled, sys_path,
+               pth_code_lines, editable_finders)
+SCANKIT_FIELDS(Library, path, soname, build_id, needed)
+SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
+SCANKIT_FIELDS(Torch, version, cuda, git, location, string_abi, cxx_standard, libraries, nvidia_wheels,
+               missing_libraries)
+SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
+SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
+SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)
+SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size)
+SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index, selected, why_not_selected,
+               tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
+               has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
+               missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
+               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch)
+SCANKIT_FIELDS(Importer, package, version, file, line, module, masked, masked_value)
+SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
+               duration_ms)
+SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, modules, environment, os, libc, libstdcxx, cpu,
+               memory, disk, driver, gpus, toolkits, compilers, python, distributions, torch, extensions,
+               importers, observations)
+
+namespace {
+using Json = nlohmann::json;
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+}  // namespace
+
+std::string snapshot_to_json(const Snapshot& snapshot) { return dump(Json(snapshot)); }
+
+Result<Snapshot> snapshot_from_json(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object() || !json.contains("schema") || !json["schema"].is_number_integer())
+      return Error{Errc::Malformed, "not a scankit snapshot: the field \"schema\" is missing",
+                   "make one with: scankit snapshot --out FILE"};
+    const int schema = json["schema"].get<int>();
+    if (schema > kSnapshotSchema)
+      return Error{Errc::Unsupported,
+                   "the snapshot has schema " + std::to_string(schema) + ", this scankit reads up to " +
+                       std::to_string(kSnapshotSchema),
+                   "use the scankit that wrote it, or a newer one"};
+    return json.get<Snapshot>();
+  } catch (const Json::exception& problem) {
+    return Error{Errc::Malformed, std::string("not a readable snapshot: ") + problem.what(),
+                 "make one with: scankit snapshot --out FILE"};
+  }
+}
+
+Result<std::string> snapshot_fact(const Snapshot& snapshot, const std::string& pointer) {
+  try {
+    const Json json = Json(snapshot);
+    const Json& fact = json.at(Json::json_pointer(pointer));
+    return fact.is_string() ? fact.get<std::string>() : fact.dump();
+  } catch (const Json::exception&) {
+    return Error{Errc::NotFound, "the snapshot holds no fact " + pointer, ""};
+  }
+}
+
+}  // namespace scankit
