@@ -57,6 +57,7 @@ struct Common {
   const float* delta_bias;  // null: none
 };
 
+// out.data null: only the states are wanted (a backward that was given none), nothing else is written.
 struct Forward {
   Common common;
   SequenceOut out, out_z;  // out_z null without z
@@ -77,5 +78,6 @@ struct Backward {
 };
 
 inline Index chunk_count(Index length) { return (length + kStateInterval - 1) / kStateInterval; }
+inline Index saved_chunks(Index length) { return length > 0 ? chunk_count(length) : 1; }
 
 }  // namespace scankit::selective_scan
