@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+// Launches as data. A kernel's planner fills a Plan from parameters and DeviceFacts; whoever owns a stream
+// runs it: device_run (driver_context.h) through the driver API, the torch binding through its own.
+namespace scankit::device {
+
+// What a failing call leaves behind: one line for the user.
+struct Message {
+  char text[512] = {};
+};
+
+struct DeviceFacts {
+  int capability;  // 90 for sm_90
+  int multiprocessors;
+  int shared_per_block;           // the opt-in maximum, bytes
+  int shared_per_multiprocessor;  // bytes
+};
+
+// Where a kernel is found: the compile unit (an image's name) and its symbol in it.
+struct KernelName {
+  const char* unit;
+  const char* symbol;
+};
+
+inline constexpr int kMaxLaunches = 4;
+inline constexpr size_t kArgumentCapacity = 640;
+
+// One kernel launch. The kernel takes one structure by value, `argument_bytes` of `argument`. Its first eight
+// bytes are the workspace pointer: set_workspace fills them once the memory is known.
+struct Launch {
+  int kernel;  // index into the module's KernelName table
+  unsigned grid_x, block_x, shared_bytes;
+  unsigned argument_bytes;
+  alignas(16) unsigned char argument[kArgumentCapacity];
+};
+
+// Launches of one stream, in order. Zero launches is a valid plan: nothing to do.
+struct Plan {
+  int launch_count;
+  Launch launches[kMaxLaunches];
+  size_t workspace_bytes;  // device memory, 256-byte aligned, contents undefined before and after; 0: none
+};
+
+inline void set_workspace(Plan& plan, void* workspace) {
+  for (int i = 0; i < plan.launch_count; ++i)
+    __builtin_memcpy(plan.launches[i].argument, &workspace, sizeof workspace);
+}
+
+}  // namespace scankit::device
