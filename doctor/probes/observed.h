@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+class Host;
+
+enum class ImportPolicy {
+  Never,        // --no-import: files only
+  IfOursToRun,  // not as root on files of another user: running somebody else's Python is running their code
+  Always        // --import
+};
+
+struct ObserveRequest {
+  ImportPolicy policy = ImportPolicy::IfOursToRun;
+  std::chrono::milliseconds timeout{60000};  // of each child
+};
+
+// Imports torch and every module under diagnosis for real, each in a child of its own: a crash, a hang or
+// noise is a fact about the module. NotRun where the policy forbids it, Failed where the interpreter cannot
+// be started.
+Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapshot& so_far,
+                                                 const ObserveRequest& request);
+
+}  // namespace scankit
