@@ -59,6 +59,7 @@ using Fix =
 struct Finding {
   Cause cause{};
   std::string subject;  // file or package
+  std::string module;   // the module under diagnosis that it concerns, or "torch"
   std::string summary;  // one sentence that holds the numbers
   std::vector<Evidence> evidence;
   std::vector<Fix> fixes;

@@ -194,8 +194,8 @@ struct Observation {
 struct Snapshot {
   int schema = 1;
   std::string tool_version;
-  std::string target_root;                         // "" for the live system
-  std::vector<std::string> modules;                // under diagnosis
+  std::string target_root;                 // "" for the live system
+  std::vector<std::string> modules;        // under diagnosis
   std::vector<std::string> modules_asked;  // those of them that the user named: their absence is a fault
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...
   Probed<Os> os;
