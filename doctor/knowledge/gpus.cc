@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/knowledge/gpus.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+#include <vector>
+
+extern "C" const char scankit_knowledge_gpus[], scankit_knowledge_gpus_end[];
+
+namespace scankit {
+namespace {
+
+struct Row {
+  unsigned first, last;
+  KnownGpu gpu;
+};
+
+unsigned hex(std::string_view text) {
+  unsigned value = 0;
+  const auto end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value, 16);
+  return parsed.ec == std::errc() && parsed.ptr == end ? value : ~0u;
+}
+
+std::vector<Row> read_table() {
+  std::vector<Row> rows;
+  const std::string text(scankit_knowledge_gpus, scankit_knowledge_gpus_end);
+  for (const auto& row : YAML::Load(text))
+    rows.push_back({hex(row["first"].as<std::string>()),
+                    hex(row["last"].as<std::string>()),
+                    {row["sm"].as<std::string>(), row["chip"].as<std::string>()}});
+  return rows;
+}
+
+}  // namespace
+
+std::optional<KnownGpu> known_gpu(std::string_view device_id) {
+  static const std::vector<Row> rows = read_table();
+  const unsigned id = hex(device_id);
+  for (const Row& row : rows)
+    if (row.first <= id && id <= row.last) return row.gpu;
+  return std::nullopt;
+}
+
+}  // namespace scankit

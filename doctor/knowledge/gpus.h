@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace scankit {
+
+struct KnownGpu {
+  std::string sm, chip;
+};  // "90", "GH100"
+// `device_id` is the four hex digits of an NVIDIA device ("2335"). Nothing where the table does not hold it.
+std::optional<KnownGpu> known_gpu(std::string_view device_id);
+
+}  // namespace scankit

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+struct SnapshotRequest {
+  std::string python;                // as choose_python() answered
+  std::vector<std::string> modules;  // the user named these: their absence is a fault; empty: kDefaultModules
+  bool ask_nvml = false;             // start the helper that loads the driver's NVML
+  std::function<void(const std::string& phase)> progress;  // may be empty
+};
+
+inline const std::vector<std::string> kDefaultModules = {"selective_scan_cuda", "causal_conv1d_cuda"};
+
+// Runs every static probe. Never fails: what cannot be read is a Probed that says why. Starts no Python.
+Snapshot take_snapshot(const Host& host, const SnapshotRequest& request);
+
+}  // namespace scankit
