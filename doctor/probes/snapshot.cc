@@ -2,7 +2,6 @@
 #include "doctor/probes/snapshot.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/tool_version.h"
@@ -22,25 +21,9 @@ constexpr const char* kVariables[] = {
     "CONDA_PREFIX", "CUDA_HOME",        "CUDA_PATH",  "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD",
     "PYTHONHOME",   "PYTHONNOUSERSITE", "PYTHONPATH", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV"};
 
-// The helper's lines: `gpu index=0 name=NVIDIA%20H200 pci=00000000:0F:00.0 uuid=... sm=90 memory=...`
-std::string field(const std::string& line, const std::string& key) {
-  const auto at = line.find(" " + key + "=");
-  if (at == std::string::npos) return "";
-  const auto start = at + key.size() + 2;
-  return line.substr(start, std::min(line.find(' ', start), line.size()) - start);
-}
-
-std::string unescape(const std::string& text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      plain += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
+std::string field(const HelperRecord& record, const std::string& key) {
+  const auto found = record.fields.find(key);
+  return found == record.fields.end() ? "" : found->second;
 }
 
 // NVML knows more than the PCI bus: the capability of unknown ids, memory, the driver's CUDA version.
@@ -53,18 +36,17 @@ void ask_nvml(Snapshot& snapshot) {
     return;
   }
   std::vector<Gpu> gpus;
-  std::istringstream lines(answer->out);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("driver ")) snapshot.driver.value.cuda_version = field(line, "cuda");
-    if (!line.starts_with("gpu ")) continue;
+  for (const HelperRecord& record : parse_helper_records(answer->out)) {
+    if (record.kind == "driver") snapshot.driver.value.cuda_version = field(record, "cuda");
+    if (record.kind != "gpu") continue;
     Gpu gpu;
     gpu.index = static_cast<unsigned>(gpus.size());
-    gpu.name = unescape(field(line, "name"));
-    gpu.pci_address = field(line, "pci");
-    gpu.uuid = field(line, "uuid");
-    gpu.sm = field(line, "sm");
+    gpu.name = field(record, "name");
+    gpu.pci_address = field(record, "pci");
+    gpu.uuid = field(record, "uuid");
+    gpu.sm = field(record, "sm");
     gpu.sm_source = "nvml";
-    gpu.memory = std::strtoull(field(line, "memory").c_str(), nullptr, 10);
+    gpu.memory = std::strtoull(field(record, "memory").c_str(), nullptr, 10);
     for (const Gpu& seen : snapshot.gpus.value)
       if (gpu.pci_address.ends_with(seen.pci_address)) gpu.pci_device = seen.pci_device;
     gpus.push_back(std::move(gpu));
