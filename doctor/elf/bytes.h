@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "doctor/base/result.h"
+#include "doctor/host/host.h"
+
+// The only ways to touch bytes of an examined file. Numbers from a file are hostile: nothing here hands out a
+// pointer, and no caller may write `a + b` on such numbers, because every sum that could wrap is made below.
+namespace scankit {
+
+std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b);
+std::optional<std::uint64_t> checked_multiply(std::uint64_t a, std::uint64_t b);
+
+// A piece of a file in memory. Slices share the storage.
+class Bytes {
+ public:
+  Bytes() = default;
+  explicit Bytes(std::string data)
+      : owner_(std::make_shared<const std::string>(std::move(data))), size_(owner_->size()) {}
+
+  std::uint64_t size() const { return size_; }
+  // Nothing where the `length` bytes from `offset` are not all inside.
+  std::optional<Bytes> slice(std::uint64_t offset, std::uint64_t length) const;
+  // The i-th T of a table that starts at the front.
+  template <class T>
+  std::optional<T> element(std::uint64_t i) const {
+    const auto offset = checked_multiply(i, sizeof(T));
+    if (!offset) return std::nullopt;
+    return read<T>(*offset);
+  }
+  template <class T>
+  std::optional<T> read(std::uint64_t offset) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (offset > size_ || size_ - offset < sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, owner_->data() + first_ + offset, sizeof(T));
+    return value;
+  }
+  // The NUL-terminated text at `offset`; nothing where no NUL follows inside.
+  std::optional<std::string_view> c_string(std::uint64_t offset) const;
+  std::string_view text() const {
+    return owner_ ? std::string_view(*owner_).substr(first_, size_) : std::string_view();
+  }
+
+ private:
+  std::shared_ptr<const std::string> owner_;
+  std::uint64_t first_ = 0, size_ = 0;
+};
+
+// A file of which only the pieces asked for are read.
+class FileBytes {
+ public:
+  static constexpr std::uint64_t kPieceLimit = 64u << 20;  // no honest table of a shared library is longer
+
+  FileBytes() = default;
+  explicit FileBytes(std::shared_ptr<const ByteSource> source) : source_(std::move(source)) {}
+  std::uint64_t size() const { return source_ ? source_->size() : 0; }
+  // Errc::Malformed outside the file or beyond `limit`.
+  Result<Bytes> slice(std::uint64_t offset, std::uint64_t length, std::uint64_t limit = kPieceLimit) const;
+  template <class T>
+  Result<T> read(std::uint64_t offset) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    if (auto got = read_into(offset, &value, sizeof(T)); !got) return got.error();
+    return value;
+  }
+  // The NUL-terminated text at `offset`, read in small steps.
+  Result<std::string> c_string(std::uint64_t offset, std::uint64_t limit = 64u << 10) const;
+
+ private:
+  Result<void> read_into(std::uint64_t offset, void* into, std::size_t length) const;
+  std::shared_ptr<const ByteSource> source_;
+};
+
+}  // namespace scankit

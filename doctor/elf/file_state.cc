@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/elf/file_state.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "doctor/elf/image.h"
+
+namespace scankit {
+namespace {
+
+using namespace std::string_view_literals;
+
+bool starts_with_ignoring_case(std::string_view text, std::string_view lower) {
+  if (text.size() < lower.size()) return false;
+  return std::equal(lower.begin(), lower.end(), text.begin(),
+                    [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+}
+
+struct Signature {
+  std::string_view magic, state, detail;
+};
+// Where each format's first bytes are fixed: zip APPNOTE 4.3.7, PE/COFF "MZ", Mach-O <mach-o/loader.h>, gzip
+// RFC 1952, ar(5), git-lfs docs/spec.md.
+constexpr std::array kSignatures{
+    Signature{"version https://git-lfs"sv, "git-lfs", "a git-lfs pointer: the file itself was never fetched"},
+    Signature{"PK\x03\x04"sv, "not-elf", "a zip archive or wheel, not the library inside it"},
+    Signature{"MZ"sv, "not-elf", "a Windows program or library"},
+    Signature{"\xcf\xfa\xed\xfe"sv, "not-elf", "a macOS library (Mach-O)"},
+    Signature{"\xce\xfa\xed\xfe"sv, "not-elf", "a 32-bit macOS library (Mach-O)"},
+    Signature{"\xca\xfe\xba\xbe"sv, "not-elf", "a macOS universal library"},
+    Signature{"\x1f\x8b"sv, "not-elf", "gzip data"},
+    Signature{"!<arch>\n"sv, "not-elf", "a static library archive"},
+    Signature{"%PDF"sv, "not-elf", "a PDF document"}};
+
+FileState foreign(std::string_view head, std::uint64_t size) {
+  for (const Signature& s : kSignatures)
+    if (head.substr(0, s.magic.size()) == s.magic) return {std::string(s.state), std::string(s.detail), ""};
+  const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
+  const std::string_view shown = start == std::string_view::npos ? ""sv : head.substr(start);
+  for (std::string_view tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv})
+    if (starts_with_ignoring_case(shown, tag)) return {"html", "a web page saved under this name", ""};
+  if (starts_with_ignoring_case(shown, "<?xml") || starts_with_ignoring_case(shown, "<error"))
+    return {"html", "an XML answer of a server saved under this name", ""};
+  if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
+    return {"not-elf", "starts with zero bytes: a download or copy that never got its data", ""};
+  const bool text = std::all_of(head.begin(), head.end(), [](char c) {
+    return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0x7f) || (c & 0x80) != 0;
+  });
+  if (text) return {"not-elf", "text, " + std::to_string(size) + " bytes", ""};
+  return {"not-elf", "does not start with the ELF signature", ""};
+}
+
+}  // namespace
+
+FileState state_of_failure(const Error& error) {
+  if (error.code == Errc::NotFound) return {"vanished", error.message, ""};
+  return {"unreadable", error.message, ""};
+}
+
+FileState file_state(const std::shared_ptr<const ByteSource>& source) {
+  const FileBytes file(source);
+  if (file.size() == 0) return {"empty", "0 bytes", ""};
+  const auto head = file.slice(0, std::min<std::uint64_t>(file.size(), 512));
+  if (!head) {  // the file was longer a moment ago
+    if (head.error().code == Errc::Malformed) return {"truncated", "it shrank while it was read", ""};
+    return state_of_failure(head.error());
+  }
+  const std::string_view text = head->text();
+  if (text.substr(0, 4) !=
+      "\x7f"
+      "ELF"sv) {
+    if ("\x7f"
+        "ELF"sv.substr(0, text.size()) == text)
+      return {"truncated", "only the first bytes of an ELF file", ""};
+    return foreign(text, file.size());
+  }
+  const auto identity = identify_elf(file);
+  if (!identity) return {"truncated", "the ELF header is damaged: " + identity.error().message, ""};
+  FileState state{"elf", "", machine_name(*identity)};
+  if (!identity->is_64 || !identity->little_endian) return state;
+  const auto image = Image::open(source);
+  if (!image)
+    return {"truncated", "the program headers are damaged: " + image.error().message, state.machine};
+  if (const auto missing = image->missing_part()) return {"truncated", *missing, state.machine};
+  if (image->segments().empty()) return {"not-elf", "an ELF object without program headers", state.machine};
+  return state;
+}
+
+}  // namespace scankit

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/elf/bytes.h"
+
+namespace scankit {
+
+// What the first bytes say, for 32-bit and big-endian files too.
+struct Identity {
+  bool is_64 = true, little_endian = true;
+  std::uint8_t os_abi = 0, abi_version = 0;
+  std::uint16_t type = 0, machine = 0;
+  std::uint32_t flags = 0;
+};
+Result<Identity> identify_elf(const FileBytes& file);
+// "x86_64", "aarch64" as uname prints them; "machine 190" for one without a name.
+std::string machine_name(const Identity& identity);
+
+struct Segment {
+  std::uint32_t type = 0, flags = 0;
+  std::uint64_t offset = 0, address = 0, file_size = 0, memory_size = 0;
+};
+struct Section {
+  std::string name;
+  std::uint32_t type = 0, info = 0;
+  std::uint64_t flags = 0, address = 0, offset = 0, size = 0;
+};
+
+// An ELF file as the loader sees it: 64-bit little-endian, through program headers. Section headers, which
+// the loader never reads and which may be gone, serve only to find what has no address.
+class Image {
+ public:
+  // Errc::Malformed: not ELF, or its headers lie outside the file; Errc::Unsupported: 32-bit or big-endian.
+  static Result<Image> open(std::shared_ptr<const ByteSource> source);
+
+  const Identity& identity() const { return identity_; }
+  const FileBytes& file() const { return file_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  std::optional<Segment> segment(std::uint32_t type) const;
+  // Where the file holds the `length` bytes that are mapped at `address`.
+  Result<std::uint64_t> offset_of(std::uint64_t address, std::uint64_t length) const;
+  Result<Bytes> at_address(std::uint64_t address, std::uint64_t length) const;
+  // Bytes of the file from `address` to the end of its segment.
+  std::uint64_t bytes_from(std::uint64_t address) const;
+  // Empty where there are none or they are damaged.
+  std::vector<Section> sections() const;
+  // The part that lies beyond the end of the file, in words; nothing in a whole file.
+  std::optional<std::string> missing_part() const;
+
+ private:
+  FileBytes file_;
+  Identity identity_;
+  std::vector<Segment> segments_;
+  std::uint64_t section_offset_ = 0;
+  std::uint16_t section_count_ = 0, section_entry_ = 0, section_names_ = 0;
+};
+
+}  // namespace scankit

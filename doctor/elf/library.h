@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "doctor/elf/symbols.h"
+
+namespace scankit {
+
+// One shared library or program, opened for questions.
+struct ElfLibrary {
+  std::string path;
+  std::uint64_t device = 0, inode = 0;
+  Image image;
+  Dynamic dynamic;
+  Symbols symbols;
+};
+// The error's message is what the loader would say where it says something: "file too short", "invalid ELF
+// header".
+Result<std::shared_ptr<const ElfLibrary>> open_library(const Host& host, const std::string& path);
+
+// Libraries by path, so that the processes that are simulated read each once.
+class LibraryCache {
+ public:
+  explicit LibraryCache(const Host& host) : host_(&host) {}
+  Result<std::shared_ptr<const ElfLibrary>> open(const std::string& path);
+  const Host& host() const { return *host_; }
+
+ private:
+  const Host* host_;
+  std::map<std::string, std::shared_ptr<const ElfLibrary>> known_;
+};
+
+}  // namespace scankit

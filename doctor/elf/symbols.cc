@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/elf/symbols.h"
+
+#include <elf.h>
+
+#include <algorithm>
+
+namespace scankit {
+namespace {
+
+constexpr std::uint64_t kHashLimit = 32u << 20;      // libtorch_cpu's: 0.7 MB
+constexpr std::uint64_t kChainStep = 16;             // entries of a chain read at a time
+constexpr std::uint32_t kUndefinedLimit = 1u << 20;  // names; the largest extensions have some thousand
+
+Error malformed(std::string why) { return {Errc::Malformed, std::move(why), ""}; }
+
+bool may_be_exported(const Elf64_Sym& symbol) {
+  const unsigned binding = ELF64_ST_BIND(symbol.st_info), type = ELF64_ST_TYPE(symbol.st_info);
+  const unsigned visibility = ELF64_ST_VISIBILITY(symbol.st_other);
+  if (symbol.st_shndx == SHN_UNDEF || visibility == STV_HIDDEN || visibility == STV_INTERNAL) return false;
+  if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) return false;
+  if (symbol.st_value == 0 && symbol.st_shndx != SHN_ABS && type != STT_TLS) return false;
+  return type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC || type == STT_COMMON ||
+         type == STT_TLS || type == STT_GNU_IFUNC;
+}
+
+}  // namespace
+
+std::uint32_t gnu_hash(std::string_view name) {
+  std::uint32_t hash = 5381;
+  for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  return hash;
+}
+
+std::uint32_t sysv_hash(std::string_view name) {
+  std::uint32_t hash = 0;
+  for (const char c : name) {
+    hash = (hash << 4) + static_cast<unsigned char>(c);
+    hash ^= (hash & 0xf0000000u) >> 24;
+    hash &= 0x0fffffffu;
+  }
+  return hash;
+}
+
+SymbolQuery::SymbolQuery(std::string_view wanted) : name(wanted), gnu_hash(scankit::gnu_hash(wanted)) {}
+SymbolQuery::SymbolQuery(const UndefinedSymbol& symbol)
+    : name(symbol.name),
+      gnu_hash(scankit::gnu_hash(symbol.name)),
+      version(symbol.version),
+      version_hidden(symbol.version_hidden) {}
+
+Result<Symbols> Symbols::open(const Image& image, const Dynamic& dynamic, Versions versions) {
+  Symbols symbols;
+  symbols.image_ = image;
+  symbols.dynamic_ = dynamic;
+  symbols.versions_ = std::move(versions);
+  if (dynamic.gnu_hash != 0) {
+    SCANKIT_CHECK(symbols.open_gnu(dynamic.gnu_hash));
+  } else if (dynamic.sysv_hash != 0) {
+    SCANKIT_CHECK(symbols.open_sysv(dynamic.sysv_hash));
+  }
+  return symbols;
+}
+
+Result<void> Symbols::open_gnu(std::uint64_t address) {
+  struct Header {
+    std::uint32_t buckets, first, bloom_words, bloom_shift;
+  };
+  SCANKIT_TRY(const Bytes start, image_.at_address(address, sizeof(Header)));
+  const Header header = *start.read<Header>(0);
+  if (header.bloom_words == 0 || (header.bloom_words & (header.bloom_words - 1)) != 0)
+    return malformed("the hash table's filter has an impossible size");
+  const std::uint64_t bloom_size = std::uint64_t{header.bloom_words} * 8;
+  const std::uint64_t bucket_size = std::uint64_t{header.buckets} * 4;
+  if (bloom_size > kHashLimit || bucket_size > kHashLimit) return malformed("the hash table is too long");
+  SCANKIT_TRY(const Bytes table, image_.at_address(address, sizeof(Header) + bloom_size + bucket_size));
+  bloom_ = *table.slice(sizeof(Header), bloom_size);
+  buckets_ = *table.slice(sizeof(Header) + bloom_size, bucket_size);
+  bucket_count_ = header.buckets;
+  first_hashed_ = header.first;
+  bloom_shift_ = header.bloom_shift & 63;
+  chain_address_ = address + sizeof(Header) + bloom_size + bucket_size;  // inside the segment, as just read
+  return {};
+}
+
+Result<void> Symbols::open_sysv(std::uint64_t address) {
+  struct Header {
+    std::uint32_t buckets, chains;
+  };
+  SCANKIT_TRY(const Bytes start, image_.at_address(address, sizeof(Header)));
+  const Header header = *start.read<Header>(0);
+  const std::uint64_t size = (2 + std::uint64_t{header.buckets} + std::uint64_t{header.chains}) * 4;
+  if (size > kHashLimit) return malformed("the hash table is too long");
+  SCANKIT_TRY(sysv_, image_.at_address(address, size));
+  bucket_count_ = header.buckets;
+  chain_count_ = header.chains;
+  return {};
+}
+
+Symbols::Match Symbols::matches(std::uint32_t index, const SymbolQuery& query) const {
+  const auto address = checked_add(dynamic_.symbols, std::uint64_t{index} * sizeof(Elf64_Sym));
+  if (!address) return {};
+  const auto bytes = image_.at_address(*address, sizeof(Elf64_Sym));
+  if (!bytes) return {};
+  const Elf64_Sym symbol = *bytes->read<Elf64_Sym>(0);
+  if (!may_be_exported(symbol)) return {};
+  const auto name = dynamic_.strings.piece(symbol.st_name, query.name.size() + 1);
+  if (!name || name->c_string(0) != query.name) return {};
+
+  if (!versions_.has_symbol_versions()) return {.taken = true};
+  const std::uint16_t raw = versions_.of_symbol(image_, index);
+  const auto number = static_cast<std::uint16_t>(raw & 0x7fff);
+  const bool hidden = (raw & 0x8000) != 0;
+  if (query.version.empty()) {
+    // Index 2 is the oldest version, which a program linked before versioning means; a newer one only by
+    // default.
+    if (number < 3) return {.taken = true};
+    return {.taken = false, .only_by_default_version = !hidden};
+  }
+  const std::string defined = versions_.definition_name(number);
+  if (defined == query.version) return {.taken = true};
+  return {.taken = !query.version_hidden && defined.empty() && !hidden};
+}
+
+// True where this symbol settles the question; counts those that settle it only if they are alone.
+bool Symbols::accepts(std::uint32_t index, const SymbolQuery& query, unsigned& default_versions) const {
+  const Match match = matches(index, query);
+  if (match.only_by_default_version) ++default_versions;
+  return match.taken;
+}
+
+bool Symbols::find_gnu(const SymbolQuery& query) const {
+  if (bucket_count_ == 0) return false;
+  const std::uint32_t hash = query.gnu_hash;
+  const auto word = bloom_.element<std::uint64_t>((hash / 64) & (bloom_.size() / 8 - 1));
+  const std::uint64_t bits =
+      (std::uint64_t{1} << (hash % 64)) | (std::uint64_t{1} << ((hash >> bloom_shift_) % 64));
+  if (!word || (*word & bits) != bits) return false;
+  std::uint32_t index = buckets_.element<std::uint32_t>(hash % bucket_count_).value_or(0);
+  if (index == 0 || index < first_hashed_) return false;
+  unsigned default_versions = 0;
+  for (std::uint32_t read = 0; read < (1u << 20); read += kChainStep) {  // no honest chain is that long
+    const auto at = checked_add(chain_address_, (std::uint64_t{index} - first_hashed_) * 4);
+    if (!at) return false;
+    const std::uint64_t left = image_.bytes_from(*at) / 4;
+    const auto piece = image_.at_address(*at, std::min(left, kChainStep) * 4);
+    if (!piece || piece->size() == 0) return false;
+    for (std::uint64_t i = 0; i < piece->size() / 4; ++i, ++index) {
+      const std::uint32_t entry = *piece->element<std::uint32_t>(i);
+      if ((entry | 1) == (hash | 1) && accepts(index, query, default_versions)) return true;
+      if ((entry & 1) != 0) return default_versions == 1;
+    }
+  }
+  return false;
+}
+
+bool Symbols::find_sysv(const SymbolQuery& query) const {
+  if (bucket_count_ == 0) return false;
+  std::uint32_t index = sysv_.element<std::uint32_t>(2 + sysv_hash(query.name) % bucket_count_).value_or(0);
+  unsigned default_versions = 0;
+  for (std::uint32_t steps = 0; index != 0 && index < chain_count_ && steps < chain_count_; ++steps) {
+    if (accepts(index, query, default_versions)) return true;
+    index = sysv_.element<std::uint32_t>(2 + std::uint64_t{bucket_count_} + index).value_or(0);
+  }
+  return default_versions == 1;
+}
+
+bool Symbols::exports(const SymbolQuery& query) const {
+  return bloom_.size() != 0 ? find_gnu(query) : find_sysv(query);
+}
+
+// The undefined names stand before the hashed ones. GNU ld writes first_hashed_ == 1 where nothing is
+// exported at all, and then only the section table knows the length.
+Result<std::uint32_t> Symbols::symbol_count() const {
+  if (bloom_.size() == 0 && sysv_.size() != 0) return chain_count_;
+  if (first_hashed_ > 1) return first_hashed_;
+  for (const Section& s : image_.sections())
+    if (s.type == SHT_DYNSYM && s.address == dynamic_.symbols)
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(s.size / sizeof(Elf64_Sym), kUndefinedLimit));
+  // Every linker puts .dynstr right behind .dynsym.
+  if (dynamic_.string_address > dynamic_.symbols)
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        (dynamic_.string_address - dynamic_.symbols) / sizeof(Elf64_Sym), kUndefinedLimit));
+  return std::uint32_t{1};
+}
+
+Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
+  std::vector<UndefinedSymbol> found;
+  if (dynamic_.symbols == 0) return found;
+  SCANKIT_TRY(const std::uint32_t count, symbol_count());
+  if (count > kUndefinedLimit) return malformed("more dynamic symbols than any library has");
+  SCANKIT_TRY(const Bytes table,
+              image_.at_address(dynamic_.symbols, std::uint64_t{count} * sizeof(Elf64_Sym)));
+  for (std::uint32_t i = 1; i < count; ++i) {
+    const Elf64_Sym symbol = *table.element<Elf64_Sym>(i);
+    if (symbol.st_shndx != SHN_UNDEF || symbol.st_name == 0) continue;
+    const unsigned binding = ELF64_ST_BIND(symbol.st_info);
+    if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) continue;
+    UndefinedSymbol undefined;
+    SCANKIT_TRY(undefined.name, dynamic_.strings.at(symbol.st_name));
+    undefined.weak = binding == STB_WEAK;
+    if (versions_.has_symbol_versions()) {
+      const auto number = static_cast<std::uint16_t>(versions_.of_symbol(image_, i) & 0x7fff);
+      if (const VersionNeed* need = number > 1 ? versions_.need(number) : nullptr) {
+        undefined.version = need->name;
+        undefined.version_file = need->file;
+        undefined.version_hidden = need->hidden;
+      }
+    }
+    found.push_back(std::move(undefined));
+  }
+  return found;
+}
+
+}  // namespace scankit
