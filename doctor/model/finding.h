@@ -76,6 +76,7 @@ struct Outcome {
   std::string why;                // NotApplicable, Unknown, Crashed: the fact that decides it
   bool could_hide_error = false;  // Unknown: makes the verdict unknown
   std::vector<Finding> findings;
+  std::vector<std::string> not_checked;  // parts of the question that had nothing to look at, one line each
 };
 
 enum class Verdict { Healthy, Broken, Unknown };

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/model/finding.h"
+
+namespace scankit {
+
+// The facts that a check stands on. The runner looks whether they are there, so that no check can pass
+// without them.
+enum Fact : unsigned {
+  kGpus = 1u << 0,
+  kPython = 1u << 1,
+  kTorch = 1u << 2,
+  kExtensions = 1u << 3,
+  kImporters = 1u << 4,
+  kContents = 1u << 5,  // the selected copy of every module could be read
+  kClosures = 1u << 6,  // and its closure was walked
+};
+
+struct CheckResult {
+  std::vector<Finding> findings;
+  std::vector<std::string>
+      unknown;  // broken or undecidable in a way that no catalogued cause covers, one line each
+  std::vector<std::string> not_checked;  // parts that had nothing to look at, one line each
+};
+
+// One statement about the environment; true means healthy. A pure function of the snapshot.
+struct Check {
+  std::string_view id;  // kebab-case of the file's name
+  std::string_view question;
+  unsigned needs = 0;
+  bool settled_by_import = false;  // an observed import of the module answers it, whatever the files say
+  std::string (*not_applicable)(const Snapshot&) =
+      nullptr;  // why there is nothing to look at; "" where there is
+  CheckResult (*run)(const Snapshot&) = nullptr;
+};
+
+// Every check of checks.def, in its order.
+const std::vector<const Check*>& all_checks();
+
+}  // namespace scankit

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string not_tried(const Snapshot& snapshot) {
+  const auto& seen = snapshot.observations;
+  if (seen.state == ProbeState::NotRun)
+    return "no import was tried" + (seen.note.empty() ? std::string() : ": " + seen.note);
+  return seen.state == ProbeState::Absent ? seen.note : "";
+}
+
+Finding ended_badly(const Observation& seen, const std::string& pointer, const std::string& file) {
+  const bool hung = seen.outcome == "timeout";
+  const std::string what = seen.module == "torch" ? "`import torch`"
+                                                  : "`import " + seen.module + "`" +
+                                                        (seen.variant == "torch-first" ? " after torch" : "");
+  Finding finding{
+      .cause = hung ? Cause::ImportHang : Cause::ImportCrash,
+      .subject = file.empty() ? seen.module : file,
+      .module = seen.module,
+      .summary = what + (hung ? " did not end within " + std::to_string(seen.duration_ms / 1000) + " s"
+                              : " killed the interpreter with signal " + std::to_string(seen.signal)),
+      .evidence = {{pointer + "/outcome", seen.outcome}},
+      .fixes = {Advice{std::string(info(hung ? Cause::ImportHang : Cause::ImportCrash).next_step)}}};
+  if (!seen.message.empty()) {
+    finding.summary += ": " + seen.message;
+    finding.evidence.push_back({pointer + "/message", seen.message});
+  }
+  if (!hung) finding.evidence.push_back({pointer + "/signal", std::to_string(seen.signal)});
+  return finding;
+}
+
+// Errors of an import are weighed against what the other checks found, in reconcile.cc.
+CheckResult run(const Snapshot& snapshot) {
+  if (snapshot.observations.state == ProbeState::Failed) return {{}, {snapshot.observations.note}};
+  CheckResult result;
+  const auto& all = snapshot.observations.value;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Observation& seen = all[i];
+    if (&seen != deciding_import(snapshot, seen.module)) continue;
+    if (seen.outcome != "crashed" && seen.outcome != "timeout") continue;
+    const auto copy = selected_copy(snapshot, seen.module);
+    result.findings.push_back(
+        ended_badly(seen, "/observations/value/" + std::to_string(i), copy ? copy->extension->path : ""));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kImportObserved{.id = "import-observed",
+                                   .question = "Do torch and the modules import in a process of their own?",
+                                   .needs = 0,
+                                   .settled_by_import = false,
+                                   .not_applicable = not_tried,
+                                   .run = run};
+}  // namespace scankit

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string no_module(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+}
+
+bool belongs_to_another_check(const std::string& soname) {
+  return is_torch_library(soname) || is_cuda_library(soname) || is_driver_library(soname);
+}
+
+// What is broken here has no class in the catalogue, so it is said in full and left unknown, never passed
+// over.
+void add_libraries(const Copy& copy, CheckResult& result) {
+  for (const MissingLibrary& library : copy->missing_libraries) {
+    if (belongs_to_another_check(library.soname)) continue;
+    std::string line = copy->path + " needs " + library.soname + " (by " + file_name(library.needed_by) +
+                       "), which the loader finds nowhere";
+    if (!library.found_elsewhere.empty()) line += "; it does not look at " + library.found_elsewhere.front();
+    result.unknown.push_back(line);
+  }
+}
+
+void add_versions(const Copy& copy, CheckResult& result) {
+  for (const UnmetVersion& unmet : copy->unmet_versions) {
+    const std::string& version = unmet.version;
+    if (version.starts_with("GLIBC_") || version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_"))
+      continue;
+    result.unknown.push_back(unmet.needed_by + " needs version " + version + " of " + unmet.library +
+                             ", which does not define it: another build of that library");
+  }
+}
+
+void add_cuda_names(const Copy& copy, CheckResult& result) {
+  for (const MissingLibrary& library : copy->missing_libraries)
+    if (is_cuda_library(library.soname) || is_driver_library(library.soname)) return;  // the names are theirs
+  const auto names = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "cuda"; });
+  if (!names.empty())
+    result.unknown.push_back(copy->path + " needs " + count(names.size(), "CUDA name", "CUDA names") +
+                             " that no library in its closure exports, such as " + names.front().value +
+                             ": an older CUDA library, or one it was never linked with");
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    add_libraries(copy, result);
+    add_versions(copy, result);
+    add_cuda_names(copy, result);
+    const bool wanted =
+        was_asked_for(snapshot, copy->module) || !needing_importers(snapshot, copy->module).empty();
+    if (snapshot.torch.state == ProbeState::Absent && copy->uses_torch && wanted)
+      result.unknown.push_back(copy->path + " needs torch, which is not installed for this Python");
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kLibrariesFound{
+    .id = "libraries-found",
+    .question = "Does the loader find every other library that the modules need?",
+    .needs = kExtensions | kClosures,
+    .settled_by_import = true,
+    .not_applicable = no_module,
+    .run = run};
+}  // namespace scankit

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string no_copy(const Snapshot& snapshot) {
+  return copies(snapshot).empty() ? "no file of a module under diagnosis was found" : "";
+}
+
+// Selected, or what import would take were it made for this machine (its suffix names another one).
+bool matters(const Snapshot& snapshot, const Extension& extension) {
+  return extension.selected || (extension.sys_path_index >= 0 && !selected_copy(snapshot, extension.module));
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  const std::string machine = interpreter_machine(snapshot);
+  if (machine.empty()) return {{}, {"which machine this Python is made for is not known"}};
+  for (const Copy& copy : copies(snapshot)) {
+    if (!matters(snapshot, *copy) || copy->machine.empty() || copy->machine == machine) continue;
+    // glibc says "cannot open shared object file: No such file or directory" of such a file.
+    result.findings.push_back(
+        {.cause = Cause::WrongMachineArch,
+         .subject = copy->path,
+         .module = copy->module,
+         .summary = "the file is made for " + copy->machine + ", this Python runs on " + machine,
+         .evidence = {copy.at("machine", copy->machine),
+                      {"/python/value/soabi", snapshot.python.value.soabi}},
+         .fixes =
+             module_fixes(snapshot, copy->module, "build or fetch " + copy->module + " for " + machine)});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kMachineMatches{.id = "machine-matches",
+                                   .question = "Is each module's file made for this processor?",
+                                   .needs = kPython | kExtensions | kContents,
+                                   .settled_by_import = true,
+                                   .not_applicable = no_copy,
+                                   .run = run};
+}  // namespace scankit

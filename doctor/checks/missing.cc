@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/missing.h"
+
+#include <algorithm>
+#include <array>
+
+namespace scankit {
+namespace {
+
+template <std::size_t N>
+bool starts_with_one(const std::string& text, const std::array<std::string_view, N>& prefixes) {
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool takes_strings(const MissingSymbol& symbol) {
+  return symbol.name.find("__cxx11") != std::string::npos ||
+         symbol.demangled.find("std::string") != std::string::npos ||
+         symbol.demangled.find("basic_string") != std::string::npos;
+}
+
+}  // namespace
+
+bool is_torch_library(const std::string& soname) {
+  constexpr std::array<std::string_view, 4> kPrefixes{"libtorch", "libc10", "libcaffe2", "libshm.so"};
+  return starts_with_one(soname, kPrefixes);
+}
+
+bool is_torch_cuda_library(const std::string& soname) {
+  return soname.starts_with("libc10_cuda.so") || soname.starts_with("libtorch_cuda");
+}
+
+bool is_cuda_library(const std::string& soname) {
+  constexpr std::array<std::string_view, 12> kPrefixes{
+      "libcudart.so", "libcublas",    "libcusparse.so", "libcusolver",   "libcurand.so", "libcufft",
+      "libnvrtc",     "libnvJitLink", "libcupti.so",    "libnvToolsExt", "libnpp",       "libcufile.so"};
+  return starts_with_one(soname, kPrefixes);
+}
+
+bool is_driver_library(const std::string& soname) {
+  return soname.starts_with("libcuda.so") || soname.starts_with("libnvidia-");
+}
+
+TorchNames torch_names(const Copy& copy) {
+  TorchNames names;
+  const auto& missing = copy->missing_symbols;
+  // With a torch library missing, a name that nothing else resembles may well be that library's.
+  const bool library_missing =
+      std::ranges::any_of(copy->missing_libraries,
+                          [](const MissingLibrary& library) { return is_torch_library(library.soname); });
+  const bool flips = std::ranges::any_of(
+      missing, [](const MissingSymbol& s) { return s.owner == "torch" && !s.flipped_exported_by.empty(); });
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    const MissingSymbol& symbol = missing[i];
+    if (symbol.owner != "torch") continue;
+    if (!symbol.exported_by_torch.empty())
+      names.not_linked.push_back(i);
+    else if (!symbol.flipped_exported_by.empty())
+      names.flipped.push_back(i);
+    // Beside proven flips, a name that takes strings is one whose flipped spelling could not be made.
+    else if (flips && takes_strings(symbol))
+      names.flipped.push_back(i);
+    else if (!library_missing || !symbol.near.empty())
+      names.drifted.push_back(i);
+  }
+  return names;
+}
+
+std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy) {
+  std::vector<std::size_t> foreign;
+  const Torch& torch = snapshot.torch.value;
+  for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
+    const std::string& soname = copy->missing_libraries[i].soname;
+    if (!is_torch_library(soname) || (is_torch_cuda_library(soname) && torch.cuda.empty())) continue;
+    const bool torch_lost_it = std::ranges::any_of(
+        torch.missing_libraries, [&](const std::string& line) { return line.starts_with(soname + " "); });
+    if (!torch_lost_it) foreign.push_back(i);
+  }
+  return foreign;
+}
+
+}  // namespace scankit

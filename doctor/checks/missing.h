@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/checks/view.h"
+
+// Whose a missing library or name is, and what its absence says.
+namespace scankit {
+
+bool is_torch_library(const std::string& soname);
+bool is_torch_cuda_library(const std::string& soname);  // a CPU build of torch has none of these
+bool is_cuda_library(const std::string& soname);        // of the CUDA toolkit
+bool is_driver_library(const std::string& soname);      // of the NVIDIA driver
+
+// The missing names that torch should export, by what their absence proves. Positions in missing_symbols.
+struct TorchNames {
+  std::vector<std::size_t> flipped;  // torch exports them with the other string ABI
+  std::vector<std::size_t> drifted;  // torch exports them in neither form
+  std::vector<std::size_t>
+      not_linked;  // torch exports them, from a library that this file was not linked with
+};
+TorchNames torch_names(const Copy& copy);
+
+// Libraries of other torch releases that it needs: neither here nor missing from a torch that should have
+// them.
+std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy);
+
+}  // namespace scankit

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string nothing_needs_them(const Snapshot& snapshot) {
+  std::vector<std::string> absent;
+  for (const std::string& module : snapshot.modules) {
+    const bool needed = !needing_importers(snapshot, module).empty() || was_asked_for(snapshot, module);
+    if (needed || selected_copy(snapshot, module)) return "";
+    absent.push_back(module);
+  }
+  return absent.empty() ? "no module is under diagnosis"
+                        : "not installed, and nothing that is installed needs it: " + join(absent);
+}
+
+std::string how_it_is_imported(const Importer& importer) {
+  std::string text = importer.package + (importer.version.empty() ? "" : " " + importer.version) +
+                     " imports it (" + importer.file + ":" + std::to_string(importer.line) + ")";
+  if (importer.masked)
+    text += ", inside try/except ImportError" +
+            (importer.masked_value.empty() ? std::string() : ": the name becomes " + importer.masked_value);
+  return text;
+}
+
+Finding absence(const Snapshot& snapshot, const std::string& module,
+                const std::vector<std::size_t>& importers) {
+  Finding finding{.cause = Cause::ModuleNotBuilt,
+                  .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
+                  .module = module,
+                  .summary = "no file of " + module + " is on this Python's path"};
+  if (importers.empty()) finding.summary += ", and it was asked for";
+  for (const std::size_t i : importers) {
+    const Importer& importer = snapshot.importers.value[i];
+    const std::string pointer = "/importers/value/" + std::to_string(i);
+    if (i == importers.front()) finding.summary += "; " + how_it_is_imported(importer);
+    finding.evidence.push_back({pointer + "/file", importer.file});
+    finding.evidence.push_back({pointer + "/line", std::to_string(importer.line)});
+    if (importer.masked) finding.evidence.push_back({pointer + "/masked", "true"});
+  }
+  finding.fixes = module_fixes(snapshot, module, "build " + module + " for this Python and torch");
+  return finding;
+}
+
+// A copy that import cannot take (another tag, another machine, a build folder) is not this check's subject
+// when it lies on the path: python-tag-fits and machine-matches name it.
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const std::string& module : snapshot.modules) {
+    const auto importers = needing_importers(snapshot, module);
+    if (importers.empty() && !was_asked_for(snapshot, module)) {
+      if (!selected_copy(snapshot, module))
+        result.not_checked.push_back(module + " is not installed, and nothing that is installed needs it");
+      continue;
+    }
+    bool on_the_path = false;
+    std::vector<Evidence> elsewhere;
+    for (const Copy& copy : copies(snapshot)) {
+      if (copy->module != module) continue;
+      on_the_path = on_the_path || copy->selected || copy->sys_path_index >= 0;
+      if (copy->sys_path_index < 0) elsewhere.push_back(copy.at("path", copy->path));
+    }
+    if (on_the_path) continue;
+    Finding finding = absence(snapshot, module, importers);
+    if (!elsewhere.empty())
+      finding.summary += "; a file of it lies outside the path: " + elsewhere.front().value;
+    finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kModulePresent{.id = "module-present",
+                                  .question = "Is every module there that an installed package imports?",
+                                  .needs = kPython | kExtensions | kImporters,
+                                  .settled_by_import = true,
+                                  .not_applicable = nothing_needs_them,
+                                  .run = run};
+}  // namespace scankit

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string no_module(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+}
+
+bool names_may_be_a_missing_library_s(const Copy& copy) {
+  for (const MissingLibrary& library : copy->missing_libraries)
+    if (!is_torch_library(library.soname) && !is_cuda_library(library.soname)) return true;
+  return false;
+}
+
+// A qualifier outside torch's namespaces, whatever the argument types: no torch release ever had that name.
+Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const std::string& demangled) {
+  return {.cause = Cause::OwnSymbolUndefined,
+          .subject = copy->path,
+          .module = copy->module,
+          .summary = "it calls " + count(names.size(), "function", "functions") +
+                     " of its own that it does not contain: " + demangled +
+                     (names.size() > 1 ? " first" : ""),
+          .evidence = names};
+}
+
+Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
+  const MissingSymbol& first = copy->missing_symbols[names.front()];
+  Finding finding{.cause = Cause::OwnSymbolUndefined,
+                  .subject = copy->path,
+                  .module = copy->module,
+                  .summary = "it was not linked with " + file_name(first.exported_by_torch) + ", which has " +
+                             count(names.size(), "name", "names") + " that it needs: " + first.name};
+  for (const std::size_t i : names)
+    finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+  return finding;
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    const bool undecided = names_may_be_a_missing_library_s(copy);
+    const auto own = [&](const MissingSymbol& s) {
+      return s.owner == "own" || (s.owner == "unknown" && !undecided);
+    };
+    std::vector<Finding> found;
+    const auto names = symbol_evidence(copy, own);
+    const auto first = std::ranges::find_if(copy->missing_symbols, own);
+    if (!names.empty())
+      found.push_back(undefined(copy, names, first->demangled.empty() ? first->name : first->demangled));
+    if (const auto torch = torch_names(copy).not_linked; !torch.empty())
+      found.push_back(never_linked(copy, torch));
+    for (Finding& finding : found) {
+      finding.fixes =
+          module_fixes(snapshot, copy->module,
+                       "build " + copy->module + " again from a clean folder with all its sources");
+      result.findings.push_back(std::move(finding));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kOwnSymbolsDefined{
+    .id = "own-symbols-defined",
+    .question = "Does each module contain the functions of its own that it calls?",
+    .needs = kExtensions | kClosures,
+    .settled_by_import = true,
+    .not_applicable = no_module,
+    .run = run};
+}  // namespace scankit

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Static verdicts against observed imports (DESIGN decision 3): an observed success outranks a static
+// verdict, and a failure that no check explains is unknown with everything observed, never healthy.
+#include <algorithm>
+
+#include "doctor/checks/check.h"
+#include "doctor/checks/runner.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+const Check* check_of(const Outcome& outcome) {
+  const auto found = std::ranges::find(all_checks(), outcome.check, &Check::id);
+  return found == all_checks().end() ? nullptr : *found;
+}
+
+// Python binds at import (RTLD_NOW), so a module that imported has every name, version and library it needs.
+void withdraw(Report& report, const Observation& seen) {
+  for (Outcome& outcome : report.outcomes) {
+    const Check* check = check_of(outcome);
+    if (check == nullptr || !check->settled_by_import) continue;
+    for (Finding& finding : outcome.findings) {
+      if (finding.module != seen.module || finding.severity() != Severity::Error) continue;
+      finding.severity_override = Severity::Note;
+      finding.summary += " - withdrawn: its import was seen to work" +
+                         (seen.file.empty() ? std::string() : " from " + seen.file);
+      finding.fixes.clear();
+    }
+  }
+}
+
+bool explained(const Report& report, const std::string& module) {
+  const auto explains = [&](const Finding& finding) {
+    return finding.module == module && finding.severity() == Severity::Error &&
+           finding.cause != Cause::NoKernelImage;
+  };
+  return std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
+    return std::ranges::any_of(outcome.findings, explains);
+  });
+}
+
+std::string in_words(const Observation& seen) {
+  return "`import " + seen.module + "`" + (seen.variant == "torch-first" ? " after torch" : "") +
+         " fails with " + seen.exception + ": " + seen.message;
+}
+
+Outcome* outcome_of(Report& report, std::string_view check) {
+  const auto found = std::ranges::find(report.outcomes, check, &Outcome::check);
+  return found == report.outcomes.end() ? nullptr : &*found;
+}
+
+// "No module named X" of a module that nothing needs, or a module that wants a torch that is not there.
+bool to_be_expected(const Snapshot& snapshot, const Observation& seen) {
+  const auto copy = selected_copy(snapshot, seen.module);
+  if (copy) return snapshot.torch.state == ProbeState::Absent && (*copy)->uses_torch;
+  return seen.exception == "ModuleNotFoundError" &&
+         seen.message.find("'" + seen.module + "'") != std::string::npos;
+}
+
+bool torch_import_failed(const Snapshot& snapshot) {
+  const Observation* torch = deciding_import(snapshot, "torch");
+  return torch != nullptr && torch->outcome != "ok";
+}
+
+void add_unexplained(Report& report, const Observation& seen) {
+  Outcome* outcome = outcome_of(report, "import-observed");
+  if (outcome == nullptr) return;
+  outcome->why += (outcome->why.empty() ? "" : "; ") + in_words(seen) + ", and no check explains it";
+  if (outcome->findings.empty()) outcome->state = CheckState::Unknown;
+  outcome->could_hide_error = true;
+}
+
+// Unknown files cannot hide an import error once every module and torch were seen to import.
+void settle_unknowns(Report& report) {
+  const Snapshot& snapshot = report.snapshot;
+  const auto imports = [&](const std::string& module) {
+    const Observation* seen = deciding_import(snapshot, module);
+    return seen != nullptr && seen->outcome == "ok";
+  };
+  const bool torch_fine = snapshot.torch.state == ProbeState::Absent || imports("torch");
+  const auto module_fine = [&](const std::string& module) {
+    if (imports(module)) return true;
+    const Observation* seen = deciding_import(snapshot, module);
+    return seen != nullptr && !selected_copy(snapshot, module) && to_be_expected(snapshot, *seen) &&
+           needing_importers(snapshot, module).empty() && !was_asked_for(snapshot, module) &&
+           snapshot.importers.state != ProbeState::Failed;
+  };
+  if (!torch_fine || !std::ranges::all_of(snapshot.modules, module_fine)) return;
+  for (Outcome& outcome : report.outcomes) {
+    const Check* check = check_of(outcome);
+    if (check != nullptr && check->settled_by_import && outcome.state == CheckState::Unknown)
+      outcome.could_hide_error = false;
+  }
+}
+
+}  // namespace
+
+void reconcile(Report& report) {
+  const Snapshot& snapshot = report.snapshot;
+  std::vector<std::string> modules = {"torch"};
+  modules.insert(modules.end(), snapshot.modules.begin(), snapshot.modules.end());
+  for (const std::string& module : modules) {
+    const Observation* seen = deciding_import(snapshot, module);
+    if (seen == nullptr) continue;
+    if (seen->outcome == "ok") withdraw(report, *seen);
+    if (seen->outcome != "error" || explained(report, module) || to_be_expected(snapshot, *seen)) continue;
+    // A bare failure says nothing about a module that was never tried after torch, because torch itself
+    // failed.
+    if (module != "torch" && seen->variant == "bare" && torch_import_failed(snapshot)) continue;
+    add_unexplained(report, *seen);
+  }
+  settle_unknowns(report);
+}
+
+}  // namespace scankit

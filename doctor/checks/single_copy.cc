@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string at_most_one(const Snapshot& snapshot) {
+  for (const std::string& module : snapshot.modules) {
+    const auto all = copies(snapshot);
+    const auto of_module = [&](const Copy& copy) { return copy->module == module; };
+    if (std::ranges::count_if(all, of_module) > 1) return "";
+  }
+  return "no module under diagnosis has more than one file";
+}
+
+bool same_content(const Extension& a, const Extension& b) {
+  return a.real_path == b.real_path || (a.size == b.size && !a.build_id.empty() && a.build_id == b.build_id);
+}
+
+// The winner is broken, a loser is not: moving the winner away is the whole repair.
+Finding shadowing(const Copy& winner, const Copy& good, const std::string& obstacle) {
+  return {.cause = Cause::SeveralCopies,
+          .subject = winner->path,
+          .module = winner->module,
+          .summary = "this copy (" + obstacle + ") comes first and hides a good one: " + good->path,
+          .evidence = {winner.at("path", winner->path), good.at("path", good->path)},
+          .fixes = {RemoveShadow{winner->path}}};
+}
+
+Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
+  Finding finding{.cause = Cause::SeveralCopies,
+                  .subject = winner->path,
+                  .module = winner->module,
+                  .summary = count(others.size(), "other file", "other files") + " of " + winner->module +
+                             " lie on the path and are not used",
+                  .fixes = {Advice{"move the unused files away"}},
+                  .severity_override = Severity::Note};
+  for (const Copy& other : others) {
+    finding.evidence.push_back(other.at("path", other->path));
+    // Which of two different files wins depends on the folder and the variables of the shell that starts
+    // Python.
+    if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other))
+      finding.severity_override = Severity::Warning;
+  }
+  return finding;
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& winner : selected_copies(snapshot)) {
+    std::vector<Copy> others;
+    for (const Copy& copy : copies(snapshot))
+      if (copy->module == winner->module && !copy->selected && copy->sys_path_index >= 0 &&
+          copy->real_path != winner->real_path)
+        others.push_back(copy);
+    if (others.empty()) continue;
+    const auto obstacle = static_obstacle(snapshot, *winner);
+    const auto good = std::ranges::find_if(others, [&](const Copy& other) {
+      return suffix_fits(snapshot, *other) && static_obstacle(snapshot, *other) == "";
+    });
+    if (obstacle && !obstacle->empty() && good != others.end())
+      result.findings.push_back(shadowing(winner, *good, *obstacle));
+    else
+      result.findings.push_back(harmless(winner, others));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kSingleCopy{.id = "single-copy",
+                               .question = "Is there one file of each module, or does the right one win?",
+                               .needs = kPython | kExtensions,
+                               .settled_by_import = true,
+                               .not_applicable = at_most_one,
+                               .run = run};
+}  // namespace scankit

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string no_module(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+}
+
+// Proven name by name: torch exports the same function with the other spelling of std::string.
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  const Torch& torch = snapshot.torch.value;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    const auto flipped = torch_names(copy).flipped;
+    if (flipped.empty()) continue;
+    const MissingSymbol& first = copy->missing_symbols[flipped.front()];
+    Finding finding{.cause = Cause::AbiCxx11Mismatch,
+                    .subject = copy->path,
+                    .module = copy->module,
+                    .summary = "it uses the " + copy->string_abi + " C++ string ABI, torch " + torch.version +
+                               " the " + torch.string_abi +
+                               " one: " + count(flipped.size(), "name", "names") +
+                               " of torch that take strings do not meet, such as " +
+                               (first.demangled.empty() ? first.name : first.demangled)};
+    for (const std::size_t i : flipped)
+      finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+    finding.evidence.push_back(copy.at("string_abi", copy->string_abi));
+    finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
+    finding.fixes =
+        module_fixes(snapshot, copy->module, "rebuild " + copy->module + " with torch's own string ABI");
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kStringAbiMatches{.id = "string-abi-matches",
+                                     .question = "Do the modules and torch agree on the C++ string ABI?",
+                                     .needs = kTorch | kExtensions | kClosures,
+                                     .settled_by_import = true,
+                                     .not_applicable = no_module,
+                                     .run = run};
+}  // namespace scankit

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string no_module(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+}
+
+// Healthy: torch's extensions carry no path to torch's libraries and rely on their being loaded. Worth a
+// note, since a sorter of imports that moves the line above `import torch` breaks the program.
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    if (copy->needs_torch_first.empty()) continue;
+    Finding finding{.cause = Cause::TorchNotImportedFirst,
+                    .subject = copy->path,
+                    .module = copy->module,
+                    .summary = copy->module + " loads only after `import torch`, which brings " +
+                               join(copy->needs_torch_first),
+                    .fixes = {ImportTorchFirst{copy->module}}};
+    for (std::size_t i = 0; i < copy->needs_torch_first.size(); ++i)
+      finding.evidence.push_back(copy.at("needs_torch_first", i, "", copy->needs_torch_first[i]));
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTorchImportedFirst{.id = "torch-imported-first",
+                                       .question = "Does each module load without `import torch` before it?",
+                                       .needs = kTorch | kExtensions | kClosures,
+                                       .settled_by_import = false,
+                                       .not_applicable = no_module,
+                                       .run = run};
+}  // namespace scankit

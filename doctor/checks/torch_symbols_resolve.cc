@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string no_module(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+}
+
+std::string words(const MissingSymbol& symbol) {
+  std::string text = symbol.demangled.empty() ? symbol.name : symbol.demangled;
+  if (!symbol.near.empty()) text += " (torch has " + symbol.near.front() + ")";
+  return text;
+}
+
+// The installed torch's export tables decide, never its version: a module built for another release may well
+// fit.
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  const Torch& torch = snapshot.torch.value;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    const auto drifted = torch_names(copy).drifted;
+    const auto foreign = foreign_torch_libraries(snapshot, copy);
+    if (drifted.empty() && foreign.empty()) continue;
+    Finding finding{.cause = Cause::TorchVersionMismatch, .subject = copy->path, .module = copy->module};
+    for (const std::size_t i : drifted)
+      finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+    if (!drifted.empty())
+      finding.summary = "it needs " + count(drifted.size(), "name", "names") + " that torch " +
+                        torch.version + " does not export in any form, such as " +
+                        words(copy->missing_symbols[drifted.front()]);
+    for (const std::size_t i : foreign) {
+      finding.summary += (finding.summary.empty() ? "it needs " : "; and ") +
+                         copy->missing_libraries[i].soname + ", a library of other torch releases";
+      finding.evidence.push_back(
+          copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
+    }
+    finding.evidence.push_back({"/torch/value/version", torch.version});
+    finding.fixes =
+        module_fixes(snapshot, copy->module, "rebuild " + copy->module + " against torch " + torch.version);
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTorchSymbolsResolve{
+    .id = "torch-symbols-resolve",
+    .question = "Does the installed torch export every torch name that each module needs?",
+    .needs = kTorch | kExtensions | kClosures,
+    .settled_by_import = true,
+    .not_applicable = no_module,
+    .run = run};
+}  // namespace scankit

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/view.h"
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/version.h"
+
+namespace scankit {
+namespace {
+
+struct Home {
+  std::string_view module, package;
+};
+// Whose distribution brings the module. Such a package cannot do its work without it, even where it guards
+// the import (mamba_ssm sets the name to None and reports "not installed" at the first call).
+constexpr std::array kHomes{Home{"selective_scan_cuda", "mamba-ssm"},
+                            Home{"causal_conv1d_cuda", "causal-conv1d"}};
+
+// What `scankit fix` can put in place of a broken one.
+constexpr std::string_view kShipped = "selective_scan_cuda";
+
+// PEP 503: case and runs of "-", "_", "." do not distinguish names.
+std::string normalized(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool separator = c == '-' || c == '_' || c == '.';
+    if (separator && !out.empty() && out.back() == '-') continue;
+    out += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+template <class Test>
+std::vector<Copy> copies_where(const Snapshot& snapshot, const Test& test) {
+  std::vector<Copy> found;
+  if (!snapshot.extensions.present()) return found;
+  const auto& all = snapshot.extensions.value;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (test(all[i])) found.push_back({&all[i], "/extensions/value/" + std::to_string(i)});
+  return found;
+}
+
+bool is_home(const std::string& module, const std::string& package) {
+  return std::ranges::any_of(
+      kHomes, [&](const Home& home) { return home.module == module && home.package == normalized(package); });
+}
+
+// UNIVERSAL: the shipped module runs on every CPython from 3.8 and every torch from 1.13, not on a
+// free-threaded one.
+bool shipped_module_serves(const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  const auto version = Version::parse(python.version);
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  const auto at_least = [](const std::optional<Version>& v, const char* floor) {
+    return !v || *v >= *Version::parse(floor);
+  };
+  return python.implementation == "cpython" && !python.free_threaded && at_least(version, "3.8") &&
+         at_least(torch, "1.13") && interpreter_machine(snapshot) == "x86_64";
+}
+
+}  // namespace
+
+std::vector<Copy> copies(const Snapshot& snapshot) {
+  return copies_where(snapshot, [](const Extension&) { return true; });
+}
+std::vector<Copy> selected_copies(const Snapshot& snapshot) {
+  return copies_where(snapshot, [](const Extension& e) { return e.selected; });
+}
+std::vector<Copy> whole_copies(const Snapshot& snapshot) {
+  return copies_where(snapshot, [](const Extension& e) { return e.selected && e.file_state == "elf"; });
+}
+std::vector<Copy> resolved_copies(const Snapshot& snapshot) {
+  return copies_where(snapshot,
+                      [](const Extension& e) { return e.selected && e.file_state == "elf" && e.resolved; });
+}
+std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& module) {
+  for (const Copy& copy : selected_copies(snapshot))
+    if (copy->module == module) return copy;
+  return std::nullopt;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
+  const std::string leaf = extension.module.substr(extension.module.rfind('.') + 1);
+  const std::string name = file_name(extension.path);
+  return std::ranges::any_of(snapshot.python.value.extension_suffixes,
+                             [&](const std::string& suffix) { return name == leaf + suffix; });
+}
+
+std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
+  if (extension.file_state == "unreadable" || extension.file_state == "vanished") return std::nullopt;
+  if (extension.file_state != "elf") return "not a whole shared library";
+  const std::string machine = interpreter_machine(snapshot);
+  if (!machine.empty() && !extension.machine.empty() && extension.machine != machine)
+    return "made for " + extension.machine;
+  if (!extension.resolved) return std::nullopt;
+  if (!extension.unmet_versions.empty()) return "needs " + extension.unmet_versions.front().version;
+  if (!extension.missing_libraries.empty()) return "needs " + extension.missing_libraries.front().soname;
+  if (!extension.missing_symbols.empty())
+    return count(extension.missing_symbols.size(), "unresolved name", "unresolved names");
+  return extension.has_init ? "" : "exports no PyInit_" + extension.module;
+}
+
+std::string interpreter_machine(const Snapshot& snapshot) {
+  // SOABI "cpython-311-x86_64-linux-gnu", "pypy310-pp73-x86_64-linux-gnu": the triplet's first part (PEP
+  // 3149).
+  const std::string& soabi = snapshot.python.value.soabi;
+  const auto system = soabi.find("-linux");
+  if (system != std::string::npos) {
+    const auto start = soabi.rfind('-', system - 1);
+    if (start != std::string::npos) return soabi.substr(start + 1, system - start - 1);
+  }
+  return snapshot.os.value.machine;
+}
+
+std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::string& module) {
+  std::vector<std::size_t> found;
+  const auto& importers = snapshot.importers.value;
+  for (std::size_t i = 0; i < importers.size(); ++i) {
+    const Importer& importer = importers[i];
+    if (importer.module == module && (!importer.masked || is_home(module, importer.package)))
+      found.push_back(i);
+  }
+  return found;
+}
+
+bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
+  return std::ranges::find(snapshot.modules_asked, module) != snapshot.modules_asked.end();
+}
+
+std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
+                              const std::string& otherwise) {
+  if (module == kShipped && shipped_module_serves(snapshot)) return {InstallModule{module}};
+  return {Advice{otherwise}};
+}
+
+const Observation* deciding_import(const Snapshot& snapshot, const std::string& module) {
+  if (!snapshot.observations.present()) return nullptr;
+  const Observation* bare = nullptr;
+  for (const Observation& seen : snapshot.observations.value) {
+    if (seen.module != module || seen.outcome == "not-run") continue;
+    if (seen.variant == "torch-first" || seen.variant == "torch-only") return &seen;
+    bare = &seen;
+  }
+  return bare;
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (!out.empty()) out += separator;
+    out += part;
+  }
+  return out;
+}
+
+std::string count(std::size_t n, std::string_view one, std::string_view many) {
+  return std::to_string(n) + " " + std::string(n == 1 ? one : many);
+}
+
+std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits) {
+  std::vector<Evidence> evidence;
+  const auto& missing = copy->missing_symbols;
+  for (std::size_t i = 0; i < missing.size(); ++i)
+    if (fits(missing[i])) evidence.push_back(copy.at("missing_symbols", i, "name", missing[i].name));
+  return evidence;
+}
+
+}  // namespace scankit

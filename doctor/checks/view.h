@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/model/finding.h"
+
+// What several checks ask of a snapshot, with the JSON pointers that evidence needs.
+namespace scankit {
+
+// One copy of a module, and where it stands in the snapshot.
+struct Copy {
+  const Extension* extension;
+  std::string pointer;  // "/extensions/value/3"
+  const Extension& operator*() const { return *extension; }
+  const Extension* operator->() const { return extension; }
+  Evidence at(const std::string& field, std::string value) const {
+    return {pointer + "/" + field, std::move(value)};
+  }
+  Evidence at(const std::string& list, std::size_t i, const std::string& field, std::string value) const {
+    return at(list + "/" + std::to_string(i) + (field.empty() ? "" : "/" + field), std::move(value));
+  }
+};
+
+std::vector<Copy> copies(const Snapshot& snapshot);
+std::vector<Copy> selected_copies(const Snapshot& snapshot);  // those that import would take
+std::vector<Copy> whole_copies(const Snapshot& snapshot);     // selected, and an ELF file that could be read
+std::vector<Copy> resolved_copies(const Snapshot& snapshot);  // selected, and the closure was walked
+std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& module);
+
+// Import takes a file whose name is the module's last part and one of the interpreter's suffixes, nothing
+// else.
+bool suffix_fits(const Snapshot& snapshot, const Extension& extension);
+// What import would meet in this file, in a word or two; "" where the files say that it loads.
+// Nothing where they do not say.
+std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension);
+
+// "x86_64", from the interpreter's own tag: a 32-bit or emulated one may differ from the kernel's machine.
+std::string interpreter_machine(const Snapshot& snapshot);
+
+// Importers that cannot do without the module. A package that guards the import and is not the module's own
+// home treats it as optional.
+std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::string& module);
+bool was_asked_for(const Snapshot& snapshot, const std::string& module);
+
+// The repairs of a module whose file is of no use here.
+std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
+                              const std::string& otherwise);
+
+// The import that decides: after torch where there is one, else bare. nullptr where none was made.
+const Observation* deciding_import(const Snapshot& snapshot, const std::string& module);
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
+std::string count(std::size_t n, std::string_view one, std::string_view many);  // "1 name", "3 names"
+std::string file_name(const std::string& path);
+
+using SymbolTest = std::function<bool(const MissingSymbol&)>;
+// Evidence for every missing symbol that fits, with its place in the list.
+std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits);
+
+}  // namespace scankit
