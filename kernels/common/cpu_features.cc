@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/cpu_features.h"
+
+#include <cpuid.h>
+
+namespace scankit {
+namespace {
+
+// Register state that the system saves: a processor may have AVX under a system that does not.
+unsigned enabled_state() {
+  unsigned low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+}  // namespace
+
+CpuLevel cpu_level() {
+  constexpr unsigned kAvxState = 0x6,
+                     kAvx512State = 0xe6;  // XCR0: SSE and AVX; opmask and both upper ZMM parts too
+  constexpr unsigned kFirst = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
+  constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & kFirst) != kFirst) return CpuLevel::Portable;
+  const unsigned state = enabled_state();
+  if ((state & kAvxState) != kAvxState) return CpuLevel::Portable;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return CpuLevel::Portable;
+  return (b & kAvx512) == kAvx512 && (state & kAvx512State) == kAvx512State ? CpuLevel::Avx512
+                                                                            : CpuLevel::Avx2;
+}
+
+}  // namespace scankit

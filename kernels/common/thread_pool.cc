@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+namespace scankit {
+namespace {
+
+constexpr int kMaxThreads = 256;
+
+struct Pool {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
+  pid_t owner = 0;
+  int workers = 0;        // threads made, thread i + 1 for worker i
+  unsigned long job = 0;  // changes with each job
+  int wanted = 0;         // workers that may take part in it
+  int running = 0;        // of those, how many have not finished
+  Task task = nullptr;
+  void* context = nullptr;
+  int count = 0;
+  int next = 0;  // atomic
+};
+Pool pool;
+int busy = 0;  // atomic: someone is in run_tasks
+
+void take_tasks(Task task, void* context, int count, int thread) {
+  for (;;) {
+    const int mine = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED);
+    if (mine >= count) return;
+    task(context, mine, thread);
+  }
+}
+
+void* work(void* argument) {
+  const int worker = (int)(long)argument;
+  unsigned long seen = 0;
+  pthread_mutex_lock(&pool.mutex);
+  for (;;) {
+    while (pool.job == seen || worker >= pool.wanted) {
+      seen = pool.job;
+      pthread_cond_wait(&pool.work, &pool.mutex);
+    }
+    seen = pool.job;
+    const Task task = pool.task;
+    void* const context = pool.context;
+    const int count = pool.count;
+    pthread_mutex_unlock(&pool.mutex);
+    take_tasks(task, context, count, worker + 1);
+    pthread_mutex_lock(&pool.mutex);
+    if (--pool.running == 0) pthread_cond_signal(&pool.done);
+  }
+}
+
+// Fewer threads than wanted, down to none, where the system gives no more. Signals stay with the threads that
+// were there before: Python handles them in its main thread.
+void make_workers(int wanted) {
+  if (pool.workers >= wanted) return;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  while (pool.workers < wanted && pthread_create(&thread, &attributes, work, (void*)(long)pool.workers) == 0)
+    ++pool.workers;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+void run_on_pool(int count, int threads, Task task, void* context) {
+  // A forked child has the parent's memory but none of its threads, and a mutex that one of them may have
+  // held.
+  const pid_t self = getpid();
+  if (pool.owner != self) {
+    pool = Pool{};
+    pool.owner = self;
+  }
+  pthread_mutex_lock(&pool.mutex);
+  make_workers(threads - 1);
+  pool.wanted = pool.running = threads - 1 < pool.workers ? threads - 1 : pool.workers;
+  pool.task = task;
+  pool.context = context;
+  pool.count = count;
+  pool.next = 0;
+  ++pool.job;
+  pthread_cond_broadcast(&pool.work);
+  pthread_mutex_unlock(&pool.mutex);
+  take_tasks(task, context, count, 0);
+  pthread_mutex_lock(&pool.mutex);
+  while (pool.running > 0) pthread_cond_wait(&pool.done, &pool.mutex);
+  pthread_mutex_unlock(&pool.mutex);
+}
+
+}  // namespace
+
+int thread_limit() {
+  // Not strtol: compiled against glibc 2.38 or newer it would be a symbol of that version.
+  int asked = 0;
+  const char* digit = getenv("OMP_NUM_THREADS");
+  for (; digit && *digit >= '0' && *digit <= '9' && asked < kMaxThreads; ++digit)
+    asked = asked * 10 + (*digit - '0');
+  if (asked > 0) return asked < kMaxThreads ? asked : kMaxThreads;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return 1;  // over 1024 processors: the kernel's mask is longer
+  const int allowed = CPU_COUNT(&set);
+  return allowed < 1 ? 1 : allowed < kMaxThreads ? allowed : kMaxThreads;
+}
+
+void run_tasks(int count, int threads, Task task, void* context) {
+  if (threads > count) threads = count;
+  if (threads > kMaxThreads) threads = kMaxThreads;
+  static pid_t busy_owner = 0;
+  int free = 0;
+  if (threads > 1 && __atomic_load_n(&busy, __ATOMIC_ACQUIRE) && busy_owner != getpid())
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);  // forked while another thread was in here
+  if (threads > 1 &&
+      __atomic_compare_exchange_n(&busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    busy_owner = getpid();
+    run_on_pool(count, threads, task, context);
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+    return;
+  }
+  for (int i = 0; i < count; ++i) task(context, i, 0);
+}
+
+}  // namespace scankit

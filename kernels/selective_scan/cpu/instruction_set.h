@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Defines the KernelSet of the translation unit that includes it: one a file, by that file's compiler flags.
+#include "kernels/selective_scan/cpu/backward_task.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+void forward_of_any(const Forward& scan, const TaskGrid& grid, int task, float* scratch) {
+  switch (scan.common.dtype) {
+    case DType::F32:
+      return forward_task<float>(scan, grid, task, scratch);
+    case DType::F16:
+      return forward_task<Half>(scan, grid, task, scratch);
+    case DType::BF16:
+      return forward_task<BFloat16>(scan, grid, task, scratch);
+  }
+}
+void backward_of_any(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task,
+                     float* scratch) {
+  switch (scan.common.dtype) {
+    case DType::F32:
+      return backward_task<float>(scan, grid, slabs, task, scratch);
+    case DType::F16:
+      return backward_task<Half>(scan, grid, slabs, task, scratch);
+    case DType::BF16:
+      return backward_task<BFloat16>(scan, grid, slabs, task, scratch);
+  }
+}
+long forward_floats(int states) { return ForwardScratch::floats(states); }
+long backward_floats(int states) { return BackwardScratch::floats(states); }
+
+constexpr KernelSet kernel_set(const char* name) {
+  return {name, kLanes, forward_floats, backward_floats, forward_of_any, backward_of_any};
+}
+
+}  // namespace
+}  // namespace scankit::selective_scan

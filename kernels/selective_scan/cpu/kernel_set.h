@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What each instruction set's file offers to scan.cc: functions of one task.
+#include "kernels/selective_scan/params.h"
+
+namespace scankit::selective_scan {
+
+// A task of the forward is one tile: `lanes` channels of one batch and group. A task of the backward is a run
+// of `tiles_per_task` tiles of one batch and group, which share a slab of dB and dC.
+struct TaskGrid {
+  int lanes, tiles, tiles_per_task, runs;  // tiles and runs: of one batch and group
+};
+
+// Where the backward's tasks add up: summed in a fixed order afterwards. With one run (one batch) they are
+// the results.
+struct Slabs {
+  float *dB, *dC;                // (runs, batch, groups, states, length)
+  float *dA, *dD, *ddelta_bias;  // (batch, dim, states), (batch, dim) twice
+};
+
+struct KernelSet {
+  const char* name;
+  int lanes;
+  long (*forward_floats)(int states);  // scratch of one thread, 64-byte aligned
+  long (*backward_floats)(int states);
+  void (*forward)(const Forward& scan, const TaskGrid& grid, int task, float* scratch);
+  void (*backward)(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch);
+};
+
+extern const KernelSet kAvx512Kernels, kAvx2Kernels, kPortableKernels;
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/cpu/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <initializer_list>
+
+#include "kernels/common/cpu_features.h"
+#include "kernels/common/thread_pool.h"
+#include "kernels/selective_scan/cpu/kernel_set.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+const KernelSet* const kByLevel[] = {&kPortableKernels, &kAvx2Kernels, &kAvx512Kernels};
+
+const KernelSet& kernels() {
+  int level = (int)cpu_level();
+  const char* wanted = getenv("SCANKIT_CPU_ISA");
+  for (int i = 0; wanted && i < level; ++i)
+    if (strcmp(wanted, kByLevel[i]->name) == 0) level = i;
+  return *kByLevel[level];
+}
+
+struct Memory {
+  float* data = nullptr;
+  ~Memory() { free(data); }
+  // Floats from 64-byte aligned memory that nobody reads before writing.
+  bool take(size_t floats) {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, 64, (floats + 16) * sizeof(float)) != 0) return false;
+    data = (float*)memory;
+    return true;
+  }
+};
+constexpr const char* kNoMemory = "no memory for the scan's workspace on the CPU";
+
+// Waking another thread costs some 20 us, about what a core needs for 20,000 states of one channel and step
+// each.
+int threads_for(const Common& c, int tasks) {
+  const double states = (double)c.batch * c.dim * (double)c.length * c.states;
+  if (states < 40'000) return 1;
+  const int limit = thread_limit();
+  return limit < tasks ? limit : tasks;
+}
+
+int divide_up(int a, int b) { return (a + b - 1) / b; }
+long round_up(long floats) { return (floats + 15) / 16 * 16; }
+
+// The number of slabs depends on the shape alone, never on the threads, or their number would show in dB and
+// dC. Enough tasks for many cores, but no more slab memory than a few activations: a slab is as large as 2 N
+// channels.
+TaskGrid backward_grid(const Common& c, int lanes) {
+  const int tiles = divide_up(c.dim / c.groups, lanes);
+  int runs = divide_up(64, c.batch * c.groups);
+  const int bound = c.dim / c.groups / (2 * c.states);
+  if (runs > 8 && runs > bound) runs = bound > 8 ? bound : 8;
+  if (runs > tiles) runs = tiles;
+  const int tiles_per_task = divide_up(tiles, runs);
+  return {lanes, tiles, tiles_per_task, divide_up(tiles, tiles_per_task)};
+}
+
+struct ForwardJob {
+  const Forward& scan;
+  const KernelSet& set;
+  TaskGrid grid;
+  float* scratch;
+  long floats;  // of one thread
+};
+
+struct BackwardJob {
+  const Backward& scan;
+  const KernelSet& set;
+  TaskGrid grid;
+  Slabs slabs;
+  float* scratch;
+  long floats;
+};
+
+// to[i] = the sum of `count` slabs in order; to may be the first of them.
+struct Reduction {
+  const float* slabs;
+  float* to;
+  Index count, size;
+};
+constexpr Index kReductionTask = 1 << 14;
+
+void reduce(void* context, int task, int) {
+  const Reduction& r = *(const Reduction*)context;
+  const Index end = (task + 1) * kReductionTask;
+  for (Index i = task * kReductionTask; i < end && i < r.size; ++i) {
+    float sum = r.count > 0 ? r.slabs[i] : 0.0f;
+    for (Index slab = 1; slab < r.count; ++slab) sum += r.slabs[slab * r.size + i];
+    r.to[i] = sum;
+  }
+}
+void run_reduction(const float* slabs, float* to, Index count, Index size, int threads) {
+  if (!to || (count == 1 && slabs == to)) return;
+  Reduction r{slabs, to, count, size};
+  run_tasks((int)((size + kReductionTask - 1) / kReductionTask), threads, reduce, &r);
+}
+
+// One piece of memory for the slabs that are not the results themselves, then the scratch of the threads.
+bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& slabs, float*& scratch,
+             long scratch_floats) {
+  const Common& c = scan.common;
+  const Index projection = (Index)c.batch * c.groups * c.states * c.length, rates = (Index)c.dim * c.states;
+  const long projections = grid.runs > 1 ? round_up(grid.runs * projection) : 0;
+  const long rate_floats = c.batch > 1 ? round_up(c.batch * rates) : 0;
+  const long channel_floats = c.batch > 1 ? round_up((long)c.batch * c.dim) : 0;
+  if (!memory.take((size_t)(2 * projections + rate_floats + 2 * channel_floats + scratch_floats)))
+    return false;
+  float* at = memory.data;
+  scratch = at;
+  at += scratch_floats;
+  slabs = {scan.dB, scan.dC, scan.dA, scan.dD, scan.ddelta_bias};
+  if (projections) slabs.dB = at, slabs.dC = at + projections, at += 2 * projections;
+  if (c.batch == 1) return true;
+  slabs.dA = at;
+  at += rate_floats;
+  if (scan.dD) slabs.dD = at;
+  at += channel_floats;
+  if (scan.ddelta_bias) slabs.ddelta_bias = at;
+  return true;
+}
+
+}  // namespace
+
+const char* cpu_instruction_set() { return kernels().name; }
+int cpu_threads() { return thread_limit(); }
+
+const char* cpu_forward(const Forward& scan) {
+  const Common& c = scan.common;
+  if (c.batch == 0 || c.dim == 0) return nullptr;
+  const KernelSet& set = kernels();
+  const int tiles = divide_up(c.dim / c.groups, set.lanes), tasks = c.batch * c.groups * tiles;
+  const int threads = threads_for(c, tasks);
+  const long floats = round_up(set.forward_floats(c.states));
+  Memory memory;
+  if (!memory.take((size_t)(floats * threads))) return kNoMemory;
+  ForwardJob job{scan, set, {set.lanes, tiles, 1, tiles}, memory.data, floats};
+  run_tasks(
+      tasks, threads,
+      [](void* context, int task, int thread) {
+        const ForwardJob& j = *(const ForwardJob*)context;
+        j.set.forward(j.scan, j.grid, task, j.scratch + thread * j.floats);
+      },
+      &job);
+  return nullptr;
+}
+
+const char* cpu_backward(const Backward& scan) {
+  const Common& c = scan.common;
+  const Index projection = (Index)c.batch * c.groups * c.states * c.length;
+  if (c.batch == 0 || c.dim == 0) {
+    for (float* gradient : {scan.dB, scan.dC})
+      if (gradient) memset(gradient, 0, sizeof(float) * (size_t)projection);
+    run_reduction(nullptr, scan.dA, 0, (Index)c.dim * c.states, 1);
+    run_reduction(nullptr, scan.dD, 0, c.dim, 1);
+    run_reduction(nullptr, scan.ddelta_bias, 0, c.dim, 1);
+    return nullptr;
+  }
+  const KernelSet& set = kernels();
+  const TaskGrid grid = backward_grid(c, set.lanes);
+  const int tasks = c.batch * c.groups * grid.runs, threads = threads_for(c, tasks);
+  const long floats = round_up(set.backward_floats(c.states));
+  Memory memory;
+  Slabs slabs;
+  float* scratch;
+  if (!lay_out(scan, grid, memory, slabs, scratch, floats * threads)) return kNoMemory;
+  BackwardJob job{scan, set, grid, slabs, scratch, floats};
+  run_tasks(
+      tasks, threads,
+      [](void* context, int task, int thread) {
+        const BackwardJob& j = *(const BackwardJob*)context;
+        j.set.backward(j.scan, j.grid, j.slabs, task, j.scratch + thread * j.floats);
+      },
+      &job);
+  run_reduction(slabs.dB, scan.dB, grid.runs, projection, threads);
+  run_reduction(slabs.dC, scan.dC, grid.runs, projection, threads);
+  run_reduction(slabs.dA, scan.dA, c.batch, (Index)c.dim * c.states, threads);
+  run_reduction(slabs.dD, scan.dD, c.batch, c.dim, threads);
+  run_reduction(slabs.ddelta_bias, scan.ddelta_bias, c.batch, c.dim, threads);
+  return nullptr;
+}
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Selective scan on the CPU: what the bindings call. Sequential in length, kLanes channels a vector, one task
+// a channel tile; a task's arithmetic does not depend on which thread runs it, so neither do the results.
+#include "kernels/selective_scan/params.h"
+
+namespace scankit::selective_scan {
+
+// Null, or why it failed (no memory). x of a backward must be given where length > kStateInterval.
+const char* cpu_forward(const Forward& scan);
+const char* cpu_backward(const Backward& scan);
+
+// "avx512", "avx2" or "portable": the best that this processor and system have, or SCANKIT_CPU_ISA where that
+// is not better than them.
+const char* cpu_instruction_set();
+int cpu_threads();
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/cpu/instruction_set.h"
+
+namespace scankit::selective_scan {
+static_assert(kLanes == 16, "compiled with other flags than kernels/CMakeLists.txt gives");
+const constinit KernelSet kAvx512Kernels = kernel_set("avx512");
+}  // namespace scankit::selective_scan

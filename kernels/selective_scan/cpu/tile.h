@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A tile: kLanes channels by kStateInterval steps, [step][channel] in fp32, so that a vector holds one step
+// of all its channels. Memory holds channels in rows; rows are transposed on the way in and out.
+#include <utility>
+
+#include "kernels/selective_scan/cpu/simd.h"
+#include "kernels/selective_scan/params.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+inline constexpr int kTileFloats = kStateInterval * kLanes;
+static_assert(kStateInterval % kLanes == 0);
+
+template <int kDistance, int... kLane>
+inline Vec take_low(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, ((kLane & kDistance) ? kLanes + (kLane ^ kDistance) : kLane)...);
+}
+template <int kDistance, int... kLane>
+inline Vec take_high(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, ((kLane & kDistance) ? kLanes + kLane : (kLane ^ kDistance))...);
+}
+template <int kDistance, int... kLane>
+inline Vec take_own(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, ((kLane & kDistance) ? kLanes + kLane : kLane)...);
+}
+template <int kDistance, int... kLane>
+inline Vec take_other(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, ((kLane & kDistance) ? kLanes : 0) + (kLane ^ kDistance)...);
+}
+using AllLanes = std::make_integer_sequence<int, kLanes>;
+
+template <int kDistance = kLanes / 2>
+inline void transpose(Vec* rows) {
+  for (int i = 0; i < kLanes; ++i) {
+    if (i & kDistance) continue;
+    const Vec a = rows[i], b = rows[i | kDistance];
+    rows[i] = take_low<kDistance>(a, b, AllLanes{});
+    rows[i | kDistance] = take_high<kDistance>(a, b, AllLanes{});
+  }
+  if constexpr (kDistance > 1) transpose<kDistance / 2>(rows);
+}
+
+// Lane i of the result is the sum over the lanes of rows[i], added in a fixed order.
+template <int kDistance = kLanes / 2>
+inline Vec sum_rows(const Vec* rows) {
+  Vec halves[kDistance];
+  for (int i = 0; i < kDistance; ++i) {
+    const Vec a = rows[i], b = rows[i + kDistance];
+    halves[i] = take_own<kDistance>(a, b, AllLanes{}) + take_other<kDistance>(a, b, AllLanes{});
+  }
+  if constexpr (kDistance > 1) {
+    return sum_rows<kDistance / 2>(halves);
+  } else {
+    return halves[0];
+  }
+}
+
+// Rows of the tile that the last channels or steps do not fill go through `edge`, kLanes rows of
+// kStateInterval.
+template <class T>
+inline void load_tile(const T* from, Index row_stride, int rows, int steps, float* tile) {
+  alignas(64) T edge[kTileFloats];
+  if (rows < kLanes || steps < kStateInterval) {
+    __builtin_memset(edge, 0, sizeof edge);
+    for (int i = 0; i < rows; ++i)
+      __builtin_memcpy(edge + i * kStateInterval, from + i * row_stride, sizeof(T) * (size_t)steps);
+    from = edge;
+    row_stride = kStateInterval;
+  } else {
+    constexpr int kLine = 64 / sizeof(T);
+    for (int i = 0; i < kLanes; ++i)
+      for (int t = 0; t < kStateInterval; t += kLine)
+        __builtin_prefetch(from + i * row_stride + kStateInterval + t);
+  }
+  for (int t = 0; t < steps; t += kLanes) {
+    Vec vectors[kLanes];
+    for (int i = 0; i < kLanes; ++i) vectors[i] = load_elements(from + i * row_stride + t);
+    transpose(vectors);
+    for (int i = 0; i < kLanes; ++i) store(tile + (t + i) * kLanes, vectors[i]);
+  }
+}
+
+template <class T>
+inline void store_tile(T* to, Index row_stride, int rows, int steps, const float* tile) {
+  alignas(64) T edge[kTileFloats];
+  const bool whole = rows == kLanes && steps == kStateInterval;
+  T* target = whole ? to : edge;
+  const Index stride = whole ? row_stride : kStateInterval;
+  for (int t = 0; t < steps; t += kLanes) {
+    Vec vectors[kLanes];
+    for (int i = 0; i < kLanes; ++i) vectors[i] = load(tile + (t + i) * kLanes);
+    transpose(vectors);
+    for (int i = 0; i < kLanes; ++i) store_elements(target + i * stride + t, vectors[i]);
+  }
+  if (whole) return;
+  for (int i = 0; i < rows; ++i)
+    __builtin_memcpy(to + i * row_stride, edge + i * kStateInterval, sizeof(T) * (size_t)steps);
+}
+
+// `states` rows of B or C as fp32 rows of kStateInterval. Also for fp32: rows far apart share cache sets.
+template <class T>
+inline void load_projection(const T* from, Index state_stride, int states, int steps, float* rows) {
+  for (int n = 0; n < states; ++n) {
+    const T* source = from + n * state_stride;
+    float* row = rows + n * kStateInterval;
+    alignas(64) T edge[kStateInterval];
+    if (steps < kStateInterval) {
+      __builtin_memcpy(edge, source, sizeof(T) * (size_t)steps);
+      __builtin_memset(edge + steps, 0, sizeof(T) * (size_t)(kStateInterval - steps));
+      source = edge;
+    }
+    for (int t = 0; t < kStateInterval; t += kLanes) store(row + t, load_elements(source + t));
+  }
+}
+
+// Which channels and steps of which batch a task is at.
+struct Place {
+  int batch, group, channel, channels;  // channels: first one and how many, at most kLanes
+};
+
+// States [state][channel] to and from rows of memory, one row a channel.
+inline void store_states(float* to, Index row_stride, int step, int rows, int states, const float* h) {
+  for (int n = 0; n < states; n += kLanes) {
+    const int count = states - n < kLanes ? states - n : kLanes;
+    Vec vectors[kLanes] = {};
+    for (int i = 0; i < count; ++i) vectors[i] = load(h + (n + i) * kLanes);
+    transpose(vectors);
+    for (int i = 0; i < rows; ++i) {
+      float* row = to + i * row_stride + n * step;
+      for (int s = 0; s < count; ++s) row[s * step] = vectors[i][s];
+    }
+  }
+}
+inline void load_states(const float* from, Index row_stride, int rows, int states, float* h) {
+  for (int n = 0; n < states; n += kLanes) {
+    const int count = states - n < kLanes ? states - n : kLanes;
+    Vec vectors[kLanes] = {};
+    for (int i = 0; i < rows; ++i)
+      __builtin_memcpy(&vectors[i], from + i * row_stride + n, sizeof(float) * count);
+    transpose(vectors);
+    for (int i = 0; i < count; ++i) store(h + (n + i) * kLanes, vectors[i]);
+  }
+}
+
+}  // namespace
+}  // namespace scankit::selective_scan
