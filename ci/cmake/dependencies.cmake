@@ -7,6 +7,9 @@
 # apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
 # apt: libgtest-dev        (GoogleTest 1.12)
 # apt: clang-format clang-tidy
+# The test environments: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
+# apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
+# apt: ccache time
 find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -1,0 +1,201 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Shell functions that make what the tests and the quickstart need: Pythons, environments with a real torch, headers of
+# another torch, a root file system of another release. Sourced. Everything downloaded or unpacked is kept in
+# $SCANKIT_CACHE between runs; a second run finds it there. Each function prints the path of what it made.
+SCANKIT_CACHE=${SCANKIT_CACHE:-$HOME/.cache/scankit-dev}
+
+FX_TORCH=2.11.0
+# The release that broken modules are compiled against: its C++ API differs from FX_TORCH's (c10::ValueError's constructor
+# left the headers, at::detail::tensor_cpu changed its parameters), and its wheel is the smallest.
+FX_OTHER_TORCH=2.13.0
+FX_MAMBA=2.3.1
+
+fx_say() { printf '%s\n' "fixtures: $*" >&2; }
+fx_die() {
+  fx_say "$*"
+  exit 1
+}
+
+# fx_once PATH FUNCTION: runs FUNCTION PATH unless PATH.ready exists; one process at a time, others wait.
+fx_once() {
+  local path=$1 make=$2
+  mkdir -p "$(dirname "$path")"
+  (
+    flock 9
+    if [ ! -e "$path.ready" ]; then
+      rm -rf "$path"
+      "$make" "$path" >&2 || fx_die "$make could not make $path"
+      touch "$path.ready"
+    fi
+  ) 9>"$path.lock" || return 1
+  printf '%s\n' "$path"
+}
+
+# The interpreter for the environments: real (not a shim), with venv and headers, and one that FX_TORCH has wheels for.
+fx_python() {
+  local candidate real
+  for candidate in ${SCANKIT_PYTHON:-} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.11.*/bin/python \
+    python3.11 python3.12 python3.13 python3.10 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[0-3].*/bin/python python3; do
+    real=$("$candidate" - 2>/dev/null <<'PY'
+import ensurepip, os, sys, sysconfig, venv
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+if (3, 10) <= sys.version_info[:2] <= (3, 13) and os.path.exists(header):
+    print(os.path.realpath(sys.executable))
+PY
+    ) || continue
+    [ -n "$real" ] && printf '%s\n' "$real" && return 0
+  done
+  fx_die "no CPython 3.10 to 3.13 with venv and headers here; install python3-venv and python3-dev, or set SCANKIT_PYTHON"
+}
+
+# Another installed CPython minor than $1's, for leftovers and tags; prints nothing where there is none.
+fx_other_python() {
+  local candidate have want
+  want=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  for candidate in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[0-4].*/bin/python python3.10 python3.12 python3.13; do
+    have=$("$candidate" -c 'import sys, venv; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+    [ "$have" != "$want" ] && printf '%s\n' "$candidate" && return 0
+  done
+  return 0
+}
+
+# TOOLCHAIN facts: `import torch` links these eagerly. Where the loader finds a CUDA 13 toolkit's copies, a few wheels do.
+fx_toolkit_serves_torch() {
+  local cache soname
+  cache=$( (ldconfig -p || /sbin/ldconfig -p) 2>/dev/null)
+  for soname in libcudart.so.13 libcublas.so.13 libcublasLt.so.13 libcudnn.so.9 libcufft.so.12 libcurand.so.10 \
+    libcusparse.so.12 libcusolver.so.12 libcupti.so.13 libnccl.so.2 libnvJitLink.so.13; do
+    case $cache in *"$soname "*) ;; *) return 1 ;; esac
+  done
+}
+
+# fx_download DESTINATION REQUIREMENT...: by pip, into a folder; what lies there already is not asked for again.
+fx_download() {
+  local into=$1 python
+  shift
+  python=$(fx_python) || return 1
+  mkdir -p "$into"
+  "$python" -m pip --disable-pip-version-check -q download --no-index --find-links "$into" --no-deps -d "$into" \
+    "$@" 2>/dev/null && return 0
+  fx_say "downloading $*"
+  local attempt
+  for attempt in 1 2 3; do
+    "$python" -m pip --disable-pip-version-check -q download --no-deps -d "$into" "$@" >&2 && return 0
+    fx_say "download failed (attempt $attempt)"
+    sleep 2
+  done
+  return 1
+}
+
+fx_torch_requirements() {
+  echo "torch==$FX_TORCH" typing_extensions numpy einops pytest iniconfig packaging pluggy pygments setuptools wheel \
+    nvidia-cuda-nvrtc==13.0.88
+  if fx_toolkit_serves_torch; then
+    echo nvidia-cufile nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5
+  fi
+}
+
+# The wheels of FX_TORCH for fx_python, in one folder for pip's --find-links.
+fx_wheels() {
+  local wheels=$SCANKIT_CACHE/wheels
+  mkdir -p "$wheels"
+  (
+    flock 9
+    # shellcheck disable=SC2046
+    fx_download "$wheels" $(fx_torch_requirements) || exit 1
+    fx_toolkit_serves_torch || [ -e "$wheels/.full" ] || {
+      fx_say "no CUDA 13 toolkit in the loader's cache: downloading all of torch's wheels (2.2 GB)"
+      "$(fx_python)" -m pip -q download --find-links "$wheels" -d "$wheels" "torch==$FX_TORCH" && touch "$wheels/.full"
+    }
+  ) 9>"$wheels/.lock" >&2 || fx_die "the wheels of torch $FX_TORCH could not be downloaded"
+  printf '%s\n' "$wheels"
+}
+
+# fx_install_torch PYTHON: from the wheels, without the network.
+fx_install_torch() {
+  local wheels
+  wheels=$(fx_wheels) || return 1
+  local options=(-q install --no-index --find-links "$wheels" --no-warn-script-location --no-compile)
+  # shellcheck disable=SC2046
+  if fx_toolkit_serves_torch; then
+    "$1" -m pip --disable-pip-version-check "${options[@]}" --no-deps $(fx_torch_requirements)
+  else
+    "$1" -m pip --disable-pip-version-check "${options[@]}" $(fx_torch_requirements)
+  fi
+}
+
+fx_make_torch_env() {
+  local python
+  python=$(fx_python) || return 1
+  fx_say "making an environment with torch $FX_TORCH in $1"
+  "$python" -m venv "$1" && fx_install_torch "$1/bin/python" && "$1/bin/python" -c 'import torch, numpy, einops'
+}
+
+# A venv with FX_TORCH, shared by the tests. They read it; what they change is a scratch environment of their own.
+fx_torch_env() {
+  local python key
+  python=$(fx_python) || return 1
+  key=$({ fx_torch_requirements; "$python" -VV; echo "$python"; } | sha256sum | cut -c1-10)
+  fx_once "$SCANKIT_CACHE/envs/torch-$FX_TORCH-$key" fx_make_torch_env
+}
+
+fx_make_other_headers() {
+  local scratch=$1.download
+  mkdir -p "$scratch" "$1"
+  fx_download "$scratch" "torch==$FX_OTHER_TORCH" || return 1
+  unzip -q "$scratch"/torch-*.whl 'torch/include/*' 'torch/version.py' -d "$1" && rm -rf "$scratch"
+}
+
+# The include folder's parent of FX_OTHER_TORCH: headers alone, the wheel itself is not kept.
+fx_other_torch() { fx_once "$SCANKIT_CACHE/headers/torch-$FX_OTHER_TORCH" fx_make_other_headers; }
+
+fx_make_mamba_wheel() {
+  local python
+  python=$(fx_torch_env)/bin/python || return 1
+  mkdir -p "$1"
+  # SKIP is the switch that users set; FORCE keeps setup.py from asking the project's releases for a built wheel.
+  MAMBA_SKIP_CUDA_BUILD=TRUE MAMBA_FORCE_BUILD=TRUE "$python" -m pip --disable-pip-version-check -q wheel --no-deps --no-binary mamba-ssm \
+    --no-build-isolation -w "$1" "mamba-ssm==$FX_MAMBA"
+}
+
+# A wheel of the real mamba-ssm without its compiled module, built from the index's source archive.
+fx_mamba_wheel() {
+  local folder
+  folder=$(fx_once "$SCANKIT_CACHE/mamba-ssm-$FX_MAMBA" fx_make_mamba_wheel) || return 1
+  ls "$folder"/*.whl
+}
+
+fx_make_foreign_root() {
+  command -v debootstrap >/dev/null || return 1
+  fx_say "making a root file system of another release (bullseye, glibc 2.31)"
+  debootstrap --variant=minbase bullseye "$1" >"$1.log" 2>&1 || return 1
+  # A service outside {files, dns} makes a static glibc program load libraries of this root: it must never ask.
+  sed -i -E "s/^(passwd|group|hosts|shadow):.*/\1: compat ldap/" "$1/etc/nsswitch.conf"
+  rm -rf "$1/var/cache/apt" "$1/var/lib/apt/lists" "$1/usr/share/doc" "$1/usr/share/locale"
+}
+
+# A root file system of another release of the distribution; needs root.
+fx_foreign_root() { fx_once "$SCANKIT_CACHE/roots/bullseye" fx_make_foreign_root; }
+
+# fx_scratch_env FOLDER [pth|plain|bare]: a venv of the test's own. pth: the shared torch by a .pth line. plain: torch's
+# files hard-linked into its own site-packages, as uv installs them. bare: no torch.
+fx_scratch_env() {
+  local folder=$1 way=${2:-pth} base site base_site
+  base=$(fx_torch_env) || return 1
+  rm -rf "$folder"
+  mkdir -p "$(dirname "$folder")"
+  "$base/bin/python" -c 'import os, sys; print(os.path.realpath(sys.executable))' >"$folder.python"
+  "$(cat "$folder.python")" -m venv --without-pip "$folder" || return 1
+  site=$(fx_site "$folder/bin/python")
+  base_site=$(fx_site "$base/bin/python")
+  case $way in
+    pth) echo "$base_site" >"$site/shared-torch.pth" ;;
+    plain) cp -al "$base_site/." "$site/" 2>/dev/null || cp -a "$base_site/." "$site/" ;;
+    bare) ;;
+  esac
+  printf '%s\n' "$folder"
+}
+
+fx_site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+fx_suffix() { "$1" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'; }

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds scankit and runs its tests. The last line is 'N passed, N failed, N skipped'.
+set -euo pipefail
+usage() {
+  cat <<'TEXT'
+usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--asan] [--asan-only] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
+  --label      which tests (default: ci)
+  --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
+  --asan-only  only those
+  --build DIR  the build tree (default: build/ci); kept, so a second run is incremental
+TEXT
+}
+cd "$(dirname "$0")/.."
+label=ci build=build/ci jobs=$(nproc) asan=no plain=yes more=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --label) label=$2 && shift ;;
+    --build) build=$2 && shift ;;
+    --jobs) jobs=$2 && shift ;;
+    --asan) asan=yes ;;
+    --asan-only) asan=yes plain=no ;;
+    --) shift && more=("$@") && break ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+  shift
+done
+
+phase() { printf '\n=== %s (%s s so far)\n' "$*" "$SECONDS"; }
+passed=0 failed=0 skipped=0 broken=''
+
+# run_tests BUILD LABEL: adds to the counts.
+run_tests() {
+  local report=$PWD/$1/junit.xml
+  rm -f "$report"
+  ctest --test-dir "$1" -L "^$2\$" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" \
+    ${more[@]+"${more[@]}"} || true
+  [ -s "$report" ] || { broken="ctest left no report in $1" && return 0; }
+  count() { grep -o "<testsuite[^>]*" -m 1 -z "$report" | tr -d '\0' | grep -oE "[[:space:]]$1=\"[0-9]+\"" | grep -oE '[0-9]+'; }
+  local tests failures disabled skips
+  tests=$(count tests) failures=$(count failures) disabled=$(count disabled) skips=$(count skipped)
+  failed=$((failed + failures)) skipped=$((skipped + skips + disabled))
+  passed=$((passed + tests - failures - skips - disabled))
+}
+
+build_tree() { # BUILD CMAKE_ARGUMENT...
+  local tree=$1
+  shift
+  cmake -S . -B "$tree" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$@" >"$tree.configure.log" 2>&1 ||
+    { cat "$tree.configure.log" && return 1; }
+  cmake --build "$tree" -j "$jobs"
+}
+
+finish() {
+  [ -z "$broken" ] || { echo "test.sh: $broken" >&2 && failed=$((failed + 1)); }
+  printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
+
+phase packages
+bash ci/install-deps.sh || { broken='packages are missing' && finish; exit 1; }
+mkdir -p "$(dirname "$build")"
+
+if [ $plain = yes ]; then
+  phase "build in $build"
+  build_tree "$build" -DCMAKE_BUILD_TYPE=Release || { broken='the build failed' && finish; exit 1; }
+  phase "tests labelled $label"
+  run_tests "$build" "$label"
+fi
+if [ $asan = yes ]; then
+  phase "build with AddressSanitizer and UndefinedBehaviorSanitizer in $build-asan"
+  build_tree "$build-asan" -DCMAKE_BUILD_TYPE=Debug -DSCANKIT_STATIC=OFF -DSCANKIT_SANITIZE=ON ||
+    { broken='the sanitizer build failed' && finish; exit 1; }
+  phase "unit tests under the sanitizers"
+  run_tests "$build-asan" unit
+fi
+phase "done"
+finish

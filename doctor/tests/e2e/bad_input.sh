@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# bad_input.sh CASE SCANKIT MODULES WORK: what the doctor is given is itself broken. One clear line, the documented exit
+# status, everything else still reported.
+set -euo pipefail
+FAULTS=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=ci/fixtures.sh
+. "$FAULTS/../../../ci/fixtures.sh"
+# shellcheck source=doctor/tests/e2e/faults.sh
+. "$FAULTS/faults.sh"
+# shellcheck source=doctor/tests/e2e/expect.sh
+. "$FAULTS/expect.sh"
+name=$1 scankit=$2 MODULES=$3 work=$4/bad_input_$1
+rm -rf "$work" && mkdir -p "$work"
+work=$(cd "$work" && pwd)
+cd "$work"
+ROOT='' FOUND='' VERDICT='' STATUS=0
+
+run_doctor() { # ARGUMENT...: leaves doctor.json, doctor.err and $code
+  timeout 150 "$scankit" doctor --json "$@" >doctor.json 2>doctor.err && code=0 || code=$?
+}
+
+# expect_one_line STATUS TEXT: nothing but one line on stderr, which holds TEXT.
+expect_one_line() {
+  [ "$code" -eq "$1" ] || expect_fail "exit status $code, should be $1: $(cat doctor.err)"
+  [ "$(grep -c . doctor.err)" -eq 1 ] || expect_fail "one line expected, got: $(cat doctor.err)"
+  grep -qF "$2" doctor.err || expect_fail "the line does not name $2: $(cat doctor.err)"
+}
+
+good_env() {
+  env=$(fx_scratch_env "$work/env" "${1:-pth}")
+  link_good "$(module_file "$env")" "$env"
+}
+
+case_missing_path() {
+  run_doctor --python "$work/no/such/python"
+  expect_one_line 2 "$work/no/such/python"
+}
+case_directory() {
+  run_doctor --python "$work"
+  expect_one_line 2 "$work"
+}
+case_not_a_python() {
+  run_doctor --python /bin/true
+  expect_one_line 2 /bin/true
+}
+case_script_shim() { # looked through, as pyenv's and conda's wrappers are
+  good_env
+  printf '#!/bin/sh\nexec "%s" "$@"\n' "$env/bin/python" >shim && chmod +x shim
+  run_doctor --python "$work/shim"
+  VERDICT=healthy
+  expect_report doctor.json "$code"
+}
+case_script_that_hangs() { # no Python behind it: refused by reading it, never run
+  printf '#!/bin/sh\nsleep 1000\n' >shim && chmod +x shim
+  run_doctor --python "$work/shim"
+  expect_one_line 2 "$work/shim"
+}
+case_startup_hangs() {
+  good_env
+  printf 'import time\ntime.sleep(1000)\n' >"$(fx_site "$env/bin/python")/sitecustomize.py"
+  timeout 150 "$scankit" doctor --json --timeout 5 --python "$env/bin/python" >doctor.json 2>doctor.err && code=0 || code=$?
+  VERDICT='broken' STATUS=1 FOUND=import_hang
+  expect_report doctor.json "$code"
+}
+case_startup_crashes() {
+  good_env
+  printf 'import os\nos.abort()\n' >"$(fx_site "$env/bin/python")/sitecustomize.py"
+  run_doctor --python "$env/bin/python"
+  VERDICT='broken' STATUS=1 FOUND=import_crash
+  expect_report doctor.json "$code"
+}
+case_torch_cannot_be_imported() {
+  good_env plain
+  rm "$(fx_site "$env/bin/python")/torch/lib/libc10.so"
+  run_doctor --python "$env/bin/python"
+  VERDICT='broken' STATUS=1 ROOT=torch_incomplete
+  expect_report doctor.json "$code"
+}
+# An unreadable folder may hide anything: never healthy. Permissions do not hold for root, so this runs as nobody.
+case_unreadable_site_packages() {
+  local open user=()
+  open=$(mktemp -d)
+  chmod 755 "$open"
+  cp "$scankit" "$open/scankit"
+  /usr/bin/python3 -m venv --without-pip "$open/env"
+  chmod 000 "$open"/env/lib/python3*/site-packages
+  if [ "$(id -u)" -eq 0 ]; then
+    chown -R 65534:65534 "$open/env"
+    user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  fi
+  (cd / && HOME=$open "${user[@]}" "$open/scankit" doctor --json --no-import --python "$open/env/bin/python") \
+    >doctor.json 2>doctor.err && code=0 || code=$?
+  chmod 755 "$open"/env/lib/python3*/site-packages
+  rm -rf "$open"
+  VERDICT=unknown STATUS=4
+  expect_report doctor.json "$code"
+  grep -q 'site-packages' doctor.json || expect_fail "the report does not name the unreadable folder"
+}
+case_module_vanishes() {
+  local file i
+  good_env
+  file=$(module_file "$env")
+  (while sleep 0.01; do mv "$file" "$file.away" && mv "$file.away" "$file"; done) 2>/dev/null &
+  local mover=$!
+  for i in $(seq 30); do
+    run_doctor --no-import --python "$env/bin/python"
+    case $code in 0 | 1 | 4) ;; *) kill $mover; expect_fail "run $i: exit status $code: $(cat doctor.err)" ;; esac
+    jq -e .verdict doctor.json >/dev/null || { kill $mover; expect_fail "run $i: no report"; }
+  done
+  kill $mover
+}
+
+"case_$name"
+rm -rf "${env:-}"
+echo "ok: $name"

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# healthy.sh CASE SCANKIT MODULES WORK: environments in which nothing is wrong must be called healthy, exit status 0.
+set -euo pipefail
+FAULTS=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=ci/fixtures.sh
+. "$FAULTS/../../../ci/fixtures.sh"
+# shellcheck source=doctor/tests/e2e/faults.sh
+. "$FAULTS/faults.sh"
+# shellcheck source=doctor/tests/e2e/expect.sh
+. "$FAULTS/expect.sh"
+name=$1 scankit=$2 MODULES=$3 work=$4/healthy_$1
+rm -rf "$work" && mkdir -p "$work"
+work=$(cd "$work" && pwd)
+
+# case_NAME: makes $env; sets IMPORT (what must work there, "" for nothing) and PREPARE (environment).
+case_torch_only() { env=$(fx_scratch_env "$work/env" plain) IMPORT='import torch'; }
+case_no_torch() { env=$(fx_scratch_env "$work/env" bare) IMPORT='import json'; }
+case_good_module() {
+  env=$(fx_scratch_env "$work/env" pth) IMPORT='import torch, selective_scan_cuda'
+  link_good "$(module_file "$env")" "$env"
+}
+case_good_module_no_torch_path() {
+  env=$(fx_scratch_env "$work/env" plain) IMPORT='import torch, selective_scan_cuda'
+  link_good "$(module_file "$env")" "$env"
+}
+# A venv whose Python was upgraded keeps the old one's folder; no interpreter looks there.
+case_leftovers_of_another_python() {
+  local old
+  case_good_module
+  old=$env/lib/python3.6/site-packages
+  mkdir -p "$old"
+  head -c 5000 "$(module_file "$env")" >"$old/selective_scan_cuda.cpython-36m-x86_64-linux-gnu.so"
+}
+case_harmless_ld_library_path() {
+  case_good_module
+  PREPARE="LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:$work/nothing-here:"
+}
+case_startup_noise() {
+  case_good_module
+  printf 'import sys\nfor i in range(20000): print("noise", i, "{\\"verdict\\": 1}")\nsys.stderr.write("\\x1b[31mred")\n' \
+    >"$(fx_site "$env/bin/python")/sitecustomize.py"
+}
+
+IMPORT='' PREPARE='' ROOT='' FOUND='' VERDICT=healthy STATUS=0
+"case_$name"
+cd "$work"
+# shellcheck disable=SC2086
+env $PREPARE "$env/bin/python" -c "$IMPORT" >import.txt 2>&1 ||
+  expect_fail "the environment is not healthy: $(tail -n 1 import.txt)"
+for way in doctor static; do
+  options=(doctor --python "$env/bin/python" --json)
+  [ "$way" = static ] && options+=(--no-import)
+  # shellcheck disable=SC2086
+  env $PREPARE "$scankit" "${options[@]}" >$way.json 2>$way.err && code=0 || code=$?
+  expect_report $way.json "$code"
+done
+rm -rf "$env"
+echo "ok: $name"

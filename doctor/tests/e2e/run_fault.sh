@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# run_fault.sh FAULT SCANKIT MODULES WORK: plants FAULT of faults.sh in a scratch environment, records what the real
+# interpreter says, and holds the doctor to the right answer, with the observed import and without. WORK/FAULT keeps
+# error.txt, doctor.json, static.json and doctor.txt.
+set -euo pipefail
+FAULTS=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=ci/fixtures.sh
+. "$FAULTS/../../../ci/fixtures.sh"
+# shellcheck source=doctor/tests/e2e/faults.sh
+. "$FAULTS/faults.sh"
+# shellcheck source=doctor/tests/e2e/expect.sh
+. "$FAULTS/expect.sh"
+fault=$1 scankit=$2 MODULES=$3 work=$4/$1
+rm -rf "$work" && mkdir -p "$work"
+work=$(cd "$work" && pwd)
+
+way=pth
+[ "$fault" = torch_version_mismatch ] && way=plain # one fault in an environment without .pth lines
+env=$(fx_scratch_env "$work/env" "$way")
+IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT=broken STATUS=1 PREPARE='' DOCTOR='' STARTS_IN=$work
+"fault_$fault" "$env"
+: "${FOUND:=$ROOT}"
+
+# 1. The environment is really broken, in the way meant.
+code=0
+(cd "$STARTS_IN" && env $PREPARE "$env/bin/python" -c "$IMPORT") >"$work/import.txt" 2>&1 || code=$?
+tail -n 1 "$work/import.txt" | tee "$work/error.txt"
+[ "$code" -ne 0 ] || expect_fail "the planted fault does not break the import: $IMPORT"
+[ -z "$ERROR" ] || grep -qE "$ERROR" "$work/import.txt" || expect_fail "the interpreter's error is not '$ERROR'"
+
+# 2. The doctor names it, watching the import and from the files alone.
+for way in doctor static; do
+  options=(doctor --python "$env/bin/python" --json)
+  [ "$way" = static ] && options+=(--no-import)
+  # shellcheck disable=SC2086
+  (cd "$STARTS_IN" && env $PREPARE "$scankit" "${options[@]}" $DOCTOR) >"$work/$way.json" 2>"$work/$way.err" && code=0 || code=$?
+  expect_report "$work/$way.json" "$code"
+done
+# shellcheck disable=SC2086
+(cd "$STARTS_IN" && env $PREPARE "$scankit" doctor --python "$env/bin/python" $DOCTOR) >"$work/doctor.txt" 2>&1 || true
+rm -rf "$env" # the report stays, the environment does not: a run of all faults would leave gigabytes of links
+echo "ok: $fault"
