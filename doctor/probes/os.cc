@@ -82,16 +82,17 @@ Probed<LibC> probe_libc(const Host& host) {
       if (host.exists(musl)) return Probed<LibC>::of({"musl", "", musl});
     return Probed<LibC>::failed("no libc.so.6 in the system's library folders");
   }
-  const auto defined = highest_version_definition(host, path, "GLIBC_");
+  const auto defined = newest_defined_version(host, path, "GLIBC_");
   if (!defined) return Probed<LibC>::failed(defined.error().message);
+  if (defined->empty()) return Probed<LibC>::failed(path + " defines no GLIBC_ version");
   return Probed<LibC>::of({"glibc", *defined, path});
 }
 
 Probed<LibStdCxx> probe_libstdcxx(const Host& host) {
   const std::string path = find_system_library(host, "libstdc++.so.6");
   if (path.empty()) return Probed<LibStdCxx>::absent("no libstdc++.so.6 in the system's library folders");
-  const auto glibcxx = highest_version_definition(host, path, "GLIBCXX_");
-  const auto cxxabi = highest_version_definition(host, path, "CXXABI_");
+  const auto glibcxx = newest_defined_version(host, path, "GLIBCXX_");
+  const auto cxxabi = newest_defined_version(host, path, "CXXABI_");
   if (!glibcxx) return Probed<LibStdCxx>::failed(glibcxx.error().message);
   return Probed<LibStdCxx>::of({path, *glibcxx, cxxabi.value_or("")});
 }
