@@ -61,7 +61,7 @@ SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, ex
                pth_code_lines, editable_finders)
 SCANKIT_FIELDS(Library, path, soname, build_id, needed)
 SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
-SCANKIT_FIELDS(Torch, version, cuda, git, location, string_abi, cxx_standard, libraries, nvidia_wheels,
+SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi, cxx_standard, libraries, nvidia_wheels,
                missing_libraries)
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
 SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
@@ -72,7 +72,7 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
                pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch)
-SCANKIT_FIELDS(Importer, package, version, file, line, module, masked, masked_value)
+SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, modules, modules_asked, environment, os, libc,
