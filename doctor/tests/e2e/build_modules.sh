@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# build_modules.sh OUT: compiles the objects that the fault makers link in their wrong ways. Each is compiled once:
-#   binding.o scan.o            against the installed torch
-#   binding-other.o scan-other.o against another torch release's headers
-#   binding-oldabi.o            against the installed torch, with the old string ABI
+# build_modules.sh OUT [other]: compiles the objects that the fault makers link in their wrong ways; with `other` only
+# those of the other torch.
+#   binding.o scan.o              against the installed torch
+#   binding-other.o scan-other.o  against another torch release's headers
+#   binding-oldabi.o              against the installed torch, with the old string ABI
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=ci/fixtures.sh
@@ -11,9 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$1
 mkdir -p "$out"
 
-env=$(fx_torch_env)
-python_include=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
-torch=$(fx_site "$env/bin/python")/torch
+python_include=$("$(fx_python)" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 other=$(fx_other_torch)/torch
 compiler=(g++)
 command -v ccache >/dev/null && compiler=(ccache g++)
@@ -25,11 +24,13 @@ compile() { # OBJECT SOURCE TORCH [FLAG...]
     -isystem "$headers/include/torch/csrc/api/include" -c "$here/module/$source" -o "$out/$object"
 }
 
-compile binding.o binding.cc "$torch" &
-compile scan.o scan.cc "$torch" &
-wait -n && wait -n
 compile binding-other.o binding.cc "$other" &
 compile scan-other.o scan.cc "$other" &
+wait -n && wait -n
+[ "${2:-}" != other ] || exit 0
+torch=$(fx_site "$(fx_torch_env)/bin/python")/torch
+compile binding.o binding.cc "$torch" &
+compile scan.o scan.cc "$torch" &
 wait -n && wait -n
 compile binding-oldabi.o binding.cc "$torch" -D_GLIBCXX_USE_CXX11_ABI=0
 gcc -O1 -fPIC -c "$here/module/runtime.c" -o "$out/runtime.o"

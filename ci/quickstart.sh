@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole story on a bare machine: build scankit, break a real environment as an upgrade of torch does, let the doctor
+# name the cause, let fix repair it, prove the repair. Stops with a non-zero status at the first step that is not as said.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=ci/fixtures.sh
+. ci/fixtures.sh
+# shellcheck source=doctor/tests/e2e/faults.sh
+. doctor/tests/e2e/faults.sh
+demo=$PWD/build/quickstart
+scankit=$demo/scankit/scankit
+
+bold='' dim='' red='' green='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+  bold=$'\e[1m' dim=$'\e[2m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
+fi
+step() { printf '\n%s== %s%s  %s(%d s so far)%s\n' "$bold" "$*" "$plain" "$dim" "$SECONDS" "$plain"; }
+stop() {
+  printf '%squickstart: %s%s\n' "$red" "$*" "$plain" >&2
+  exit 1
+}
+
+# shown STATUS COMMAND...: prints the command as the user would type it, runs it, and holds it to its exit status.
+shown() {
+  local want=$1 code=0
+  shift
+  printf '%s$ %s%s\n' "$bold" "$(printf '%s ' "$@" | sed "s|$scankit|scankit|g; s|$PWD/||g; s| \$||")" "$plain"
+  "$@" </dev/null >"$demo/output.txt" 2>&1 || code=$?
+  sed "s|$PWD/||g" "$demo/output.txt"
+  [ "$code" -eq "$want" ] || stop "exit status $code, expected $want"
+}
+# says PATTERN: the last output must hold it.
+says() { grep -qE -- "$1" "$demo/output.txt" || stop "the output does not say '$1'"; }
+
+step "packages"
+bash ci/install-deps.sh
+mkdir -p "$demo"
+
+step "build scankit"
+cmake -S . -B "$demo/scankit" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF >"$demo/build.log" 2>&1 &&
+  cmake --build "$demo/scankit" >>"$demo/build.log" 2>&1 || { tail -n 30 "$demo/build.log"; stop "the build failed"; }
+shown 0 "$scankit" --version
+
+step "a venv with torch $FX_TORCH"
+rm -rf "$demo/venv"
+"$(fx_python)" -m venv "$demo/venv"
+python=$demo/venv/bin/python
+fx_install_torch "$python"
+shown 0 "$python" -c 'import torch; print("torch", torch.__version__)'
+
+step "a selective_scan_cuda that was compiled against torch $FX_OTHER_TORCH"
+MODULES=$demo/modules
+bash doctor/tests/e2e/build_modules.sh "$MODULES" other
+link_stale "$(module_file "$demo/venv")" "$demo/venv"
+shown 1 "$python" -c 'import torch, selective_scan_cuda'
+says 'undefined symbol'
+
+step "what is wrong"
+shown 1 "$scankit" doctor --python "$python"
+says torch_version_mismatch
+
+step "make it work"
+shown 0 "$scankit" fix --python "$python" --yes
+
+step "it works"
+shown 0 "$python" -c 'import torch, selective_scan_cuda; print(selective_scan_cuda.__file__)'
+says 'selective_scan_cuda'
+shown 0 "$scankit" doctor --python "$python"
+
+step "it computes right"
+shown 0 "$scankit" validate --python "$python" --quick
+
+printf '\n%squickstart: everything as it should be, %d s%s\n' "$green" "$SECONDS" "$plain"
+printf 'The old module is kept: %s restore --python %s\n' "${scankit#"$PWD"/}" "${python#"$PWD"/}"
