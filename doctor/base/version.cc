@@ -35,10 +35,10 @@ bool Version::is_prerelease() const {
 std::strong_ordering operator<=>(const Version& a, const Version& b) {
   const std::size_t parts = std::max(a.release.size(), b.release.size());
   for (std::size_t i = 0; i < parts; ++i)
-    if (auto order = a.part(i) <=> b.part(i); order != 0) return order;
+    if (auto order = a.part(i) <=> b.part(i); std::is_neq(order)) return order;
   return std::strong_ordering::equal;
 }
 
-bool operator==(const Version& a, const Version& b) { return (a <=> b) == 0; }
+bool operator==(const Version& a, const Version& b) { return std::is_eq(a <=> b); }
 
 }  // namespace scankit
