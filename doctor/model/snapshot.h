@@ -107,11 +107,15 @@ struct NvidiaWheel {
   std::vector<std::string> libraries;
 };
 struct Torch {
-  std::string version, cuda, git;          // "2.11.0+cu130", "13.0" ("" for a CPU build)
-  std::string location;                    // the package's folder
-  std::string string_abi;                  // "old", "new", "unknown"
-  std::string cxx_standard;                // "17", "20": what its headers demand; "" where there are none
-  std::vector<Library> libraries;          // torch/lib/*.so*
+  std::string version, cuda, git;  // "2.11.0+cu130", "13.0" ("" for a CPU build)
+  std::string hip;                 // ROCm's version, "" for other builds
+  bool debug = false;
+  std::string
+      distribution_version;        // what the .dist-info says; differs where files of two releases are mixed
+  std::string location;            // the package's folder
+  std::string string_abi;          // "old", "new", "unknown"
+  std::string cxx_standard;        // "17", "20": what its headers demand; "" where there are none
+  std::vector<Library> libraries;  // torch/lib/*.so*
   std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
   std::vector<std::string>
       missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
@@ -177,6 +181,7 @@ struct Importer {
   std::string package, version, file;
   unsigned line = 0;
   std::string module;
+  std::string caught;        // the guarding `except`: "ImportError", "everything", "" for none
   bool masked = false;       // inside try/except ImportError
   std::string masked_value;  // what the name becomes: "None"
 };
