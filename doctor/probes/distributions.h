@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// Every installed distribution on sys.path, in the order in which importlib.metadata would find them; the
+// first of a name is the one that counts. Failed where a site-packages folder exists but cannot be read.
+Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Python& python);
+
+// The first distribution of that name (compared as PEP 503 says), or nullptr.
+const Distribution* find_distribution(const std::vector<Distribution>& distributions, std::string_view name);
+// The .so files that the distribution's RECORD lists and that exist. Empty where there is no RECORD (apt,
+// conda).
+std::vector<std::string> shared_libraries_of(const Host& host, const Distribution& distribution);
+
+}  // namespace scankit

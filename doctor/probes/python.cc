@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/python.h"
+
+#include "doctor/base/files.h"
+#include "doctor/probes/python_binary.h"
+#include "doctor/probes/python_layout.h"
+#include "doctor/probes/python_shim.h"
+#include "doctor/probes/python_text.h"
+#include "doctor/probes/sys_path.h"
+
+namespace scankit {
+namespace {
+
+Probed<Python> failed(const Error& error, Python python = {}) {
+  auto probed =
+      Probed<Python>::failed(error.hint.empty() ? error.message : error.message + "; " + error.hint);
+  probed.value = std::move(python);
+  return probed;
+}
+
+std::string kind_of(const Host& host, const PythonLayout& layout) {
+  if (layout.venv) return layout.venv->made_by_uv ? "uv" : "venv";
+  if (host.is_directory(path_join(layout.base_prefix, "conda-meta"))) return "conda";
+  const std::string root = host.env("PYENV_ROOT").value_or("");
+  const bool below_root = !root.empty() && layout.executable.starts_with(root + "/versions/");
+  if (below_root || layout.executable.find("/.pyenv/versions/") != std::string::npos) return "pyenv";
+  return layout.base_prefix == "/usr" || layout.base_prefix == "/" ? "system" : "other";
+}
+
+// 3.13 and 3.14 read no .abi3.so in a free-threaded build; the table itself lies in the binary, so ask that.
+bool takes_abi3(const Host& host, const PythonLayout& layout, bool free_threaded) {
+  if (!free_threaded) return true;
+  if (layout.minor >= 15) return false;
+  const std::string library =
+      path_join(layout.base_prefix, layout.library_folder + "/libpython" + layout.tag() + ".so.1.0");
+  return holds_string(host, layout.executable, ".abi3.so") || holds_string(host, library, ".abi3.so");
+}
+
+void describe(const Host& host, const PythonLayout& layout, Python& python) {
+  python.executable = layout.executable;
+  python.version = layout.release;
+  python.implementation = "cpython";
+  python.prefix = layout.prefix();
+  python.base_prefix = layout.base_prefix;
+  python.kind = kind_of(host, layout);
+  const BuildConfig build =
+      read_build_config(host, layout.stdlib, layout.dynload, layout.tag(), layout.machine);
+  python.soabi = build.soabi;
+  python.free_threaded = build.free_threaded;
+  python.extension_suffixes =
+      extension_suffixes(build, layout.minor, takes_abi3(host, layout, build.free_threaded));
+  compute_sys_path(host, layout, python);
+  const auto pip = find_python_module(host, python, "pip");
+  python.has_pip = pip && !pip->leftover;
+  // PEP 668: the marker of the base counts outside of venvs only.
+  python.externally_managed =
+      !layout.venv && is_regular_file(host, path_join(layout.stdlib, "EXTERNALLY-MANAGED"));
+}
+
+}  // namespace
+
+Probed<Python> probe_python(const Host& host, const std::string& requested) {
+  Python python;
+  python.requested = requested;
+  const auto found = find_interpreter(host, requested);
+  if (!found) return failed(found.error(), python);
+  if (path_basename(host.realpath(found->path).value_or(found->path)).starts_with("pypy"))
+    return failed({Errc::Unsupported, printable(found->path) + " is PyPy, for which there is no torch",
+                   "name a CPython 3"},
+                  python);
+  const auto layout = read_python_layout(host, found->path);
+  if (!layout) return failed(layout.error(), python);
+  python.requested = requested;
+  if (layout->major != 3 || layout->minor < 6) {
+    python.version = layout->release;
+    return failed(
+        {Errc::Unsupported,
+         printable(found->path) + " is Python " + layout->release + "; scankit reads CPython 3.6 and newer",
+         "name another with --python"},
+        python);
+  }
+  describe(host, *layout, python);
+  return Probed<Python>::of(std::move(python));
+}
+
+}  // namespace scankit

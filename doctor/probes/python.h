@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// The interpreter and its import path, from files: nothing is started. `requested` is an interpreter, or
+// anything that find_interpreter() leads to one. Failed, with the reason, where it is not a CPython 3 that
+// could start.
+Probed<Python> probe_python(const Host& host, const std::string& requested);
+
+}  // namespace scankit

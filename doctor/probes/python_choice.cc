@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/python_choice.h"
+
+#include <algorithm>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/probes/python_layout.h"
+#include "doctor/probes/python_shim.h"
+#include "doctor/probes/python_text.h"
+#include "doctor/probes/sys_path.h"
+#include "doctor/probes/torch.h"
+
+namespace scankit {
+namespace {
+
+struct Candidate {
+  std::string path, origin;
+};
+
+std::string chosen_line(const Interpreter& found, const std::string& origin) {
+  std::string line = "Python: " + printable(found.path) + " (" + origin;
+  for (const std::string& script : found.through) line += ", through the script " + printable(script);
+  return line + ")";
+}
+
+// In the order in which a user would expect them to win.
+std::vector<Candidate> sources(const Host& host) {
+  std::vector<Candidate> candidates;
+  const auto folder = [&](const std::string& path, const std::string& origin) {
+    if (!path.empty()) candidates.push_back({path, origin});
+  };
+  folder(host.env("VIRTUAL_ENV").value_or(""), "VIRTUAL_ENV");
+  const std::string current = working_directory(host);
+  if (!current.empty() && host.lstat(path_join(current, ".venv")))
+    folder(path_join(current, ".venv"), "./.venv");
+  folder(host.env("CONDA_PREFIX").value_or(""), "CONDA_PREFIX");
+  for (const std::string& each : path_folders(host))
+    for (const char* name : {"python", "python3"})
+      if (host.lstat(path_join(each, name))) candidates.push_back({path_join(each, name), "PATH"});
+  return candidates;
+}
+
+// Pythons that PATH does not reach, but that people keep environments in.
+std::vector<Candidate> elsewhere(const Host& host) {
+  std::vector<Candidate> candidates;
+  const std::string home = host.env("HOME").value_or("");
+  const auto children = [&](const std::string& folder, const std::string& origin) {
+    const auto entries = host.list(folder);
+    if (!entries || entries->size() > 64) return;
+    for (const DirEntry& entry : *entries)
+      if (const std::string file = path_join(folder, entry.name + "/bin/python"); host.lstat(file))
+        candidates.push_back({file, origin});
+  };
+  const std::string pyenv = host.env("PYENV_ROOT").value_or(home.empty() ? "" : path_join(home, ".pyenv"));
+  if (!pyenv.empty()) children(path_join(pyenv, "versions"), "pyenv");
+  if (!home.empty())
+    for (const char* conda : {"miniconda3/envs", "miniforge3/envs", "anaconda3/envs"})
+      children(path_join(home, conda), "conda");
+  return candidates;
+}
+
+// Version of the torch that this interpreter would import; "" for none. Cheaper than the torch probe: no
+// library is read.
+std::string torch_of(const Host& host, const std::string& interpreter) {
+  const auto layout = read_python_layout(host, interpreter);
+  if (!layout || layout->major != 3) return {};
+  Python python;
+  compute_sys_path(host, *layout, python);
+  for (const PathEntry& entry : python.sys_path) {
+    if (entry.origin == "cwd" || entry.origin == "pythonpath") continue;
+    if (const auto text = host.read_file(path_join(entry.path, "torch/version.py"), 1u << 20))
+      return version_file_value(*text, "__version__");
+  }
+  return {};
+}
+
+// One environment has many names: bin/python, bin/python3, /bin and /usr/bin.
+std::string identity(const Host& host, const std::string& interpreter) {
+  const std::string folder = path_dirname(interpreter);
+  if (const auto venv = read_venv_config(host, interpreter); venv && venv->has_value())
+    return host.realpath(folder).value_or(folder);
+  return host.realpath(interpreter).value_or(interpreter);
+}
+
+void list_others(const Host& host, const std::vector<Candidate>& candidates, const std::string& chosen,
+                 std::vector<std::string>& notes) {
+  std::set<std::string> seen{identity(host, chosen)};
+  for (const Candidate& candidate : candidates) {
+    const auto found = find_interpreter(host, candidate.path);
+    if (!found || !seen.insert(identity(host, found->path)).second) continue;
+    const std::string torch = torch_of(host, found->path);
+    if (torch.empty()) continue;
+    notes.push_back("also holds torch " + printable(torch) + ": " + printable(found->path) + " (" +
+                    candidate.origin + ")");
+  }
+}
+
+}  // namespace
+
+Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
+                                  std::vector<std::string>& notes) {
+  if (requested) {
+    auto found = find_interpreter(host, *requested);
+    if (!found) return std::move(found).error();
+    notes.push_back(chosen_line(*found, "--python"));
+    return found->path;
+  }
+  std::vector<Candidate> candidates = sources(host);
+  std::optional<std::string> chosen;
+  for (const Candidate& candidate : candidates) {
+    const auto found = find_interpreter(host, candidate.path);
+    if (found) {
+      notes.push_back(chosen_line(*found, candidate.origin));
+      chosen = found->path;
+      break;
+    }
+    notes.push_back("passed over " + candidate.origin + ": " + found.error().message);
+  }
+  if (!chosen)
+    return Error{Errc::InvalidArgument,
+                 "no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH",
+                 "name one: --python PATH"};
+  for (Candidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
+  list_others(host, candidates, *chosen, notes);
+  return *chosen;
+}
+
+}  // namespace scankit

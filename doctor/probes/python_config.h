@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/host/host.h"
+
+namespace scankit {
+
+// pyvenv.cfg, read as site.py reads it: a key that is missing has the value that site.py assumes.
+struct VenvConfig {
+  std::string file, prefix;
+  std::string home, version;
+  bool system_site = true;  // site.py: "true" unless the file says otherwise
+  bool made_by_uv = false;
+};
+// Nothing where the interpreter is not a venv's; Errc::Malformed where the file would stop the interpreter.
+Result<std::optional<VenvConfig>> read_venv_config(const Host& host, const std::string& interpreter);
+
+// How the interpreter was built.
+struct BuildConfig {
+  std::string soabi, alt_soabi;
+  bool free_threaded = false;
+  std::string source;  // the file that said so, or the rule
+};
+// `tag` is "3.11", with "t" behind it for a free-threaded build; `machine` that of the executable.
+BuildConfig read_build_config(const Host& host, const std::string& stdlib, const std::string& dynload,
+                              const std::string& tag, const std::string& machine);
+// In the order in which import tries them (Python/dynload_shlib.c, _PyImport_DynLoadFiletab). `takes_abi3`:
+// whether the build has .abi3.so in that table.
+std::vector<std::string> extension_suffixes(const BuildConfig& config, unsigned minor, bool takes_abi3);
+
+}  // namespace scankit

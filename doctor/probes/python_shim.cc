@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/python_shim.h"
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/files.h"
+#include "doctor/probes/python_binary.h"
+#include "doctor/probes/python_text.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::string_view kNameAnother =
+    "give --python an interpreter, or the folder of a venv or conda environment";
+
+Error unusable(const std::string& path, std::string_view why, std::string hint = std::string(kNameAnother)) {
+  return {Errc::InvalidArgument, "no Python at " + printable(path) + ": " + std::string(why),
+          std::move(hint)};
+}
+
+std::string ask_it(const std::string& path) {
+  return "give --python what this prints: " + printable(path) + " -c 'import sys; print(sys.executable)'";
+}
+
+bool looks_like_file(const Host& host, const std::string& path) {
+  const auto info = host.stat(path);
+  return info && info->kind != FileKind::Directory;
+}
+
+// Which link of a chain leads nowhere. Loops end at the limit that the kernel has, too.
+Error dead_link(const Host& host, const std::string& path) {
+  std::string at = path, target;
+  for (int links = 0; links < 40; ++links) {
+    const auto next = host.readlink(at);
+    if (!next) {
+      const bool venv = is_regular_file(host, path_join(path_dirname(path_dirname(path)), "pyvenv.cfg"));
+      if (links == 0) return unusable(path, "there is no such file");
+      return unusable(
+          path, "it is a link to " + printable(at) + ", which does not exist",
+          venv ? "the Python that this venv was made from is gone: install it again, or make the venv anew"
+               : std::string(kNameAnother));
+    }
+    at = next->starts_with('/') ? path_normalize(*next) : path_normalize(path_join(path_dirname(at), *next));
+  }
+  return unusable(path, "its symbolic links form a loop");
+}
+
+// A folder: that of a venv, of a conda environment, of an installation.
+Result<std::string> in_folder(const Host& host, const std::string& folder) {
+  for (const char* name : {"bin/python", "bin/python3"}) {
+    const std::string candidate = path_join(folder, name);
+    if (host.lstat(candidate)) return candidate;
+  }
+  if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
+    return unusable(folder, "it is the folder of a venv whose bin/python is gone", "make the venv anew");
+  const auto listed = host.list(folder);
+  if (!listed && listed.error().code == Errc::PermissionDenied)
+    return unusable(folder, "the folder cannot be read (permission denied)", "run as its owner");
+  return unusable(folder, "it is a folder without bin/python");
+}
+
+std::optional<std::string> on_path(const Host& host, const std::string& name, bool skip_shims) {
+  for (const std::string& folder : path_folders(host, skip_shims)) {
+    std::string candidate = path_join(folder, name);
+    const auto info = host.stat(candidate);
+    if (info && info->kind == FileKind::Regular && (info->mode & 0111) != 0) return candidate;
+  }
+  return std::nullopt;
+}
+
+Result<std::string> locate(const Host& host, const std::string& requested) {
+  if (requested.empty()) return unusable("\"\"", "the path is empty");
+  std::string path = absolute_path(host, requested);
+  if (requested.find('/') == std::string::npos && !host.lstat(path)) {
+    if (auto found = on_path(host, requested, false)) return *found;
+    return unusable(requested, "neither the current folder nor PATH has it");
+  }
+  const auto info = host.stat(path);
+  if (!info && info.error().code == Errc::PermissionDenied)
+    return unusable(path, "permission denied", "run as a user who may read it");
+  if (!info) return dead_link(host, path);
+  if (info->kind == FileKind::Directory) {
+    SCANKIT_TRY(path, in_folder(host, path));
+    if (!host.stat(path)) return dead_link(host, path);
+  }
+  return path;
+}
+
+// Where the script at `path` leads. Errors name what the user can do, since running it is not an option.
+Result<std::string> through_script(const Host& host, const std::string& path, const std::string& text) {
+  if (text.find("pyenv") != std::string::npos && text.find("PYENV_ROOT") != std::string::npos) {
+    SCANKIT_TRY(const std::string target, pyenv_target(host, text, path_basename(path)));
+    if (!target.empty()) return target;
+    if (auto found = on_path(host, path_basename(path), true)) return *found;
+    return unusable(path, "pyenv's version is \"system\", and PATH has no other Python", ask_it(path));
+  }
+  if (auto target = exec_target(text, path)) {
+    if (target->find('/') != std::string::npos) return absolute_path(host, *target);
+    if (auto found = on_path(host, *target, true); found && *found != path) return *found;
+  }
+  return unusable(path, "it is a script, and which interpreter it starts cannot be told without running it",
+                  ask_it(path));
+}
+
+}  // namespace
+
+Result<Interpreter> find_interpreter(const Host& host, const std::string& requested) {
+  Interpreter found;
+  SCANKIT_TRY(found.path, locate(host, requested));
+  for (int depth = 0; depth < 8; ++depth) {
+    if (!looks_like_file(host, found.path)) return dead_link(host, found.path);
+    const auto head = read_head(host, found.path, 1u << 16);
+    if (!head) {
+      const bool denied = head.error().code == Errc::PermissionDenied;
+      return unusable(found.path, denied ? "permission denied" : head.error().message);
+    }
+    if (head->starts_with("#!")) {
+      found.through.push_back(found.path);
+      SCANKIT_TRY(const std::string next, through_script(host, found.path, *head));
+      SCANKIT_TRY(found.path, locate(host, next));
+      continue;
+    }
+    SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
+    if (!binary.elf)
+      return unusable(found.path, head->empty() ? "the file is empty" : "the file is no program");
+    if (!binary.python) return unusable(found.path, "the program is not Python", ask_it(found.path));
+    const auto info = host.stat(found.path);
+    if (info && (info->mode & 0111) == 0)
+      return unusable(found.path, "the file is not executable", "chmod +x " + printable(found.path));
+    return found;
+  }
+  return unusable(requested, "its scripts start one another without end");
+}
+
+std::vector<std::string> path_folders(const Host& host, bool skip_shims) {
+  std::vector<std::string> folders;
+  const std::string path = host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  for (std::size_t from = 0; from <= path.size();) {
+    const auto end = std::min(path.find(':', from), path.size());
+    std::string folder = absolute_path(host, path.substr(from, end - from));
+    from = end + 1;
+    const bool shims = path_basename(folder) == "shims";
+    if (!(skip_shims && shims) && std::ranges::find(folders, folder) == folders.end())
+      folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+}  // namespace scankit
