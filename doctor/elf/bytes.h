@@ -39,8 +39,8 @@ class Bytes {
   std::optional<T> read(std::uint64_t offset) const {
     static_assert(std::is_trivially_copyable_v<T>);
     if (offset > size_ || size_ - offset < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, owner_->data() + first_ + offset, sizeof(T));
+    T value{};
+    owner_->copy(reinterpret_cast<char*>(&value), sizeof(T), first_ + offset);
     return value;
   }
   // The NUL-terminated text at `offset`; nothing where no NUL follows inside.

@@ -41,4 +41,10 @@ Result<std::shared_ptr<const ElfLibrary>> LibraryCache::open(const std::string& 
   return library;
 }
 
+bool LibraryCache::has_folder(const std::string& path) {
+  const auto known = folders_.find(path);
+  if (known != folders_.end()) return known->second;
+  return folders_.emplace(path, host_->is_directory(path)).first->second;
+}
+
 }  // namespace scankit

@@ -25,11 +25,14 @@ class LibraryCache {
  public:
   explicit LibraryCache(const Host& host) : host_(&host) {}
   Result<std::shared_ptr<const ElfLibrary>> open(const std::string& path);
+  // Remembered: the loader asks for the same few folders over and over.
+  bool has_folder(const std::string& path);
   const Host& host() const { return *host_; }
 
  private:
   const Host* host_;
   std::map<std::string, std::shared_ptr<const ElfLibrary>> known_;
+  std::map<std::string, bool> folders_;
 };
 
 }  // namespace scankit

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/elf/ld_cache.h"
+#include "doctor/elf/library.h"
+
+// Where glibc's loader looks for a library (elf/dl-load.c, _dl_map_object), as a function of the machine's
+// files.
+namespace scankit {
+
+// What is the same for the whole life of one process.
+struct SearchContext {
+  std::string interpreter;                // the loader itself: "/lib64/ld-linux-x86-64.so.2"
+  std::uint16_t machine = 0;              // of the main program; files for others are passed over
+  std::string main_origin;                // folder of the main program, all links resolved
+  std::vector<std::string> library_path;  // LD_LIBRARY_PATH, expanded
+  std::vector<std::string> preload;       // LD_PRELOAD
+  std::vector<std::string> default_folders;
+  std::vector<std::string> hwcaps;        // "x86-64-v3", ... that this processor has, best first
+  std::string lib_token, platform_token;  // $LIB, $PLATFORM
+  LdCache cache;
+};
+// From the main program's headers, the environment variables and the processor.
+SearchContext make_search_context(const Host& host, const ElfLibrary& main_program,
+                                  const std::string& main_path);
+
+// $ORIGIN, $LIB, $PLATFORM and their ${...} forms.
+std::string expand_tokens(const std::string& text, const std::string& origin, const SearchContext& context);
+
+// The part of a loaded object that the search depends on.
+struct SearchStep {
+  std::string kind;  // "RPATH of FILE", "LD_LIBRARY_PATH", "RUNPATH of FILE"
+  std::vector<std::string> folders;
+};
+
+struct SearchResult {
+  std::shared_ptr<const ElfLibrary> library;  // null: not found
+  std::vector<std::string> searched;          // "RUNPATH /x", one a folder, in order
+  std::string fatal;                          // a file of that name at which the loader gives up
+};
+// `steps` are RPATHs, LD_LIBRARY_PATH and RUNPATH in the loader's order; the cache and the default folders
+// follow, unless the object that asks was linked with -z nodefaultlib.
+SearchResult search_library(LibraryCache& libraries, const SearchContext& context, const std::string& name,
+                            const std::vector<SearchStep>& steps, bool no_default_folders);
+// A name with a '/' in it: that file or nothing.
+SearchResult open_named_file(LibraryCache& libraries, const SearchContext& context, const std::string& path);
+
+}  // namespace scankit

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/elf/torch_load.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+
+std::optional<std::string> first_match(const Host& host, const std::string& folder,
+                                       const std::string& pattern) {
+  const auto entries = host.list(folder);
+  if (!entries) return std::nullopt;
+  for (const DirEntry& entry : *entries)
+    if (::fnmatch(pattern.c_str(), entry.name.c_str(), 0) == 0) return folder + "/" + entry.name;
+  return std::nullopt;
+}
+
+std::optional<std::string> find_preload(const Host& host, const TorchLoadRequest& request,
+                                        const TorchPreloads::Pattern& pattern) {
+  const auto& [folder, name] = pattern;
+  for (const std::string& path : request.sys_path) {
+    std::vector<std::string> folders = {path + "/nvidia/" + folder + "/lib"};
+    if (!request.cuda_major.empty()) folders.push_back(path + "/nvidia/cu" + request.cuda_major + "/lib");
+    folders.push_back(path + "/" + folder + "/lib");
+    for (const std::string& candidate : folders)
+      if (auto found = first_match(host, candidate, name)) return found;
+  }
+  return std::nullopt;
+}
+
+// ctypes.CDLL for each, until one is not there: torch's code raises then, and its caller gives up.
+void preload(ProcessImage& process, const Host& host, const TorchLoadRequest& request,
+             const std::vector<TorchPreloads::Pattern>& patterns, int caller) {
+  for (const auto& pattern : patterns) {
+    const auto path = find_preload(host, request, pattern);
+    if (!path) return;
+    ProcessImage before = process;
+    const LoadResult result = process.load(*path, caller, false);
+    if (result.object >= 0 && result.missing.empty()) continue;
+    process = std::move(before);
+    return;
+  }
+}
+
+std::string find_extension(const Host& host, const std::string& folder, const std::string& stem,
+                           const TorchLoadRequest& request) {
+  for (const std::string& suffix : request.extension_suffixes)
+    if (const std::string path = folder + "/" + stem + suffix; host.exists(path)) return path;
+  return "";
+}
+
+// ctypes is a module of its own in most builds; its RPATHs and needs come before torch's.
+int load_ctypes(ProcessImage& process, const Host& host, const TorchLoadRequest& request) {
+  const int python = process.python_object();
+  for (const std::string& folder : request.sys_path) {
+    const std::string path = find_extension(host, folder, "_ctypes", request);
+    if (path.empty()) continue;
+    const LoadResult result = process.load(path, python, false);
+    return result.object >= 0 ? result.object : python;
+  }
+  return python;
+}
+
+bool any_path_holds(const ProcessImage& process, const std::string& text) {
+  for (int i = 0; i < process.object_count(); ++i)
+    if (process.object(i).path.find(text) != std::string::npos) return true;
+  return false;
+}
+
+void append_new(std::vector<UnfoundLibrary>& all, std::vector<UnfoundLibrary> more) {
+  for (UnfoundLibrary& m : more) {
+    const auto same = [&](const UnfoundLibrary& a) { return a.name == m.name && a.needed_by == m.needed_by; };
+    if (std::ranges::none_of(all, same)) all.push_back(std::move(m));
+  }
+}
+
+void load_global_deps(ProcessImage& process, const Host& host, const TorchLoadRequest& request, int ctypes,
+                      TorchLoad& torch) {
+  const std::string path = request.location + "/lib/libtorch_global_deps.so";
+  if (!host.exists(path)) return;
+  const auto init = host.read_file(request.location + "/__init__.py");
+  const TorchPreloads preloads = parse_torch_preloads(init ? std::string_view(*init) : std::string_view());
+  ProcessImage before = process;
+  LoadResult result = process.load(path, ctypes, true);
+  if (result.object >= 0 && result.missing.empty()) {
+    if (preloads.condition.empty() || any_path_holds(process, preloads.condition))
+      preload(process, host, request, preloads.after, ctypes);
+    return;
+  }
+  process = std::move(before);  // a dlopen that fails leaves nothing behind
+  preload(process, host, request, preloads.on_failure, ctypes);
+  result = process.load(path, ctypes, true);
+  append_new(torch.missing, std::move(result.missing));
+}
+
+}  // namespace
+
+TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadRequest& request) {
+  TorchLoad torch;
+  const int ctypes = load_ctypes(process, host, request);
+  load_global_deps(process, host, request, ctypes, torch);
+  const std::string extension = find_extension(host, request.location, "_C", request);
+  if (extension.empty()) {
+    torch.note = request.location + " holds no _C module for this Python";
+    return torch;
+  }
+  LoadResult result = process.load(extension, process.python_object(), false);
+  torch.loaded = result.object >= 0;
+  if (!torch.loaded) torch.note = result.failure;
+  append_new(torch.missing, std::move(result.missing));
+  return torch;
+}
+
+}  // namespace scankit
