@@ -32,7 +32,8 @@ passed=0 failed=0 skipped=0 broken=''
 
 # run_tests BUILD LABEL: adds to the counts.
 run_tests() {
-  local report=$PWD/$1/junit.xml
+  local report
+  report=$(cd "$1" && pwd)/junit.xml
   rm -f "$report"
   ctest --test-dir "$1" -L "^$2\$" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" \
     ${more[@]+"${more[@]}"} || true
@@ -61,6 +62,12 @@ finish() {
 phase packages
 bash ci/install-deps.sh || { broken='packages are missing' && finish; exit 1; }
 mkdir -p "$(dirname "$build")"
+
+phase "a Python with torch"
+bash ci/link-torch-env.sh "$build-env" || { broken='no environment with torch could be made' && finish; exit 1; }
+SCANKIT_TEST_PYTHON=$PWD/$build-env/bin/python
+[ "${build#/}" = "$build" ] || SCANKIT_TEST_PYTHON=$build-env/bin/python
+export SCANKIT_TEST_PYTHON
 
 if [ $plain = yes ]; then
   phase "build in $build"
