@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/build.h"
+
+#include <unistd.h>
+
+#include "builder/assemble.h"
+#include "builder/assertions.h"
+#include "builder/compile.h"
+#include "builder/manifest.h"
+#include "builder/shipped.h"
+#include "doctor/base/files.h"
+
+namespace scankit {
+
+Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
+  const Cache cache(request.cache_folder);
+  SCANKIT_TRY(Toolchain toolchain, choose_toolchain(host, snapshot, request.targets, cache));
+  CompileRequest compile;
+  compile.source_name = "selective_scan.cu";
+  compile.source = shipped_device_source();
+  compile.units = shipped_units();
+  compile.targets = toolchain.choice.targets;
+  compile.nvrtc = toolchain.nvrtc;
+  compile.cache = &cache;
+  compile.jobs = request.jobs != 0 ? request.jobs : compile_jobs(snapshot.memory);
+  compile.progress = request.progress;
+  BuiltModule built;
+  built.notes = toolchain.choice.notes;
+  built.targets = compile.targets;
+  built.compiler = "NVRTC " + toolchain.nvrtc.version + " (" + toolchain.nvrtc.origin + ")";
+  for (const Target& target : compile.targets)
+    for (const Unit& unit : compile.units) {
+      const Key key = key_of(compile, unit, target);
+      built.explanation += "key " + key.digest() + "\n" + key.text() + "\n";
+    }
+  SCANKIT_TRY(const auto images, compile_units(compile));
+  for (const DeviceCode& image : images) ++(image.from_cache ? built.from_cache : built.compiled);
+  built.manifest = write_manifest(
+      {kModuleName, shipped_host_module(), shipped_device_source(), &images, &toolchain.nvrtc});
+  SCANKIT_TRY(built.bytes, assemble_module(shipped_host_module(), images, built.manifest));
+  built.images.reserve(images.size());
+  for (const DeviceCode& image : images)
+    built.images.push_back({image.unit, image.target, "", image.sha256, image.from_cache});
+  return built;
+}
+
+Result<void> write_module(const Host& host, const BuiltModule& built, const std::string& path) {
+  SCANKIT_CHECK(write_file_atomically(path, built.bytes, 0755));
+  auto good = assert_module(host, path, {kModuleName, built.images});
+  if (!good) ::unlink(path.c_str());
+  return good;
+}
+
+}  // namespace scankit

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "builder/image.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+struct BuildRequest {
+  TargetRequest targets;
+  std::string cache_folder;
+  unsigned jobs = 0;  // 0: by processors and memory
+  std::function<void(const std::string&)> progress;
+};
+
+struct BuiltModule {
+  std::string bytes;        // the finished module
+  std::string manifest;     // JSON; the same text lies inside it
+  std::string explanation;  // --explain: every image's key, label by label
+  std::vector<std::string> notes;
+  std::vector<Target> targets;
+  std::string compiler;            // "NVRTC 13.0 (system toolkit /usr/local/cuda-13.0)"
+  std::vector<DeviceCode> images;  // without their bytes
+  std::size_t from_cache = 0, compiled = 0;
+};
+
+// The shipped host module with device code for the targets. Writes nothing but the cache; the caller places
+// the bytes and asserts them (assertions.h) where they lie.
+Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
+
+// Writes `built` to `path` and proves it there; nothing stays at `path` that was not proven.
+Result<void> write_module(const Host& host, const BuiltModule& built, const std::string& path);
+
+}  // namespace scankit

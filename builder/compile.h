@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builder/cache.h"
+#include "builder/image.h"
+#include "builder/toolchain.h"
+
+namespace scankit {
+
+// One compile unit: a kernel instance, chosen by its flags from the one source text.
+struct Unit {
+  std::string name;
+  std::vector<std::string> flags;
+};
+
+struct CompileRequest {
+  std::string source_name = "source.cu";  // stands in the compiler's messages
+  std::string_view source;
+  std::vector<Unit> units;
+  std::vector<Target> targets;
+  Nvrtc nvrtc;
+  const Cache* cache = nullptr;
+  unsigned jobs = 1;
+  // Called with a finished line, from any thread but never from two at once; may be empty.
+  std::function<void(const std::string&)> progress;
+};
+
+// What one image depends on.
+Key key_of(const CompileRequest& request, const Unit& unit, const Target& target);
+
+// Every unit for every target, from the cache or by children that run side by side. The first failure stops
+// the rest; its Error holds the compiler's useful lines, the first one in the message.
+Result<std::vector<DeviceCode>> compile_units(const CompileRequest& request);
+
+// As many children as processors that we may use, and no more than memory allows.
+unsigned compile_jobs(const Probed<Memory>& memory);
+
+}  // namespace scankit

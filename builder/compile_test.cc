@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+
+constexpr const char* kSource =
+    "extern \"C\" __global__ void scale(float* p, int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n) p[i] = p[i] * SCALE;\n"
+    "}\n";
+
+// Compiles for real, with whatever NVRTC this machine has.
+class Compile : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto host = make_real_host();
+    const auto found = find_nvrtc(*host, Snapshot{});
+    if (found.empty()) GTEST_SKIP() << "no NVRTC on this machine";
+    request.nvrtc = found[0];
+    const auto known = identify(*host, cache, request.nvrtc);
+    ASSERT_TRUE(known) << known.error().message;
+    request.source = kSource;
+    request.units = {{"twice", {"-DSCALE=2.f"}}, {"thrice", {"-DSCALE=3.f"}}};
+    request.targets = {{false, 90, ""}, {true, 75, ""}};
+    request.cache = &cache;
+    request.jobs = 2;
+    request.progress = [this](const std::string& line) { lines.push_back(line); };
+  }
+
+  TemporaryDirectory folder = TemporaryDirectory::create("compile").value();
+  Cache cache{folder.path()};
+  CompileRequest request;
+  std::vector<std::string> lines;
+};
+
+TEST_F(Compile, MakesEveryUnitForEveryTarget) {
+  const auto made = compile_units(request);
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_EQ(made->size(), 4u);
+  EXPECT_EQ((*made)[0].unit, "twice");
+  EXPECT_TRUE((*made)[0].bytes.starts_with("\177ELF"));
+  EXPECT_EQ((*made)[3].target.name(), "compute_75");
+  EXPECT_NE((*made)[3].bytes.find(".target sm_75"), std::string::npos);
+  EXPECT_EQ((*made)[3].bytes.back(), '\0');
+  EXPECT_NE((*made)[0].sha256, (*made)[1].sha256);
+}
+
+TEST_F(Compile, TakesTheSecondTimeFromTheCacheWithTheSameBytes) {
+  const auto first = compile_units(request);
+  const auto second = compile_units(request);
+  ASSERT_TRUE(first && second);
+  for (std::size_t i = 0; i < first->size(); ++i) {
+    EXPECT_TRUE((*second)[i].from_cache);
+    EXPECT_EQ((*first)[i].bytes, (*second)[i].bytes);
+  }
+}
+
+TEST_F(Compile, SaysWhichInputMadeAMiss) {
+  ASSERT_TRUE(compile_units(request));
+  request.units[0].flags = {"-DSCALE=4.f"};
+  ASSERT_TRUE(compile_units(request));
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "not in the cache: changed flags"), lines.end());
+}
+
+TEST_F(Compile, ReportsTheUsefulLinesOfAFailure) {
+  request.units = {{"broken", {}}};
+  const auto made = compile_units(request);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("compiling broken for sm_90 failed: source.cu(3): error"),
+            std::string::npos)
+      << made.error().message;
+  EXPECT_NE(made.error().hint.find("SCALE"), std::string::npos);
+  EXPECT_FALSE(cache.find(key_of(request, request.units[0], request.targets[0])));
+}
+
+TEST_F(Compile, WorksWithoutAWritableCache) {
+  const Cache nowhere("/proc/nowhere");
+  request.cache = &nowhere;
+  EXPECT_TRUE(compile_units(request));
+}
+
+TEST(FindNvrtc, ReadsEveryNameItMayHave) {
+  auto root = TemporaryDirectory::create("nvrtc");
+  for (const char* file :
+       {"/usr/local/cuda-12/lib64/libnvrtc.so.12", "/usr/local/cuda-12/lib64/libnvrtc-builtins.so.12.9",
+        "/usr/local/cuda-12/lib64/libnvrtc.alt.so.12", "/usr/local/cuda-12/lib64/libnvrtc.so"}) {
+    ASSERT_TRUE(make_directories(path_dirname(root->path() + file)));
+    ASSERT_TRUE(write_file_atomically(root->path() + file, "x"));
+  }
+  const auto found = find_nvrtc(*make_real_host(root->path()), Snapshot{});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].path, "/usr/local/cuda-12/lib64/libnvrtc.so.12");
+  EXPECT_EQ(found[0].builtins, "/usr/local/cuda-12/lib64/libnvrtc-builtins.so.12.9");
+}
+
+TEST(ChooseToolchain, SaysHowToBringOne) {
+  auto root = TemporaryDirectory::create("nvrtc");
+  auto folder = TemporaryDirectory::create("cache");
+  const auto none = choose_toolchain(*make_real_host(root->path()), Snapshot{}, {}, Cache(folder->path()));
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().hint.find("pip install nvidia-cuda-nvrtc-cu12"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace scankit

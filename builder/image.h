@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "builder/target.h"
+
+namespace scankit {
+
+// One piece of device code: one unit (kernels/selective_scan/cuda/units.def) for one target.
+struct DeviceCode {
+  std::string unit;
+  Target target;
+  std::string bytes;   // a bare cubin, or PTX text with its closing NUL, as NVRTC gives it
+  std::string sha256;  // of bytes
+  bool from_cache = false;
+};
+
+}  // namespace scankit

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/install/journal.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchema = 1;
+constexpr std::array<std::pair<Journal::State, const char*>, 4> kStates = {
+    {{Journal::State::Applying, "applying"},
+     {Journal::State::Committed, "committed"},
+     {Journal::State::Undoing, "undoing"},
+     {Journal::State::Undone, "undone"}}};
+constexpr std::array<Operation::Kind, 3> kKinds = {Operation::Kind::Place, Operation::Kind::Save,
+                                                   Operation::Kind::Replace};
+
+Json to_json(const Journal& journal) {
+  Json json;
+  json["schema"] = kSchema;
+  json["id"] = journal.id;
+  for (const auto& [state, name] : kStates)
+    if (state == journal.state) json["state"] = name;
+  json["module"] = journal.module;
+  json["version"] = journal.version;
+  json["note"] = journal.note;
+  json["operations"] = Json::array();
+  for (const Operation& op : journal.operations)
+    json["operations"].push_back({{"kind", kind_name(op.kind)},
+                                  {"target", op.target},
+                                  {"staged", op.staged},
+                                  {"backup", op.backup},
+                                  {"sha256", op.sha256}});
+  return json;
+}
+
+// A journal moves files, and somebody else may have written it: only paths that a fix could have written are
+// taken.
+bool is_clean(const std::string& path) {
+  return path.empty() ||
+         (path[0] == '/' && path_normalize(path) == path && path.find('\0') == std::string::npos);
+}
+
+std::optional<Operation> operation_from(const Json& json) {
+  Operation op;
+  const std::string kind = json.at("kind");
+  const auto known = std::find_if(kKinds.begin(), kKinds.end(), [&](auto k) { return kind == kind_name(k); });
+  if (known == kKinds.end()) return std::nullopt;
+  op.kind = *known;
+  op.target = json.at("target");
+  op.staged = json.at("staged");
+  op.backup = json.at("backup");
+  op.sha256 = json.at("sha256");
+  if (op.target.empty() || !is_clean(op.target) || !is_clean(op.staged) || !is_clean(op.backup))
+    return std::nullopt;
+  return op;
+}
+
+std::optional<Journal> from_json(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("schema") != kSchema) return std::nullopt;
+    Journal journal;
+    journal.id = json.at("id");
+    const std::string state = json.at("state");
+    const auto known =
+        std::find_if(kStates.begin(), kStates.end(), [&](const auto& s) { return state == s.second; });
+    if (known == kStates.end()) return std::nullopt;
+    journal.state = known->first;
+    journal.module = json.at("module");
+    journal.version = json.at("version");
+    journal.note = json.at("note");
+    for (const Json& entry : json.at("operations")) {
+      auto op = operation_from(entry);
+      if (!op) return std::nullopt;
+      journal.operations.push_back(std::move(*op));
+    }
+    return journal;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Journal>> StateFolder::journals() const {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(root_ + "/journal", code))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  if (code && code != std::errc::no_such_file_or_directory)
+    return Error{Errc::Io, "cannot read " + root_ + "/journal: " + code.message(), ""};
+  std::sort(files.begin(), files.end());
+  std::vector<Journal> journals;
+  for (const std::string& file : files) {
+    SCANKIT_TRY(const std::string text, read_whole_file(file));
+    auto journal = from_json(text);
+    if (!journal || journal->id + ".json" != path_basename(file))
+      return Error{
+          Errc::Malformed, file + " is no journal that this scankit wrote",
+          "compare it with its neighbours; while it is there, scankit changes nothing in this environment"};
+    journals.push_back(std::move(*journal));
+  }
+  return journals;
+}
+
+Result<std::string> StateFolder::next_id() const {
+  SCANKIT_TRY(const auto known, journals());
+  unsigned long last = 0;
+  for (const Journal& journal : known) last = std::max(last, std::strtoul(journal.id.c_str(), nullptr, 10));
+  std::string id = std::to_string(last + 1);
+  return std::string(id.size() < 4 ? 4 - id.size() : 0, '0') + id;
+}
+
+Result<void> StateFolder::write(const Journal& journal) const {
+  SCANKIT_CHECK(make_directories(root_ + "/journal"));
+  return write_file_atomically(root_ + "/journal/" + journal.id + ".json", to_json(journal).dump(2) + "\n");
+}
+
+}  // namespace scankit

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builder/image.h"
+#include "builder/toolchain.h"
+
+namespace scankit {
+
+// What a finished module was made of, as JSON: inputs, compiler, images with their hashes. It lies inside the
+// module and beside it. No path and no time, so that two machines write the same bytes.
+struct ManifestInput {
+  std::string module;
+  std::string_view host_module, device_source;
+  const std::vector<DeviceCode>* images = nullptr;
+  const Nvrtc* nvrtc = nullptr;
+};
+std::string write_manifest(const ManifestInput& input);
+
+}  // namespace scankit

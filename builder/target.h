@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "doctor/model/snapshot.h"
+
+// What device code is made for.
+namespace scankit {
+
+struct Target {
+  bool ptx = false;
+  unsigned sm = 0;       // 90
+  std::string specific;  // "", "a", "f"
+  std::string name() const { return (ptx ? "compute_" : "sm_") + std::to_string(sm) + specific; }
+  bool operator==(const Target&) const = default;
+};
+
+struct TargetRequest {
+  enum class Kind { Default, Native, All, List } kind = Kind::Default;
+  std::vector<Target> list;
+};
+// "native", "all", or "sm_90,sm_80,compute_75" (a bare "90" or "9.0" means sm_90).
+Result<TargetRequest> parse_targets(const std::string& text);
+
+struct TargetChoice {
+  std::vector<Target> targets;     // no doubles; cubins by number, then PTX
+  std::vector<std::string> notes;  // what the user should know: "no GPU here: PTX only"
+};
+// `supported`: the SM numbers that the compiler targets. Errc::Unsupported where it cannot make what is
+// asked.
+Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
+                                    const std::vector<unsigned>& supported);
+
+}  // namespace scankit

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/toolchain.h"
+
+#include <algorithm>
+
+#include "doctor/base/files.h"
+#include "doctor/host/gpu_helper.h"
+
+namespace scankit {
+namespace {
+
+// libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so.11.2, and torch's own libnvrtc-672ee683.so.11.2; not
+// libnvrtc-builtins, not the "alt" twins, and not the unversioned link that only a linker wants.
+bool is_nvrtc(const std::string& name) {
+  const auto version = name.find(".so.");
+  if (version == std::string::npos || version + 4 >= name.size()) return false;
+  const std::string stem = name.substr(0, version);
+  if (stem == "libnvrtc") return name.find('.', version + 4) == std::string::npos || name.ends_with(".11.2");
+  return stem.starts_with("libnvrtc-") && !stem.starts_with("libnvrtc-builtins");
+}
+
+std::string major_of(const std::string& file) {
+  const auto at = file.find(".so.") + 4;
+  return file.substr(at, std::min(file.find('.', at), file.size()) - at);
+}
+
+// Newest first, so that a folder that holds two majors offers the newer one first.
+void add_folder(const Host& host, const std::string& folder, const std::string& origin,
+                std::vector<Nvrtc>& found) {
+  const auto entries = host.list(folder);
+  if (!entries) return;
+  std::vector<Nvrtc> here;
+  for (const DirEntry& entry : *entries) {
+    if (!is_nvrtc(entry.name)) continue;
+    const auto real = host.realpath(folder + "/" + entry.name);
+    if (!real) continue;
+    Nvrtc nvrtc{.path = *real, .origin = origin};
+    for (const DirEntry& other : *entries)
+      if (other.name.starts_with("libnvrtc-builtins.so." + major_of(entry.name)))
+        nvrtc.builtins = host.realpath(folder + "/" + other.name).value_or("");
+    const auto same = [&](const Nvrtc& n) { return n.path == nvrtc.path; };
+    if (std::none_of(found.begin(), found.end(), same) && std::none_of(here.begin(), here.end(), same))
+      here.insert(here.begin(), std::move(nvrtc));
+  }
+  found.insert(found.end(), here.begin(), here.end());
+}
+
+std::vector<std::pair<std::string, std::string>> folders(const Host& host, const Snapshot& snapshot) {
+  std::vector<std::pair<std::string, std::string>> all;  // folder, origin
+  for (const PathEntry& entry : snapshot.python.value.sys_path) {
+    if (!entry.exists) continue;
+    all.emplace_back(entry.path + "/nvidia/cu13/lib", "wheel nvidia-cuda-nvrtc in " + entry.path);
+    all.emplace_back(entry.path + "/nvidia/cuda_nvrtc/lib", "wheel nvidia-cuda-nvrtc-cu12 in " + entry.path);
+  }
+  if (!snapshot.torch.value.location.empty())
+    all.emplace_back(snapshot.torch.value.location + "/lib", "bundled with torch");
+  if (!snapshot.python.value.prefix.empty())
+    all.emplace_back(snapshot.python.value.prefix + "/lib", "the environment's own libraries");
+  for (const Toolkit& toolkit : snapshot.toolkits.value)
+    for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+      all.emplace_back(toolkit.root + below, "toolkit " + toolkit.root);
+  // An NVRTC may be there without nvcc, which is what makes a toolkit for the probe.
+  if (const auto entries = host.list("/usr/local"))
+    for (const DirEntry& entry : *entries)
+      if (entry.name.starts_with("cuda"))
+        for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+          all.emplace_back("/usr/local/" + entry.name + below, "system library in /usr/local/" + entry.name);
+  all.emplace_back("/usr/lib/x86_64-linux-gnu", "system library");
+  all.emplace_back("/usr/lib64", "system library");
+  return all;
+}
+
+std::string how_to_bring_one(const Snapshot& snapshot) {
+  const std::string python =
+      snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
+  return "bring one (90 MB, no compiler needed): " + python +
+         " -m pip install nvidia-cuda-nvrtc-cu12==12.9.86";
+}
+
+Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
+  std::vector<unsigned> numbers;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto end = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
+      return Error{Errc::Malformed, "\"" + text + "\" is no list of architectures", ""};
+    numbers.push_back(static_cast<unsigned>(std::stoul(word)));
+    at = end + 1;
+  }
+  return numbers;
+}
+
+Result<Key> file_identity(const Host& host, const Nvrtc& nvrtc) {
+  Key key;
+  for (const std::string& path : {nvrtc.path, nvrtc.builtins}) {
+    if (path.empty()) continue;
+    SCANKIT_TRY(const FileInfo info, host.stat(path));
+    key.add("file", path);
+    key.add("size", std::to_string(info.size));
+    key.add("mtime", std::to_string(info.mtime_ns));
+    key.add("inode", std::to_string(info.device) + ":" + std::to_string(info.inode));
+  }
+  return key;
+}
+
+// "13.0\n75,80,90\nSHA\n"
+bool from_memo(const std::string& memo, Nvrtc& nvrtc) {
+  const auto first = memo.find('\n');
+  const auto second = memo.find('\n', first + 1);
+  if (first == std::string::npos || second == std::string::npos || memo.size() < second + 66) return false;
+  auto archs = parse_numbers(memo.substr(first + 1, second - first - 1));
+  if (!archs) return false;
+  nvrtc.version = memo.substr(0, first);
+  nvrtc.archs = std::move(*archs);
+  nvrtc.sha256 = memo.substr(second + 1, 64);
+  return true;
+}
+
+}  // namespace
+
+std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
+  std::vector<Nvrtc> found;
+  for (const auto& [folder, origin] : folders(host, snapshot)) add_folder(host, folder, origin, found);
+  return found;
+}
+
+Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
+  SCANKIT_TRY(const Key key, file_identity(host, nvrtc));
+  if (const auto memo = cache.find(key); memo && from_memo(*memo, nvrtc)) return {};
+  std::vector<std::string> args = {"nvrtc-info", "--lib", nvrtc.path};
+  if (!nvrtc.builtins.empty()) args.insert(args.end(), {"--builtins", nvrtc.builtins});
+  SCANKIT_TRY(const ProcessResult answer, run_gpu_helper(args));
+  const auto records = parse_helper_records(answer.out);
+  if (!answer.ok() || records.empty() || records[0].kind != "nvrtc")
+    return Error{Errc::ToolFailed, nvrtc.path + ": " + answer.err.substr(0, answer.err.find('\n')), ""};
+  const auto& fields = records[0].fields;
+  if (fields.count("version") == 0 || fields.count("archs") == 0)
+    return Error{Errc::ToolFailed, nvrtc.path + " tells no version", ""};
+  nvrtc.version = fields.at("version");
+  SCANKIT_TRY(nvrtc.archs, parse_numbers(fields.at("archs")));
+  SCANKIT_TRY(std::string hash, sha256_file(nvrtc.path));
+  if (!nvrtc.builtins.empty()) {
+    SCANKIT_TRY(const std::string more, sha256_file(nvrtc.builtins));
+    hash = sha256_hex(hash + more);
+  }
+  nvrtc.sha256 = hash;
+  // A cache that cannot be written makes the next build slower, nothing else.
+  (void)cache.store(key, "identity " + nvrtc.path,
+                    nvrtc.version + "\n" + fields.at("archs") + "\n" + hash + "\n");
+  return {};
+}
+
+Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
+                                   const Cache& cache) {
+  const auto found = find_nvrtc(host, snapshot);
+  if (found.empty())
+    return Error{Errc::NotFound,
+                 "no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
+                 "torch, and in "
+                 "the CUDA toolkits of /usr/local, CUDA_HOME and PATH",
+                 how_to_bring_one(snapshot)};
+  std::string lacking;
+  Error last;
+  for (Nvrtc nvrtc : found) {
+    auto known = identify(host, cache, nvrtc);
+    if (!known) {
+      last = known.error();
+    } else {
+      auto choice = choose_targets(request, snapshot.gpus, nvrtc.archs);
+      if (choice) return Toolchain{std::move(nvrtc), std::move(*choice)};
+      if (choice.error().code != Errc::Unsupported) return choice.error();
+      last = choice.error();
+    }
+    lacking += (lacking.empty() ? "" : "; ") + nvrtc.path + ": " + last.message;
+  }
+  return Error{last.code, "no NVRTC here fits: " + lacking, how_to_bring_one(snapshot)};
+}
+
+}  // namespace scankit
