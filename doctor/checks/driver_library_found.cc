@@ -20,7 +20,7 @@ CheckResult run(const Snapshot& snapshot) {
           {.cause = Cause::NoDriverLibcuda,
            .subject = copy->path,
            .module = copy->module,
-           .summary = file_name(library.needed_by) + " needs " + library.soname +
+           .summary = path_basename(library.needed_by) + " needs " + library.soname +
                       ", which the NVIDIA driver brings and this system does not have",
            .evidence = {copy.at("missing_libraries", i, "soname", library.soname)},
            .fixes = module_fixes(snapshot, copy->module,

@@ -19,8 +19,8 @@ CheckResult run(const Snapshot& snapshot) {
     for (std::size_t i = 0; i < unmet.size(); ++i) {
       const std::string& version = unmet[i].version;
       if (!(version.starts_with("GLIBC_"))) continue;
-      finding.summary += (finding.summary.empty() ? "" : "; ") + file_name(unmet[i].needed_by) + " needs " +
-                         version + ", " + unmet[i].library + " ends at " + unmet[i].provided_max;
+      finding.summary += (finding.summary.empty() ? "" : "; ") + path_basename(unmet[i].needed_by) +
+                         " needs " + version + ", " + unmet[i].library + " ends at " + unmet[i].provided_max;
       if (!unmet[i].symbols.empty()) finding.summary += " (for " + join(unmet[i].symbols) + ")";
       finding.evidence.push_back(copy.at("unmet_versions", i, "version", version));
       finding.evidence.push_back(copy.at("unmet_versions", i, "provided_max", unmet[i].provided_max));

@@ -21,8 +21,9 @@ Finding ended_badly(const Observation& seen, const std::string& pointer, const s
       .cause = hung ? Cause::ImportHang : Cause::ImportCrash,
       .subject = file.empty() ? seen.module : file,
       .module = seen.module,
-      .summary = what + (hung ? " did not end within " + std::to_string(seen.duration_ms / 1000) + " s"
-                              : " killed the interpreter with signal " + std::to_string(seen.signal)),
+      .summary =
+          what + (hung ? " did not end within " + std::to_string((seen.duration_ms + 500) / 1000) + " s"
+                       : " killed the interpreter with signal " + std::to_string(seen.signal)),
       .evidence = {{pointer + "/outcome", seen.outcome}},
       .fixes = {Advice{std::string(info(hung ? Cause::ImportHang : Cause::ImportCrash).next_step)}}};
   if (!seen.message.empty()) {

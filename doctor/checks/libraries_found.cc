@@ -19,7 +19,7 @@ bool belongs_to_another_check(const std::string& soname) {
 void add_libraries(const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
     if (belongs_to_another_check(library.soname)) continue;
-    std::string line = copy->path + " needs " + library.soname + " (by " + file_name(library.needed_by) +
+    std::string line = copy->path + " needs " + library.soname + " (by " + path_basename(library.needed_by) +
                        "), which the loader finds nowhere";
     if (!library.found_elsewhere.empty()) line += "; it does not look at " + library.found_elsewhere.front();
     result.unknown.push_back(line);

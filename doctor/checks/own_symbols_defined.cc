@@ -34,8 +34,9 @@ Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
   Finding finding{.cause = Cause::OwnSymbolUndefined,
                   .subject = copy->path,
                   .module = copy->module,
-                  .summary = "it was not linked with " + file_name(first.exported_by_torch) + ", which has " +
-                             count(names.size(), "name", "names") + " that it needs: " + first.name};
+                  .summary = "it was not linked with " + path_basename(first.exported_by_torch) +
+                             ", which has " + count(names.size(), "name", "names") +
+                             " that it needs: " + first.name};
   for (const std::size_t i : names)
     finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
   return finding;

@@ -32,7 +32,7 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
     if (python_part(copy->tag) == python_part(python.soabi)) continue;  // another machine: machine-matches
     if (finding.subject.empty()) {
       finding.subject = copy->path;
-      finding.summary = file_name(copy->path) + " is made for " +
+      finding.summary = path_basename(copy->path) + " is made for " +
                         (copy->tag.empty() ? "another Python" : copy->tag) + "; " + this_python(python) +
                         " does not look at it and says \"No module named\"";
     }

@@ -80,11 +80,9 @@ std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& m
   return std::nullopt;
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
   const std::string leaf = extension.module.substr(extension.module.rfind('.') + 1);
-  const std::string name = file_name(extension.path);
+  const std::string name = path_basename(extension.path);
   return std::ranges::any_of(snapshot.python.value.extension_suffixes,
                              [&](const std::string& suffix) { return name == leaf + suffix; });
 }

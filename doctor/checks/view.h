@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/files.h"
 #include "doctor/model/finding.h"
 
 // What several checks ask of a snapshot, with the JSON pointers that evidence needs.
@@ -54,7 +55,6 @@ const Observation* deciding_import(const Snapshot& snapshot, const std::string& 
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
 std::string count(std::size_t n, std::string_view one, std::string_view many);  // "1 name", "3 names"
-std::string file_name(const std::string& path);
 
 using SymbolTest = std::function<bool(const MissingSymbol&)>;
 // Evidence for every missing symbol that fits, with its place in the list.

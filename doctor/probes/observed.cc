@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/observed.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <optional>
+
+#include "doctor/host/host.h"
+#include "doctor/probes/observed_child.h"
+
+namespace scankit {
+namespace {
+
+// What an import of torch with its CUDA libraries keeps in memory, rounded up (measured: 0.6 GiB
+// for 2.11+cu130).
+constexpr std::uint64_t kMemoryOfOne = 1u << 30;
+
+struct Task {
+  std::vector<std::string> modules;
+  ChildAnswer answer;
+};
+
+std::size_t at_once(const Snapshot& snapshot) {
+  const std::uint64_t memory = snapshot.memory.present() ? snapshot.memory.value.available / kMemoryOfOne : 1;
+  const std::uint64_t cores = snapshot.cpu.present() ? snapshot.cpu.value.logical : 1;
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(std::min(memory, cores), 1, 4));
+}
+
+void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t width,
+             std::chrono::milliseconds timeout) {
+  for (std::size_t first = 0; first < tasks.size(); first += width) {
+    std::vector<std::future<ChildAnswer>> running;
+    for (std::size_t i = first; i < std::min(tasks.size(), first + width); ++i)
+      running.push_back(std::async(std::launch::async,
+                                   [&, i] { return import_in_child(python, tasks[i].modules, timeout); }));
+    for (std::size_t i = 0; i < running.size(); ++i) tasks[first + i].answer = running[i].get();
+  }
+}
+
+// As root, files of another user are that user's code. Nothing where all of it is root's own.
+std::optional<std::string> whose_code(const Host& host, const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  std::vector<std::string> paths = {python.requested, python.executable, python.prefix};
+  if (snapshot.torch.present()) paths.push_back(snapshot.torch.value.location);
+  for (const PathEntry& entry : python.sys_path)
+    if (entry.exists) paths.push_back(entry.path);
+  for (const Extension& file : snapshot.extensions.value)
+    if (file.selected) paths.push_back(file.path);
+  for (const std::string& path : paths) {
+    const auto info = path.empty() ? Result<FileInfo>(Error{}) : host.stat(path);
+    if (info && info->uid != 0)
+      return path + " belongs to user " + std::to_string(info->uid) +
+             ", and scankit runs as root: an import would run that user's code as root (--import allows it)";
+  }
+  return std::nullopt;
+}
+
+std::string forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
+  if (!host.is_live() || !snapshot.target_root.empty()) return "the examined system is not the one that runs";
+  if (!snapshot.python.present()) return "there is no Python to import with";
+  if (request.policy == ImportPolicy::Never) return "--no-import";
+  if (request.policy == ImportPolicy::IfOursToRun && ::geteuid() == 0)
+    return whose_code(host, snapshot).value_or("");
+  return "";
+}
+
+bool no_such_module(const Observation& seen) {
+  return seen.outcome == "error" && seen.exception == "ModuleNotFoundError" &&
+         seen.message.find("'" + seen.module + "'") != std::string::npos;
+}
+
+Observation not_run(const std::string& module, const std::string& variant, const std::string& why) {
+  return {.module = module, .variant = variant, .outcome = "not-run", .why_not_run = why};
+}
+
+// `torch, module` in one child: what became of torch, and of the module after it.
+void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observation>& seen) {
+  const auto& imports = task.answer.imports;
+  if (!torch_seen && !imports.empty()) {
+    torch_seen = true;
+    seen.push_back(imports[0]);
+    seen.back().variant = "torch-only";
+  }
+  if (task.modules.size() < 2) return;
+  if (imports.size() < 2) {
+    seen.push_back(not_run(task.modules[1], "torch-first", "`import torch` before it did not succeed"));
+    return;
+  }
+  seen.push_back(imports[1]);
+  seen.back().variant = "torch-first";
+}
+
+}  // namespace
+
+Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapshot& so_far,
+                                                 const ObserveRequest& request) {
+  using Seen = Probed<std::vector<Observation>>;
+  if (const std::string why = forbidden(host, so_far, request); !why.empty())
+    return {ProbeState::NotRun, why, {}};
+  const std::string& python = so_far.python.value.requested;
+  const std::size_t width = at_once(so_far);
+
+  // Bare imports first: they cost little, and a module that this Python does not know needs no torch to tell.
+  std::vector<Task> bare, after_torch;
+  for (const std::string& module : so_far.modules) bare.push_back({.modules = {module}});
+  run_all(python, bare, std::max<std::size_t>(width, 2), request.timeout);
+  std::vector<Observation> seen;
+  for (const Task& task : bare) {
+    if (!task.answer.started || task.answer.imports.empty()) return Seen::failed(task.answer.why_not);
+    seen.push_back(task.answer.imports.front());
+    seen.back().variant = "bare";
+    if (!no_such_module(seen.back())) after_torch.push_back({.modules = {"torch", seen.back().module}});
+  }
+  if (so_far.torch.state == ProbeState::Absent) return Seen::of(std::move(seen));
+  if (after_torch.empty()) after_torch.push_back({.modules = {"torch"}});
+  run_all(python, after_torch, width, request.timeout);
+  bool torch_seen = false;
+  for (const Task& task : after_torch) {
+    if (!task.answer.started) return Seen::failed(task.answer.why_not);
+    take_torch_first(task, torch_seen, seen);
+  }
+  return Seen::of(std::move(seen));
+}
+
+}  // namespace scankit

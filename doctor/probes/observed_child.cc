@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/observed_child.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "doctor/probes/observed_program.h"
+
+extern "C" char** environ;
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 9> kDropped{
+    "PYTHONSTARTUP=",     "PYTHONINSPECT=",           "PYTHONVERBOSE=",
+    "PYTHONDEBUG=",       "PYTHONPROFILEIMPORTTIME=", "PYTHONDUMPREFS=",
+    "PYTHONTRACEMALLOC=", "PYTHONBREAKPOINT=",        "PYTHONDONTWRITEBYTECODE="};
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// The first line of `text` that starts with `prefix`, or the last one that is not empty where the prefix is
+// "".
+std::string pick_line(const std::string& text, std::string_view prefix) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    if (!prefix.empty() && line.starts_with(prefix)) return line;
+    if (prefix.empty() && !line.empty()) last = line;
+  }
+  return last.substr(0, 400);
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? "signal " + std::to_string(number) : std::string("SIG") + name;
+}
+
+// faulthandler writes the innermost frame first, right below "(most recent call first)".
+std::string where_it_stood(const std::string& stderr_text) {
+  const auto at = stderr_text.find("(most recent call first)");
+  return at == std::string::npos ? "" : pick_line(stderr_text.substr(at), "  File ");
+}
+
+void end_of_process(const ProcessResult& process, Observation& unfinished) {
+  unfinished.duration_ms = process.duration.count();
+  if (process.timed_out) {
+    unfinished.outcome = "timeout";
+    unfinished.message = where_it_stood(process.err);
+    if (!unfinished.message.empty()) unfinished.message = "it waits in" + unfinished.message.substr(1);
+    return;
+  }
+  unfinished.outcome = "crashed";
+  unfinished.signal = process.signal;
+  unfinished.message = process.signal != 0
+                           ? signal_name(process.signal)
+                           : "it ended the interpreter with status " + std::to_string(process.exit_code);
+}
+
+std::string why_not_started(const std::string& python, const ProcessResult& process) {
+  std::string why = python + " does not start: ";
+  if (process.timed_out)
+    why += "nothing within " + std::to_string((process.duration.count() + 500) / 1000) + " s";
+  else if (process.signal != 0)
+    why += "it died of " + signal_name(process.signal);
+  else
+    why += "it ended with status " + std::to_string(process.exit_code) + " and did not run our program";
+  const std::string line = pick_line(process.err, "");
+  return line.empty() ? why : why + " (" + line + ")";
+}
+
+// An end without its event: the module that was being imported took the process with it.
+void take(const Json& event, ChildAnswer& answer) {
+  const std::string kind = text_of(event, "event");
+  if (kind == "start") answer.started = true;
+  if (kind == "begin") answer.imports.push_back({.module = text_of(event, "module")});
+  if (kind != "end" || answer.imports.empty()) return;
+  Observation& seen = answer.imports.back();
+  seen.outcome = text_of(event, "outcome");
+  seen.exception = text_of(event, "exception");
+  seen.message = text_of(event, "message");
+  seen.file = text_of(event, "file");
+  if (const auto ms = event.find("ms"); ms != event.end() && ms->is_number_integer())
+    seen.duration_ms = ms->get<std::int64_t>();
+}
+
+}  // namespace
+
+std::vector<std::string> child_environment(const char* const* variables) {
+  std::vector<std::string> kept;
+  for (; *variables != nullptr; ++variables) {
+    const std::string_view variable = *variables;
+    if (std::ranges::none_of(kDropped, [&](std::string_view name) { return variable.starts_with(name); }))
+      kept.emplace_back(variable);
+  }
+  kept.emplace_back("PYTHONDONTWRITEBYTECODE=1");
+  return kept;
+}
+
+ChildAnswer read_child(const std::string& python, const ProcessResult& process) {
+  ChildAnswer answer;
+  std::istringstream lines(process.channel);
+  for (std::string line; std::getline(lines, line);) {
+    const Json event = Json::parse(line, nullptr, false);
+    if (event.is_object()) take(event, answer);
+  }
+  if (answer.imports.empty()) answer.why_not = why_not_started(python, process);
+  if (!answer.imports.empty() && answer.imports.back().outcome.empty())
+    end_of_process(process, answer.imports.back());
+  return answer;
+}
+
+ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
+                            std::chrono::milliseconds timeout) {
+  // faulthandler's own clock ends before ours, so that the stack is written while somebody still reads it.
+  const double patience = std::max(0.2, static_cast<double>(timeout.count()) / 1000.0 * 0.9);
+  std::ostringstream seconds;
+  seconds << patience;
+  ProcessRequest request;
+  request.argv = {python, "-c", kImportProgram, seconds.str()};
+  request.argv.insert(request.argv.end(), modules.begin(), modules.end());
+  request.environment = child_environment(environ);
+  request.timeout = timeout;
+  request.capture_channel = true;
+  const auto process = run_process(request);
+  if (!process) return {.why_not = process.error().message};
+  return read_child(python, *process);
+}
+
+}  // namespace scankit

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "doctor/base/process.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// What one child said of the modules it was to import, in order. A module that it did not come to is not
+// listed.
+struct ChildAnswer {
+  bool started = false;  // our program began to run
+  std::string why_not;   // not started: one line
+  std::vector<Observation> imports;
+};
+
+ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
+                            std::chrono::milliseconds timeout);
+// The same from a finished process; for tests.
+ChildAnswer read_child(const std::string& python, const ProcessResult& process);
+
+// The environment of such a child: the user's, since PYTHONPATH and the loader's variables are part of the
+// question, without what makes Python run or print other things, and without the leave to write .pyc files.
+std::vector<std::string> child_environment(const char* const* variables);
+
+}  // namespace scankit

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace scankit {
+
+// Runs in the user's own Python (3.6 and up): imports the modules named on its command line in turn, and says
+// on descriptor 3 what became of each, one JSON object a line. Standard output and error are the modules'
+// own. Descriptor 3 is moved away first, so that nobody's noise can land among the answers, and the end is
+// _exit: what the interpreter does while it closes down is no part of an import.
+inline constexpr const char* kImportProgram = R"(
+import os, sys
+channel = os.dup(3)
+os.close(3)
+modules, patience = sys.argv[2:], float(sys.argv[1])
+sys.argv[:] = ['-c']
+import faulthandler, importlib, json, time
+def say(**fields):
+    os.write(channel, (json.dumps(fields) + '\n').encode())
+def text(value):
+    return str(value).encode('utf-8', 'backslashreplace').decode()[:4000]
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except Exception:
+    pass
+say(event='start', pid=os.getpid(), version='.'.join(map(str, sys.version_info[:3])))
+try:
+    errors = os.fdopen(os.dup(2), 'w')
+    faulthandler.enable(errors)
+    faulthandler.dump_traceback_later(patience, file=errors)
+except Exception:
+    pass
+for name in modules:
+    say(event='begin', module=name)
+    began = time.time()
+    answer = {'event': 'end', 'module': name, 'outcome': 'ok'}
+    try:
+        module = importlib.import_module(name)
+        answer['file'] = text(getattr(module, '__file__', None) or '')
+    except BaseException as problem:
+        answer.update(outcome='error', exception=type(problem).__name__, message=text(problem))
+    answer['ms'] = int((time.time() - began) * 1000)
+    say(**answer)
+    if answer['outcome'] != 'ok':
+        break
+os._exit(0)
+)";
+
+}  // namespace scankit

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/fixes.h"
+
+#include <algorithm>
+
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+std::string python_path(const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  return python.requested.empty() ? python.executable : python.requested;
+}
+
+std::string scankit_fix(const Snapshot& snapshot) {
+  return "scankit fix --python " + shell_quoted(python_path(snapshot));
+}
+
+struct Kind {
+  std::string_view operator()(const InstallModule&) const { return "install_module"; }
+  std::string_view operator()(const InstallPackages&) const { return "install_packages"; }
+  std::string_view operator()(const RemoveShadow&) const { return "remove_shadow"; }
+  std::string_view operator()(const SetEnvironment&) const { return "set_environment"; }
+  std::string_view operator()(const ImportTorchFirst&) const { return "import_torch_first"; }
+  std::string_view operator()(const Advice&) const { return "advice"; }
+};
+
+std::string packages(const InstallPackages& fix) {
+  std::string words;
+  for (const std::string& requirement : fix.requirements) words += " " + shell_quoted(requirement);
+  return words;
+}
+
+struct Sentence {
+  std::string operator()(const InstallModule& fix) const {
+    return "install scankit's own " + fix.module + ", which needs neither libtorch nor a CUDA runtime";
+  }
+  std::string operator()(const InstallPackages& fix) const { return "install" + packages(fix); }
+  std::string operator()(const RemoveShadow& fix) const { return "move away " + fix.path; }
+  std::string operator()(const SetEnvironment& fix) const {
+    return fix.value.empty() ? "unset " + fix.name : "set " + fix.name + "=" + fix.value;
+  }
+  std::string operator()(const ImportTorchFirst& fix) const {
+    return "write `import torch` before `import " + fix.module + "`";
+  }
+  std::string operator()(const Advice& fix) const { return fix.text; }
+};
+
+struct Command {
+  const Snapshot& snapshot;
+  std::string operator()(const InstallModule&) const { return scankit_fix(snapshot); }
+  std::string operator()(const RemoveShadow&) const { return scankit_fix(snapshot); }
+  std::string operator()(const InstallPackages& fix) const {
+    const std::string python = shell_quoted(python_path(snapshot));
+    // A venv made by uv has no pip of its own.
+    return (snapshot.python.value.has_pip ? python + " -m pip install"
+                                          : "uv pip install --python " + python) +
+           packages(fix);
+  }
+  std::string operator()(const SetEnvironment& fix) const {
+    return fix.value.empty() ? "unset " + fix.name : "export " + fix.name + "=" + shell_quoted(fix.value);
+  }
+  std::string operator()(const ImportTorchFirst&) const { return ""; }
+  std::string operator()(const Advice&) const { return ""; }
+};
+
+bool scankit_can(const Fix& fix) {
+  return std::holds_alternative<InstallModule>(fix) || std::holds_alternative<RemoveShadow>(fix);
+}
+
+}  // namespace
+
+std::string_view fix_kind(const Fix& fix) { return std::visit(Kind{}, fix); }
+std::string fix_sentence(const Fix& fix) { return std::visit(Sentence{}, fix); }
+std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
+  return std::visit(Command{snapshot}, fix);
+}
+
+std::optional<std::string> repair_command(const Report& report) {
+  const bool repairable = std::ranges::any_of(report.findings, [](const Finding& finding) {
+    return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, scankit_can);
+  });
+  if (!repairable || !report.snapshot.python.present()) return std::nullopt;
+  return scankit_fix(report.snapshot);
+}
+
+}  // namespace scankit

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/fold.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace scankit {
+namespace {
+
+struct Link {
+  Cause symptom, cause;
+};
+// Of one module: where both were found, the left one is there because of the right one. A module built for
+// another torch was built with that torch's string ABI and CUDA major; the other way round does not hold.
+constexpr std::array kLinks{Link{Cause::AbiCxx11Mismatch, Cause::TorchVersionMismatch},
+                            Link{Cause::MissingCudart, Cause::TorchVersionMismatch},
+                            Link{Cause::MissingCudart, Cause::AbiCxx11Mismatch},
+                            Link{Cause::MissingCudart, Cause::CpuOnlyTorch},
+                            Link{Cause::NoKernelImage, Cause::TorchVersionMismatch},
+                            Link{Cause::PythonAbiTagMismatch, Cause::WrongMachineArch}};
+
+// Where several errors stand side by side: the order in which they must be dealt with. What keeps the loader
+// from reading the file at all comes before what is wrong in it.
+constexpr std::array kRank{Cause::SeveralCopies,        Cause::TorchIncomplete,  Cause::CorruptBinary,
+                           Cause::WrongMachineArch,     Cause::ModuleNotBuilt,   Cause::PythonAbiTagMismatch,
+                           Cause::GlibcTooOld,          Cause::LibstdcxxTooOld,  Cause::CpuOnlyTorch,
+                           Cause::TorchVersionMismatch, Cause::AbiCxx11Mismatch, Cause::MissingCudart,
+                           Cause::OwnSymbolUndefined,   Cause::NoDriverLibcuda,  Cause::VariantNameMismatch,
+                           Cause::NoKernelImage,        Cause::ImportHang,       Cause::ImportCrash};
+
+std::size_t rank(Cause cause) {
+  return static_cast<std::size_t>(std::ranges::find(kRank, cause) - kRank.begin());
+}
+
+bool is_error(const Finding& finding) { return finding.severity() == Severity::Error; }
+
+// The cause among `others` that `symptom` is a sign of.
+std::optional<Cause> cause_of(const Finding& symptom, const std::vector<Finding>& others) {
+  const auto present = [&](Cause cause) {
+    return cause != symptom.cause && std::ranges::any_of(others, [&](const Finding& other) {
+             return other.cause == cause && other.module == symptom.module && is_error(other);
+           });
+  };
+  for (const Link& link : kLinks)
+    if (link.symptom == symptom.cause && present(link.cause)) return link.cause;
+  if (symptom.cause == Cause::ImportCrash) {
+    for (const Cause cause : kRank)
+      if (present(cause)) return cause;
+  } else if (present(Cause::SeveralCopies)) {
+    return Cause::SeveralCopies;
+  }
+  return std::nullopt;
+}
+
+std::size_t module_order(const Snapshot& snapshot, const std::string& module) {
+  if (module == "torch") return 0;
+  const auto& modules = snapshot.modules;
+  return 1 + static_cast<std::size_t>(std::ranges::find(modules, module) - modules.begin());
+}
+
+void append_with_symptoms(const std::vector<Finding>& all, std::size_t at, std::vector<bool>& placed,
+                          std::vector<Finding>& ordered) {
+  if (placed[at]) return;
+  placed[at] = true;
+  ordered.push_back(all[at]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].because_of == all[at].cause && all[i].module == all[at].module)
+      append_with_symptoms(all, i, placed, ordered);
+}
+
+Verdict verdict(const Report& report) {
+  if (std::ranges::any_of(report.findings, is_error)) return Verdict::Broken;
+  const bool hidden = std::ranges::any_of(report.outcomes, &Outcome::could_hide_error);
+  return hidden ? Verdict::Unknown : Verdict::Healthy;
+}
+
+}  // namespace
+
+void fold(Report& report) {
+  std::vector<Finding> all;
+  for (const Outcome& outcome : report.outcomes)
+    all.insert(all.end(), outcome.findings.begin(), outcome.findings.end());
+  for (Finding& finding : all)
+    if (is_error(finding)) finding.because_of = cause_of(finding, all);
+
+  const auto key = [&](const Finding& finding) {
+    return std::tuple(-static_cast<int>(finding.severity()), module_order(report.snapshot, finding.module),
+                      rank(finding.cause));
+  };
+  std::ranges::stable_sort(all, {}, key);
+  std::vector<bool> placed(all.size(), false);
+  report.findings.clear();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!all[i].because_of) append_with_symptoms(all, i, placed, report.findings);
+  for (std::size_t i = 0; i < all.size(); ++i) append_with_symptoms(all, i, placed, report.findings);
+  report.verdict = verdict(report);
+}
+
+const Finding* root(const Report& report) {
+  const auto found = std::ranges::find_if(
+      report.findings, [](const Finding& finding) { return is_error(finding) && !finding.because_of; });
+  return found == report.findings.end() ? nullptr : &*found;
+}
+
+Tally tally(const Report& report) {
+  Tally tally;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity() == Severity::Error) ++tally.errors;
+    if (finding.severity() == Severity::Warning) ++tally.warnings;
+    if (finding.severity() == Severity::Note) ++tally.notes;
+  }
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.state == CheckState::Passed) ++tally.passed;
+    if (outcome.state == CheckState::NotApplicable) ++tally.not_applicable;
+    if (outcome.state == CheckState::Unknown) ++tally.unknown;
+    if (outcome.state == CheckState::Crashed) ++tally.crashed;
+  }
+  return tally;
+}
+
+}  // namespace scankit

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "doctor/report/fixes.h"
+#include "doctor/report/fold.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::ordered_json;
+
+const char* verdict_word(Verdict verdict) {
+  if (verdict == Verdict::Healthy) return "healthy";
+  return verdict == Verdict::Broken ? "broken" : "unknown";
+}
+
+const char* severity_word(Severity severity) {
+  if (severity == Severity::Error) return "error";
+  return severity == Severity::Warning ? "warning" : "note";
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json fix_json(const Fix& fix, const Snapshot& snapshot) {
+  Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix)}};
+  if (const auto* module = std::get_if<InstallModule>(&fix)) json["module"] = module->module;
+  if (const auto* module = std::get_if<ImportTorchFirst>(&fix)) json["module"] = module->module;
+  if (const auto* packages = std::get_if<InstallPackages>(&fix))
+    json["requirements"] = packages->requirements;
+  if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) json["path"] = shadow->path;
+  if (const auto* variable = std::get_if<SetEnvironment>(&fix)) {
+    json["name"] = variable->name;
+    json["value"] = variable->value;
+  }
+  json["command"] = or_null(fix_command(fix, snapshot));
+  return json;
+}
+
+Json finding_json(const Finding& finding, const Snapshot& snapshot) {
+  const CauseInfo& cause = info(finding.cause);
+  Json json{{"cause", cause.slug},        {"severity", severity_word(finding.severity())},
+            {"subject", finding.subject}, {"module", or_null(finding.module)},
+            {"title", cause.title},       {"summary", finding.summary},
+            {"evidence", Json::array()},  {"fixes", Json::array()},
+            {"because_of", nullptr},      {"next_step", cause.next_step}};
+  for (const Evidence& evidence : finding.evidence)
+    json["evidence"].push_back({{"fact", evidence.fact}, {"value", evidence.value}});
+  for (const Fix& fix : finding.fixes) json["fixes"].push_back(fix_json(fix, snapshot));
+  if (finding.because_of) json["because_of"] = info(*finding.because_of).slug;
+  return json;
+}
+
+void add_outcomes(const Report& report, Json& json) {
+  Json &unknown = json["unknown"] = Json::array(), &skipped = json["not_checked"] = Json::array();
+  for (const Outcome& outcome : report.outcomes) {
+    Json entry{{"check", outcome.check}, {"question", outcome.question}, {"why", outcome.why}};
+    if (outcome.state == CheckState::NotApplicable) skipped.push_back(entry);
+    for (const std::string& part : outcome.not_checked) {
+      Json partial = entry;
+      partial["why"] = part;
+      skipped.push_back(std::move(partial));
+    }
+    const bool open = outcome.state == CheckState::Unknown || outcome.state == CheckState::Crashed ||
+                      (outcome.state == CheckState::Found && !outcome.why.empty());
+    if (!open) continue;
+    entry["crashed"] = outcome.state == CheckState::Crashed;
+    entry["could_hide_error"] = outcome.could_hide_error;
+    unknown.push_back(std::move(entry));
+  }
+}
+
+// What the file itself says today; which torch releases export its names is the symbol atlas's to say.
+Json dating(const Snapshot& snapshot) {
+  Json list = Json::array();
+  if (!snapshot.extensions.present()) return list;
+  const auto& extensions = snapshot.extensions.value;
+  for (std::size_t i = 0; i < extensions.size(); ++i) {
+    const Extension& file = extensions[i];
+    if (file.file_state != "elf") continue;
+    const std::string pointer = "/extensions/value/" + std::to_string(i);
+    Json entry{{"file", file.path},
+               {"torch_min", nullptr},
+               {"torch_max", nullptr},
+               {"between_known_releases", false},
+               {"string_abi", or_null(file.string_abi)},
+               {"stable_abi", file.uses_torch ? Json(nullptr) : Json(false)},  // of torch; the atlas tells
+               {"glibc_min", or_null(file.glibc_min)},
+               {"cuda_major", or_null(file.cuda_major)},
+               {"python_tag", or_null(file.tag)},
+               {"why_not_narrower", file.uses_torch ? "the symbol atlas is not part of this version"
+                                                    : "the file uses no torch symbol"},
+               {"evidence", Json::array()}};
+    for (const auto& [field, value] :
+         {std::pair{"string_abi", file.string_abi}, std::pair{"glibc_min", file.glibc_min},
+          std::pair{"cuda_major", file.cuda_major}, std::pair{"tag", file.tag}})
+      if (!value.empty()) entry["evidence"].push_back({{"fact", pointer + "/" + field}, {"value", value}});
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string doctor_json(const Report& report) {
+  Json json{{"schema", kDoctorSchema},
+            {"tool_version", report.snapshot.tool_version},
+            {"python", or_null(report.snapshot.python.value.requested)},
+            {"verdict", verdict_word(report.verdict)},
+            {"root", nullptr}};
+  if (const Finding* first = root(report); first != nullptr)
+    json["root"] = finding_json(*first, report.snapshot);
+  json["findings"] = Json::array();
+  for (const Finding& finding : report.findings)
+    json["findings"].push_back(finding_json(finding, report.snapshot));
+  add_outcomes(report, json);
+  json["dating"] = dating(report.snapshot);
+  const auto repair = repair_command(report);
+  json["repair"] = repair ? Json(*repair) : Json(nullptr);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace scankit

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/text.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "doctor/report/fixes.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kFewLines = 4;  // of evidence, without --verbose
+
+// A symbol is never alone: the word says the same to who sees no colour and no Unicode.
+struct Mark {
+  const char *symbol, *ascii, *word, *color;
+};
+constexpr Mark kError{"\xE2\x9C\x97", "x", "ERROR", "\x1b[31m"}, kWarning{"!", "!", "WARNING", "\x1b[33m"},
+    kNote{"\xC2\xB7", "-", "NOTE", "\x1b[36m"}, kUnknown{"?", "?", "UNKNOWN", "\x1b[35m"},
+    kGood{"\xE2\x9C\x93", "+", "OK", "\x1b[32m"};
+
+const Mark& mark_of(Severity severity) {
+  if (severity == Severity::Error) return kError;
+  return severity == Severity::Warning ? kWarning : kNote;
+}
+
+class Page {
+ public:
+  explicit Page(const TextStyle& style) : style_(style) {}
+
+  // Every byte that came from outside passes through plain().
+  Page& line(std::size_t indent, const std::string& text) {
+    out_ += std::string(indent, ' ') + plain(text, style_.ascii) + "\n";
+    return *this;
+  }
+  Page& gap() {
+    out_ += "\n";
+    return *this;
+  }
+  Page& marked(std::size_t indent, const Mark& mark, const std::string& text) {
+    std::string head = std::string(style_.ascii ? mark.ascii : mark.symbol) + " " + mark.word;
+    if (style_.color) head = mark.color + head + "\x1b[0m";
+    out_ += std::string(indent, ' ') + head + "  " + plain(text, style_.ascii) + "\n";
+    return *this;
+  }
+  bool verbose() const { return style_.verbose; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  TextStyle style_;
+  std::string out_;
+};
+
+std::string plural(std::size_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
+template <class T>
+bool said_why_not(Page& page, const char* name, const Probed<T>& fact) {
+  if (fact.present()) return false;
+  page.line(2, name + (fact.note.empty() ? "not probed" : fact.note));
+  return true;
+}
+
+void print_facts(Page& page, const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  if (!said_why_not(page, "Python  ", snapshot.python))
+    page.line(2, "Python  " + python.requested + " (" + python.implementation + " " + python.version +
+                     (python.kind.empty() ? "" : ", " + python.kind) + ")");
+  const Torch& torch = snapshot.torch.value;
+  if (!said_why_not(page, "torch   ", snapshot.torch))
+    page.line(2, "torch   " + torch.version + (torch.cuda.empty() ? ", CPU build" : ", CUDA " + torch.cuda) +
+                     ", " + torch.string_abi + " string ABI");
+  if (!said_why_not(page, "GPU     ", snapshot.gpus))
+    for (const Gpu& gpu : snapshot.gpus.value)
+      page.line(2, "GPU     " + std::to_string(gpu.index) + ": " + gpu.name +
+                       (gpu.sm.empty() ? "" : ", sm_" + gpu.sm) +
+                       (snapshot.driver.present() ? ", driver " + snapshot.driver.value.version : ""));
+  if (said_why_not(page, "module  ", snapshot.extensions)) return;
+  for (const Extension& file : snapshot.extensions.value) {
+    if (!file.selected && !page.verbose()) continue;
+    std::string what = file.selected ? "" : " (not used: " + file.why_not_selected + ")";
+    if (file.resolved)
+      what += " (" + std::to_string(file.provided) + " of " + plural(file.undefined, "needed name") +
+              " provided)";
+    page.line(2, "module  " + file.path + what);
+  }
+}
+
+void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
+  const auto& all = finding.evidence;
+  const std::size_t shown = page.verbose() ? all.size() : std::min(all.size(), kFewLines);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::string& fact = all[i].fact;
+    page.line(indent, (page.verbose() ? fact : fact.substr(fact.rfind('/') + 1)) + ": " +
+                          (all[i].value.empty() ? "\"\"" : all[i].value));
+  }
+  if (shown < all.size())
+    page.line(indent, "and " + std::to_string(all.size() - shown) + " more: -v lists them");
+}
+
+void print_finding(Page& page, const Finding& finding) {
+  const std::size_t indent = finding.because_of ? 4 : 0;
+  page.gap();
+  page.marked(indent, mark_of(finding.severity()),
+              std::string(info(finding.cause).slug) + ": " + std::string(info(finding.cause).title));
+  if (finding.because_of) page.line(indent + 2, "because of " + std::string(info(*finding.because_of).slug));
+  page.line(indent + 2, finding.subject);
+  page.line(indent + 2, finding.summary);
+  const bool wanted = page.verbose() || finding.severity() == Severity::Error;
+  if (wanted) print_evidence(page, indent + 4, finding);
+  if (finding.because_of) return;  // its cause's repair is the repair
+  for (const Fix& fix : finding.fixes) page.line(indent + 2, "repair: " + fix_sentence(fix));
+}
+
+std::string in_words(const Observation& seen) {
+  std::string text = "import " + seen.module + (seen.variant == "torch-first" ? " (after torch)" : "") +
+                     (seen.variant == "bare" ? " (alone)" : "") + ": " + seen.outcome;
+  if (seen.outcome == "not-run") return text + ", " + seen.why_not_run;
+  if (!seen.exception.empty()) text += ", " + seen.exception;
+  if (!seen.message.empty()) text += ": " + seen.message;
+  return text + (seen.file.empty() ? "" : ", " + seen.file);
+}
+
+void print_observed(Page& page, const Snapshot& snapshot) {
+  if (!snapshot.observations.present() || snapshot.observations.value.empty()) return;
+  page.gap().line(0, "Observed");
+  for (const Observation& seen : snapshot.observations.value) page.line(2, in_words(seen));
+}
+
+void print_open_questions(Page& page, const Report& report) {
+  bool first = true;
+  for (const Outcome& outcome : report.outcomes) {
+    const bool crashed = outcome.state == CheckState::Crashed;
+    if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
+    if (first) page.gap();
+    first = false;
+    page.marked(0, kUnknown, outcome.question);
+    page.line(2, (crashed ? "the check " + outcome.check + " itself failed: " : "") + outcome.why +
+                     (outcome.could_hide_error ? "" : " (the observed imports leave no error to hide here)"));
+  }
+}
+
+void print_not_checked(Page& page, const Report& report) {
+  std::vector<std::pair<std::string, std::string>> lines;  // why, checks
+  const auto add = [&](const std::string& why, const std::string& check) {
+    const auto same = std::ranges::find(lines, why, &std::pair<std::string, std::string>::first);
+    if (same == lines.end())
+      lines.emplace_back(why, check);
+    else
+      same->second += ", " + check;
+  };
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.state == CheckState::NotApplicable) add(outcome.why, outcome.check);
+    for (const std::string& part : outcome.not_checked) add(part, outcome.check);
+  }
+  if (lines.empty()) return;
+  page.gap().line(0, "Not checked");
+  for (const auto& [why, checks] : lines) page.line(2, why + (page.verbose() ? " (" + checks + ")" : ""));
+}
+
+void print_passed(Page& page, const Report& report) {
+  page.gap();
+  for (const Outcome& outcome : report.outcomes)
+    if (outcome.state == CheckState::Passed) page.marked(0, kGood, outcome.question);
+}
+
+void print_verdict(Page& page, const Report& report) {
+  const Tally n = tally(report);
+  const std::string counts = plural(n.errors, "error") + ", " + plural(n.warnings, "warning") + ", " +
+                             plural(n.notes, "note") + "; " + plural(n.passed, "check") + " passed, " +
+                             std::to_string(n.unknown + n.crashed) + " unknown, " +
+                             std::to_string(n.not_applicable) + " not applicable";
+  page.gap();
+  if (const Finding* cause = root(report); cause != nullptr)
+    page.marked(0, kError, "broken: " + std::string(info(cause->cause).slug) + " (" + counts + ")");
+  else if (report.verdict == Verdict::Unknown)
+    page.marked(0, kUnknown, "neither proven healthy nor broken (" + counts + ")");
+  else
+    page.marked(0, kGood, "healthy (" + counts + ")");
+}
+
+bool ends_in_utf8(std::string value) {
+  std::ranges::transform(value, value.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+}
+
+}  // namespace
+
+bool locale_is_utf8(const Environment& variables) {
+  // POSIX: the first of these that is set and not empty decides.
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const auto value = variables(name); value && !value->empty()) return ends_in_utf8(*value);
+  return false;
+}
+
+bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables) {
+  if (choice != "auto") return choice == "always";
+  const auto no_color = variables("NO_COLOR"), term = variables("TERM");
+  return is_terminal && !(no_color && !no_color->empty()) && term.value_or("") != "dumb";
+}
+
+std::string doctor_text(const Report& report, const TextStyle& style) {
+  Page page(style);
+  page.line(0, "Looked at");
+  print_facts(page, report.snapshot);
+  print_observed(page, report.snapshot);
+  for (const Finding& finding : report.findings) print_finding(page, finding);
+  print_open_questions(page, report);
+  print_not_checked(page, report);
+  if (style.verbose) print_passed(page, report);
+  print_verdict(page, report);
+  if (const auto command = repair_command(report)) page.gap().line(0, *command);
+  return page.take();
+}
+
+}  // namespace scankit
