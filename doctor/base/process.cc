@@ -101,6 +101,7 @@ Result<Spawned> spawn(const ProcessRequest& request) {
 struct Stream {
   Descriptor* end;
   std::string* into;
+  const std::function<void(std::string_view)>* arrived = nullptr;
 };
 
 // False at the end of the stream.
@@ -110,6 +111,7 @@ bool drain(const Stream& stream, std::size_t limit, bool& truncated) {
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   if (got == 0) return false;
   const auto length = static_cast<std::size_t>(got);
+  if (stream.arrived != nullptr && *stream.arrived) (*stream.arrived)({buffer.data(), length});
   const std::size_t room = limit - std::min(limit, stream.into->size());
   stream.into->append(buffer.data(), std::min(room, length));
   truncated = truncated || room < length;
@@ -129,7 +131,7 @@ void feed(Descriptor& end, std::string_view& rest) {
 // ended, what is left in the pipes is read for a moment only.
 int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadline, ProcessResult& result) {
   std::vector<Stream> streams = {{&child.out.read, &result.out}, {&child.err.read, &result.err}};
-  if (request.capture_channel) streams.push_back({&child.channel.read, &result.channel});
+  if (request.capture_channel) streams.push_back({&child.channel.read, &result.channel, &request.on_channel});
   std::string_view input = request.standard_input;
   ::fcntl(child.in.write.get(), F_SETFL, O_NONBLOCK);
   feed(child.in.write, input);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/base/result.h"
@@ -17,6 +19,8 @@ struct ProcessRequest {
   std::chrono::milliseconds timeout{30000};             // then the whole process group is killed
   std::size_t output_limit = 4u << 20;                  // of each stream; what is beyond is read and dropped
   bool capture_channel = false;  // descriptor 3 of the child is a pipe whose bytes come back in `channel`
+  // Called with each piece of the channel as it comes, beyond output_limit too: for progress.
+  std::function<void(std::string_view)> on_channel;
 };
 
 struct ProcessResult {

@@ -26,6 +26,17 @@ TEST(Process, ReportsTheSignalThatEndedTheChild) {
   EXPECT_EQ(result->signal, 11);
 }
 
+TEST(Process, HandsOverTheChannelAsItComes) {
+  auto request = shell("echo one >&3; echo two >&3");
+  request.capture_channel = true;
+  std::string seen;
+  request.on_channel = [&](std::string_view piece) { seen += piece; };
+  auto result = run_process(request);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(seen, "one\ntwo\n");
+  EXPECT_EQ(result->channel, seen);
+}
+
 TEST(Process, KillsTheWholeGroupAtItsTimeLimit) {
   auto request = shell("sleep 60 & sleep 60");
   request.timeout = std::chrono::milliseconds(200);

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cases.h"
+
+#include <algorithm>
+
+#include "validate/layout.h"
+#include "validate/random.h"
+
+namespace scankit::validate {
+namespace {
+
+enum class Delta { Test, Model, Tiny, Huge };                // how long the steps are
+enum class Rate { Test, Model, NearZero, Steep, Positive };  // how A is drawn
+enum class Lay { Plain, Model, Awkward };                    // where the tensors lie
+
+// options: D z b(ias) s(oftplus) r(ecompute out_z) p(reallocated dz) n(o x) f(refill with other data)
+struct Row {
+  Dtype dtype;
+  int batch, dim, length, states, groups;
+  const char* options;
+  Delta delta;
+  Rate rate;
+  Lay lay;
+  bool has(char option) const { return std::string_view(options).find(option) != std::string_view::npos; }
+};
+
+constexpr Dtype kF32 = Dtype::F32, kF16 = Dtype::F16, kBF16 = Dtype::BF16;
+
+// The first three are upstream's own test (KERNELS.md 5.1) in every dtype; the others visit lengths around
+// the edges of tiles, state counts that fill no register, tiny and odd dims, groups, and every option both
+// ways.
+constexpr Row kQuick[] = {
+    {kF32, 2, 4, 128, 8, 1, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
+    {kF16, 2, 4, 256, 8, 2, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
+    {kBF16, 2, 4, 512, 8, 1, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
+    {kBF16, 2, 64, 196, 16, 1, "Dzbsrp", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 2, 64, 197, 16, 1, "Dzbsrp", Delta::Model, Rate::Model, Lay::Model},
+    {kF16, 1, 48, 1000, 16, 1, "Dzbsrp", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 1, 1, 1, 1, 1, "", Delta::Test, Rate::Test, Lay::Plain},
+    {kBF16, 3, 5, 1, 16, 1, "Dzbsp", Delta::Model, Rate::Model, Lay::Model},
+    {kF16, 2, 3, 2, 4, 1, "Dz", Delta::Test, Rate::Test, Lay::Awkward},
+    {kF32, 1, 7, 3, 2, 1, "zs", Delta::Model, Rate::Test, Lay::Awkward},
+    {kBF16, 1, 8, 7, 5, 2, "bs", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF32, 2, 6, 31, 3, 3, "D", Delta::Test, Rate::Test, Lay::Plain},
+    {kF16, 1, 16, 32, 16, 1, "s", Delta::Test, Rate::Model, Lay::Plain},
+    {kBF16, 2, 9, 33, 16, 1, "Dzsn", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF32, 1, 24, 49, 16, 1, "Db", Delta::Test, Rate::Test, Lay::Awkward},
+    {kF32, 2, 100, 63, 1, 1, "Dzbs", Delta::Model, Rate::Test, Lay::Plain},
+    {kBF16, 1, 32, 127, 17, 1, "Dbs", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF32, 1, 12, 129, 32, 4, "Dzbsr", Delta::Model, Rate::Model, Lay::Model},
+    {kF16, 2, 8, 65, 64, 2, "zbsp", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 1, 2, 40, 256, 1, "Dzbs", Delta::Model, Rate::Model, Lay::Plain},
+    {kBF16, 1, 3, 50, 255, 1, "", Delta::Test, Rate::Test, Lay::Plain},
+    {kF32, 1, 4, 2047, 16, 1, "Dzbsn", Delta::Model, Rate::Model, Lay::Plain},
+    {kBF16, 1, 4, 2049, 16, 2, "Dzbsrf", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 1, 2, 4097, 8, 1, "Dzbs", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF16, 1, 2, 2048, 4, 1, "z", Delta::Test, Rate::Test, Lay::Plain},
+    {kF32, 2, 16, 100, 16, 1, "Dzbs", Delta::Tiny, Rate::Model, Lay::Plain},
+    {kF32, 2, 16, 100, 16, 1, "Dz", Delta::Tiny, Rate::Steep, Lay::Plain},
+    {kBF16, 2, 16, 100, 16, 1, "bs", Delta::Tiny, Rate::Model, Lay::Plain},
+    {kF32, 2, 16, 150, 16, 2, "Dzbs", Delta::Huge, Rate::Model, Lay::Plain},
+    {kBF16, 1, 16, 150, 16, 1, "Dzb", Delta::Huge, Rate::Test, Lay::Plain},
+    {kF32, 1, 16, 300, 16, 1, "Dzbs", Delta::Model, Rate::NearZero, Lay::Plain},
+    {kF32, 1, 16, 90, 16, 1, "Dzbs", Delta::Model, Rate::Steep, Lay::Plain},
+    {kF32, 1, 16, 90, 16, 1, "Dzbs", Delta::Model, Rate::Positive, Lay::Plain},
+    {kF16, 1, 16, 90, 16, 1, "zs", Delta::Test, Rate::NearZero, Lay::Awkward},
+};
+
+Fill uniform(double low, double high) { return {FillKind::Uniform, low, high}; }
+Fill normal(double mean, double deviation) { return {FillKind::Normal, mean, deviation}; }
+
+// With softplus the raw value is its inverse's neighbourhood: softplus(-14) = 8e-7, softplus(-7..-2) =
+// 0.001..0.13.
+Fill delta_fill(Delta kind, bool softplus) {
+  switch (kind) {
+    case Delta::Test:
+      return uniform(0, 0.5);
+    case Delta::Model:
+      return softplus ? normal(0, 0.5) : uniform(0.001, 0.1);
+    case Delta::Tiny:
+      return softplus ? uniform(-16, -12) : Fill{FillKind::Binade, -24, -17};
+    case Delta::Huge:
+      return softplus ? Fill{FillKind::Uniform, -7, -2, false, 0.01, 25}
+                      : Fill{FillKind::Uniform, 0, 0.5, false, 0.01, 25};
+  }
+  return {};
+}
+
+Fill bias_fill(Delta kind, bool softplus) {
+  return softplus && kind == Delta::Model ? uniform(-6, -2)
+         : kind == Delta::Tiny            ? uniform(0, 1e-6)
+                                          : uniform(0, 0.5);
+}
+
+Fill rate_fill(Rate kind) {
+  switch (kind) {
+    case Rate::Test:
+      return uniform(-0.5, 0);
+    case Rate::Model:
+      return uniform(-16, -1);
+    case Rate::NearZero:
+      return {FillKind::Binade, -12, -4, true};
+    case Rate::Steep:
+      return uniform(-1000, -1);
+    case Rate::Positive:
+      return uniform(-0.5, 0.05);
+  }
+  return {};
+}
+
+// Makes the tensors of one case; each gets its own seed.
+class Builder {
+ public:
+  Builder(const Row& row, std::string id, std::uint64_t seed) : row_(row), stream_(seed) {
+    case_.id = std::move(id);
+    case_.dtype = row.dtype;
+    case_.batch = row.batch;
+    case_.dim = row.dim;
+    case_.length = row.length;
+    case_.states = row.states;
+    case_.groups = row.groups;
+    case_.softplus = row.has('s');
+    case_.recompute_out_z = row.has('r') && row.has('z');
+    case_.give_x = !row.has('n');
+    case_.refill = row.has('f');
+  }
+
+  Case build() {
+    const Lay lay = row_.lay;
+    const bool model = lay == Lay::Model;
+    sequence("u", normal(0, 1), model ? Layout::ChannelMajor : awkward(Layout::Misaligned));
+    sequence("delta", delta_fill(row_.delta, row_.has('s')),
+             model ? Layout::ChannelMajor : awkward(Layout::LongerRows));
+    matrix("A", rate_fill(row_.rate), lay == Lay::Awkward ? MatrixLayout::Transposed : MatrixLayout::Plain);
+    projection("B", awkward(Layout::LongerRows));
+    projection("C", awkward(Layout::Misaligned));
+    if (row_.has('D')) vector("D", normal(0, 1));
+    if (row_.has('z')) sequence("z", normal(0, 1), model ? Layout::HalfOfWider : awkward(Layout::AtStart));
+    if (row_.has('b')) vector("delta_bias", bias_fill(row_.delta, row_.has('s')));
+    sequence("dout", normal(0, 1), model ? Layout::ChannelMajor : awkward(Layout::LongerRows));
+    if (row_.has('z') && row_.has('p'))
+      sequence("dz", {}, model ? Layout::HalfOfWider : awkward(Layout::LongerRows));
+    return std::move(case_);
+  }
+
+ private:
+  Layout awkward(Layout layout) const { return row_.lay == Lay::Awkward ? layout : Layout::Plain; }
+
+  TensorSpec& add(const char* name, Dtype dtype, std::vector<std::int64_t> shape, const Fill& fill) {
+    case_.tensors.push_back({name, dtype, std::move(shape), {}, 0, 0, fill, stream_.next()});
+    return case_.tensors.back();
+  }
+  void sequence(const char* name, const Fill& fill, Layout layout) {
+    lay_out(add(name, row_.dtype, {row_.batch, row_.dim, row_.length}, fill), layout);
+  }
+  void projection(const char* name, Layout layout) {
+    lay_out(add(name, row_.dtype, {row_.batch, row_.groups, row_.states, row_.length}, normal(0, 1)), layout);
+  }
+  void matrix(const char* name, const Fill& fill, MatrixLayout layout) {
+    lay_out_matrix(add(name, kF32, {row_.dim, row_.states}, fill), layout);
+  }
+  void vector(const char* name, const Fill& fill) {
+    lay_out_matrix(add(name, kF32, {row_.dim}, fill), MatrixLayout::Plain);
+  }
+
+  const Row& row_;
+  Stream stream_;
+  Case case_;
+};
+
+std::string identifier(const char* list, std::size_t index, const Row& row) {
+  std::string number = std::to_string(index);
+  number.insert(0, number.size() < 3 ? 3 - number.size() : 0, '0');
+  std::string id = list + number + '-' + std::string(dtype_name(row.dtype));
+  id += "-b" + std::to_string(row.batch) + "-d" + std::to_string(row.dim) + "-l" + std::to_string(row.length);
+  id += "-n" + std::to_string(row.states) + "-g" + std::to_string(row.groups);
+  return row.options[0] == 0 ? id : id + '-' + row.options;
+}
+
+Case make_case(const char* list, std::size_t index, const Row& row, std::uint64_t seed) {
+  return Builder(row, identifier(list, index, row), mix(seed ^ mix(index + 1))).build();
+}
+
+constexpr Dtype kDtypes[] = {kF32, kF16, kBF16};
+constexpr int kLengths[] = {1,   2,    3,    4,    5,    7,    8,    15,   16,   31,   32,   33,   49,
+                            63,  64,   65,   96,   100,  127,  128,  129,  196,  255,  256,  257,  511,
+                            784, 1000, 1024, 1025, 2047, 2048, 2049, 3000, 4096, 4097, 6145, 8192, 16385};
+constexpr int kStates[] = {1,  2,  3,  4,  5,  7,  8,  12, 16,  16,  16,  16,
+                           17, 24, 31, 32, 33, 48, 64, 65, 100, 128, 255, 256};
+constexpr int kDims[] = {1,  2,  3,  4,  5,  7,  8,   12,  16,  17,  24,
+                         31, 32, 48, 64, 65, 96, 100, 128, 192, 256, 384};
+constexpr int kBatches[] = {1, 1, 2, 2, 3, 4, 5, 8};
+constexpr int kGroups[] = {1, 1, 1, 2, 3, 4};
+constexpr Delta kDeltas[] = {Delta::Test, Delta::Model, Delta::Model, Delta::Model, Delta::Tiny, Delta::Huge};
+constexpr Rate kRates[] = {Rate::Test, Rate::Model, Rate::Model, Rate::NearZero, Rate::Steep};
+constexpr Lay kLays[] = {Lay::Plain, Lay::Model, Lay::Awkward};
+constexpr std::int64_t kMaxElements = 1500000;  // batch * dim * length * states: the reference keeps them all
+
+// `options` is the storage behind the row's own view.
+Row random_row(Stream& stream, std::string& options) {
+  Row row{stream.pick(kDtypes),
+          stream.pick(kBatches),
+          stream.pick(kDims),
+          stream.pick(kLengths),
+          stream.pick(kStates),
+          stream.pick(kGroups),
+          "",
+          stream.pick(kDeltas),
+          stream.pick(kRates),
+          stream.pick(kLays)};
+  if (row.length <= 128 && row.delta == Delta::Model && stream.chance(10)) row.rate = Rate::Positive;
+  // fp16 ends at 65504: long memory and long steps together leave it
+  if (row.dtype == kF16 && row.delta == Delta::Huge && row.rate == Rate::NearZero) row.rate = Rate::Model;
+  row.dim = std::max(1, row.dim / row.groups) * row.groups;
+  const auto elements = [&] { return std::int64_t{row.batch} * row.dim * row.length * row.states; };
+  while (elements() > kMaxElements && row.dim > row.groups)
+    row.dim = std::max(1, row.dim / row.groups / 2) * row.groups;
+  while (elements() > kMaxElements && row.batch > 1) row.batch /= 2;
+  while (elements() > kMaxElements) row.states = (row.states + 1) / 2;
+  for (const char option : {'D', 'z', 'b', 's'})
+    if (stream.chance(60)) options += option;
+  if (stream.chance(30)) options += 'r';
+  if (stream.chance(30)) options += 'p';
+  if (row.length <= 2048 && stream.chance(15)) options += 'n';
+  if (stream.chance(10)) options += 'f';
+  row.options = options.c_str();
+  return row;
+}
+
+}  // namespace
+
+std::int64_t TensorSpec::count() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+const TensorSpec* Case::find(std::string_view name) const {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::vector<Case> quick_cases(std::uint64_t seed) {
+  std::vector<Case> cases;
+  for (const Row& row : kQuick) cases.push_back(make_case("q", cases.size(), row, seed));
+  return cases;
+}
+
+std::vector<Case> full_cases(std::uint64_t seed, int count) {
+  std::vector<Case> cases = quick_cases(seed);
+  Stream stream(mix(seed ^ 0x66756c6cu));
+  for (int i = 0; i < count; ++i) {
+    std::string options;
+    const Row row = random_row(stream, options);
+    cases.push_back(make_case("r", static_cast<std::size_t>(i), row, mix(seed + 1)));
+  }
+  return cases;
+}
+
+}  // namespace scankit::validate

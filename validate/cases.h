@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "validate/number.h"
+
+// The one generator of contract cases of `selective_scan_cuda`. A case says everything: shapes, strides,
+// which optional inputs, how each element is drawn. The Python harness makes the tensors from it and knows no
+// distribution of its own.
+namespace scankit::validate {
+
+enum class FillKind {
+  None,     // a destination: poisoned, not filled
+  Uniform,  // [a, b)
+  Normal,   // mean a, deviation b; the sum of four uniforms, so exact in both languages, and bounded
+  Binade    // 2^e (1 + uniform), e one of the integers a..b
+};
+struct Fill {
+  FillKind kind = FillKind::None;
+  double a = 0, b = 0;
+  bool negative = false;                     // Binade only
+  double spike_chance = 0, spike_value = 0;  // an element is spike_value with this probability
+};
+
+struct TensorSpec {
+  std::string name;
+  Dtype dtype = Dtype::F32;
+  std::vector<std::int64_t> shape, strides;  // in elements
+  std::int64_t offset = 0, storage = 0;      // the rest of the storage is a guard that nobody may touch
+  Fill fill;
+  std::uint64_t seed = 0;
+  std::int64_t count() const;
+};
+
+struct Case {
+  std::string id;
+  Dtype dtype = Dtype::F32;
+  int batch = 1, dim = 1, length = 1, states = 1, groups = 1;
+  bool softplus = false;
+  bool recompute_out_z = false;
+  bool give_x = true;   // false: bwd gets None, which the contract allows up to 2048 steps
+  bool refill = false;  // the same tensors hold other data, then everything once more: a cached answer shows
+  std::vector<TensorSpec> tensors;  // u delta A B C [D] [z] [delta_bias] dout [dz: preallocated destination]
+  const TensorSpec* find(std::string_view name) const;
+};
+
+// Shapes are fixed in the quick list; the data always follows `seed`.
+std::vector<Case> quick_cases(std::uint64_t seed);
+// The quick list and `count` more whose shapes follow the seed too.
+std::vector<Case> full_cases(std::uint64_t seed, int count = 300);
+
+// One JSON object, in one line.
+std::string case_to_json(const Case& c);
+
+}  // namespace scankit::validate

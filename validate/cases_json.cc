@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "validate/cases.h"
+
+namespace scankit::validate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json fill_json(const Fill& fill) {
+  static constexpr const char* kNames[] = {"none", "uniform", "normal", "binade"};
+  Json json{{"kind", kNames[static_cast<int>(fill.kind)]}, {"a", fill.a}, {"b", fill.b}};
+  if (fill.negative) json["negative"] = true;
+  if (fill.spike_chance > 0) json["spike"] = {fill.spike_chance, fill.spike_value};
+  return json;
+}
+
+Json tensor_json(const TensorSpec& t) {
+  // The seed as text: a JSON number above 2^53 is not exact everywhere.
+  return {{"dtype", dtype_name(t.dtype)},  {"shape", t.shape},
+          {"strides", t.strides},          {"offset", t.offset},
+          {"storage", t.storage},          {"fill", fill_json(t.fill)},
+          {"seed", std::to_string(t.seed)}};
+}
+
+}  // namespace
+
+std::string case_to_json(const Case& c) {
+  Json json{{"id", c.id},
+            {"dtype", dtype_name(c.dtype)},
+            {"batch", c.batch},
+            {"dim", c.dim},
+            {"length", c.length},
+            {"states", c.states},
+            {"groups", c.groups},
+            {"softplus", c.softplus},
+            {"recompute_out_z", c.recompute_out_z},
+            {"give_x", c.give_x},
+            {"refill", c.refill}};
+  Json tensors = Json::object();
+  for (const TensorSpec& tensor : c.tensors) tensors[tensor.name] = tensor_json(tensor);
+  json["tensors"] = std::move(tensors);
+  return json.dump();
+}
+
+}  // namespace scankit::validate

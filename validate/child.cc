@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/child.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string_view>
+
+namespace scankit::validate {
+namespace {
+
+// glibc 2.26 and newer read the tunable, older ones the variable; other C libraries ignore both. Fresh memory
+// is filled with the complement of 128, 0x7f: NaN as fp16, 3.4e38 as fp32 and bf16. The per-thread cache
+// skips the filling.
+constexpr std::string_view kTunables = "glibc.malloc.perturb=128:glibc.malloc.tcache_count=0";
+
+std::vector<std::string> environment() {
+  std::vector<std::string> variables;
+  std::string tunables(kTunables);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("GLIBC_TUNABLES=")) {
+      tunables = std::string(text.substr(15)) + ":" + tunables;
+    } else if (!text.starts_with("MALLOC_PERTURB_=")) {
+      variables.emplace_back(text);
+    }
+  }
+  variables.push_back("GLIBC_TUNABLES=" + tunables);
+  variables.emplace_back("MALLOC_PERTURB_=128");
+  variables.emplace_back("PYTHONDONTWRITEBYTECODE=1");
+  return variables;
+}
+
+std::string signal_name(int signal) {
+  struct Name {
+    int signal;
+    const char* text;
+  };
+  static constexpr Name kNames[] = {{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},
+                                    {SIGILL, "SIGILL"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"}};
+  for (const Name& name : kNames)
+    if (name.signal == signal) return name.text;
+  return "signal " + std::to_string(signal);
+}
+
+// Printable, and short: what a child wrote is not echoed raw.
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of("\r\n \t");
+  if (end == std::string::npos) return "";
+  const auto begin = text.find_last_of('\n', end);
+  std::string line = text.substr(begin == std::string::npos ? 0 : begin + 1,
+                                 end - (begin == std::string::npos ? -1 : begin));
+  line.resize(std::min<std::size_t>(line.size(), 300));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }, '?');
+  return line;
+}
+
+}  // namespace
+
+ProcessRequest python_request(const std::string& python, const std::vector<std::string>& arguments,
+                              std::chrono::milliseconds timeout) {
+  ProcessRequest request;
+  request.argv = {python, "-B", "-u"};
+  request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
+  request.environment = environment();
+  request.timeout = timeout;
+  request.capture_channel = true;
+  return request;
+}
+
+bool ended_by_watchdog(const ProcessResult& result) {
+  return result.timed_out ||
+         (result.signal == 0 && result.exit_code == 1 && result.err.find("Timeout (") != std::string::npos);
+}
+
+std::string describe_end(const ProcessResult& result) {
+  if (result.timed_out) return "did not end in time and was stopped";
+  if (result.signal != 0) return "crashed with " + signal_name(result.signal);
+  const std::string line = last_line(result.err);
+  return "ended with status " + std::to_string(result.exit_code) + (line.empty() ? "" : ": " + line);
+}
+
+std::string why_python_does_not_work(const std::string& python) {
+  const auto request =
+      python_request(python, {"-c", "import os; os.write(3, b'ready')"}, std::chrono::milliseconds(20000));
+  const auto result = run_process(request);
+  if (!result) return result.error().message;
+  if (result->timed_out) return python + " did not run a one-line script within 20 s";
+  if (result->ok() && result->channel == "ready") return "";
+  return python + " cannot run a one-line script: it " + describe_end(*result);
+}
+
+}  // namespace scankit::validate

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "doctor/base/process.h"
+
+namespace scankit::validate {
+
+// A child that runs `arguments` after `python`, with descriptor 3 as its channel and a malloc that fills
+// fresh memory, so that a result's element which the module never writes is not by chance the old, right one.
+ProcessRequest python_request(const std::string& python, const std::vector<std::string>& arguments,
+                              std::chrono::milliseconds timeout);
+
+// "" where a trivial script works; else one line: it cannot be started, hangs, crashes, says nothing of ours.
+std::string why_python_does_not_work(const std::string& python);
+
+// How a child came to its end, in words: "crashed with SIGSEGV", "ended with status 3: last line of stderr".
+std::string describe_end(const ProcessResult& result);
+// True where the harness's own watchdog ended it.
+bool ended_by_watchdog(const ProcessResult& result);
+
+}  // namespace scankit::validate

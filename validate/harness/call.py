@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One case: calls fwd and bwd as mamba_ssm's SelectiveScanFn and MambaInnerFn do, and looks at all that comes back."""
+import torch
+
+from scankit_harness import judge, oracle
+from scankit_harness.tensors import Placed, same_bits
+
+FWD = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
+GRADIENTS = ("du", "ddelta", "dA", "dB", "dC", "dD", "ddelta_bias")
+LIKE = {"out": "delta", "out_z": "z", "du": "u", "ddelta": "delta", "dz": "z", "dA": "A", "dB": "B", "dC": "C",
+        "dD": "D", "ddelta_bias": "delta_bias"}
+LAYOUT_MATTERS = ("out", "out_z", "du", "ddelta", "dz")
+
+
+class ContractError(Exception):
+    """The call came back with something that no caller of the module could use."""
+
+
+class Exact:
+    """The fp64 results of a case; kept while the next device runs the same case."""
+
+    def __init__(self):
+        self.key = None
+
+    def of(self, case, placed, second):
+        if self.key != (case["id"], second):
+            given = {n: p.exact for n, p in placed.items() if p.exact is not None}
+            self.results = oracle.run(softplus=case["softplus"], **given)
+            self.given, self.key = given, (case["id"], second)
+        return self.results
+
+    def rounded(self, name, dtype):
+        exact = self.results[name][0]
+        if name == "dz":  # the contract computes dz from the saved, rounded out
+            gate = torch.sigmoid(self.given["z"])
+            exact = self.given["dout"] * self.results["out"][0].to(dtype).to(torch.float64) * \
+                gate * (1 + self.given["z"] * (1 - gate))
+        return exact.to(dtype).to(torch.float64)
+
+
+def synchronize(device):
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def poison(case, device):
+    """Freed blocks of the sizes of the results hold NaN, so that an element nobody writes is seen.
+
+    On the CPU the malloc of this process does it (scankit sets glibc's perturb tunable)."""
+    if not device.startswith("cuda"):
+        return
+    sizes = [case["batch"] * case["dim"] * case["length"]] * 8
+    sizes += [case["dim"] * case["states"]] * 4 + [case["dim"]] * 4
+    sizes += [case["batch"] * case["groups"] * case["states"] * case["length"]] * 6
+    blocks = [torch.full((s,), float("nan"), device=device, dtype=t) for s in sizes
+              for t in (torch.float32, torch.bfloat16)]
+    del blocks
+
+
+class Runner:
+    def __init__(self, module, case, device, tolerance, exact):
+        self.module, self.case, self.device = module, case, device
+        self.tolerance, self.exact = tolerance, exact
+        self.placed = {n: Placed(s, device) for n, s in case["tensors"].items()}
+        self.dtype = self.placed["u"].dtype
+        self.report = {"tensors": [], "contract": [], "modified": [], "nondeterministic": {}}
+
+    def arg(self, name):
+        return self.placed[name].view if name in self.placed else None
+
+    def complain(self, text):
+        if text not in self.report["contract"]:
+            self.report["contract"].append(text)
+
+    def forward(self):
+        poison(self.case, self.device)
+        got = self.module.fwd(*[self.arg(n) for n in FWD], self.case["softplus"])
+        synchronize(self.device)
+        wanted = ["out", "x"] + (["out_z"] if "z" in self.placed else [])
+        return self.named("fwd", got, wanted)
+
+    def backward(self, fwd):
+        if "dz" in self.placed:
+            self.placed["dz"].refill(False)
+        poison(self.case, self.device)
+        has_z, again = "z" in self.placed, self.case["recompute_out_z"]
+        got = self.module.bwd(*[self.arg(n) for n in FWD], self.arg("dout"),
+                              fwd["x"] if self.case["give_x"] else None, fwd["out"] if has_z else None,
+                              self.arg("dz"), self.case["softplus"], again)
+        synchronize(self.device)
+        wanted = list(GRADIENTS) + (["dz"] if has_z else []) + (["out_z"] if again else [])
+        return self.named("bwd", got, wanted)
+
+    def named(self, function, got, wanted):
+        if not isinstance(got, (list, tuple)):
+            raise ContractError("%s returned %s, not a list of tensors" % (function, type(got).__name__))
+        if len(got) != len(wanted):
+            raise ContractError("%s returned %d values, not %d (%s)" %
+                                (function, len(got), len(wanted), ", ".join(wanted)))
+        result = {}
+        for name, value in zip(wanted, got):
+            absent = name in LIKE and LIKE[name] not in self.placed
+            if absent:
+                if value is not None and not (torch.is_tensor(value) and value.numel() == 0):
+                    self.complain("%s returned a %s though there is no %s" % (function, name, LIKE[name]))
+            elif not torch.is_tensor(value):
+                raise ContractError("%s returned %s as %s, not a tensor" % (function, type(value).__name__, name))
+            else:
+                self.check_form(function, name, value)
+                result[name] = value
+        return result
+
+    def check_form(self, function, name, value):
+        case, what = self.case, "%s of %s" % (name, function)
+        if name == "x":
+            shape = tuple(value.shape)
+            if len(shape) != 4 or shape[:2] != (case["batch"], case["dim"]) or shape[3] != 2 * case["states"]:
+                raise ContractError("x of fwd has shape %s, not (%d, %d, chunks, %d)" %
+                                    (list(shape), case["batch"], case["dim"], 2 * case["states"]))
+            if value.dtype != torch.float32:
+                self.complain("x of fwd is %s, not float32" % value.dtype)
+            return
+        like = self.placed[LIKE[name]].view
+        if tuple(value.shape) != tuple(like.shape):
+            raise ContractError("%s has shape %s, not %s" % (what, list(value.shape), list(like.shape)))
+        if value.dtype != like.dtype:
+            raise ContractError("%s is %s, not %s" % (what, value.dtype, like.dtype))
+        if value.device != like.device:
+            raise ContractError("%s lies on %s, not on %s" % (what, value.device, like.device))
+        if name == "dz" and "dz" in self.placed:
+            if value.data_ptr() != self.arg("dz").data_ptr() or value.stride() != self.arg("dz").stride():
+                self.complain("dz of bwd is not the destination that was given")
+        elif name in LAYOUT_MATTERS and value.numel() > 0:
+            self.check_strides(what, value, torch.empty_like(like))
+        self.check_memory(what, name, value)
+
+    def check_strides(self, what, value, like):
+        pairs = zip(value.shape, value.stride(), like.stride())
+        if any(extent > 1 and got != wanted for extent, got, wanted in pairs):
+            self.complain("%s has strides %s, not %s" % (what, list(value.stride()), list(like.stride())))
+
+    def check_memory(self, what, name, value):
+        for other, placed in self.placed.items():
+            if other == "dz" and name == "dz":
+                continue
+            begin = placed.storage.data_ptr()
+            if begin <= value.data_ptr() < begin + placed.storage.numel() * placed.storage.element_size():
+                self.complain("%s lies in the memory of %s" % (what, other))
+
+    def check_inputs(self, function):
+        """Names what the call changed, in a tensor or in the storage around it, and puts it right again."""
+        for name, placed in self.placed.items():
+            if placed.changed():
+                text = "%s changed %s" % (function, name if placed.exact is not None else "memory around " + name)
+                if text not in self.report["modified"]:
+                    self.report["modified"].append(text)
+                placed.restore()
+
+    def measure(self, name, value, second):
+        wanted = torch.float32 if name == "last_state" else value.dtype
+        exact, magnitude = self.exact.results[name]
+        entry = judge.compare(name, value, exact, magnitude, self.exact.rounded(name, wanted), wanted, self.tolerance)
+        entry["data"] = 2 if second else 1
+        self.report["tensors"].append(entry)
+
+    def once(self, second):
+        """One forward and backward, judged. Returns the results of both."""
+        self.exact.of(self.case, self.placed, second)
+        fwd = self.forward()
+        results = {n: v for n, v in fwd.items() if n != "x"}
+        results["last_state"] = fwd["x"][:, :, -1, 1::2]
+        for name in sorted(results):
+            self.measure(name, results[name], second)
+        self.check_inputs("fwd")
+        saved = {n: v.clone() for n, v in results.items()}
+        bwd = self.backward(fwd)
+        for name in sorted(bwd):
+            self.measure(name, bwd[name], second)
+        self.check_inputs("bwd")
+        for name in ("out", "out_z"):
+            if name in saved and not same_bits(results[name], saved[name]):
+                self.complain("bwd changed the %s that fwd returned" % name)
+        saved.update((n if n != "out_z" else "out_z of bwd", v.clone()) for n, v in bwd.items())
+        return saved
+
+    def again(self, first):
+        """The same calls on the same tensors, compared bit by bit."""
+        fwd = self.forward()
+        second = {n: v for n, v in fwd.items() if n != "x"}
+        second["last_state"] = fwd["x"][:, :, -1, 1::2]
+        self.check_inputs("fwd")
+        second.update((n if n != "out_z" else "out_z of bwd", v) for n, v in self.backward(fwd).items())
+        for name in sorted(first):
+            if not same_bits(first[name], second[name]):
+                difference = judge.largest_difference(first[name], second[name])
+                self.report["nondeterministic"][name] = judge.number(difference)
+        self.check_inputs("bwd")
+
+    def run(self):
+        self.again(self.once(False))
+        if self.case["refill"]:
+            for placed in self.placed.values():
+                placed.refill(True)
+            self.once(True)
+        return self.report

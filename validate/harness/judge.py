@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures how far a module's tensor is from the fp64 result. The verdict is scankit's; the bounds come with the job.
+
+In norm: ||got - exact|| / ||exact|| beside the same figure of the exact result rounded to the tensor's dtype.
+Per element: |got - exact| against  factor * u * |exact| + constant * magnitude,  u the dtype's unit roundoff.
+"""
+import torch
+
+from scankit_harness.channel import number
+
+UNIT = {torch.float32: 2.0 ** -24, torch.float16: 2.0 ** -11, torch.bfloat16: 2.0 ** -8}
+# Half the spacing of fp16's subnormals. For the others: what flushing subnormals to zero may lose in a few terms.
+FLOOR = {torch.float32: 2.0 ** -120, torch.float16: 2.0 ** -25, torch.bfloat16: 2.0 ** -120}
+
+
+def compare(name, got, exact, magnitude, rounded, dtype, tolerance):
+    """All fp64 on the CPU but `got`. `rounded` is the exact result after the contract's own roundings."""
+    constant = tolerance["fp32"] if dtype == torch.float32 else tolerance["half"]
+    factor = tolerance["factor"]
+    got = got.detach().to("cpu").to(torch.float64).reshape(exact.shape)
+    bound = factor * (UNIT[dtype] * exact.abs() + FLOOR[dtype]) + constant * magnitude
+    difference = (got - exact).abs()
+    # Where the dtype ends, an infinity of the right sign is what rounding gives.
+    overflow = torch.isinf(got) & (exact.abs() + bound >= torch.finfo(dtype).max) & (got * exact.sign() > 0)
+    difference = torch.where(overflow, torch.zeros_like(difference), difference)
+    difference = torch.where(torch.isnan(difference), torch.full_like(difference, float("inf")), difference)
+    inside = torch.isfinite(rounded) & ~overflow
+    error = _norm_ratio(difference, exact, magnitude, inside | torch.isinf(difference))
+    explained = _norm_ratio((rounded - exact).abs(), exact, magnitude, inside)
+    return {"name": name, "dtype": str(dtype).replace("torch.", ""), "error": number(error),
+            "explained": number(explained), "constant": constant, "bound": number(factor * explained + constant),
+            "worst": _worst(got, exact, bound, difference)}
+
+
+def _norm_ratio(difference, exact, magnitude, where):
+    if not bool(where.any()):
+        return 0.0
+    top = float(difference[where].norm())
+    if top == 0.0:
+        return 0.0
+    bottom = float(exact[where & torch.isfinite(exact)].norm())
+    bottom = bottom if bottom > 0 else float(magnitude[where].norm())
+    return top / bottom if bottom > 0 else float("inf")
+
+
+def _worst(got, exact, bound, difference):
+    ratio = (difference / bound).reshape(-1)
+    place = int(ratio.argmax())
+    index, rest = [], place
+    for extent in reversed(exact.shape):
+        index.insert(0, rest % extent)
+        rest //= extent
+    pick = [t.reshape(-1)[place] for t in (got, exact, bound, ratio)]
+    return {"index": index, "value": number(pick[0]), "expected": number(pick[1]), "bound": number(pick[2]),
+            "ratio": number(pick[3])}
+
+
+def largest_difference(a, b):
+    """Of two runs of the same call, relative to the norm; NaN in the same place is equal."""
+    x, y = (t.detach().to("cpu").to(torch.float64) for t in (a, b))
+    difference = torch.where(torch.isnan(x) & torch.isnan(y), torch.zeros_like(x), (x - y).abs())
+    size = float(x[torch.isfinite(x)].norm())
+    return float(difference.norm()) / size if size > 0 else float(difference.norm())

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the module under test: by name as the user's programs import it, or from a file."""
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+
+class ModuleProblem(Exception):
+    def __init__(self, kind, message):
+        Exception.__init__(self, message)
+        self.kind = kind
+
+
+def load(wanted):
+    """`wanted` is a dotted name, or a path when it holds a slash. Import torch first, as all callers do."""
+    module = _from_file(wanted) if "/" in wanted else _by_name(wanted)
+    missing = [n for n in ("fwd", "bwd") if not callable(getattr(module, n, None))]
+    if missing:
+        raise ModuleProblem("lacks_functions", "%s has no function %s" % (wanted, " and no ".join(missing)))
+    return module
+
+
+def _by_name(name):
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name.split(".")[0] or error.name == name:
+            raise ModuleProblem("not_found", "no module named %s on this Python's path" % name)
+        raise ModuleProblem("import_failed", _line(error))
+    except BaseException as error:
+        raise ModuleProblem("import_failed", _line(error))
+
+
+def _from_file(path):
+    base = os.path.basename(path)
+    name = base.split(".")[0]
+    if base.endswith(".py"):
+        loader = importlib.machinery.SourceFileLoader(name, path)
+    else:
+        loader = importlib.machinery.ExtensionFileLoader(name, path)
+    try:
+        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        loader.exec_module(module)
+        return module
+    except BaseException as error:
+        raise ModuleProblem("import_failed", _line(error))
+
+
+def _line(error):
+    return ("%s: %s" % (type(error).__name__, error)).replace("\n", " ")[:800]

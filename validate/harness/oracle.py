@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The selective scan in fp64 on the CPU: the plain recurrence and its written-out gradient, linear in length.
+
+Independent of validate/oracle.cc (a test holds the two together) and of autograd. Everything runs twice side by side,
+along a leading axis of two: once as it is, and once with every factor replaced by its absolute value. The second gives
+for each result the sum of the absolute values of all terms that were added up for it: its magnitude, against which
+a rounding error of the computation must be judged, since terms that cancel leave their errors behind.
+"""
+import torch
+
+
+def _pair(value):
+    return torch.stack([value, value.abs()])
+
+
+def _softplus(x):
+    return torch.where(x <= 20, torch.log1p(torch.exp(torch.clamp(x, max=20.0))), x)
+
+
+def _softplus_slope(x):
+    return torch.where(x <= 20, torch.sigmoid(x), torch.ones_like(x))
+
+
+def _states_last(projection, dim):
+    """(2, batch, groups, states, length) -> (length, 2, batch, dim, states)."""
+    spread = projection.repeat_interleave(dim // projection.shape[2], dim=2)
+    return spread.permute(4, 0, 1, 2, 3).contiguous()
+
+
+def _time_first(x):
+    """(..., batch, dim, length) -> (length, ..., batch, dim)."""
+    return x.permute(x.dim() - 1, *range(x.dim() - 1)).contiguous()
+
+
+def _time_last(x):
+    return x.permute(*range(1, x.dim()), 0).contiguous()
+
+
+def _per_group(x, groups):
+    """(length, 2, batch, dim, states) -> (2, batch, groups, states, length), summed over the channels of a group."""
+    length, two, batch, dim, states = x.shape
+    return x.reshape(length, two, batch, groups, dim // groups, states).sum(4).permute(1, 2, 3, 4, 0)
+
+
+def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False):
+    """fp64 tensors in, {name: tensor of two: value and magnitude} out."""
+    groups, dim = B.shape[1], u.shape[1]
+    raw = delta if delta_bias is None else delta + delta_bias[:, None]
+    signed_step = _softplus(raw) if softplus else raw
+    decay = torch.exp(_time_first(signed_step)[..., None] * A)  # (length, batch, dim, states)
+    step, us = _time_first(_pair(signed_step)), _time_first(_pair(u))
+    Bs, Cs = _states_last(_pair(B), dim), _states_last(_pair(C), dim)
+    h = _forward_states(decay, (step * us)[..., None] * Bs)
+    y = (h[1:] * Cs).sum(-1)
+    if D is not None:
+        y = y + _pair(D)[:, None, :] * us
+    results = {"out": _time_last(y), "last_state": h[-1]}
+    dy = _time_first(_pair(dout))
+    if z is not None:
+        gate = torch.sigmoid(z)
+        silu, slope = _time_first(_pair(z * gate)), _time_first(_pair(gate * (1 + z * (1 - gate))))
+        results["out_z"] = _time_last(y * silu)
+        results["dz"] = _time_last(dy * y * slope)
+        dy = dy * silu
+    results.update(_gradients(decay, h, step, us, Bs, Cs, dy, _pair(A), groups))
+    if D is not None:
+        results["du"] += _pair(D)[:, None, :, None] * _time_last(dy)
+        results["dD"] = (dy * us).sum((0, 2))
+    if softplus:
+        results["ddelta"] *= _softplus_slope(raw)
+    if delta_bias is not None:
+        results["ddelta_bias"] = results["ddelta"].sum((1, 3))
+    return results
+
+
+def _forward_states(decay, drive):
+    """h[0] = 0; h[l + 1] is the state after step l."""
+    h = torch.zeros((drive.shape[0] + 1,) + tuple(drive.shape[1:]), dtype=torch.float64)
+    for l in range(drive.shape[0]):
+        torch.addcmul(drive[l], decay[l], h[l], out=h[l + 1])
+    return h
+
+
+def _gradients(decay, h, step, us, Bs, Cs, dy, As, groups):
+    dh = Cs * dy[..., None]
+    for l in range(dh.shape[0] - 2, -1, -1):
+        dh[l].addcmul_(decay[l + 1], dh[l + 1])
+    through = dh * decay[:, None] * h[:-1]
+    fed = (dh * Bs).sum(-1)
+    return {
+        "dC": _per_group(dy[..., None] * h[1:], groups),
+        "dB": _per_group(dh * (step * us)[..., None], groups),
+        "du": _time_last(fed * step),
+        "ddelta": _time_last((through * As[:, None]).sum(-1) + fed * us),
+        "dA": (through * step[..., None]).sum((0, 2)),
+    }
+
+
+def plain_forward(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=False):
+    """The recurrence as one would write it in PyTorch: what a module's speed is compared with. Any dtype and device.
+
+    unbind and stack, not indexing: the gradient of an index is a full-size tensor, which makes autograd quadratic.
+    """
+    dim = u.shape[1]
+    step = delta.float() if delta_bias is None else delta.float() + delta_bias[:, None]
+    step = torch.nn.functional.softplus(step) if softplus else step
+    spread = dim // B.shape[1]
+    Bs, Cs = (p.float().repeat_interleave(spread, dim=1) for p in (B, C))  # (batch, dim, states, length)
+    decay = torch.exp(step[:, :, None, :] * A[:, :, None]).unbind(-1)
+    drive = (Bs * (step * u.float())[:, :, None, :]).unbind(-1)
+    h, outs = torch.zeros_like(drive[0]), []
+    for a, b, c in zip(decay, drive, Cs.unbind(-1)):
+        h = a * h + b
+        outs.append((h * c).sum(-1))
+    y = torch.stack(outs, dim=2)
+    y = y if D is None else y + u.float() * D[:, None]
+    y = y if z is None else y * torch.nn.functional.silu(z.float())
+    return y.to(u.dtype)

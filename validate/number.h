@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+namespace scankit::validate {
+
+enum class Dtype { F32, F16, BF16 };
+
+std::string_view dtype_name(Dtype dtype);  // "fp32", "fp16", "bf16"
+// The nearest value that the type holds, ties to even, as torch's conversion gives it; beyond its range an
+// infinity.
+double rounded(Dtype dtype, double value);
+
+}  // namespace scankit::validate

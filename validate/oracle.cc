@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/oracle.h"
+
+#include <cmath>
+
+#include "validate/data.h"
+
+namespace scankit::validate {
+namespace {
+
+double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
+double softplus(double x) { return x <= 20 ? std::log1p(std::exp(x)) : x; }
+double softplus_slope(double x) { return x <= 20 ? sigmoid(x) : 1; }
+double silu(double x) { return x * sigmoid(x); }
+double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
+
+// One channel of one batch element; its history of states is kept for the way back.
+class Channel {
+ public:
+  Channel(const OracleInput& in, OracleOutput& out, int b, int d)
+      : in_(in),
+        out_(out),
+        d_(d),
+        row_((std::size_t(b) * in.dim + d) * in.length),
+        group_((std::size_t(b) * in.groups + d / (in.dim / in.groups)) * in.states * in.length),
+        states_(in.states),
+        length_(in.length) {}
+
+  void forward() {
+    raw_.resize(length_);
+    dt_.resize(length_);
+    history_.assign((length_ + 1) * states_, 0);
+    for (std::size_t l = 0; l < length_; ++l) {
+      raw_[l] = in_.delta[row_ + l] + (in_.delta_bias.empty() ? 0 : in_.delta_bias[d_]);
+      dt_[l] = in_.softplus ? softplus(raw_[l]) : raw_[l];
+      double y = in_.D.empty() ? 0 : in_.D[d_] * in_.u[row_ + l];
+      for (std::size_t n = 0; n < states_; ++n) {
+        const double h = decay(l, n) * history_[l * states_ + n] + dt_[l] * in_.u[row_ + l] * in_.B[at(n, l)];
+        history_[(l + 1) * states_ + n] = h;
+        y += in_.C[at(n, l)] * h;
+      }
+      out_.out[row_ + l] = y;
+      if (!in_.z.empty()) out_.out_z[row_ + l] = y * silu(in_.z[row_ + l]);
+    }
+    const std::size_t last = row_ / length_ * states_;
+    for (std::size_t n = 0; n < states_; ++n) out_.last_state[last + n] = history_[length_ * states_ + n];
+  }
+
+  void backward() {
+    std::vector<double> carry(states_, 0);  // a_{l+1} dh_{l+1}
+    for (std::size_t l = length_; l-- > 0;) step_back(l, carry);
+  }
+
+ private:
+  std::size_t at(std::size_t n, std::size_t l) const { return group_ + n * length_ + l; }
+  double decay(std::size_t l, std::size_t n) const { return std::exp(dt_[l] * in_.A[d_ * states_ + n]); }
+
+  void step_back(std::size_t l, std::vector<double>& carry) {
+    const std::size_t i = row_ + l;
+    double dy = in_.dout[i];
+    if (!in_.z.empty()) {
+      out_.dz[i] = dy * out_.out[i] * silu_slope(in_.z[i]);
+      dy *= silu(in_.z[i]);
+    }
+    double du = in_.D.empty() ? 0 : in_.D[d_] * dy;
+    double ddt = 0;
+    for (std::size_t n = 0; n < states_; ++n) {
+      const double a = decay(l, n), A = in_.A[d_ * states_ + n], B = in_.B[at(n, l)];
+      const double before = history_[l * states_ + n], after = history_[(l + 1) * states_ + n];
+      const double dh = in_.C[at(n, l)] * dy + carry[n];
+      out_.dC[at(n, l)] += dy * after;
+      out_.dB[at(n, l)] += dh * dt_[l] * in_.u[i];
+      du += dh * dt_[l] * B;
+      ddt += dh * (A * a * before + in_.u[i] * B);
+      out_.dA[d_ * states_ + n] += dh * dt_[l] * a * before;
+      carry[n] = a * dh;
+    }
+    const double draw = in_.softplus ? ddt * softplus_slope(raw_[l]) : ddt;
+    out_.du[i] = du;
+    out_.ddelta[i] = draw;
+    if (!in_.delta_bias.empty()) out_.ddelta_bias[d_] += draw;
+    if (!in_.D.empty()) out_.dD[d_] += dy * in_.u[i];
+  }
+
+  const OracleInput& in_;
+  OracleOutput& out_;
+  std::size_t d_, row_, group_, states_, length_;
+  std::vector<double> raw_, dt_, history_;
+};
+
+std::vector<double> values_of(const Case& c, std::string_view name) {
+  const TensorSpec* spec = c.find(name);
+  return spec ? make_data(*spec) : std::vector<double>{};
+}
+
+}  // namespace
+
+OracleOutput run_oracle(const OracleInput& input) {
+  OracleOutput out;
+  out.out.resize(input.u.size());
+  out.out_z.resize(input.z.size());
+  out.last_state.resize(std::size_t(input.batch) * input.dim * input.states);
+  out.du.resize(input.u.size());
+  out.ddelta.resize(input.delta.size());
+  out.dA.resize(input.A.size());
+  out.dB.resize(input.B.size());
+  out.dC.resize(input.C.size());
+  out.dD.resize(input.D.size());
+  out.dz.resize(input.z.size());
+  out.ddelta_bias.resize(input.delta_bias.size());
+  for (int b = 0; b < input.batch; ++b) {
+    for (int d = 0; d < input.dim; ++d) {
+      Channel channel(input, out, b, d);
+      channel.forward();
+      channel.backward();
+    }
+  }
+  return out;
+}
+
+OracleInput oracle_input(const Case& c) {
+  OracleInput in{c.batch, c.dim, c.length, c.states, c.groups, c.softplus, {}, {},
+                 {},      {},    {},       {},       {},       {},         {}};
+  in.u = values_of(c, "u");
+  in.delta = values_of(c, "delta");
+  in.A = values_of(c, "A");
+  in.B = values_of(c, "B");
+  in.C = values_of(c, "C");
+  in.D = values_of(c, "D");
+  in.z = values_of(c, "z");
+  in.delta_bias = values_of(c, "delta_bias");
+  in.dout = values_of(c, "dout");
+  return in;
+}
+
+}  // namespace scankit::validate

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "validate/random.h"
+
+namespace scankit::validate {
+namespace {
+
+std::vector<double> numbers(std::size_t count, std::uint64_t seed, double low, double high) {
+  std::vector<double> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = low + (high - low) * unit(seed, i);
+  return values;
+}
+
+OracleInput small(int groups, bool with_options, bool softplus) {
+  OracleInput in;
+  in.batch = 2;
+  in.dim = 4;
+  in.length = 5;
+  in.states = 3;
+  in.groups = groups;
+  in.softplus = softplus;
+  const std::size_t sequence = 2 * 4 * 5, projection = std::size_t(2) * groups * 3 * 5;
+  in.u = numbers(sequence, 1, -1, 1);
+  in.delta = numbers(sequence, 2, -0.5, 1.5);
+  in.A = numbers(12, 3, -2, 0.1);
+  in.B = numbers(projection, 4, -1, 1);
+  in.C = numbers(projection, 5, -1, 1);
+  in.dout = numbers(sequence, 6, -1, 1);
+  if (with_options) {
+    in.D = numbers(4, 7, -1, 1);
+    in.z = numbers(sequence, 8, -2, 2);
+    in.delta_bias = numbers(4, 9, -0.5, 0.5);
+  }
+  return in;
+}
+
+double loss(const OracleInput& in) {
+  const OracleOutput out = run_oracle(in);
+  const std::vector<double>& last = in.z.empty() ? out.out : out.out_z;
+  double sum = 0;
+  for (std::size_t i = 0; i < last.size(); ++i) sum += last[i] * in.dout[i];
+  return sum;
+}
+
+// Central differences of fourth order: their own error is h^4 times a fifth derivative, and 1e-16 of the loss
+// over h.
+double numeric_gradient(const OracleInput& in, std::vector<double> OracleInput::*input, std::size_t i) {
+  constexpr double kStep = 1e-4;
+  const auto at = [&](double step) {
+    OracleInput moved = in;
+    (moved.*input)[i] += step;
+    return loss(moved);
+  };
+  return (8 * (at(kStep) - at(-kStep)) - (at(2 * kStep) - at(-2 * kStep))) / (12 * kStep);
+}
+
+void expect_gradient(const OracleInput& in, std::vector<double> OracleInput::*input,
+                     const std::vector<double>& gradient, const char* name) {
+  ASSERT_EQ((in.*input).size(), gradient.size()) << name;
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const double numeric = numeric_gradient(in, input, i);
+    EXPECT_NEAR(gradient[i], numeric, 1e-8 * (1 + std::fabs(numeric))) << name << " element " << i;
+  }
+}
+
+void expect_all_gradients(const OracleInput& in) {
+  const OracleOutput out = run_oracle(in);
+  expect_gradient(in, &OracleInput::u, out.du, "u");
+  expect_gradient(in, &OracleInput::delta, out.ddelta, "delta");
+  expect_gradient(in, &OracleInput::A, out.dA, "A");
+  expect_gradient(in, &OracleInput::B, out.dB, "B");
+  expect_gradient(in, &OracleInput::C, out.dC, "C");
+  expect_gradient(in, &OracleInput::D, out.dD, "D");
+  expect_gradient(in, &OracleInput::z, out.dz, "z");
+  expect_gradient(in, &OracleInput::delta_bias, out.ddelta_bias, "delta_bias");
+}
+
+TEST(Oracle, GradientsAreThoseOfFiniteDifferencesWithEveryOption) {
+  expect_all_gradients(small(1, true, true));
+}
+TEST(Oracle, GradientsAreThoseOfFiniteDifferencesWithGroups) { expect_all_gradients(small(2, true, true)); }
+TEST(Oracle, GradientsAreThoseOfFiniteDifferencesWithAGroupAChannel) {
+  expect_all_gradients(small(4, true, false));
+}
+TEST(Oracle, GradientsAreThoseOfFiniteDifferencesWithoutOptions) {
+  expect_all_gradients(small(2, false, false));
+}
+TEST(Oracle, GradientsAreThoseOfFiniteDifferencesBeyondSoftplusThreshold) {
+  OracleInput in = small(1, false, true);
+  in.A = numbers(12, 3, -0.1, 0);
+  for (std::size_t i = 0; i < in.delta.size(); i += 3) in.delta[i] += 22;
+  expect_all_gradients(in);
+}
+
+TEST(Oracle, OneStepIsTheFormula) {
+  OracleInput in;
+  in.u = {2};
+  in.delta = {0.5};
+  in.A = {-1};
+  in.B = {3};
+  in.C = {5};
+  in.D = {7};
+  in.z = {1};
+  in.dout = {1};
+  const OracleOutput out = run_oracle(in);
+  EXPECT_DOUBLE_EQ(out.last_state[0], 0.5 * 2 * 3);
+  EXPECT_DOUBLE_EQ(out.out[0], 5 * 3.0 + 7 * 2);
+  EXPECT_DOUBLE_EQ(out.out_z[0], 29 / (1 + std::exp(-1.0)));
+}
+
+TEST(Oracle, StateDecaysByTheStepItEnters) {
+  OracleInput in;
+  in.length = 2;
+  in.u = {1, 0};
+  in.delta = {1, 2};
+  in.A = {-0.5};
+  in.B = {1, 1};
+  in.C = {1, 1};
+  in.dout = {0, 0};
+  EXPECT_DOUBLE_EQ(run_oracle(in).out[1], std::exp(-1.0));
+}
+
+}  // namespace
+}  // namespace scankit::validate

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "validate/cases.h"
+#include "validate/validation.h"
+
+namespace scankit::validate {
+
+struct Progress {
+  std::size_t done = 0, total = 0;
+  std::string what;  // the case or phase that is running
+};
+
+struct ValidateRequest {
+  std::string python;
+  std::string module = "selective_scan_cuda";  // a dotted name, or a file where it holds a '/'
+  std::string mode = "quick";                  // for the record
+  std::uint64_t seed = 0;
+  std::vector<Case> cases;
+  std::vector<std::string> devices = {"cpu", "cuda:0"};  // CUDA is passed over where torch sees none
+  bool require_cuda = false;                             // asked for by name: its absence is not passed over
+  bool deterministic = false;
+  bool timing = true;
+  std::chrono::seconds total{300};     // of everything
+  std::chrono::seconds each_case{60};  // then the case counts as hung
+  std::function<void(const Progress&)> progress;
+};
+
+// Runs the cases in children of the user's Python. Whatever those do is part of the result; an Error is only
+// our own failure (no room for the harness's files, say).
+Result<Validation> run_validation(const ValidateRequest& request);
+
+// The harness's fp64 results of `cases`, as its channel lines, for the test that compares the two oracles.
+Result<std::string> run_python_oracle(const std::string& python, const std::vector<Case>& cases);
+
+}  // namespace scankit::validate

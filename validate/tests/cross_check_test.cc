@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ oracle and the Python one know nothing of each other: they must make the same tensors, bit by bit,
+// from a case, and the same results from those.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "validate/data.h"
+#include "validate/oracle.h"
+#include "validate/run.h"
+#include "validate/tests/test_python.h"
+
+namespace scankit::validate {
+namespace {
+
+using Values = std::vector<double>;
+using Said = std::map<std::string, std::map<std::string, Values>>;  // "input ID" -> name -> values
+
+Said listen(const std::string& channel) {
+  Said said;
+  std::istringstream lines(channel);
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    const std::string type = json["type"];
+    if (type != "input" && type != "result") continue;
+    said[type + " " + std::string(json["id"])][json["name"]] = json["values"].get<Values>();
+  }
+  return said;
+}
+
+double distance(const Values& a, const Values& b) {
+  double top = 0, bottom = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    top += (a[i] - b[i]) * (a[i] - b[i]);
+    bottom += b[i] * b[i];
+  }
+  return bottom > 0 ? std::sqrt(top / bottom) : std::sqrt(top);
+}
+
+std::map<std::string, Values> named(const OracleOutput& o) {
+  return {{"out", o.out},
+          {"out_z", o.out_z},
+          {"last_state", o.last_state},
+          {"du", o.du},
+          {"ddelta", o.ddelta},
+          {"dA", o.dA},
+          {"dB", o.dB},
+          {"dC", o.dC},
+          {"dD", o.dD},
+          {"dz", o.dz},
+          {"ddelta_bias", o.ddelta_bias}};
+}
+
+TEST(CrossCheck, TheTwoOraclesAgree) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  std::vector<Case> cases = full_cases(20261121, 40);
+  std::erase_if(cases, [](const Case& c) { return std::int64_t{c.batch} * c.dim * c.length > 6000; });
+  ASSERT_GE(cases.size(), 40u);
+  const auto channel = run_python_oracle(python, cases);
+  ASSERT_TRUE(channel) << channel.error().message;
+  Said said = listen(*channel);
+  for (const Case& c : cases) {
+    const auto& inputs = said["input " + c.id];
+    for (const TensorSpec& tensor : c.tensors) {
+      if (tensor.fill.kind == FillKind::None) continue;
+      EXPECT_EQ(make_data(tensor), inputs.at(tensor.name)) << c.id << " " << tensor.name;
+    }
+    const auto& results = said["result " + c.id];
+    for (const auto& [name, ours] : named(run_oracle(oracle_input(c)))) {
+      if (ours.empty()) continue;
+      ASSERT_EQ(results.count(name), 1u) << c.id << " " << name;
+      ASSERT_EQ(ours.size(), results.at(name).size()) << c.id << " " << name;
+      EXPECT_LT(distance(ours, results.at(name)), 1e-11) << c.id << " " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace scankit::validate

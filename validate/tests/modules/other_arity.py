@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+def fwd(u, delta, A):
+    return []
+
+
+def bwd(u, delta, A):
+    return []

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deliberately wrong modules, each of which must be caught and named, and a right one, which must pass. Real
+// children of a real Python with a real torch.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "validate/judge.h"
+#include "validate/run.h"
+#include "validate/tests/test_python.h"
+
+namespace scankit::validate {
+namespace {
+
+// A few small cases with every option among them: a process and an import of torch are the larger part of
+// each test.
+std::vector<Case> small_cases() {
+  static const std::set<std::string> kNumbers = {"q000", "q001", "q004", "q007", "q008", "q009",
+                                                 "q010", "q011", "q013", "q014", "q018", "q029"};
+  std::vector<Case> cases = quick_cases(99);
+  std::erase_if(cases, [](const Case& c) { return !kNumbers.contains(c.id.substr(0, 4)); });
+  return cases;
+}
+
+ValidateRequest request_for(const std::string& python, const std::string& module) {
+  ValidateRequest request;
+  request.python = python;
+  request.module = std::string(SCANKIT_SOURCE_DIR "/validate/tests/modules/") + module + ".py";
+  request.devices = {"cpu"};
+  request.timing = false;
+  request.cases = small_cases();
+  return request;
+}
+
+Validation validated(const ValidateRequest& request) {
+  auto result = run_validation(request);
+  if (!result) {
+    ADD_FAILURE() << result.error().message;
+    return {};
+  }
+  return std::move(*result);
+}
+
+std::string all_reasons(const Validation& v) {
+  std::string text;
+  for (const CaseResult& c : v.cases)
+    for (const std::string& reason : c.reasons) text += c.id + ": " + reason + "\n";
+  return text;
+}
+
+// The names of the results that were measured and too far off anywhere.
+std::set<std::string> failed_results(const Validation& v) {
+  std::set<std::string> names;
+  for (const CaseResult& c : v.cases)
+    for (const TensorResult& t : c.tensors)
+      if (!(used(t) <= 1)) names.insert(t.name);
+  return names;
+}
+
+std::size_t count(const Validation& v, CaseState state) {
+  return static_cast<std::size_t>(
+      std::count_if(v.cases.begin(), v.cases.end(), [&](const CaseResult& c) { return c.state == state; }));
+}
+
+TEST(ValidateModules, TheRightOnePasses) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = validated(request_for(python, "right"));
+  EXPECT_EQ(v.verdict, Verdict::Passed) << all_reasons(v) << v.blocked;
+  EXPECT_EQ(count(v, CaseState::Passed), small_cases().size());
+  EXPECT_FALSE(v.torch_version.empty());
+}
+
+struct Wrong {
+  const char* module;
+  std::set<std::string> results;  // exactly these results must be blamed
+  const char* says;               // and this must be among the reasons
+};
+std::ostream& operator<<(std::ostream& out, const Wrong& wrong) { return out << wrong.module; }
+
+class WrongModule : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongModule, IsCaughtAndNamed) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = validated(request_for(python, GetParam().module));
+  EXPECT_EQ(v.verdict, Verdict::Failed) << all_reasons(v) << v.blocked;
+  EXPECT_EQ(failed_results(v), GetParam().results) << all_reasons(v);
+  EXPECT_NE(all_reasons(v).find(GetParam().says), std::string::npos) << all_reasons(v);
+}
+
+const Wrong kWrong[] = {
+    {"ignores_z", {"out_z"}, "worst element ["},
+    {"drops_last_odd_step", {"out"}, "worst element ["},
+    {"wrong_only_in_dA", {"dA"}, "relative error 0.001, bound 0.0001"},
+    {"swaps_B_and_C",
+     {"last_state", "ddelta", "dA", "dB", "dC", "du", "out", "out_z", "dz", "ddelta_bias"},
+     "worst"},
+    {"swaps_groups_of_dB", {"dB"}, "worst element ["},
+    {"returns_stale_answer", {"last_state", "out", "out_z"}, "(second data in the same tensors)"},
+    {"modifies_its_input", {}, "fwd changed delta, which is not its to write"},
+    {"writes_one_past_dz", {}, "bwd changed memory around dz, which is not its to write"},
+    {"leaves_an_element_unwritten", {"out"}, "worst element ["},
+    {"large_noise", {"out"}, "differs between two equal calls"},
+    {"returns_input_memory", {}, "du of bwd lies in the memory of u"},
+    {"ignores_dz_destination", {}, "dz of bwd is not the destination that was given"},
+    {"nan_in_fp16", {"out"}, "is nan, expected"},
+};
+INSTANTIATE_TEST_SUITE_P(Each, WrongModule, testing::ValuesIn(kWrong),
+                         [](const auto& wrong) { return std::string(wrong.param.module); });
+
+TEST(ValidateModules, NoiseInsideTheBoundIsReportedAndFailsWhereDeterminismIsDemanded) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "tiny_noise");
+  const auto tolerated = validated(request);
+  EXPECT_EQ(tolerated.verdict, Verdict::Passed) << all_reasons(tolerated);
+  EXPECT_TRUE(std::any_of(tolerated.cases.begin(), tolerated.cases.end(),
+                          [](const auto& c) { return !c.nondeterministic.empty(); }));
+  request.deterministic = true;
+  EXPECT_EQ(validated(request).verdict, Verdict::Failed);
+}
+
+TEST(ValidateModules, ACrashCostsItsOwnCaseOnly) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = validated(request_for(python, "crashes_on_groups"));
+  EXPECT_EQ(v.verdict, Verdict::Failed);
+  EXPECT_EQ(v.cases.size(), small_cases().size());
+  const auto grouped = std::count_if(v.cases.begin(), v.cases.end(),
+                                     [](const auto& c) { return c.id.find("-g1") == std::string::npos; });
+  EXPECT_EQ(count(v, CaseState::Crashed), static_cast<std::size_t>(grouped));
+  EXPECT_EQ(count(v, CaseState::Passed), small_cases().size() - static_cast<std::size_t>(grouped))
+      << all_reasons(v);
+  EXPECT_NE(all_reasons(v).find("the process crashed with SIGSEGV"), std::string::npos);
+}
+
+TEST(ValidateModules, AHangCostsItsOwnCaseOnly) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "hangs_on_length_31");
+  request.each_case = std::chrono::seconds(10);
+  const auto v = validated(request);
+  EXPECT_EQ(v.verdict, Verdict::Failed);
+  EXPECT_EQ(count(v, CaseState::Hung), 1u);
+  EXPECT_EQ(count(v, CaseState::Passed), small_cases().size() - 1) << all_reasons(v);
+  EXPECT_NE(all_reasons(v).find("hung and was stopped after 10 s"), std::string::npos) << all_reasons(v);
+}
+
+TEST(ValidateModules, AnotherArityIsNamedAsSuch) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = validated(request_for(python, "other_arity"));
+  EXPECT_EQ(v.verdict, Verdict::Failed);
+  EXPECT_EQ(v.cases.at(0).error_kind, "arity");
+}
+
+TEST(ValidateModules, AModuleThatCannotBeImportedOrLacksAFunctionFails) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto broken = validated(request_for(python, "fails_to_import"));
+  EXPECT_EQ(broken.verdict, Verdict::Failed);
+  EXPECT_EQ(broken.module_message, "ImportError: undefined symbol: _ZN3c105ErrorE");
+  const auto lacking = validated(request_for(python, "lacks_bwd"));
+  EXPECT_EQ(lacking.verdict, Verdict::Failed);
+  EXPECT_EQ(lacking.module_problem, ModuleProblem::LacksFunctions);
+}
+
+TEST(ValidateModules, AModuleThatIsNotInstalledIsInconclusive) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "right");
+  request.module = "scankit_no_such_module";
+  const auto v = validated(request);
+  EXPECT_EQ(v.verdict, Verdict::Inconclusive);
+  EXPECT_NE(v.blocked.find("no module named scankit_no_such_module"), std::string::npos) << v.blocked;
+}
+
+TEST(ValidateModules, AModuleForCudaAloneIsNotAFailureOnTheCpu) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = validated(request_for(python, "cuda_only"));
+  EXPECT_EQ(v.verdict, Verdict::Inconclusive);
+  ASSERT_EQ(v.refused.size(), 1u);
+  EXPECT_EQ(v.refused[0].first, "cpu");
+}
+
+TEST(ValidateModules, APythonThatDoesNotRunIsInconclusiveAndSaysWhy) {
+  ValidateRequest request;
+  request.cases = small_cases();
+  const std::pair<const char*, const char*> kPythons[] = {
+      {"/nonexistent/python", "cannot start /nonexistent/python"},
+      {"/", "cannot start /"},
+      {"/bin/true", "cannot run a one-line script"},
+      {"/bin/false", "ended with status 1"},
+  };
+  for (const auto& [python, why] : kPythons) {
+    request.python = python;
+    const auto v = validated(request);
+    EXPECT_EQ(v.verdict, Verdict::Inconclusive) << python;
+    EXPECT_NE(v.blocked.find(why), std::string::npos) << v.blocked;
+  }
+}
+
+TEST(ValidateModules, APythonWithoutTorchIsInconclusive) {
+  ValidateRequest request;
+  request.python = "/usr/bin/python3";
+  request.cases = small_cases();
+  const auto v = validated(request);
+  if (!v.torch_version.empty()) GTEST_SKIP() << "the system's Python has a torch";
+  EXPECT_EQ(v.verdict, Verdict::Inconclusive);
+  EXPECT_EQ(v.blocked, "there is no torch in this Python");
+}
+
+}  // namespace
+}  // namespace scankit::validate
