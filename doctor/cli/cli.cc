@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/cli/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "doctor/cli/commands.h"
+
+namespace scankit {
+namespace {
+
+// "a,b" and repeated options are both meant by who names several modules; a name is a dotted identifier.
+std::string check_module(const std::string& name) {
+  bool start = true;
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    const bool fits = letter || (!start && ((c >= '0' && c <= '9') || c == '.'));
+    if (!fits) return "\"" + name + "\" is no module name";
+    start = c == '.';
+  }
+  return start ? "a module name is expected" : "";
+}
+
+std::string check_report(const std::string& wish) {
+  const bool known = wish.starts_with("text=") || wish.starts_with("json=");
+  return known && wish.size() > 5 ? "" : "\"" + wish + "\" is not text=FILE or json=FILE";
+}
+
+void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
+  command
+      .add_option("--python", options.python,
+                  "The Python to look at (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)")
+      ->type_name("P");
+  command.add_option("--module", options.modules, "Module under diagnosis; repeat for several")
+      ->type_name("M")
+      ->delimiter(',')
+      ->check(CLI::Validator(check_module, ""));
+  command.add_option("--timeout", options.timeout_s, "Seconds that one import may take (default 60)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 86400.0));
+}
+
+void add_doctor(CLI::App& app, int& exit_status) {
+  const auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command = app.add_subcommand("doctor", "Say why an import fails, or that nothing is wrong");
+  add_environment_options(*command, options->environment);
+  auto* never = command->add_flag_callback(
+      "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
+      "Read files only, run nothing");
+  command
+      ->add_flag_callback(
+          "--import", [options] { options->environment.imports = ImportPolicy::Always; },
+          "Import even as root on files of another user")
+      ->excludes(never);
+  auto* from =
+      command->add_option("--from", options->from, "Diagnose a stored snapshot (- for standard input)");
+  from->type_name("SNAPSHOT");
+  for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import"})
+    from->excludes(command->get_option(live));
+  command->add_flag("--json", options->json, "The answer as JSON on standard output");
+  command
+      ->add_option("--report", options->reports,
+                   "Also write it as text=FILE or json=FILE; repeat for several")
+      ->type_name("FORMAT=FILE")
+      ->check(CLI::Validator(check_report, ""));
+  command
+      ->add_option("--fail-on", options->fail_on, "Severity from which the exit status is 1 (default error)")
+      ->check(CLI::IsMember({"error", "warning", "note", "never"}));
+  command->add_option("--color", options->color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command->add_flag("-v,--verbose", options->verbose, "All evidence, every copy, every check that passed");
+  command->callback([options, &exit_status] { exit_status = run_doctor(*options); });
+}
+
+void add_snapshot(CLI::App& app, int& exit_status) {
+  const auto options = std::make_shared<SnapshotOptions>();
+  options->environment.imports = ImportPolicy::Never;
+  CLI::App* command =
+      app.add_subcommand("snapshot", "Write the facts as JSON; runs nothing of the environment");
+  add_environment_options(*command, options->environment);
+  command->add_flag_callback(
+      "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
+      "Also import, as doctor does");
+  command->add_flag("--redact", options->redact, "Without user names, home folders and GPU serials");
+  command->add_option("--out", options->out, "File to write (default: standard output)")->type_name("FILE");
+  command->callback([options, &exit_status] { exit_status = run_snapshot(*options); });
+}
+
+void add_explain(CLI::App& app, int& exit_status) {
+  struct Choice {
+    std::string cause;
+    bool list = false;
+  };
+  const auto choice = std::make_shared<Choice>();
+  CLI::App* command =
+      app.add_subcommand("explain", "What a cause means, how it is proven and fixed; offline");
+  auto* cause = command->add_option("cause", choice->cause, "Slug of a cause, as doctor prints it");
+  auto* list = command->add_flag("--list", choice->list, "All causes")->excludes(cause);
+  command->callback([choice, cause, list, &exit_status] {
+    if (cause->count() + list->count() == 0) throw CLI::RequiredError("a cause, or --list,");
+    exit_status = run_explain(choice->cause, choice->list);
+  });
+}
+
+}  // namespace
+
+void add_doctor_commands(CLI::App& app, int& exit_status) {
+  add_doctor(app, exit_status);
+  add_snapshot(app, exit_status);
+  add_explain(app, exit_status);
+}
+
+}  // namespace scankit

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "doctor/model/finding.h"
+#include "doctor/probes/observed.h"
+
+// What the parsed command lines do; cli.cc parses.
+namespace scankit {
+
+struct EnvironmentOptions {
+  std::string python;                // "" where the user named none
+  std::vector<std::string> modules;  // as named by the user
+  ImportPolicy imports = ImportPolicy::IfOursToRun;
+  double timeout_s = 60;
+};
+
+struct DoctorOptions {
+  EnvironmentOptions environment;
+  std::string from;  // a snapshot file, "-" for standard input; "" looks at this machine
+  bool json = false;
+  std::vector<std::string> reports;  // "text=FILE", "json=FILE"
+  std::string fail_on = "error", color = "auto";
+  bool verbose = false;
+};
+int run_doctor(const DoctorOptions& options);
+
+struct SnapshotOptions {
+  EnvironmentOptions environment;
+  std::string out;  // "" or "-": standard output
+  bool redact = false;
+};
+int run_snapshot(const SnapshotOptions& options);
+
+int run_explain(const std::string& cause, bool list);
+
+// What both commands stand on. `status` is kExitUsage where the named Python is none; the snapshot then still
+// holds everything else.
+struct Facts {
+  Snapshot snapshot;
+  std::vector<std::string> notes;  // which Python was chosen, and which others hold torch
+  int status = 0;
+};
+Facts gather(const EnvironmentOptions& options);
+
+int exit_status_of(const Report& report, const std::string& fail_on);
+void complain(const Error& error);  // one line to standard error
+
+}  // namespace scankit

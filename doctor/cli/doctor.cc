@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/checks/runner.h"
+#include "doctor/cli/commands.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/json.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/text.h"
+
+namespace scankit {
+namespace {
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Result<Snapshot> stored_snapshot(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    SCANKIT_TRY(text, read_whole_file(path));
+  }
+  auto snapshot = snapshot_from_json(text);
+  if (!snapshot) {
+    Error error = snapshot.error();
+    error.message = path + ": " + error.message;
+    return error;
+  }
+  return snapshot;
+}
+
+// Every file is tried before the status is decided: one full disk does not take the other reports along.
+int write_reports(const Report& report, const DoctorOptions& options) {
+  int status = kExitClean;
+  for (const std::string& wish : options.reports) {
+    const auto equals = wish.find('=');
+    const std::string format = wish.substr(0, equals), path = wish.substr(equals + 1);
+    const std::string bytes = format == "json"
+                                  ? doctor_json(report)
+                                  : doctor_text(report, {.ascii = false, .verbose = options.verbose});
+    if (const auto written = write_file_atomically(path, bytes); !written) {
+      complain(written.error());
+      status = kExitInternal;
+    }
+  }
+  return status;
+}
+
+void print(const Report& report, const DoctorOptions& options, const std::vector<std::string>& notes) {
+  if (options.json) {
+    std::cout << doctor_json(report);
+    return;
+  }
+  const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
+                        .ascii = !locale_is_utf8(variable),
+                        .verbose = options.verbose};
+  for (const std::string& note : notes) std::cout << plain(note, style.ascii) << "\n";
+  std::cout << doctor_text(report, style);
+}
+
+// DESIGN section 2: 3, then 2, then the step's own 1, then 4.
+int first_that_counts(std::initializer_list<int> statuses) {
+  for (const int wanted : {kExitInternal, kExitUsage, kExitFindings, kExitInconclusive})
+    for (const int status : statuses)
+      if (status == wanted) return status;
+  return kExitClean;
+}
+
+}  // namespace
+
+int exit_status_of(const Report& report, const std::string& fail_on) {
+  const Tally n = tally(report);
+  if (n.crashed > 0) return kExitInternal;
+  std::size_t counted = 0;
+  if (fail_on != "never") counted += n.errors;
+  if (fail_on == "warning" || fail_on == "note") counted += n.warnings;
+  if (fail_on == "note") counted += n.notes;
+  if (counted > 0) return kExitFindings;
+  return report.verdict == Verdict::Unknown ? kExitInconclusive : kExitClean;
+}
+
+int run_doctor(const DoctorOptions& options) {
+  Facts facts;
+  if (options.from.empty()) {
+    facts = gather(options.environment);
+  } else {
+    auto stored = stored_snapshot(options.from);
+    if (!stored) {
+      complain(stored.error());
+      return kExitUsage;
+    }
+    facts.snapshot = *std::move(stored);
+  }
+  Report report = diagnose(std::move(facts.snapshot));
+  fold(report);
+  print(report, options, facts.notes);
+  std::cout.flush();
+  const int output = std::cout ? kExitClean : kExitInternal;
+  if (!std::cout) complain({Errc::Io, "cannot write to standard output", ""});
+  return first_that_counts(
+      {facts.status, output, write_reports(report, options), exit_status_of(report, options.fail_on)});
+}
+
+}  // namespace scankit

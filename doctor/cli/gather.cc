@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <iostream>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/cli/commands.h"
+#include "doctor/host/host.h"
+#include "doctor/probes/python_choice.h"
+#include "doctor/probes/snapshot.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
+
+namespace scankit {
+namespace {
+
+constexpr unsigned kPhases = 3;  // machine, environment, imports
+
+}  // namespace
+
+void complain(const Error& error) {
+  std::cerr << "scankit: " << plain(error.message, false);
+  if (!error.hint.empty()) std::cerr << " (" << plain(error.hint, false) << ")";
+  std::cerr << "\n";
+}
+
+Facts gather(const EnvironmentOptions& options) {
+  Facts facts;
+  const auto host = make_real_host();
+  const std::optional<std::string> requested =
+      options.python.empty() ? std::nullopt : std::optional(options.python);
+  const auto python = choose_python(*host, requested, facts.notes);
+
+  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases);
+  SnapshotRequest request;
+  request.python = python.value_or(options.python);
+  request.modules = options.modules;
+  request.ask_nvml = true;
+  request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
+  facts.snapshot = take_snapshot(*host, request);
+  if (!python) {
+    facts.snapshot.python = Probed<Python>::failed(python.error().message);
+    if (requested) facts.status = kExitUsage;
+  }
+  ObserveRequest observe;
+  observe.policy = options.imports;
+  observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
+  if (options.imports != ImportPolicy::Never)
+    progress.phase("importing torch and the modules, each in its own process");
+  facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);
+  progress.finish();
+  if (!python) complain(python.error());
+  return facts;
+}
+
+}  // namespace scankit

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/cli/commands.h"
+#include "doctor/model/redact.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+
+int run_snapshot(const SnapshotOptions& options) {
+  Facts facts = gather(options.environment);
+  const std::string text = snapshot_to_json(options.redact ? redacted(facts.snapshot) : facts.snapshot);
+  if (options.out.empty() || options.out == "-") {
+    std::cout << text << std::flush;
+    if (!std::cout) {
+      complain({Errc::Io, "cannot write to standard output", ""});
+      return kExitInternal;
+    }
+    return facts.status;
+  }
+  if (const auto written = write_file_atomically(options.out, text); !written) {
+    complain(written.error());
+    return kExitInternal;
+  }
+  std::cerr << "scankit: wrote " << plain(options.out, false) << "\n";
+  return facts.status;
+}
+
+}  // namespace scankit
