@@ -150,7 +150,22 @@ const char* cpu_forward(const Forward& scan) {
   return nullptr;
 }
 
-const char* cpu_backward(const Backward& scan) {
+namespace {
+
+// The states that a caller did not keep, in `memory`, laid out as in x.
+const char* recompute_states(Backward& scan, Memory& memory) {
+  const Common& c = scan.common;
+  if (scan.x.data || c.length <= kStateInterval) return nullptr;
+  const Index channel = (saved_chunks(c.length) + 1) * c.states;
+  if (!memory.take((size_t)(channel * c.dim * c.batch))) return kNoMemory;
+  scan.x = {memory.data, c.dim * channel, channel, c.states};
+  Forward forward = {};
+  forward.common = c;
+  forward.x = scan.x;
+  return cpu_forward(forward);
+}
+
+const char* backward_with_states(const Backward& scan) {
   const Common& c = scan.common;
   const Index projection = (Index)c.batch * c.groups * c.states * c.length;
   if (c.batch == 0 || c.dim == 0) {
@@ -183,6 +198,15 @@ const char* cpu_backward(const Backward& scan) {
   run_reduction(slabs.dD, scan.dD, c.batch, c.dim, threads);
   run_reduction(slabs.ddelta_bias, scan.ddelta_bias, c.batch, c.dim, threads);
   return nullptr;
+}
+
+}  // namespace
+
+const char* cpu_backward(const Backward& given) {
+  Backward scan = given;
+  Memory states;
+  if (const char* failure = recompute_states(scan, states)) return failure;
+  return backward_with_states(scan);
 }
 
 }  // namespace scankit::selective_scan

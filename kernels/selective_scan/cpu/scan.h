@@ -6,7 +6,7 @@
 
 namespace scankit::selective_scan {
 
-// Null, or why it failed (no memory). x of a backward must be given where length > kStateInterval.
+// Null, or why it failed (no memory). A backward without x computes the states again.
 const char* cpu_forward(const Forward& scan);
 const char* cpu_backward(const Backward& scan);
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/binding_universal/tensor.h"
+
+namespace scankit {
+
+// A new tensor and its description. torch allocates all of them itself, so that its caching allocator,
+// streams and CUDA graphs know them.
+struct Output {
+  Ref object;
+  Tensor tensor;
+};
+
+// torch.empty_like: dtype, device and, where it is dense, layout of `like`.
+bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output);
+
+// (batch, dim, length) like `like`, with unit last stride whatever the layout of `like`.
+bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output);
+
+// float32 on the device of `beside`; strides null: contiguous.
+bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,
+                    const Index* strides, int dims, Output* output);
+
+// `bytes` of memory on the device of `beside`.
+bool allocate_bytes(const Call& call, const Tensor& beside, size_t bytes, Output* output);
+
+}  // namespace scankit

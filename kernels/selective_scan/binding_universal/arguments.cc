@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/binding_universal/arguments.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+namespace scankit {
+namespace {
+
+using selective_scan::DType;
+
+struct ShapeText {
+  char text[96];
+};
+ShapeText shape_text(const Index* shape, int dims) {
+  ShapeText result;
+  int at = snprintf(result.text, sizeof result.text, "(");
+  for (int i = 0; i < dims; ++i)
+    at += snprintf(result.text + at, sizeof result.text - at, i ? ", %lld" : "%lld", shape[i]);
+  snprintf(result.text + at, sizeof result.text - at, dims == 1 ? ",)" : ")");
+  return result;
+}
+
+// `meaning` names the dimensions.
+bool check_shape(const Call& call, const Tensor& t, const Index* shape, int dims, const char* meaning) {
+  bool same = t.dims == dims;
+  for (int i = 0; same && i < dims; ++i) same = t.shape[i] == shape[i];
+  return same || refuse(call, "%s has shape %s, expected %s: %s", t.name, shape_text(t.shape, t.dims).text,
+                        shape_text(shape, dims).text, meaning);
+}
+
+bool check_element(const Call& call, const Tensor& t, Element element, const char* as_what) {
+  return t.element == element || refuse(call, "%s is %s, expected %s%s", t.name, element_name(t.element),
+                                        element_name(element), as_what);
+}
+
+bool check_device(const Call& call, const Tensor& t, const Tensor& u) {
+  if (t.kind == u.kind && t.device == u.device) return true;
+  char names[2][24];
+  const Tensor* both[] = {&t, &u};
+  for (int i = 0; i < 2; ++i)
+    snprintf(names[i], sizeof names[i], both[i]->kind == DeviceKind::Cpu ? "the CPU" : "cuda:%d",
+             both[i]->device);
+  return refuse(call, "%s is on %s, u on %s; all tensors must be on one device", t.name, names[0], names[1]);
+}
+
+bool check_unit_stride(const Call& call, const Tensor& t) {
+  const int last = t.dims - 1;
+  return t.stride[last] == 1 || t.shape[last] <= 1 ||
+         refuse(call, "%s has stride %lld in its last dimension, expected 1; pass %s.contiguous()", t.name,
+                t.stride[last], t.name);
+}
+
+bool check_u(const Call& call, const Tensor& u, selective_scan::Common* c) {
+  switch (u.element) {
+    case Element::Float32:
+      c->dtype = DType::F32;
+      break;
+    case Element::Float16:
+      c->dtype = DType::F16;
+      break;
+    case Element::Bfloat16:
+      c->dtype = DType::BF16;
+      break;
+    default:
+      return refuse(call, "u is %s; float32, float16 and bfloat16 are supported", element_name(u.element));
+  }
+  if (u.dims != 3)
+    return refuse(call, "u has shape %s, expected three dimensions: (batch, dim, length)",
+                  shape_text(u.shape, u.dims).text);
+  for (int i = 0; i < 3; ++i)
+    if (u.shape[i] > INT_MAX / 2)
+      return refuse(call, "u has %lld in dimension %d, more than is supported", u.shape[i], i);
+  c->batch = static_cast<int>(u.shape[0]);
+  c->dim = static_cast<int>(u.shape[1]);
+  c->length = static_cast<int>(u.shape[2]);
+  return check_unit_stride(call, u);
+}
+
+bool check_A(const Call& call, const Inputs& in, selective_scan::Common* c) {
+  const Tensor& A = in.A;
+  if (A.element == Element::Complex64)
+    return refuse_as(PyExc_NotImplementedError, call, "complex A is not supported yet; A must be float32");
+  if (!check_element(call, A, Element::Float32, "") || !check_device(call, A, in.u)) return false;
+  if (A.dims != 2 || A.shape[0] != c->dim)
+    return refuse(call, "A has shape %s, expected (%d, states): (dim, states)",
+                  shape_text(A.shape, A.dims).text, c->dim);
+  if (A.shape[1] < 1 || A.shape[1] > selective_scan::kMaxStates)
+    return refuse(call, "A has %lld states; 1 to %d are supported", A.shape[1], selective_scan::kMaxStates);
+  c->states = static_cast<int>(A.shape[1]);
+  c->A = static_cast<const float*>(A.data);
+  c->A_dim_stride = A.stride[0];
+  c->A_state_stride = A.stride[1];
+  return true;
+}
+
+bool check_projection(const Call& call, const Inputs& in, const Tensor& t, selective_scan::Projection* to) {
+  const selective_scan::Common& c = in.common;
+  if (t.dims == 2)
+    return refuse_as(
+        PyExc_NotImplementedError, call,
+        "a constant %s, of shape (dim, states), is not supported yet; give (batch, groups, states, length)",
+        t.name);
+  if (!check_element(call, t, in.u.element, ", the dtype of u") || !check_device(call, t, in.u)) return false;
+  const Index shape[] = {c.batch, c.groups, c.states, c.length};
+  if (!check_shape(call, t, shape, 4, "(batch, groups, states, length)") || !check_unit_stride(call, t))
+    return false;
+  *to = {t.data, t.stride[0], t.stride[1], t.stride[2]};
+  return true;
+}
+
+bool check_groups(const Call& call, const Inputs& in, selective_scan::Common* c) {
+  c->groups = in.B.dims == 4 && in.B.shape[1] <= INT_MAX ? static_cast<int>(in.B.shape[1]) : 1;
+  if (c->groups < 1 || c->dim % c->groups != 0)
+    return refuse(call, "B has %d groups, which do not divide the %d channels of u", c->groups, c->dim);
+  return true;
+}
+
+// D and delta_bias.
+bool check_channels(const Call& call, const Inputs& in, const Tensor& t, const float** to) {
+  if (!t) return true;
+  const Index shape[] = {in.common.dim};
+  if (!check_element(call, t, Element::Float32, "") || !check_device(call, t, in.u)) return false;
+  if (!check_shape(call, t, shape, 1, "(dim,)") || !check_unit_stride(call, t)) return false;
+  *to = static_cast<const float*>(t.data);
+  return true;
+}
+
+}  // namespace
+
+bool check_sequence(const Call& call, const Inputs& in, const Tensor& t) {
+  const Index shape[] = {in.common.batch, in.common.dim, in.common.length};
+  return check_element(call, t, in.u.element, ", the dtype of u") && check_device(call, t, in.u) &&
+         check_shape(call, t, shape, 3, "(batch, dim, length) as u") && check_unit_stride(call, t);
+}
+
+selective_scan::Sequence sequence(const Tensor& t) { return {t.data, t.stride[0], t.stride[1]}; }
+selective_scan::SequenceOut sequence_out(const Tensor& t) { return {t.data, t.stride[0], t.stride[1]}; }
+
+int read_flag(const Call& call, const char* name, PyObject* object) {
+  if (object == Py_True) return 1;
+  if (object == Py_False) return 0;
+  // pybind11 takes whatever has a truth value; a tensor here is an argument in the wrong place.
+  if (PyObject_IsInstance(object, call.torch->tensor_type) == 0) return PyObject_IsTrue(object);
+  refuse_as(PyExc_TypeError, call, "%s must be True or False, not a tensor", name);
+  return -1;
+}
+
+bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplus, Inputs* in) {
+  const struct {
+    const char* name;
+    Tensor* tensor;
+    bool optional;
+  } each[] = {{"u", &in->u, false}, {"delta", &in->delta, false},
+              {"A", &in->A, false}, {"B", &in->B, false},
+              {"C", &in->C, false}, {"D", &in->D, true},
+              {"z", &in->z, true},  {"delta_bias", &in->delta_bias, true}};
+  for (int i = 0; i < 8; ++i)
+    if (!(each[i].optional ? read_optional : read_tensor)(call, each[i].name, arguments[i], each[i].tensor))
+      return false;
+  const int flag = read_flag(call, "delta_softplus", softplus);
+  if (flag < 0) return false;
+  selective_scan::Common& c = in->common;
+  c = {};
+  c.softplus = flag == 1;
+  if (!check_u(call, in->u, &c) || !check_sequence(call, *in, in->delta)) return false;
+  if (!check_A(call, *in, &c) || !check_groups(call, *in, &c)) return false;
+  if (!check_projection(call, *in, in->B, &c.B) || !check_projection(call, *in, in->C, &c.C)) return false;
+  if (!check_channels(call, *in, in->D, &c.D) || !check_channels(call, *in, in->delta_bias, &c.delta_bias))
+    return false;
+  if (in->z && !check_sequence(call, *in, in->z)) return false;
+  c.u = sequence(in->u);
+  c.delta = sequence(in->delta);
+  if (in->z) c.z = sequence(in->z);
+  return true;
+}
+
+}  // namespace scankit

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/binding_universal/allocate.h"
+#include "kernels/selective_scan/binding_universal/arguments.h"
+#include "kernels/selective_scan/binding_universal/device_call.h"
+#include "kernels/selective_scan/binding_universal/functions.h"
+
+namespace scankit {
+namespace {
+
+using selective_scan::Common;
+
+constexpr int kArguments = 14;
+constexpr Index kUpstreamChunk = 2048;  // steps between two states of upstream's x
+
+struct BackwardInputs {
+  Inputs in;
+  Tensor dout, x, out, dz;
+  bool recompute_out_z;
+};
+
+struct Gradients {
+  Output du, ddelta, dA, dB, dC, dD, ddelta_bias, dz, out_z;
+};
+
+// Takes our x or a clone of it. An x of upstream's layout or none is right, too: the states are then computed
+// again.
+bool check_states(const Call& call, const Inputs& in, const Tensor& x, selective_scan::SavedStates* to) {
+  const Common& c = in.common;
+  const Index ours = selective_scan::saved_chunks(c.length);
+  const Index upstreams = (c.length + kUpstreamChunk - 1) / kUpstreamChunk;
+  if (x.element != Element::Float32)
+    return refuse(call, "x is %s, expected float32", element_name(x.element));
+  if (x.kind != in.u.kind || x.device != in.u.device) return refuse(call, "x is not on the device of u");
+  if (x.dims != 4 || x.shape[0] != c.batch || x.shape[1] != c.dim || x.shape[3] != 2 * c.states ||
+      (x.shape[2] != ours && x.shape[2] != upstreams))
+    return refuse(call, "x does not have the shape (%d, %d, %lld, %d) that fwd returns for these inputs",
+                  c.batch, c.dim, ours, 2 * c.states);
+  if (x.shape[2] != ours || c.length <= selective_scan::kStateInterval) return true;
+  if (x.stride[3] != 1)
+    return refuse(call, "x has stride %lld in its last dimension, expected 1", x.stride[3]);
+  *to = {static_cast<float*>(x.data), x.stride[0], x.stride[1], x.stride[2]};
+  return true;
+}
+
+bool read_backward(const Call& call, PyObject* const* arguments, BackwardInputs* all,
+                   selective_scan::Backward* scan) {
+  Inputs& in = all->in;
+  if (!read_inputs(call, arguments, arguments[12], &in)) return false;
+  if (!read_tensor(call, "dout", arguments[8], &all->dout) || !check_sequence(call, in, all->dout))
+    return false;
+  if (!read_optional(call, "x", arguments[9], &all->x) ||
+      !read_optional(call, "out", arguments[10], &all->out) ||
+      !read_optional(call, "dz", arguments[11], &all->dz))
+    return false;
+  const int recompute = read_flag(call, "recompute_out_z", arguments[13]);
+  if (recompute < 0) return false;
+  all->recompute_out_z = recompute == 1;
+  if (all->x && !check_states(call, in, all->x, &scan->x)) return false;
+  if (in.z && !all->out) return refuse(call, "out, the ungated output of fwd, must be given where z is");
+  if (in.z && !check_sequence(call, in, all->out)) return false;
+  return !in.z || !all->dz || check_sequence(call, in, all->dz);
+}
+
+bool allocate_gradients(const Call& call, const BackwardInputs& all, Gradients* g) {
+  const Inputs& in = all.in;
+  const Common& c = in.common;
+  const Index rates[] = {c.dim, c.states}, projection[] = {c.batch, c.groups, c.states, c.length},
+              channels[] = {c.dim};
+  if (!allocate_sequence(call, "du", in.u, &g->du) ||
+      !allocate_sequence(call, "ddelta", in.delta, &g->ddelta) ||
+      !allocate_float(call, "dA", in.u, rates, nullptr, 2, &g->dA) ||
+      !allocate_float(call, "dB", in.u, projection, nullptr, 4, &g->dB) ||
+      !allocate_float(call, "dC", in.u, projection, nullptr, 4, &g->dC))
+    return false;
+  if (in.D && !allocate_float(call, "dD", in.u, channels, nullptr, 1, &g->dD)) return false;
+  if (in.delta_bias && !allocate_float(call, "ddelta_bias", in.u, channels, nullptr, 1, &g->ddelta_bias))
+    return false;
+  if (!in.z) return true;
+  if (all.dz) {
+    g->dz = {Ref::to(all.dz.object), all.dz};
+  } else if (!allocate_sequence(call, "dz", in.z, &g->dz)) {
+    return false;
+  }
+  return !all.recompute_out_z || allocate_sequence(call, "out_z", all.out, &g->out_z);
+}
+
+void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Backward* scan) {
+  const auto floats = [](const Output& output) { return static_cast<float*>(output.tensor.data); };
+  scan->common = all.in.common;
+  scan->dout = sequence(all.dout);
+  scan->du = sequence_out(g.du.tensor);
+  scan->ddelta = sequence_out(g.ddelta.tensor);
+  scan->dA = floats(g.dA);
+  scan->dB = floats(g.dB);
+  scan->dC = floats(g.dC);
+  scan->dD = floats(g.dD);
+  scan->ddelta_bias = floats(g.ddelta_bias);
+  if (!all.in.z) return;
+  scan->out = sequence(all.out);
+  scan->dz = sequence_out(g.dz.tensor);
+  if (g.out_z.object) scan->out_z = sequence_out(g.out_z.tensor);
+}
+
+// Summed in fp32, rounded once.
+Ref rounded(const Call& call, const Inputs& in, Output& gradient) {
+  if (in.u.element == Element::Float32) return static_cast<Ref&&>(gradient.object);
+  const Torch& torch = *call.torch;
+  PyObject* dtype = in.u.element == Element::Float16 ? torch.float16 : torch.bfloat16;
+  return Ref(PyObject_CallMethodObjArgs(gradient.object.get(), torch.names[kTo], dtype, nullptr));
+}
+
+PyObject* result_list(const Call& call, const BackwardInputs& all, Gradients& g) {
+  Ref dB = rounded(call, all.in, g.dB), dC = rounded(call, all.in, g.dC);
+  if (!dB || !dC) return nullptr;
+  g.dB.object = static_cast<Ref&&>(dB);
+  g.dC.object = static_cast<Ref&&>(dC);
+  Output* each[9] = {&g.du, &g.ddelta, &g.dA, &g.dB, &g.dC, &g.dD, &g.ddelta_bias};
+  int count = 7;
+  if (all.in.z) each[count++] = &g.dz;
+  if (all.recompute_out_z) each[count++] = &g.out_z;
+  Ref list(PyList_New(count));
+  for (int i = 0; list && i < count; ++i) {
+    if (!each[i]->object) each[i]->object = Ref::to(Py_None);
+    PyList_SetItem(list.get(), i, each[i]->object.release());
+  }
+  return list.release();
+}
+
+PyObject* run(const Call& call, PyObject* const* arguments) {
+  BackwardInputs all;
+  selective_scan::Backward scan = {};
+  if (!read_backward(call, arguments, &all, &scan)) return nullptr;
+  DeviceCall device;
+  if (!device.begin(call, all.in.u)) return nullptr;
+  Gradients gradients;
+  if (!allocate_gradients(call, all, &gradients)) return nullptr;
+  describe(all, gradients, &scan);
+  if (!device.run(call, scan)) return nullptr;
+  return result_list(call, all, gradients);
+}
+
+}  // namespace
+
+PyObject* bwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const Torch* torch = torch_objects();
+  if (!torch) return nullptr;
+  const Call call{"selective_scan_cuda.bwd", torch};
+  if (count != kArguments) {
+    refuse_as(PyExc_TypeError, call,
+              "takes 14 arguments (u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, delta_softplus, "
+              "recompute_out_z), got %d",
+              static_cast<int>(count));
+    return nullptr;
+  }
+  return run(call, arguments);
+}
+
+}  // namespace scankit

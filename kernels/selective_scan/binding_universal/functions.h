@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/binding_universal/python_api.h"
+
+namespace scankit {
+
+// The module's functions, METH_FASTCALL.
+PyObject* fwd(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* bwd(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+
+}  // namespace scankit

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""selective_scan_cuda on CPU tensors against the float64 oracle: random cases of the whole contract.
+
+python module_test.py [--attributes] [unittest's options]; --attributes hides torch's DLPack table, so that tensors are
+read the way they are before torch 2.10.
+"""
+import os
+import random
+import signal
+import sys
+import unittest
+
+import torch
+
+if "--attributes" in sys.argv:
+    sys.argv.remove("--attributes")
+    if hasattr(torch._C, "_dlpack_exchange_api"):
+        del torch._C._dlpack_exchange_api
+
+import selective_scan_cuda as module  # noqa: E402
+from oracle import Case, excess, scan  # noqa: E402
+
+SETS = ["portable", "avx2", "avx512"]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+LENGTHS = [0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 100, 129, 200]
+STATES = [1, 2, 3, 8, 16, 19, 64, 256]
+
+
+def instruction_sets():
+    os.environ.pop("SCANKIT_CPU_ISA", None)
+    return SETS[: SETS.index(module.scankit_info()["instruction_set"]) + 1]
+
+
+def laid_out(tensor, how):
+    """The same values in another layout, all with unit last stride."""
+    batch, dim, length = tensor.shape
+    if how == "dim_major":  # strides (length, batch * length, 1), as mamba_inner makes them
+        return tensor.permute(1, 0, 2).contiguous().permute(1, 0, 2)
+    if how == "chunk":  # half of a wider tensor
+        return torch.cat([tensor, torch.full_like(tensor, float("nan"))], 1).chunk(2, 1)[0] if dim else tensor
+    if how == "offset":  # misaligned: starts one element into its storage
+        store = torch.full((tensor.numel() + 1,), float("nan"), dtype=tensor.dtype)
+        store[1:] = tensor.reshape(-1)
+        return store[1:].view(batch, dim, length)
+    return tensor.contiguous()
+
+
+def make_case(seed, **fixed):
+    """A random call, small enough for the oracle, and the oracle's answers."""
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    pick = lambda name, choices: fixed.get(name, rng.choice(choices))
+    dtype, length, states = pick("dtype", DTYPES), pick("length", LENGTHS), pick("states", STATES)
+    groups = pick("groups", [1, 1, 2, 3])
+    dim = groups * pick("per_group", [1, 3, 4, 8, 17, 33])
+    batch = pick("batch", [1, 2, 3])
+    layouts = ["plain", "dim_major", "chunk", "offset"]
+    sequence = lambda scale=1.0: laid_out((torch.randn(batch, dim, length) * scale).to(dtype), rng.choice(layouts))
+    optional = lambda name, value: value if fixed.get(name, rng.random() < 0.5) else None
+    A = -torch.rand(dim, states) * rng.choice([0.1, 1.0, 8.0])
+    if rng.random() < 0.3:
+        A = A.t().contiguous().t()
+    tensors = {
+        "u": sequence(), "delta": sequence(0.5), "A": A,
+        "B": torch.randn(batch, groups, states, length).to(dtype),
+        "C": torch.randn(batch, groups, states, length).to(dtype),
+        "D": optional("D", torch.randn(dim)), "z": optional("z", sequence()),
+        "delta_bias": optional("delta_bias", torch.randn(dim) - 1.0),
+    }
+    softplus = fixed.get("softplus", rng.random() < 0.7)
+    if not softplus:
+        tensors["delta"] = tensors["delta"].abs()
+        if tensors["delta_bias"] is not None:
+            tensors["delta_bias"] = tensors["delta_bias"].abs()
+    dout = sequence()
+    return Case(tensors, softplus, dout), dout, rng
+
+
+def forward(case):
+    return module.fwd(*case.tensors.values(), case.softplus)
+
+
+def backward(case, dout, x, out, dz=None, recompute=False):
+    return module.bwd(*case.tensors.values(), dout, x, out, dz, case.softplus, recompute)
+
+
+GRADIENTS = ["u", "delta", "A", "B", "C", "D", "delta_bias"]
+
+
+class Contract(unittest.TestCase):
+    def close(self, name, got, exact, **bounds):
+        self.assertEqual(tuple(got.shape), tuple(exact.shape), name)
+        self.assertLessEqual(excess(got, exact, **bounds), 1.0, name)
+
+    def check_forward(self, case):
+        results = forward(case)
+        tensors = case.tensors
+        self.assertEqual(len(results), 2 if tensors["z"] is None else 3)
+        self.assertEqual(results[0].dtype, tensors["u"].dtype)
+        self.assertEqual(results[0].stride(), torch.empty_like(tensors["delta"]).stride())
+        self.close("out", results[0], case.y)
+        self.close("last state", results[1][:, :, -1, 1::2], case.last)
+        if tensors["z"] is not None:
+            self.close("out_z", results[2], case.gated)
+        return results
+
+    def check_backward(self, case, dout, x, out, rng):
+        tensors = case.tensors
+        recompute = rng.random() < 0.5
+        dz = None
+        if tensors["z"] is not None and rng.random() < 0.5:
+            dz = torch.full_like(torch.cat([tensors["z"]] * 2, 1), float("nan")).chunk(2, 1)[1]
+        results = backward(case, dout, x, out, dz, recompute)
+        for name, got in zip(GRADIENTS, results):
+            if tensors[name] is None:
+                self.assertIsNone(got, name)
+            else:
+                self.assertEqual(got.dtype, tensors[name].dtype, name)
+                self.close("d" + name, got, case.gradients[name])
+        if tensors["z"] is not None:
+            self.close("dz", results[7], case.gradients["z"], factor=3.0)  # made from the rounded out
+            if dz is not None:
+                self.assertIs(results[7], dz)
+        if recompute and tensors["z"] is not None:
+            self.close("out_z", results[8], case.gated, factor=3.0)
+        self.assertEqual(len(results), 7 + (tensors["z"] is not None) + recompute)
+
+    def check_case(self, case, dout, rng):
+        inputs = [t for t in [*case.tensors.values(), dout] if t is not None]
+        before = [t.clone() for t in inputs]
+        results = self.check_forward(case)
+        x, length = results[1], dout.shape[2]
+        upstream = torch.full((*x.shape[:2], -(-length // 2048), x.shape[3]), float("nan"))
+        for states in (x, x.clone(memory_format=torch.contiguous_format), None, upstream):
+            self.check_backward(case, dout, states, results[0], rng)
+        for now, then in zip(inputs, before):
+            self.assertTrue(torch.equal(now, then), "an input was changed")
+
+    def test_random_cases(self):
+        # torch then fills what it allocates with NaN. Not torch.use_deterministic_algorithms: it imports the compiler.
+        torch._C._set_deterministic_algorithms(True)
+        self.addCleanup(torch._C._set_deterministic_algorithms, False)
+        for isa in instruction_sets():
+            os.environ["SCANKIT_CPU_ISA"] = isa
+            for seed in range(int(os.environ.get("SCANKIT_TEST_CASES", "40"))):
+                with self.subTest(isa=isa, seed=seed):
+                    self.check_case(*make_case(seed))
+        os.environ.pop("SCANKIT_CPU_ISA")
+
+    def test_every_dtype_length_and_state_count(self):
+        for dtype in DTYPES:
+            for length in LENGTHS:
+                with self.subTest(dtype=dtype, length=length):
+                    self.check_case(*make_case(length, dtype=dtype, length=length, states=16, batch=2))
+            for states in STATES:
+                with self.subTest(dtype=dtype, states=states):
+                    self.check_case(*make_case(states, dtype=dtype, states=states, length=65, per_group=4))
+
+    def test_past_upstreams_chunk(self):
+        case, dout, rng = make_case(5, length=2049, states=2, groups=1, per_group=3, batch=1, dtype=torch.float32)
+        self.check_case(case, dout, rng)
+
+    def test_nothing_to_do(self):
+        for shape in (dict(batch=0), dict(per_group=0, groups=1)):
+            with self.subTest(**shape):
+                case, dout, _ = make_case(1, length=9, states=4, z=True, D=True, delta_bias=True, **shape)
+                results = forward(case)
+                for got in backward(case, dout, results[1], results[0]):
+                    self.assertEqual(got.double().abs().sum().item(), 0.0)
+
+
+class Arithmetic(unittest.TestCase):
+    def compare_with_plain(self, case):
+        """Where the recurrence in float32 is finite, infinite or NaN, so are we."""
+        y, gated, _ = scan(*case.tensors.values(), softplus=case.softplus, dtype=torch.float32)
+        for isa in instruction_sets():
+            os.environ["SCANKIT_CPU_ISA"] = isa
+            got = forward(case)
+            for mine, plain in ((got[0], y), (got[2], gated)):
+                self.assertTrue(torch.equal(mine.isnan(), plain.isnan()), isa)
+                self.assertTrue(torch.equal(mine.isinf(), plain.isinf()), isa)
+                so_far = plain.nan_to_num(0, 0, 0).abs().cummax(-1)[0] + 1e-3  # states that grow keep their errors
+                error = torch.where(plain.isfinite(), (mine - plain).abs() / so_far, 0)
+                self.assertLess(error.max().item(), 1e-3, isa)
+        os.environ.pop("SCANKIT_CPU_ISA")
+
+    def make(self, **fixed):
+        return make_case(3, dtype=torch.float32, length=70, states=4, batch=1, per_group=17, groups=1, D=True, z=True,
+                         delta_bias=True, **fixed)[0]
+
+    def test_positive_rates(self):
+        case = self.make(softplus=True)
+        case.tensors["A"] = torch.linspace(-3, 5, 17 * 4).reshape(17, 4)
+        self.compare_with_plain(case)
+
+    def test_infinities_and_nan_in_the_inputs(self):
+        for name in ("u", "delta", "z", "B", "C"):
+            for value in (float("inf"), float("-inf"), float("nan"), -200.0, 200.0):
+                with self.subTest(name=name, value=value):
+                    case = self.make(softplus=True)
+                    case.tensors[name] = case.tensors[name].clone()
+                    case.tensors[name][..., 3, 40] = value
+                    self.compare_with_plain(case)
+
+    def test_tiny_steps_keep_their_decay(self):
+        """Decays of 1 - 1e-6 over 4,000 steps: a bias of the exponential near 0 would add up."""
+        u = torch.ones(1, 16, 4000)
+        delta, A = torch.full_like(u, 1e-6), -torch.ones(16, 1)
+        B = torch.ones(1, 1, 1, 4000)
+        exact = scan(*(t.double() for t in (u, delta, A, B, B)))[2]
+        plain = scan(u, delta, A, B, B, dtype=torch.float32)[2]
+        got = module.fwd(u, delta, A, B, B, None, None, None, False)[1][:, :, -1, 1::2]
+        error = lambda state: ((state - exact).norm() / exact.norm()).item()
+        self.assertLess(error(got), 1.1 * error(plain) + 1e-6)
+
+    def test_softplus_keeps_its_relative_accuracy(self):
+        delta = torch.linspace(-80, 30, 64).reshape(1, 64, 1)  # one step: y is the softplus
+        ones = torch.ones(1, 1, 1, 1)
+        exact = torch.nn.functional.softplus(delta.double())
+        for isa in instruction_sets():
+            os.environ["SCANKIT_CPU_ISA"] = isa
+            got = module.fwd(torch.ones_like(delta), delta, -torch.ones(64, 1), ones, ones, None, None, None, True)
+            self.assertLess(((got[0] - exact) / exact).abs().max().item(), 1e-6, isa)
+        os.environ.pop("SCANKIT_CPU_ISA")
+
+
+class Threads(unittest.TestCase):
+    def everything(self, case, dout):
+        results = forward(case)
+        return results + [g for g in backward(case, dout, results[1], results[0]) if g is not None]
+
+    def big_case(self):
+        return make_case(11, dtype=torch.float32, length=129, states=16, batch=2, per_group=70, groups=1, D=True, z=True)
+
+    def test_the_number_of_threads_does_not_show(self):
+        case, dout, _ = self.big_case()
+        self.addCleanup(os.environ.pop, "OMP_NUM_THREADS", None)
+        for isa in instruction_sets():
+            os.environ["SCANKIT_CPU_ISA"] = isa
+            self.addCleanup(os.environ.pop, "SCANKIT_CPU_ISA", None)
+            runs = []
+            for threads in ("1", "2", "5", "5"):
+                os.environ["OMP_NUM_THREADS"] = threads
+                self.assertEqual(module.scankit_info()["threads"], int(threads))
+                runs.append(self.everything(case, dout))
+            for run in runs[1:]:
+                for one, other in zip(runs[0], run):
+                    self.assertTrue(torch.equal(one, other))
+
+    def test_works_in_a_forked_child(self):
+        case, dout, _ = self.big_case()
+        os.environ["OMP_NUM_THREADS"] = "4"
+        self.addCleanup(os.environ.pop, "OMP_NUM_THREADS", None)
+        before = self.everything(case, dout)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)  # a pool whose threads stayed behind would hang
+            same = all(torch.equal(a, b) for a, b in zip(before, self.everything(case, dout)))
+            os._exit(0 if same else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        for one, other in zip(before, self.everything(case, dout)):
+            self.assertTrue(torch.equal(one, other))
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        case, self.dout, _ = make_case(2, dtype=torch.float32, length=40, states=4, groups=2, per_group=4, batch=2, D=True,
+                                       z=True, delta_bias=True)
+        self.arguments = dict(case.tensors)
+
+    def refused(self, error, pattern, **changes):
+        arguments = {**self.arguments, **changes}
+        with self.assertRaisesRegex(error, "selective_scan_cuda.fwd: .*" + pattern):
+            module.fwd(*arguments.values(), True)
+
+    def test_shapes_types_and_strides(self):
+        a = self.arguments
+        self.refused(RuntimeError, "u is float64; float32, float16 and bfloat16", u=a["u"].double())
+        self.refused(RuntimeError, "delta is bfloat16, expected float32", delta=a["delta"].bfloat16())
+        self.refused(RuntimeError, r"delta has shape \(2, 8, 39\), expected \(2, 8, 40\)", delta=a["delta"][..., :39])
+        self.refused(RuntimeError, "u has stride 2 in its last", u=a["u"].repeat(1, 1, 2)[..., ::2])
+        self.refused(RuntimeError, "z has shape", z=a["z"][:1])
+        self.refused(RuntimeError, "D is float16, expected float32", D=a["D"].half())
+        self.refused(RuntimeError, r"delta_bias has shape \(7,\)", delta_bias=a["delta_bias"][:7])
+        self.refused(RuntimeError, r"A has shape \(4, 8\)", A=a["A"].t())
+        self.refused(RuntimeError, "257 states", A=torch.ones(8, 257))
+        self.refused(RuntimeError, "3 groups, which do not divide the 8", B=torch.ones(2, 3, 4, 40))
+        self.refused(RuntimeError, "C has shape", C=a["C"][:, :1])
+        self.refused(NotImplementedError, "complex A", A=a["A"].to(torch.complex64))
+        self.refused(NotImplementedError, "constant B", B=torch.ones(8, 4))
+        self.refused(TypeError, "D must be a torch.Tensor", D=[1.0])
+        with self.assertRaisesRegex(TypeError, "takes 9 arguments"):
+            module.fwd(a["u"])
+        with self.assertRaisesRegex(TypeError, "must be True or False"):
+            module.fwd(*a.values(), a["u"])
+
+    def test_tensors_without_plain_memory(self):
+        u = self.arguments["u"]
+        for tensor in (u.to("meta"), u[0].to_sparse()):
+            self.refused(RuntimeError, "u, a .*cannot be read", u=tensor)
+        self.refused(RuntimeError, "lazily negated", u=torch._neg_view(u))
+
+    def test_fake_tensors(self):
+        try:
+            from torch._subclasses.fake_tensor import FakeTensorMode
+            with FakeTensorMode() as mode:
+                fake = mode.from_tensor(self.arguments["u"])
+        except ImportError as error:
+            self.skipTest(f"torch's fake tensors need {error.name}")
+        self.refused(RuntimeError, "u, a .*cannot be read", u=fake)
+
+    def test_backward(self):
+        a, dout = self.arguments, self.dout
+        out, x, _ = module.fwd(*a.values(), True)
+        for pattern, arguments in (
+                ("out, the ungated", (dout, x, None, None, True, False)),
+                ("x does not have the shape", (dout, x[:, :, :, :4], out, None, True, False)),
+                ("x is float64", (dout, x.double(), out, None, True, False)),
+                ("dout has shape", (dout[:1], x, out, None, True, False)),
+                ("dz is float16", (dout, x, out, out.half(), True, False))):
+            with self.subTest(pattern), self.assertRaisesRegex(RuntimeError, "selective_scan_cuda.bwd: " + pattern):
+                module.bwd(*a.values(), *arguments)
+
+
+if __name__ == "__main__":
+    print(module.scankit_info())
+    unittest.main()

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Python's stable ABI of 3.8, and what it lacks: the only file that includes Python.h.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#if !defined(Py_LIMITED_API) || Py_LIMITED_API + 0 != 0x03080000
+#error "the universal module is compiled with Py_LIMITED_API=0x03080000"
+#endif
+#ifndef METH_FASTCALL
+#define METH_FASTCALL 0x0080  // in the limited API from 3.10 on; in every Python since 3.7, with this value
+#endif
+
+// In every Python since 3.9, in the limited API later. Weak: null in 3.8, where the caller goes the long way
+// round.
+extern "C" {
+[[gnu::weak]] PyObject* PyObject_VectorcallMethod(PyObject*, PyObject* const*, size_t, PyObject*);
+[[gnu::weak]] PyInterpreterState* PyInterpreterState_Get(void);
+}
+
+namespace scankit {
+
+// Owns one reference.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  Ref(Ref&& other) noexcept : object_(other.release()) {}
+  Ref& operator=(Ref&& other) noexcept {
+    PyObject* mine = object_;
+    object_ = other.release();
+    Py_XDECREF(mine);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() { Py_XDECREF(object_); }
+
+  static Ref to(PyObject* borrowed) {
+    Py_XINCREF(borrowed);
+    return Ref(borrowed);
+  }
+  PyObject* get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  PyObject* release() {
+    PyObject* object = object_;
+    object_ = nullptr;
+    return object;
+  }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// object.name() without arguments.
+Ref call_method(PyObject* object, PyObject* name);
+
+}  // namespace scankit

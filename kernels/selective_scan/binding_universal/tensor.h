@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/binding_universal/torch_objects.h"
+#include "kernels/selective_scan/params.h"
+
+namespace scankit {
+
+using selective_scan::Index;
+
+enum class Element { Float32, Float16, Bfloat16, Float64, Complex64, Other };
+enum class DeviceKind { Cpu, Cuda };
+inline constexpr int kMaxDims = 4;
+
+// A tensor's description, borrowed from `object`, which must outlive it. object null: an optional that is
+// None.
+struct Tensor {
+  PyObject* object = nullptr;
+  const char* name = "";
+  void* data = nullptr;
+  int dims = 0;
+  Index shape[kMaxDims] = {}, stride[kMaxDims] = {};
+  Element element = Element::Other;
+  DeviceKind kind = DeviceKind::Cpu;
+  int device = -1;  // -1 on the CPU, where DLPack says 0: caches are keyed by device
+
+  explicit operator bool() const { return object != nullptr; }
+};
+
+// The function's full name, for messages.
+struct Call {
+  const char* function;
+  const Torch* torch;
+};
+
+// Sets RuntimeError (or `type`) "FUNCTION: ..." and returns false.
+[[gnu::format(printf, 2, 3)]] bool refuse(const Call& call, const char* format, ...);
+[[gnu::format(printf, 3, 4)]] bool refuse_as(PyObject* type, const Call& call, const char* format, ...);
+
+// Reads a dense tensor with memory on the CPU or a CUDA device; anything else (fake, meta, sparse,
+// conjugated, ...) is refused here, because neither the exchange API nor data_ptr() does so.
+bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* tensor);
+// None becomes a Tensor without object.
+bool read_optional(const Call& call, const char* name, PyObject* object, Tensor* tensor);
+
+const char* element_name(Element element);
+
+}  // namespace scankit

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# scankit_universal_module(NAME SOURCES ... ): ${PROJECT_BINARY_DIR}/modules/NAME.abi3.so, the same bytes whatever the
+# build type, the sanitizer switch and the folder: no C++ runtime, limited API of Python 3.8, glibc 2.17 (UNIVERSAL.md).
+find_path(SCANKIT_PYTHON_INCLUDE Python.h PATH_SUFFIXES python3.13 python3.12 python3.11 python3.10 python3.9 python3.8
+          REQUIRED DOC "Headers of any CPython from 3.8 on: the limited API is the same in all")
+
+function(scankit_universal_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  set(target scankit_module_${name})
+  add_library(${target} MODULE ${ARG_SOURCES})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name}_cuda.abi3 PREFIX "" SUFFIX .so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules
+    LINKER_LANGUAGE C  # g++ would link libstdc++ and libgcc_s
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/${name}/binding_universal/exports.map
+    COMPILE_OPTIONS "" LINK_OPTIONS "")  # what the folder set, the sanitizers' flags above all, is not for this file
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(${target} SYSTEM PRIVATE ${SCANKIT_PYTHON_INCLUDE})
+  target_compile_definitions(${target} PRIVATE Py_LIMITED_API=0x03080000 SCANKIT_VERSION="${PROJECT_VERSION}" NDEBUG)
+  target_compile_options(${target} PRIVATE
+    -O3 -g0 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-gnu-unique -fno-asynchronous-unwind-tables
+    -fno-math-errno -fno-trapping-math -fwrapv  # never -ffast-math: it folds the rounding of exp2 away
+    -fstack-protector-strong -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffunction-sections -fdata-sections
+    -include ${PROJECT_SOURCE_DIR}/kernels/common/glibc_floor.h)
+  target_link_libraries(${target} PRIVATE scankit_warnings)
+  target_link_options(${target} PRIVATE
+    -static-libgcc -Wl,--version-script=${PROJECT_SOURCE_DIR}/kernels/${name}/binding_universal/exports.map
+    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,--build-id=sha1 -s
+    -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -Wl,--as-needed)
+endfunction()
