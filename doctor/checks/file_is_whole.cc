@@ -15,7 +15,9 @@ std::string no_module(const Snapshot& snapshot) {
 struct Kind {
   std::string_view state, words;
 };
-constexpr std::array kKinds{Kind{"empty", "is empty"}, Kind{"truncated", "is cut short"},
+constexpr std::array kKinds{Kind{"empty", "is empty"},
+                            Kind{"truncated", "is cut short"},
+                            Kind{"damaged", "is damaged"},
                             Kind{"html", "is a web page, not a library"},
                             Kind{"git-lfs", "is a git-lfs pointer, not the library that it points to"},
                             Kind{"not-elf", "is no ELF file"}};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cxxabi.h>
+
+#include <csetjmp>
+#include <cstdlib>
+#include <memory>
+
+#include "doctor/elf/mangling.h"
+
+// libiberty's demangler behind __cxa_demangle. Weak: libstdc++.a, which the shipped program is linked with,
+// has it; libstdc++.so keeps it to itself.
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled, int options,
+                                             void (*callback)(const char*, std::size_t, void*), void* opaque)
+    __attribute__((weak));
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kNameLimit = 16u << 10, kTextLimit = 64u << 10;
+constexpr int kParamsAnsi = 1 | 2;  // DMGL_PARAMS | DMGL_ANSI
+
+struct Sink {
+  std::string text;
+  std::jmp_buf too_long;
+};
+
+// Substitutions let a name of 200 bytes stand for gigabytes of text; only leaving the demangler ends that. It
+// is C without anything to clean up, so a jump out of it is sound.
+void take(const char* piece, std::size_t length, void* opaque) {
+  auto* sink = static_cast<Sink*>(opaque);
+  if (sink->text.size() + length > kTextLimit) std::longjmp(sink->too_long, 1);
+  sink->text.append(piece, length);
+}
+
+bool demangle_bounded(const char* name, Sink& sink) {
+  if (setjmp(sink.too_long) != 0) return false;
+  return __gcclibcxx_demangle_callback(name, kParamsAnsi, take, &sink) != 0;
+}
+
+}  // namespace
+
+std::string demangle(const std::string& name) {
+  if (!name.starts_with("_Z") || name.size() > kNameLimit) return name;
+  if (__gcclibcxx_demangle_callback != nullptr) {
+    Sink sink;
+    if (!demangle_bounded(name.c_str(), sink) || sink.text.empty()) return name;
+    return sink.text;
+  }
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text ? std::string(text.get()) : name;
+}
+
+}  // namespace scankit

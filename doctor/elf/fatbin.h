@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/elf/image.h"
+
+namespace scankit {
+
+// One device image of a `.nv_fatbin`. The layout is NVIDIA's and undocumented: doctor/elf/README.md has the
+// table.
+struct FatbinEntry {
+  std::string kind;                       // "cubin", "ptx", "lto", or "kind N"
+  unsigned sm = 0;                        // 90
+  std::string specific;                   // "", "a", "f"
+  unsigned isa_major = 0, isa_minor = 0;  // PTX
+  std::string compression;                // "none", "lz4", "zstd"
+  std::uint64_t offset = 0, size = 0;     // of the payload as stored, in the file
+  std::uint64_t full_size = 0;            // when decompressed
+};
+
+// Every image in the containers of [offset, offset+size) of the file.
+Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_t offset, std::uint64_t size);
+// Every image that the file carries: sections `.nv_fatbin` and `__nv_relfatbin`, or, where the section table
+// is gone, containers in the loaded segments.
+Result<std::vector<FatbinEntry>> find_device_images(const Image& image);
+
+// The payload, decompressed. Errc::Unsupported where it would be longer than `limit`.
+Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& entry,
+                                   std::uint64_t limit = 256u << 20);
+
+// What an unpacked image says of itself.
+struct CubinFacts {  // whether it is an "a" or "f" image, only the fatbin entry says: nvcc 13.0 writes the
+                     // same e_flags
+  unsigned sm = 0;
+  unsigned abi_version = 0;  // 7 of CUDA 12 for sm <= 90, 8 of CUDA 13
+};
+Result<CubinFacts> cubin_facts(std::string_view cubin);
+struct PtxFacts {
+  unsigned isa_major = 0, isa_minor = 0, sm = 0;
+  std::string specific;
+};
+Result<PtxFacts> ptx_facts(std::string_view text);
+
+}  // namespace scankit

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "doctor/elf/library.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// Fills everything that the file at copy.path says by itself. Returns it opened where it is a whole ELF
+// library.
+std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy);
+
+// Text of the file that starts with `start`, from its read-only data; empty where there is none.
+std::string find_text(const Image& image, const std::string& start);
+
+}  // namespace scankit

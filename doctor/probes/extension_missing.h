@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/elf/process_image.h"
+#include "doctor/model/snapshot.h"
+
+// What a missing name or library is, and what there is instead.
+namespace scankit {
+
+// Sets demangled, owner, exported_by_torch, flipped_exported_by and near of each.
+void explain_missing_symbols(const Extension& copy,
+                             const std::vector<std::shared_ptr<const ElfLibrary>>& torch,
+                             std::vector<MissingSymbol>& missing);
+
+// Sets found_elsewhere and same_library_other_version.
+void look_elsewhere(const Host& host, const Snapshot& so_far, const SearchContext& context,
+                    MissingLibrary& missing);
+
+}  // namespace scankit

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/elf/process_image.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// Resolves extensions in the process that this Python would be after `import torch`, which is built once.
+class ExtensionResolver {
+ public:
+  ExtensionResolver(const Host& host, const Snapshot& so_far);
+
+  // "SONAME needed by FILE" for what torch's own closure needs and does not find.
+  const std::vector<std::string>& torch_missing() const { return torch_missing_; }
+  // Fills `resolved` and all that follows from it. The file must have been inspected as a whole library.
+  void resolve(Extension& copy);
+
+ private:
+  void load_torch_here(const Host& host, const Snapshot& so_far);
+  void take_symbols(const ProcessImage& process, const LoadResult& loaded, Extension& copy);
+  void take_libraries(const LoadResult& loaded, Extension& copy);
+  void take_versions(const ProcessImage& process, const LoadResult& loaded, Extension& copy);
+  void take_need_of_torch(const LoadResult& loaded, Extension& copy);
+
+  const Host& host_;
+  const Snapshot& so_far_;
+  LibraryCache libraries_;
+  std::string failure_;  // why there is no process
+  std::optional<ProcessImage> bare_, with_torch_;
+  std::string torch_note_;  // why torch could not be loaded
+  std::vector<std::string> torch_missing_;
+};
+
+}  // namespace scankit

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/extensions.h"
+
+#include "doctor/probes/extension_files.h"
+#include "doctor/probes/extension_inspect.h"
+#include "doctor/probes/extension_resolve.h"
+
+namespace scankit {
+namespace {
+
+std::string machine_of_python(const Host& host, const Snapshot& so_far) {
+  auto source = host.open(so_far.python.value.executable);
+  if (!source) return "";
+  const auto identity = identify_elf(FileBytes(std::shared_ptr<const ByteSource>(*std::move(source))));
+  return identity ? machine_name(*identity) : "";
+}
+
+}  // namespace
+
+Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
+                                                const std::vector<std::string>& modules,
+                                                std::vector<std::string>& torch_missing) {
+  using Answer = Probed<std::vector<Extension>>;
+  if (!so_far.python.present()) return Answer::failed("no Python to look at: " + so_far.python.note);
+  FolderListings listings(host);
+  ExtensionResolver resolver(host, so_far);
+  torch_missing = resolver.torch_missing();
+  const std::string machine = machine_of_python(host, so_far);
+
+  std::vector<Extension> found;
+  for (const std::string& module : modules) {
+    for (Extension& copy : find_copies(host, so_far, module, listings)) {
+      if (inspect_file(host, copy) != nullptr && (machine.empty() || copy.machine == machine)) {
+        resolver.resolve(copy);
+      } else {
+        copy.resolution_note = copy.file_state == "elf"
+                                   ? "made for " + copy.machine + ", the interpreter for " + machine
+                                   : "the file is no whole library: " + copy.file_state;
+      }
+      found.push_back(std::move(copy));
+    }
+  }
+  Answer answer = Answer::of(std::move(found));
+  for (const std::string& line : listings.unreadable())
+    answer.note += (answer.note.empty() ? "" : "; ") + line;
+  return answer;
+}
+
+}  // namespace scankit
