@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/driver_context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/common/driver_api.h"
+#include "kernels/common/driver_images.h"
+
+namespace scankit::device {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+struct State {
+  bool ready;
+  CudaDevice device;
+  CudaHandle context;
+  CudaHandle* functions;  // one per kernel of the table
+  DeviceFacts facts;
+};
+
+int g_image_fd = -1;
+const KernelName* g_kernels = nullptr;
+int g_kernel_count = 0;
+const DriverApi* g_api = nullptr;
+pid_t g_process = 0;  // that initialised the driver; 0: none has
+State g_states[kMostDevices];
+
+// Loads one image and finds the unit's kernels in it. The image's memory is not needed afterwards.
+CudaResult load_kernels(const DriverApi& api, const void* image, const char* unit, CudaHandle* functions) {
+  CudaHandle holder = nullptr;
+  // A wrong image is reported by the first look-up, not by cuLibraryLoadData.
+  CudaResult result = api.library_load != nullptr
+                          ? api.library_load(&holder, image, nullptr, nullptr, 0, nullptr, nullptr, 0)
+                          : api.module_load(&holder, image);
+  for (int i = 0; i < g_kernel_count && result == 0; ++i) {
+    if (strcmp(g_kernels[i].unit, unit) != 0) continue;
+    if (api.library_load == nullptr) {
+      result = api.module_function(&functions[i], holder, g_kernels[i].symbol);
+      continue;
+    }
+    CudaHandle kernel = nullptr;
+    result = api.library_kernel(&kernel, holder, g_kernels[i].symbol);
+    if (result == 0) result = api.kernel_function(&functions[i], kernel);
+  }
+  return result;
+}
+
+bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, const State& state,
+               Message* message) {
+  for (int rank = 0;; ++rank) {
+    const ImageEntry* entry = select_image(index, unit, state.facts.capability, rank);
+    if (entry == nullptr) {
+      if (rank > 0) return false;  // the message is the last candidate's
+      return no_image(index, unit, state.facts.capability, message);
+    }
+    void* image = read_image(g_image_fd, *entry, message);
+    if (image == nullptr) return false;
+    const CudaResult result = load_kernels(api, image, unit, state.functions);
+    free(image);
+    if (result == 0) return true;
+    char what[128];
+    snprintf(what, sizeof what, "cannot load the device image %s (%s %u)", unit,
+             entry->kind == kImagePtx ? "PTX, compute" : "sm", entry->sm);
+    driver_failed(api, result, what, message);
+    // PTX of a newer toolkit than the driver knows: an older one may still do.
+    if (entry->kind == kImagePtx && result != kCudaUnsupportedPtx) return false;
+  }
+}
+
+// All units now, not when first launched: a load waits until the GPU is idle.
+bool load_units(const DriverApi& api, const State& state, Message* message) {
+  ImageIndex index;
+  if (!read_image_index(g_image_fd, &index, message)) return false;
+  bool ok = true;
+  for (int i = 0; i < g_kernel_count && ok; ++i) {
+    bool first = true;
+    for (int before = 0; before < i && first; ++before)
+      first = strcmp(g_kernels[before].unit, g_kernels[i].unit) != 0;
+    if (first) ok = load_unit(api, index, g_kernels[i].unit, state, message);
+  }
+  release_index(&index);
+  for (int i = 0; i < g_kernel_count && ok; ++i) {
+    const CudaResult result =
+        api.function_attribute(state.functions[i], kFunctionMaxDynamicShared, state.facts.shared_per_block);
+    if (result != 0) ok = driver_failed(api, result, "cannot raise a kernel's shared memory limit", message);
+  }
+  return ok;
+}
+
+bool read_facts(const DriverApi& api, State* state, Message* message) {
+  int major = 0, minor = 0;
+  const struct {
+    int attribute;
+    int* value;
+  } wanted[] = {{kAttributeMajor, &major},
+                {kAttributeMinor, &minor},
+                {kAttributeMultiprocessors, &state->facts.multiprocessors},
+                {kAttributeSharedPerBlockOptin, &state->facts.shared_per_block},
+                {kAttributeSharedPerMultiprocessor, &state->facts.shared_per_multiprocessor}};
+  for (const auto& want : wanted) {
+    const CudaResult result = api.device_attribute(want.value, want.attribute, state->device);
+    if (result != 0) return driver_failed(api, result, "cannot read the GPU's properties", message);
+  }
+  state->facts.capability = major * 10 + minor;
+  return true;
+}
+
+bool initialize(int device, State* state, Message* message) {
+  const DriverApi* api = driver_api(message);
+  if (api == nullptr) return false;
+  CudaResult result = api->init(0);
+  if (result == kCudaNotInitialized) {
+    snprintf(message->text, sizeof message->text,
+             "CUDA cannot be used in a process forked after CUDA was initialised: start it with the 'spawn' "
+             "method");
+    return false;
+  }
+  if (result != 0) return driver_failed(*api, result, "cannot initialise CUDA", message);
+  g_api = api;
+  g_process = getpid();
+  if ((result = api->device_get(&state->device, device)) != 0)
+    return driver_failed(*api, result, "no such CUDA device", message);
+  if (!read_facts(*api, state, message)) return false;
+  if (state->context == nullptr && (result = api->primary_retain(&state->context, state->device)) != 0)
+    return driver_failed(*api, result, "cannot get the GPU's primary context", message);
+  if (state->functions == nullptr)
+    state->functions =
+        static_cast<CudaHandle*>(calloc(static_cast<size_t>(g_kernel_count) + 1, sizeof(CudaHandle)));
+  if (state->functions == nullptr) {
+    snprintf(message->text, sizeof message->text, "no memory for the table of device kernels");
+    return false;
+  }
+  if ((result = api->context_push(state->context)) != 0)
+    return driver_failed(*api, result, "cannot enter the GPU's primary context", message);
+  const bool ok = load_units(*api, *state, message);
+  CudaHandle popped = nullptr;
+  api->context_pop(&popped);
+  return ok;
+}
+
+}  // namespace
+
+void device_register(int image_fd, const KernelName* kernels, int kernel_count) {
+  g_image_fd = image_fd;
+  g_kernels = kernels;
+  g_kernel_count = kernel_count;
+}
+
+bool device_prepare(int device, DeviceFacts* facts, Message* message) {
+  if (g_process != 0 && g_process != getpid()) {
+    snprintf(message->text, sizeof message->text,
+             "CUDA was initialised in process %d, from which this one was forked, and cannot be used here: "
+             "start it "
+             "with the 'spawn' or 'forkserver' method",
+             static_cast<int>(g_process));
+    return false;
+  }
+  if (device < 0 || device >= kMostDevices) {
+    snprintf(message->text, sizeof message->text, "CUDA device %d is outside 0 .. %d", device,
+             kMostDevices - 1);
+    return false;
+  }
+  State& state = g_states[device];
+  if (!state.ready) {
+    if (!initialize(device, &state, message)) return false;
+    state.ready = true;
+  }
+  *facts = state.facts;
+  return true;
+}
+
+bool guard_enter(int device, Guard* guard, Message* message) {
+  // Devices, not context handles, are compared: a green context of the same device stays.
+  CudaDevice current = -1;
+  const State& state = g_states[device];
+  guard->pushed = g_api->context_device(&current) != 0 || current != state.device;
+  if (!guard->pushed) return true;
+  const CudaResult result = g_api->context_push(state.context);
+  if (result == 0) return true;
+  guard->pushed = false;
+  return driver_failed(*g_api, result, "cannot enter the GPU's primary context", message);
+}
+
+void guard_leave(Guard* guard) {
+  CudaHandle popped = nullptr;
+  if (guard->pushed) g_api->context_pop(&popped);
+  guard->pushed = false;
+}
+
+bool device_run(Plan* plan, int device, void* stream, void* workspace, Message* message) {
+  set_workspace(*plan, workspace);
+  for (int i = 0; i < plan->launch_count; ++i) {
+    Launch& launch = plan->launches[i];
+    void* parameters[] = {launch.argument};
+    const CudaResult result =
+        g_api->launch(g_states[device].functions[launch.kernel], launch.grid_x, 1, 1, launch.block_x, 1, 1,
+                      launch.shared_bytes, static_cast<CudaHandle>(stream), parameters, nullptr);
+    if (result == 0) continue;
+    char what[128];
+    snprintf(what, sizeof what, "cannot launch %s (%u blocks of %u)", g_kernels[launch.kernel].symbol,
+             launch.grid_x, launch.block_x);
+    return driver_failed(*g_api, result, what, message);
+  }
+  return true;
+}
+
+}  // namespace scankit::device

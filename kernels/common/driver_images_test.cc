@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/driver_images.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "doctor/base/files.h"
+#include "kernels/common/image_file_test.h"
+
+namespace scankit::device {
+namespace {
+
+const std::vector<TestImage> kImages = {
+    {kImageCubin, 80, "forward_f32", "cubin for 80"}, {kImageCubin, 90, "forward_f32", "cubin for 90"},
+    {kImagePtx, 75, "forward_f32", "ptx for 75"},     {kImagePtx, 90, "forward_f32", "ptx for 90"},
+    {kImageCubin, 90, "reduce", "the reduction"},
+};
+
+// A file of these bytes, open for reading.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& bytes)
+      : folder_(TemporaryDirectory::create("driver-images-test").value()) {
+    const std::string path = path_join(folder_.path(), "module");
+    EXPECT_TRUE(write_file_atomically(path, bytes).has_value());
+    fd_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  int fd() const { return fd_.get(); }
+
+ private:
+  TemporaryDirectory folder_;
+  Descriptor fd_;
+};
+
+std::string payload_of(const ImageEntry* entry) {
+  for (const TestImage& image : kImages)
+    if (entry != nullptr && entry->kind == image.kind && entry->sm == image.sm && image.unit == entry->unit)
+      return image.bytes;
+  return "none";
+}
+
+TEST(DriverImages, ExactMajorCubinThenNewestPtx) {
+  const OpenFile file(image_file(kImages));
+  ImageIndex index;
+  Message message;
+  ASSERT_TRUE(read_image_index(file.fd(), &index, &message)) << message.text;
+  EXPECT_EQ(index.count, kImages.size());
+  const auto pick = [&](int capability, int rank) {
+    return payload_of(select_image(index, "forward_f32", capability, rank));
+  };
+  EXPECT_EQ(pick(90, 0), "cubin for 90");
+  EXPECT_EQ(pick(90, 1), "ptx for 90");
+  EXPECT_EQ(pick(90, 2), "ptx for 75");
+  EXPECT_EQ(pick(90, 3), "none");
+  EXPECT_EQ(pick(89, 0), "cubin for 80");
+  EXPECT_EQ(pick(89, 1), "ptx for 75");
+  EXPECT_EQ(pick(120, 0), "ptx for 90");  // another major version: no cubin
+  EXPECT_EQ(pick(75, 0), "ptx for 75");
+  EXPECT_EQ(pick(70, 0), "none");
+  EXPECT_EQ(payload_of(select_image(index, "no such unit", 90, 0)), "none");
+  EXPECT_FALSE(no_image(index, "forward_f32", 70, &message));
+  EXPECT_STREQ(message.text,
+               "no device image of forward_f32 for this GPU (sm_70); the module holds sm_80, sm_90, PTX for "
+               "compute_75, "
+               "PTX for compute_90: run scankit build --arch sm_70");
+  release_index(&index);
+}
+
+TEST(DriverImages, PayloadIsTerminatedAndChecked) {
+  std::string bytes = image_file(kImages);
+  Message message;
+  ImageIndex index;
+  const OpenFile file(bytes);
+  ASSERT_TRUE(read_image_index(file.fd(), &index, &message));
+  const ImageEntry* entry = select_image(index, "reduce", 90, 0);
+  ASSERT_NE(entry, nullptr);
+  auto* image = static_cast<char*>(read_image(file.fd(), *entry, &message));
+  ASSERT_NE(image, nullptr) << message.text;
+  EXPECT_STREQ(image, "the reduction");
+  free(image);
+  bytes[entry->offset] = 'T';
+  const OpenFile changed(bytes);
+  EXPECT_EQ(read_image(changed.fd(), *entry, &message), nullptr);
+  EXPECT_NE(strstr(message.text, "hash"), nullptr) << message.text;
+  const OpenFile cut(bytes.substr(0, entry->offset + 3));
+  EXPECT_EQ(read_image(cut.fd(), *entry, &message), nullptr);
+  EXPECT_NE(strstr(message.text, "cut"), nullptr) << message.text;
+  release_index(&index);
+}
+
+TEST(DriverImages, EveryTruncationIsRefused) {
+  const std::string whole = image_file(kImages);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const OpenFile file(whole.substr(0, length));
+    ImageIndex index;
+    Message message;
+    EXPECT_FALSE(read_image_index(file.fd(), &index, &message)) << length;
+    EXPECT_NE(message.text[0], '\0');
+    EXPECT_EQ(index.entries, nullptr);
+  }
+}
+
+// No byte of the headers or the index, changed to its extremes, may lead outside the file.
+TEST(DriverImages, HostileNumbersStayInside) {
+  const std::string whole = image_file(kImages);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const char value : {'\0', '\x7f', '\xff'}) {
+      std::string bytes = whole;
+      bytes[at] = value;
+      const OpenFile file(bytes);
+      ImageIndex index;
+      Message message;
+      if (!read_image_index(file.fd(), &index, &message)) continue;
+      for (uint32_t i = 0; i < index.count; ++i) {
+        EXPECT_LE(index.entries[i].offset + index.entries[i].size, whole.size());
+        free(read_image(file.fd(), index.entries[i], &message));
+      }
+      release_index(&index);
+    }
+  }
+}
+
+TEST(DriverImages, ModuleWithoutImagesIsSoundButEmpty) {
+  Elf64_Ehdr header = {};
+  memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  const OpenFile file(std::string(reinterpret_cast<const char*>(&header), sizeof header));
+  ImageIndex index;
+  Message message;
+  ASSERT_TRUE(read_image_index(file.fd(), &index, &message)) << message.text;
+  EXPECT_EQ(index.count, 0u);
+  no_image(index, "forward_f32", 90, &message);
+  EXPECT_NE(strstr(message.text, "holds none"), nullptr) << message.text;
+  release_index(&index);
+  EXPECT_FALSE(read_image_index(-1, &index, &message));
+}
+
+}  // namespace
+}  // namespace scankit::device

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/params.h"
+
+// What each kernel takes, by value. The workspace comes first (driver_plan.h): places in it are byte offsets,
+// known when the plan is made; the pointer is known only when it runs. No standard header: NVRTC has none.
+namespace scankit::selective_scan {
+
+// Blocks are numbered channel tile fastest, then group, then batch, all in grid.x: grid.y ends at 65535, dim
+// does not.
+struct Tiling {
+  int channels_per_group;
+  int tiles_per_group;
+};
+
+struct ForwardArguments {
+  void* workspace;
+  Forward forward;
+  Tiling tiling;
+  bool x_in_workspace;  // at its start, as SavedStates describes; forward.x.data is then not read
+};
+
+struct BackwardArguments {
+  void* workspace;
+  Backward backward;
+  Tiling tiling;
+  bool x_in_workspace;
+  // fp32 slabs, one per block (projections) or per batch entry (the others), summed by the reduce kernel.
+  Index projections;  // [tile][dB, dC][batch][group][state][pitch]
+  Index dA;           // [batch][dA_pitch]
+  Index dD;           // [batch][dim_pitch]
+  Index dbias;        // [batch][dim_pitch]
+  Index carry;        // [batch][dim][states]; only where the states are looped over in slices
+  Index pitch, dA_pitch, dim_pitch;
+};
+
+// out[row][i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i], i < length.
+struct ReduceJob {
+  Index source;  // byte offset, a multiple of 16
+  Index slabs, slab_stride;
+  Index rows, length, pitch;  // pitch and slab_stride are multiples of 4
+  float* out;
+};
+inline constexpr int kMaxReduceJobs = 5;
+struct ReduceArguments {
+  void* workspace;
+  ReduceJob jobs[kMaxReduceJobs];
+  Index first_block[kMaxReduceJobs + 1];  // job j has the blocks first_block[j] .. first_block[j + 1]
+};
+
+inline constexpr int kReduceThreads = 256;
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/backward_tile.cuh"
+
+// Backward: the tiles from last to first, each from the states that the forward saved before it.
+namespace scankit::selective_scan {
+
+template <class T, class L, bool kSliced>
+struct BackwardKernel {
+  using P = Projections<T, L>;
+  using W = WarpMemory<L, kSliced>;
+
+  const BackwardArguments& p;
+  const Backward& g;
+  const Common& c;
+  Place place;
+  W memory;
+  float* projections;
+  int lane, group, q;
+
+  SCANKIT_DEVICE static int piece_channel(int lane, int i) { return (lane + 32 * i) / 4; }
+  SCANKIT_DEVICE int piece_count(int i, int step) const {
+    if (piece_channel(lane, i) >= place.channels) return 0;
+    return c.length - step - lane % 4 * 8;
+  }
+  SCANKIT_DEVICE Index piece_offset(int step) const { return (step + lane % 4 * 8) * Index{T::kSize}; }
+  SCANKIT_DEVICE int piece_at(int i) const { return piece_channel(lane, i) * kPitch + lane % 4 * 8; }
+  SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int i, int step) const {
+    load_eight(e, row_of<T>(from, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step),
+               piece_count(i, step));
+  }
+  // D or delta_bias of a piece's channel. Read again for each tile: a register less for the scan.
+  SCANKIT_DEVICE float of_channel(const float* from, int i) const {
+    const int channel = piece_channel(lane, i);
+    return from != nullptr && channel < place.channels ? from[place.channel + channel] : 0.0f;
+  }
+  SCANKIT_DEVICE void store(const SequenceOut& to, const float (&v)[8], int i, int step) const {
+    store_eight<T>(row_of<T>(to, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step), v,
+                   piece_count(i, step));
+  }
+
+  // From the gradient of the gated output to that of the ungated one; writes dz and out_z on the way.
+  SCANKIT_DEVICE void ungate(float (&dy)[8], const Eight<T>& from_z, const Eight<T>& from_out, int i,
+                             int step) const {
+    float z[8], out[8], dz[8];
+    T::unpack(from_z.w, z);
+    T::unpack(from_out.w, out);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float gate = sigmoid(z[j]), silu = z[j] * gate;
+      dz[j] = dy[j] * out[j] * gate * fmaf(z[j], 1.0f - gate, 1.0f);
+      dy[j] *= silu;
+      out[j] *= silu;
+    }
+    store(g.dz, dz, i, step);
+    if (g.out_z.data != nullptr) store(g.out_z, out, i, step);
+  }
+
+  SCANKIT_DEVICE void prologue(float (&dD)[L::kPieces], int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      if (piece_channel(lane, i) >= L::kWarpChannels) continue;
+      // All loads before the first store: the compiler must assume that the store changes what they read.
+      Eight<T> from_dout, from_u, from_delta, from_z, from_out;
+      fetch(from_dout, g.dout, i, step);
+      fetch(from_u, c.u, i, step);
+      fetch(from_delta, c.delta, i, step);
+      if (c.z.data != nullptr) {
+        fetch(from_z, c.z, i, step);
+        fetch(from_out, g.out, i, step);
+      }
+      float dy[8], u[8], dt[8];
+      T::unpack(from_dout.w, dy);
+      T::unpack(from_u.w, u);
+      if (c.z.data != nullptr) ungate(dy, from_z, from_out, i, step);
+      discretize(from_delta, of_channel(c.delta_bias, i), c.softplus, piece_count(i, step), dt);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        dD[i] = fmaf(dy[j], u[j], dD[i]);
+        u[j] *= dt[j];
+      }
+      write_eight(memory.dt + piece_at(i), dt);
+      write_eight(memory.w + piece_at(i), u);
+      write_eight(memory.dy + piece_at(i), dy);
+    }
+  }
+
+  // du = D dy + dt s and ddelta = (u s + ln2 r) sigmoid(delta + bias), s and r being the sums over the
+  // states.
+  SCANKIT_DEVICE void epilogue(float (&dbias)[L::kPieces], int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      const int count = piece_count(i, step);
+      if (count <= 0) continue;
+      const float bias = of_channel(c.delta_bias, i), D = of_channel(c.D, i);
+      float u[8], delta[8], s[8], r[8], v[8];
+      Eight<T> from_u, from_delta;
+      fetch(from_u, c.u, i, step);
+      fetch(from_delta, c.delta, i, step);
+      T::unpack(from_u.w, u);
+      T::unpack(from_delta.w, delta);
+      read_eight(memory.s + piece_at(i), s);
+      read_eight(memory.r + piece_at(i), r);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        r[j] = fmaf(kLn2, r[j], u[j] * s[j]);
+        if (c.softplus) r[j] *= sigmoid(delta[j] + bias);
+        if (j < count) dbias[i] += r[j];
+      }
+      store(g.ddelta, r, i, step);
+      read_eight(memory.dt + piece_at(i), delta);
+      read_eight(memory.dy + piece_at(i), v);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) v[j] = fmaf(delta[j], s[j], D * v[j]);
+      store(g.du, v, i, step);
+    }
+  }
+
+  // The states before the tile that starts at `step`.
+  SCANKIT_DEVICE void load_start(float (&h)[L::kChannels][L::kPer], int step, int state) const {
+    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) {
+      const int channel = group + ch * L::kGroups;
+      const bool saved = step > 0 && channel < place.channels;
+      const float* from = x.data + place.batch * x.batch_stride + (place.channel + channel) * x.dim_stride +
+                          (step / kTile - 1) * x.chunk_stride + state;
+      load_states<L::kPer>(h[ch], from, saved ? c.states - state : 0);
+    }
+  }
+
+  // One slice of one tile; all warps.
+  SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state) const {
+    const int own = first_state + q * L::kPer;
+    float h[L::kChannels][L::kPer];
+    load_start(h, step, own);
+    replay<L>(memory, projections, state.A, h, group, q, lane);
+    reverse<L, kSliced>(memory, projections, state, group, q, lane);
+    __syncthreads();
+    store_projections(step, first_state);
+  }
+
+  // The block's sums for dB and dC of a slice: over the warps, then to the block's slab.
+  SCANKIT_DEVICE void store_projections(int step, int first_state) const {
+    const int warps = blockDim.x / 32, stride = W::M::kWarp;
+    const float* first = memory.base - threadIdx.x / 32 * stride;
+    float* slab = reinterpret_cast<float*>(static_cast<char*>(p.workspace) + p.projections);
+    // Eight threads in a row write 32 steps of a state: 128 bytes.
+    for (int i = threadIdx.x; i < 2 * L::kSlice * 8; i += blockDim.x) {
+      const int quad = i % 8, value = i / 8;  // value: which * kSlice + state
+      const int state = first_state + value % L::kSlice;
+      if (state >= c.states) continue;
+      float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      for (int warp = 0; warp < warps; ++warp) {
+        const float4 part =
+            *reinterpret_cast<const float4*>(first + warp * stride + W::part_offset(quad, value));
+        sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+      }
+      const Index which = Index{place.tile} * 2 + value / L::kSlice;
+      const Index row = ((which * c.batch + place.batch) * c.groups + place.group) * c.states + state;
+      *reinterpret_cast<float4*>(slab + row * p.pitch + step + quad * 4) = sum;
+    }
+  }
+
+  SCANKIT_DEVICE float* slab(Index offset) const {
+    return reinterpret_cast<float*>(static_cast<char*>(p.workspace) + offset);
+  }
+  // Sums of a channel's four pieces, to the batch entry's slab.
+  SCANKIT_DEVICE void store_channel_sums(const float (&v)[L::kPieces], Index offset) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      float sum = v[i];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const int channel = piece_channel(lane, i);
+      if (lane % 4 == 0 && channel < place.channels)
+        slab(offset)[place.batch * p.dim_pitch + place.channel + channel] = sum;
+    }
+  }
+  // kRead or not: values of the thread's states in [batch][pitch], channel-major.
+  template <bool kRead>
+  SCANKIT_DEVICE void exchange(float (&v)[L::kChannels][L::kPer], Index offset, Index pitch,
+                               int state) const {
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) {
+      const int channel = group + ch * L::kGroups;
+      const int count = channel < place.channels ? c.states - state : 0;
+      float* at = slab(offset) + place.batch * pitch + (place.channel + channel) * Index{c.states} + state;
+      if constexpr (kRead)
+        load_states<L::kPer>(v[ch], at, count);
+      else
+        store_states<L::kPer>(at, v[ch], count);
+    }
+  }
+
+  SCANKIT_DEVICE void run() {
+    float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
+    ScanState<L> state = {};
+    const int slices = kSliced ? (c.states + L::kSlice - 1) / L::kSlice : 1;
+    if constexpr (!kSliced) load_A<L>(state.A, c, place, group, q * L::kPer);
+    const int chunks = static_cast<int>(tile_count(c.length));
+    for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+      const int step = chunk * kTile;
+      prologue(dD, step);
+      if constexpr (kSliced) memory.clear_sums(lane);
+      for (int s = 0; s < slices; ++s) {
+        const int first_state = s * L::kSlice, own = first_state + q * L::kPer;
+        if (kSliced && chunk < chunks - 1) {
+          exchange<true>(state.carry, p.carry, c.dim * Index{c.states}, own);
+          exchange<true>(state.dA, p.dA, p.dA_pitch, own);
+        } else if (kSliced) {
+          state = {};
+        }
+        if constexpr (kSliced) load_A<L>(state.A, c, place, group, own);
+        P::stage(projections, c, place, s, step);
+        __syncthreads();
+        slice(step, first_state, state);
+        // The next stage overwrites B, C; the next scan the sums that store_projections reads.
+        __syncthreads();
+        if constexpr (kSliced) {
+          exchange<false>(state.carry, p.carry, c.dim * Index{c.states}, own);
+          exchange<false>(state.dA, p.dA, p.dA_pitch, own);
+        }
+      }
+      epilogue(dbias, step);
+      __syncwarp();
+    }
+    if constexpr (!kSliced) exchange<false>(state.dA, p.dA, p.dA_pitch, q * L::kPer);
+    if (g.dD != nullptr) store_channel_sums(dD, p.dD);
+    if (g.ddelta_bias != nullptr) store_channel_sums(dbias, p.dbias);
+  }
+};
+
+template <class T, class L, bool kSliced>
+SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
+  using K = BackwardKernel<T, L, kSliced>;
+  using M = BackwardMemory<L, kSliced>;
+  extern __shared__ __align__(16) float memory[];
+  const Backward& g = p.backward;
+  K k{p,
+      g,
+      g.common,
+      find_place(g.common, p.tiling, L::kWarpChannels),
+      WarpMemory<L, kSliced>(memory + M::kBlock + threadIdx.x / 32 * M::kWarp),
+      memory};
+  k.lane = threadIdx.x % 32;
+  k.group = k.lane / L::kLanes;
+  k.q = k.lane % L::kLanes;
+  k.run();
+}
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "kernels/selective_scan/cuda/check_device.h"
+#include "kernels/selective_scan/params.h"
+
+namespace scankit::selective_scan {
+
+// One point of the contract. Pads are elements between rows that belong to nobody; `shift` moves every array
+// off its 16-byte alignment; `channel_major`: strides (length, batch * length), as mamba's inner function has
+// them.
+struct CaseShape {
+  unsigned seed;
+  int batch, dim, length, states, groups;
+  DType dtype;
+  bool softplus, z, D, bias;
+  int pad, shift;
+  bool channel_major, A_transposed;
+  bool wide_x;     // states 2N apart, as a contiguous clone of x has them
+  bool without_x;  // the backward is not given the states
+  bool out_z;      // the backward recomputes out_z
+};
+
+struct CaseVerdict {
+  bool right;
+  std::string text;
+};
+
+CaseShape random_case(unsigned seed, bool small);
+CaseVerdict run_case(Gpu& gpu, const CaseShape& shape);
+// "out 0.41 of its bound, ..." over all cases run.
+std::string worst_errors();
+
+// Median times of every variant at the shapes that KERNELS' studies use, and of what the planner chooses.
+void time_shapes(Gpu& gpu);
+
+}  // namespace scankit::selective_scan

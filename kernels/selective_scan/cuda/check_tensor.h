@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/selective_scan/cuda/check_device.h"
+#include "kernels/selective_scan/params.h"
+
+namespace scankit::selective_scan {
+
+std::uint32_t encode(double value, DType dtype);  // rounded to nearest even
+double decode(std::uint32_t bits, DType dtype);
+inline double rounded(double value, DType dtype) { return decode(encode(value, dtype), dtype); }
+inline std::size_t size_of(DType dtype) { return dtype == DType::F32 ? 4 : 2; }
+
+// A strided array of up to four dimensions in device memory. Bytes between its elements are 0xff (NaN), and
+// so are the elements before a kernel writes them.
+class Tensor {
+ public:
+  Tensor(Gpu& gpu, DType dtype, std::array<Index, 4> sizes, std::array<Index, 4> strides, Index shift);
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+  ~Tensor();
+
+  void poison();
+  std::vector<double> set(const std::vector<double>& values);  // returns them as rounded
+  // The elements in order. *untouched: every byte that is not an element's is still 0xff.
+  std::vector<double> get(bool* untouched) const;
+  std::vector<unsigned char> raw() const;
+
+  template <class T = void>
+  T* data() const {
+    return reinterpret_cast<T*>(static_cast<unsigned char*>(memory_) +
+                                static_cast<std::size_t>(shift_) * size_);
+  }
+  Index stride(int i) const { return strides_[static_cast<std::size_t>(i)]; }
+  std::size_t count() const { return places_.size(); }
+
+ private:
+  Gpu& gpu_;
+  DType dtype_;
+  std::size_t size_, bytes_;
+  std::array<Index, 4> strides_;
+  Index shift_;
+  std::vector<std::size_t> places_;  // byte offsets of the elements
+  void* memory_;
+};
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/launch.h"
+
+// Which variant (variants.def) runs a problem, and in blocks of how many warps.
+namespace scankit::selective_scan {
+
+struct Variant {
+  int lanes, per_lane, channels;  // of Layout
+  bool sliced;
+  int most_warps;
+  int warp_channels;
+  int block_floats, warp_floats, warp_slice_floats;  // shared memory
+  // Cycles per step: of a scheduler for each warp it has where many hide each other's waits, and of one warp
+  // alone. Measured on an H200; only their ratios matter.
+  int busy, alone;
+};
+
+struct Choice {
+  int variant;  // index into the direction's list
+  int warps;    // of a block
+};
+
+extern const Variant kForwardVariants[];
+extern const int kForwardVariantCount;
+extern const Variant kBackwardVariants[];
+extern const int kBackwardVariantCount;
+
+int shared_bytes(const Variant& variant, int warps, int states);
+// Blocks of the launch; negative where grid.x cannot hold them.
+Index block_count(const Variant& variant, int warps, const Common& common);
+
+// False where no block fits the device's shared memory.
+bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
+bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
+
+// The plans of a given choice: what plan_forward and plan_backward make of their own, and what a benchmark of
+// the variants asks for.
+bool plan_forward_as(const Forward& parameters, const Choice& choice, device::Plan* plan,
+                     device::Message* message);
+bool plan_backward_as(const Backward& parameters, const Choice& choice, const Choice& states_choice,
+                      device::Plan* plan, device::Message* message);
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "kernels/selective_scan/cuda/check_case.h"
+#include "kernels/selective_scan/cuda/check_device.h"
+
+// scankit_device_check --source selective_scan.cu --units units.def [--cubins DIR] [--cases N] [--seed S]
+// [--small] [--time] Runs the CUDA kernels, through the loader and the planner, on random cases of the
+// contract against double precision. Exit status 77: no GPU here.
+namespace scankit::selective_scan {
+namespace {
+
+struct Options {
+  std::string source, units, cubins;
+  int cases = 200;
+  unsigned seed = 1;
+  bool small = false, time = false;
+};
+
+Options parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string name = arguments[i];
+    const bool has_value = i + 1 < count;
+    if (name == "--small")
+      options.small = true;
+    else if (name == "--time")
+      options.time = true;
+    else if (name == "--source" && has_value)
+      options.source = arguments[++i];
+    else if (name == "--units" && has_value)
+      options.units = arguments[++i];
+    else if (name == "--cubins" && has_value)
+      options.cubins = arguments[++i];
+    else if (name == "--cases" && has_value)
+      options.cases = std::atoi(arguments[++i]);
+    else if (name == "--seed" && has_value)
+      options.seed = static_cast<unsigned>(std::atoi(arguments[++i]));
+    else {
+      std::fprintf(stderr, "device_check: unknown argument or no value: %s\n", name.c_str());
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+int run(const Options& options) {
+  auto gpu = Gpu::open();
+  if (!gpu) {
+    std::printf("SKIPPED: %s\n", gpu.error().message.c_str());
+    return 77;
+  }
+  if (auto loaded = load_units(options.source, options.units, options.cubins, gpu->capability()); !loaded) {
+    std::fprintf(stderr, "device_check: %s\n", loaded.error().message.c_str());
+    return 1;
+  }
+  int failed = 0;
+  for (int i = 0; i < options.cases; ++i) {
+    const CaseShape shape = random_case(options.seed + static_cast<unsigned>(i), options.small);
+    const CaseVerdict verdict = run_case(*gpu, shape);
+    if (!verdict.right) ++failed;
+    if (!verdict.right || i < 5) std::printf("%s\n", verdict.text.c_str());
+  }
+  if (options.cases > 0)
+    std::printf("%d cases, %d wrong; worst of each: %s\n", options.cases, failed, worst_errors().c_str());
+  if (options.time) time_shapes(*gpu);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace scankit::selective_scan
+
+int main(int count, char** arguments) {
+  return scankit::selective_scan::run(scankit::selective_scan::parse(count, arguments));
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/backward.cuh"
+#include "kernels/selective_scan/cuda/forward.cuh"
+#include "kernels/selective_scan/cuda/reduce.cuh"
+
+// The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD or SCANKIT_REDUCE chooses
+// the direction and SCANKIT_DTYPE (F32, F16, BF16) the element type.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#define SCANKIT_PARAMETER(type) const type
+#else
+#define SCANKIT_PARAMETER(type) const __grid_constant__ type
+#endif
+
+#define SCANKIT_TYPE_F32 Float
+#define SCANKIT_TYPE_F16 Half
+#define SCANKIT_TYPE_BF16 BFloat
+#define SCANKIT_PASTE_(a, b) a##b
+#define SCANKIT_PASTE(a, b) SCANKIT_PASTE_(a, b)
+#define SCANKIT_TYPE SCANKIT_PASTE(SCANKIT_TYPE_, SCANKIT_DTYPE)
+
+// extern "C": the loader finds them by name. __global__ functions of a namespace keep their C name.
+namespace scankit::selective_scan {
+
+#ifdef SCANKIT_FORWARD
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks)                   \
+      scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {             \
+    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);        \
+  }
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...)
+#include "kernels/selective_scan/cuda/variants.def"
+#endif
+
+#ifdef SCANKIT_BACKWARD
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...)
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks)                    \
+      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {            \
+    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);        \
+  }
+#include "kernels/selective_scan/cuda/variants.def"
+#endif
+
+#ifdef SCANKIT_REDUCE
+extern "C" __global__ void __launch_bounds__(kReduceThreads)
+    scankit_reduce(SCANKIT_PARAMETER(ReduceArguments) p) {
+  reduce_kernel(p);
+}
+#endif
+
+}  // namespace scankit::selective_scan

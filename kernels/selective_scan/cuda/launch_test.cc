@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/cuda/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "kernels/selective_scan/cuda/arguments.h"
+#include "kernels/selective_scan/cuda/choice.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+constexpr device::DeviceFacts kH200 = {90, 132, 232448, 233472};
+constexpr device::DeviceFacts kPascal = {61, 20, 49152, 98304};
+
+Common problem(int batch, int dim, int length, int states, int groups = 1, DType dtype = DType::BF16) {
+  Common c = {};
+  c.batch = batch, c.dim = dim, c.length = length, c.states = states, c.groups = groups, c.dtype = dtype;
+  return c;
+}
+Backward backward_of(const Common& common) {
+  static float sink;
+  Backward b = {};
+  b.common = common;
+  b.x.data = &sink;
+  b.dA = b.dB = b.dC = &sink;
+  return b;
+}
+std::string symbol(const device::Plan& plan, int launch) {
+  return kCudaKernels[plan.launches[launch].kernel].symbol;
+}
+std::string unit(const device::Plan& plan, int launch) {
+  return kCudaKernels[plan.launches[launch].kernel].unit;
+}
+
+TEST(Launch, ForwardTakesTheUnitOfItsType) {
+  device::Plan plan;
+  device::Message message;
+  const char* const units[] = {"forward_f32", "forward_f16", "forward_bf16"};
+  for (int dtype = 0; dtype < 3; ++dtype) {
+    Forward f = {};
+    f.common = problem(8, 2048, 2048, 16, 1, static_cast<DType>(dtype));
+    ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 1);
+    EXPECT_EQ(unit(plan, 0), units[dtype]);
+    EXPECT_EQ(symbol(plan, 0), "scankit_forward_4x4");
+    EXPECT_EQ(plan.workspace_bytes, 0u);
+  }
+}
+
+TEST(Launch, EveryStateCountHasAVariantThatHoldsIt) {
+  device::Plan plan;
+  device::Message message;
+  for (const device::DeviceFacts& facts : {kH200, kPascal}) {
+    for (int states = 1; states <= kMaxStates; ++states) {
+      Choice forward, backward;
+      const Common c = problem(2, 96, 100, states);
+      ASSERT_TRUE(choose_forward(c, facts, &forward)) << states;
+      ASSERT_TRUE(choose_backward(c, facts, &backward)) << states;
+      const Variant& f = kForwardVariants[forward.variant];
+      const Variant& b = kBackwardVariants[backward.variant];
+      EXPECT_TRUE(f.sliced || f.lanes * f.per_lane >= states) << states;
+      EXPECT_TRUE(b.sliced || b.lanes * b.per_lane >= states) << states;
+      EXPECT_LE(shared_bytes(f, forward.warps, states), facts.shared_per_block);
+      EXPECT_LE(shared_bytes(b, backward.warps, states), facts.shared_per_block);
+      EXPECT_TRUE(plan_backward(backward_of(c), facts, &plan, &message)) << message.text;
+    }
+  }
+}
+
+TEST(Launch, BlocksCoverEveryChannelOfEveryGroup) {
+  for (const int groups : {1, 2, 3}) {
+    for (const int per_group : {1, 15, 16, 17, 33, 70000}) {
+      const Common c = problem(3, groups * per_group, 40, 16, groups);
+      Choice choice;
+      ASSERT_TRUE(choose_forward(c, kH200, &choice));
+      const Variant& v = kForwardVariants[choice.variant];
+      const Index of_block = Index{choice.warps} * v.warp_channels;
+      EXPECT_EQ(block_count(v, choice.warps, c), 3 * groups * ((per_group + of_block - 1) / of_block));
+    }
+  }
+}
+
+TEST(Launch, BackwardSumsSlabsAndTakesStatesFromTheWorkspaceOnlyWhereNeeded) {
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(2, 96, 100, 16));
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(unit(plan, 0), "backward_bf16");
+  EXPECT_EQ(symbol(plan, 1), "scankit_reduce");
+  const std::size_t slabs = plan.workspace_bytes;
+  EXPECT_GT(slabs, 0u);
+
+  b.x.data = nullptr;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 3);
+  EXPECT_EQ(unit(plan, 0), "forward_bf16");
+  EXPECT_GE(plan.workspace_bytes, slabs + std::size_t{2} * 96 * 5 * 16 * 4);
+
+  b.common.length = 32;  // one tile: starts from zero
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 2);
+}
+
+TEST(Launch, EmptyProblems) {
+  device::Plan plan;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(0, 96, 100, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 0);
+  f.common = problem(2, 96, 0, 16);  // the last state, zero, is still written
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 1);
+  ASSERT_TRUE(plan_backward(backward_of(f.common), kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 1);  // zeros for dA
+  ReduceArguments arguments;
+  ASSERT_EQ(plan.launches[0].argument_bytes, sizeof arguments);
+  std::memcpy(&arguments, plan.launches[0].argument, sizeof arguments);
+  for (const ReduceJob& job : arguments.jobs) EXPECT_EQ(job.slabs, 0);
+}
+
+TEST(Launch, WorkspacePointerIsTheFirstWord) {
+  device::Plan plan;
+  device::Message message;
+  ASSERT_TRUE(plan_backward(backward_of(problem(1, 16, 40, 16)), kH200, &plan, &message));
+  int memory = 0;
+  device::set_workspace(plan, &memory);
+  for (int i = 0; i < plan.launch_count; ++i) {
+    void* first = nullptr;
+    std::memcpy(&first, plan.launches[i].argument, sizeof first);
+    EXPECT_EQ(first, &memory);
+  }
+}
+
+TEST(Launch, RefusesWhatItCannotRun) {
+  device::Plan plan;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(1, 16, 40, 257);
+  EXPECT_FALSE(plan_forward(f, kH200, &plan, &message));
+  EXPECT_NE(std::strstr(message.text, "257 states"), nullptr) << message.text;
+  f.common = problem(1, 16, 40, 16, 3);
+  EXPECT_FALSE(plan_forward(f, kH200, &plan, &message));
+  f.common = problem(2000000000, 2000000000, 40, 16);
+  EXPECT_FALSE(plan_forward(f, kH200, &plan, &message));
+  EXPECT_NE(std::strstr(message.text, "split the batch"), nullptr) << message.text;
+}
+
+}  // namespace
+}  // namespace scankit::selective_scan

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/arguments.h"
+
+// How the kernels lie over channels, states and shared memory: constants that the planner and the device code
+// share.
+namespace scankit::selective_scan {
+
+inline constexpr int kTile = kStateInterval;  // steps
+// Floats from one row of a tile to the next in shared memory: rows side by side start in different groups of
+// four banks, so that the 16-byte reads of a warp do not meet.
+inline constexpr int kPitch = 36;
+
+// kLanes lanes share a channel, each with kPer of a slice's states (state kPer * lane + s), and each thread
+// has kChannels channels (group + kGroups * ch). Element-wise work is laid out otherwise: a piece is eight
+// steps of one channel, four pieces a row, piece `lane + 32 i` of the warp.
+template <int kLanes_, int kPer_, int kChannels_>
+struct Layout {
+  static constexpr int kLanes = kLanes_, kPer = kPer_, kChannels = kChannels_;
+  static constexpr int kSlice = kLanes * kPer;
+  static constexpr int kGroups = 32 / kLanes;
+  static constexpr int kWarpChannels = kGroups * kChannels;
+  static constexpr int kPieces = (kWarpChannels * 4 + 31) / 32;
+  static constexpr int kRows = kWarpChannels * kPitch;        // floats of one array of rows of a warp
+  static constexpr int kProjections = 2 * kSlice * kPitch;    // floats of B and C of a tile
+  static constexpr int kSliceStates = kChannels * kPer * 32;  // states of a warp in one slice
+};
+
+// Shared memory in floats: `kBlock`, and for each warp `kWarp` + slices * `kWarpSlice`.
+template <class L, bool kSliced>
+struct ForwardMemory {
+  static constexpr int kBlock = (kSliced ? 1 : 2) * L::kProjections;  // one in use, one being filled
+  static constexpr int kWarp = (kSliced ? 3 : 2) * L::kRows;          // dt, w and, where it is not w, y
+  static constexpr int kWarpSlice = kSliced ? L::kSliceStates : 0;    // states of the slices not in registers
+};
+
+template <class L, bool kSliced>
+struct BackwardMemory {
+  static constexpr int kRowArrays = kSliced ? 5 : 4;   // dt, w, dy, r and, where it is not w, s
+  static constexpr int kKept = 8 * L::kSliceStates;    // states at every fourth step
+  static constexpr int kSum = 2 * L::kPer * 32 * 4;    // four steps' dB and dC of every lane
+  static constexpr int kPart = 2 * L::kSlice * kTile;  // dB and dC of the tile, summed over the channels
+  static constexpr int kBlock = L::kProjections;
+  static constexpr int kWarp = kRowArrays * L::kRows + kKept + kSum + kPart;
+  static constexpr int kWarpSlice = 0;
+};
+
+}  // namespace scankit::selective_scan

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/arguments.h"
+
+// Arithmetic of the device code: own 16-bit conversions (cuda_fp16.h is not at hand under NVRTC) and the
+// elementary functions. All sums and states are fp32.
+
+namespace scankit::selective_scan {
+
+#define SCANKIT_DEVICE __device__ __forceinline__
+
+inline constexpr float kLog2E = 1.4426950408889634f;
+inline constexpr float kLn2 = 0.6931471805599453f;
+
+SCANKIT_DEVICE float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+SCANKIT_DEVICE float log2_approx(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+SCANKIT_DEVICE float rcp_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+SCANKIT_DEVICE float sigmoid(float x) { return rcp_approx(1.0f + exp2_approx(-kLog2E * x)); }
+
+// log1p(e), 0 <= e <= 1. Exact: 2 atanh(e / (2 + e)), right to 3e-7 of its value everywhere. Otherwise lg2
+// where its absolute error (2^-22, PTX ISA) is under 1e-5 of the value, a series below: enough for 16-bit
+// inputs.
+template <bool kExact>
+SCANKIT_DEVICE float log1p_unit(float e) {
+  if constexpr (kExact) {
+    const float s = e * rcp_approx(2.0f + e), q = s * s;
+    float p = fmaf(q, 1.0f / 13, 1.0f / 11);
+    p = fmaf(q, p, 1.0f / 9);
+    p = fmaf(q, p, 1.0f / 7);
+    p = fmaf(q, p, 1.0f / 5);
+    p = fmaf(q, p, 1.0f / 3);
+    return fmaf(2.0f * s * q, p, 2.0f * s);
+  } else {
+    const float series = e * fmaf(e, fmaf(e, fmaf(e, -0.25f, 1.0f / 3), -0.5f), 1.0f);
+    return e < 0.03125f ? series : kLn2 * log2_approx(1.0f + e);
+  }
+}
+// Equals the contract's form with its switch at 20: log1p(exp(-20)) is under half an ulp of 20.
+template <bool kExact>
+SCANKIT_DEVICE float softplus(float x) {
+  return fmaxf(x, 0.0f) + log1p_unit<kExact>(exp2_approx(-kLog2E * fabsf(x)));
+}
+
+// Element types: kWords 32-bit words hold eight elements.
+struct Float {
+  static constexpr int kSize = 4, kWords = 8;
+  static constexpr bool kExact = true;
+  SCANKIT_DEVICE static void unpack(const unsigned (&w)[8], float (&v)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = __uint_as_float(w[i]);
+  }
+  SCANKIT_DEVICE static void pack(const float (&v)[8], unsigned (&w)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) w[i] = __float_as_uint(v[i]);
+  }
+};
+
+struct Half {
+  static constexpr int kSize = 2, kWords = 4;
+  static constexpr bool kExact = false;
+  SCANKIT_DEVICE static void unpack(const unsigned (&w)[4], float (&v)[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
+          : "=f"(v[2 * i]), "=f"(v[2 * i + 1])
+          : "r"(w[i]));
+    }
+  }
+  SCANKIT_DEVICE static void pack(const float (&v)[8], unsigned (&w)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}"
+          : "=r"(w[i])
+          : "f"(v[2 * i]), "f"(v[2 * i + 1]));
+    }
+  }
+};
+
+struct BFloat {
+  static constexpr int kSize = 2, kWords = 4;
+  static constexpr bool kExact = false;
+  SCANKIT_DEVICE static void unpack(const unsigned (&w)[4], float (&v)[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      v[2 * i] = __uint_as_float(w[i] << 16);
+      v[2 * i + 1] = __uint_as_float(w[i] & 0xffff0000u);
+    }
+  }
+  SCANKIT_DEVICE static unsigned round(float x) {
+    const unsigned u = __float_as_uint(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+    return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  }
+  SCANKIT_DEVICE static void pack(const float (&v)[8], unsigned (&w)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+      asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(w[i]) : "f"(v[2 * i]), "f"(v[2 * i + 1]));
+#else
+      w[i] = round(v[2 * i]) | round(v[2 * i + 1]) << 16;
+#endif
+    }
+  }
+};
+
+}  // namespace scankit::selective_scan

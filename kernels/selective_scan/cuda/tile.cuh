@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/layout.h"
+#include "kernels/selective_scan/cuda/numeric.cuh"
+
+// Moving tiles between global memory, shared memory and registers, and sums over the lanes of a channel.
+namespace scankit::selective_scan {
+
+SCANKIT_DEVICE Index tile_count(Index length) { return (length + kTile - 1) / kTile; }
+
+// Which part of the problem a block has, and a warp of it.
+struct Place {
+  int batch, group, tile;
+  int channel;   // the warp's first, of all channels
+  int channels;  // how many of the warp's channels exist
+};
+SCANKIT_DEVICE Place find_place(const Common& common, const Tiling& tiling, int warp_channels) {
+  const unsigned block = blockIdx.x, tiles = tiling.tiles_per_group, groups = common.groups;
+  Place place;
+  place.tile = static_cast<int>(block % tiles);
+  place.group = static_cast<int>(block / tiles % groups);
+  place.batch = static_cast<int>(block / tiles / groups);
+  const Index warps = blockDim.x / 32, warp = threadIdx.x / 32;
+  const Index first = (place.tile * warps + warp) * warp_channels;
+  const Index left = tiling.channels_per_group - first;
+  place.channels = static_cast<int>(left < 0 ? 0 : left < warp_channels ? left : warp_channels);
+  place.channel =
+      static_cast<int>(place.group * static_cast<Index>(tiling.channels_per_group) + (left > 0 ? first : 0));
+  return place;
+}
+
+template <class T>
+struct Eight {
+  unsigned w[T::kWords];
+};
+
+SCANKIT_DEVICE bool aligned16(const void* p) { return (reinterpret_cast<unsigned long long>(p) & 15) == 0; }
+
+// Elements 0 .. count of eight; the others become 0.
+template <class T>
+SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
+  if (count >= 8 && aligned16(p)) {
+#pragma unroll
+    for (int i = 0; i < T::kWords / 4; ++i) {
+      const uint4 q = reinterpret_cast<const uint4*>(p)[i];
+      e.w[4 * i] = q.x, e.w[4 * i + 1] = q.y, e.w[4 * i + 2] = q.z, e.w[4 * i + 3] = q.w;
+    }
+  } else if constexpr (T::kSize == 4) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) e.w[i] = i < count ? reinterpret_cast<const unsigned*>(p)[i] : 0u;
+  } else {
+    const auto* h = reinterpret_cast<const unsigned short*>(p);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned low = 2 * i < count ? h[2 * i] : 0u, high = 2 * i + 1 < count ? h[2 * i + 1] : 0u;
+      e.w[i] = low | high << 16;
+    }
+  }
+}
+
+template <class T>
+SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
+  unsigned w[T::kWords];
+  T::pack(v, w);
+  if (count >= 8 && aligned16(p)) {
+#pragma unroll
+    for (int i = 0; i < T::kWords / 4; ++i)
+      reinterpret_cast<uint4*>(p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
+  } else if constexpr (T::kSize == 4) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < count) reinterpret_cast<unsigned*>(p)[i] = w[i];
+  } else {
+    auto* h = reinterpret_cast<unsigned short*>(p);
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < count) h[i] = static_cast<unsigned short>(w[i / 2] >> (16 * (i & 1)));
+  }
+}
+
+SCANKIT_DEVICE float4& quad_at(float* row, int step) { return *reinterpret_cast<float4*>(row + step); }
+SCANKIT_DEVICE void read_eight(float* row, float (&v)[8]) {
+  const float4 a = quad_at(row, 0), b = quad_at(row, 4);
+  v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+}
+SCANKIT_DEVICE void write_eight(float* row, const float (&v)[8]) {
+  quad_at(row, 0) = make_float4(v[0], v[1], v[2], v[3]);
+  quad_at(row, 4) = make_float4(v[4], v[5], v[6], v[7]);
+}
+SCANKIT_DEVICE void read_quad(float* row, int step, float (&v)[4]) {
+  const float4 a = quad_at(row, step);
+  v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
+}
+
+// Rows of (batch, channel) of a sequence, in bytes from its data.
+template <class T>
+SCANKIT_DEVICE const char* row_of(const Sequence& s, int batch, Index channel) {
+  return static_cast<const char*>(s.data) + (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
+}
+template <class T>
+SCANKIT_DEVICE char* row_of(const SequenceOut& s, int batch, Index channel) {
+  return static_cast<char*>(s.data) + (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
+}
+
+// B and C of a tile and of one slice of states, as fp32 in shared memory: B's rows, then C's. State kPer *
+// lane + s is row s * kLanes + lane, so that the lanes of a channel read neighbouring rows.
+template <class T, class L>
+struct Projections {
+  static constexpr int kCount = 2 * L::kSlice * 4;  // pieces of eight steps
+
+  SCANKIT_DEVICE static void load(Eight<T>& e, const Common& c, const Place& place, int piece, int slice,
+                                  int step) {
+    const int state = slice * L::kSlice + piece / 4 % L::kSlice;
+    const Projection& from = piece < kCount / 2 ? c.B : c.C;
+    const int at = step + piece % 4 * 8;
+    const int count = state < c.states ? c.length - at : 0;
+    const Index offset =
+        place.batch * from.batch_stride + place.group * from.group_stride + state * from.state_stride + at;
+    load_eight<T>(e, static_cast<const char*>(from.data) + offset * T::kSize, count);
+  }
+  SCANKIT_DEVICE static void store(float* shared, int piece, const Eight<T>& e) {
+    float v[8];
+    T::unpack(e.w, v);
+    const int state = piece / 4 % L::kSlice;
+    const int row = state % L::kPer * L::kLanes + state / L::kPer + piece / (kCount / 2) * L::kSlice;
+    write_eight(shared + row * kPitch + piece % 4 * 8, v);
+  }
+  SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step) {
+    for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
+      Eight<T> e;
+      load(e, c, place, piece, slice, step);
+      store(shared, piece, e);
+    }
+  }
+};
+
+// Sums v[t] over the kLanes lanes of a channel. Afterwards lane q holds in v[0] the sum for step q & 3 (four
+// lanes and more), in v[0], v[1] those for 2q, 2q + 1 (two lanes), or all four (one lane).
+template <int kLanes>
+SCANKIT_DEVICE void sum_lanes(float (&v)[4], int q) {
+  constexpr unsigned kAll = 0xffffffffu;
+  if constexpr (kLanes >= 2) {
+    constexpr int kStep = kLanes == 2 ? 1 : 2;
+    const bool upper = (q & kStep) != 0;
+    const float send0 = upper ? v[0] : v[2], send1 = upper ? v[1] : v[3];
+    const float keep0 = upper ? v[2] : v[0], keep1 = upper ? v[3] : v[1];
+    v[0] = keep0 + __shfl_xor_sync(kAll, send0, kStep);
+    v[1] = keep1 + __shfl_xor_sync(kAll, send1, kStep);
+  }
+  if constexpr (kLanes >= 4) {
+    const bool upper = (q & 1) != 0;
+    const float send = upper ? v[0] : v[1];
+    v[0] = (upper ? v[1] : v[0]) + __shfl_xor_sync(kAll, send, 1);
+#pragma unroll
+    for (int step = 4; step < kLanes; step *= 2) v[0] += __shfl_xor_sync(kAll, v[0], step);
+  }
+}
+// Puts what sum_lanes left into the row of the channel, at four steps from `step`; added to what is there if
+// kAdd.
+template <int kLanes, bool kAdd>
+SCANKIT_DEVICE void put_lanes(float* row, int step, const float (&v)[4], int q) {
+  if constexpr (kLanes == 1) {
+    float4 sum = make_float4(v[0], v[1], v[2], v[3]);
+    if constexpr (kAdd) {
+      const float4 old = quad_at(row, step);
+      sum.x += old.x, sum.y += old.y, sum.z += old.z, sum.w += old.w;
+    }
+    quad_at(row, step) = sum;
+  } else if constexpr (kLanes == 2) {
+    float* to = row + step + 2 * q;
+    to[0] = kAdd ? to[0] + v[0] : v[0];
+    to[1] = kAdd ? to[1] + v[1] : v[1];
+  } else if (kLanes == 4 || q < 4) {
+    float* to = row + step + (q & 3);
+    *to = kAdd ? *to + v[0] : v[0];
+  }
+}
+
+// kPer states of a channel from or to `p`, `count` of which exist.
+template <int kPer>
+SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
+  if constexpr (kPer == 4) {
+    if (count >= 4 && aligned16(p)) {
+      const float4 q = *reinterpret_cast<const float4*>(p);
+      h[0] = q.x, h[1] = q.y, h[2] = q.z, h[3] = q.w;
+      return;
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < kPer; ++s) h[s] = s < count ? p[s] : 0.0f;
+}
+template <int kPer>
+SCANKIT_DEVICE void store_states(float* p, const float (&h)[kPer], int count) {
+  if constexpr (kPer == 4) {
+    if (count >= 4 && aligned16(p)) {
+      *reinterpret_cast<float4*>(p) = make_float4(h[0], h[1], h[2], h[3]);
+      return;
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < kPer; ++s)
+    if (s < count) p[s] = h[s];
+}
+
+}  // namespace scankit::selective_scan
