@@ -23,7 +23,9 @@ DeviceCode image(const std::string& unit, Target target, std::string bytes) {
 // Real heads, arbitrary rest: nothing here runs them.
 std::vector<DeviceCode> images() {
   std::string cubin("\177ELF\2\1\1\x41\x08", 9);
-  cubin.resize(201, 'c');
+  cubin.resize(201, '\0');
+  cubin[18] = static_cast<char>(190);  // EM_CUDA
+  cubin[49] = 90;                      // e_flags of ABI version 8: the architecture is the second byte
   const std::string ptx("//\n\n.version 9.0\n.target sm_75\n\0", 32);
   return {image("forward", {false, 90, ""}, cubin), image("forward", {true, 75, ""}, ptx)};
 }

@@ -10,6 +10,7 @@
 #include "builder/assemble.h"
 #include "doctor/base/files.h"
 #include "doctor/base/version.h"
+#include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 
 namespace scankit {
@@ -59,6 +60,35 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
   return found ? Result<void>() : broken(path, "it does not export " + init);
 }
 
+// The container, as the doctor and cuobjdump read it, and what each payload says of itself.
+Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promise) {
+  const auto entries = find_device_images(library.image);
+  if (!entries) return entries.error();
+  if (entries->size() != promise.images.size())
+    return broken(library.path, "it holds " + std::to_string(entries->size()) + " images in place of " +
+                                    std::to_string(promise.images.size()));
+  for (std::size_t i = 0; i < entries->size(); ++i) {
+    const Target& target = promise.images[i].target;
+    const auto payload = fatbin_payload(library.image.file(), (*entries)[i]);
+    if (!payload) return payload.error();
+    unsigned sm = 0;
+    if (target.ptx) {
+      const auto facts = ptx_facts(*payload);
+      if (!facts) return facts.error();
+      sm = facts->sm;
+    } else {
+      const auto facts = cubin_facts(*payload);
+      if (!facts) return facts.error();
+      sm = facts->sm;
+    }
+    if ((*entries)[i].kind != (target.ptx ? "ptx" : "cubin") || (*entries)[i].sm != target.sm ||
+        sm != target.sm)
+      return broken(library.path, "image " + std::to_string(i) + " is a " + (*entries)[i].kind + " for sm_" +
+                                      std::to_string(sm) + ", not one for " + target.name());
+  }
+  return {};
+}
+
 std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t length) {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < length; ++i)
@@ -105,6 +135,7 @@ Result<void> assert_module(const Host& host, const std::string& path, const Modu
   SCANKIT_TRY(const auto library, open_library(host, path));
   SCANKIT_CHECK(check_loader_facts(*library));
   SCANKIT_TRY(const std::string file, host.read_file(path, 512u << 20));
+  SCANKIT_CHECK(check_fatbin(*library, promise));
   SCANKIT_CHECK(check_exports(path, file, promise.module));
   return check_index(path, file, promise);
 }

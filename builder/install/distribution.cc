@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/install/distribution.h"
+
+#include <string_view>
+
+#include "doctor/base/sha256.h"
+#include "doctor/base/tool_version.h"
+
+namespace scankit {
+namespace {
+
+// RECORD's hash: base64 with the URL alphabet, without padding.
+std::string record_hash(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes.data(), bytes.size());
+  unsigned char digest[32];
+  hash.finish(digest);
+  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string text;
+  unsigned bits = 0, count = 0;
+  for (unsigned char byte : digest) {
+    bits = bits << 8 | byte;
+    for (count += 8; count >= 6; count -= 6) text += kAlphabet[bits >> (count - 6) & 63];
+  }
+  return text + kAlphabet[bits << (6 - count) & 63];
+}
+
+std::string record_line(const InstalledFile& file) {
+  return file.path + ",sha256=" + record_hash(file.bytes) + "," + std::to_string(file.bytes.size()) + "\n";
+}
+
+}  // namespace
+
+std::string dist_info_name() { return std::string(kDistributionStem) + "-" + kToolVersion + ".dist-info"; }
+
+std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& manifest) {
+  const std::string folder = dist_info_name() + "/";
+  std::vector<InstalledFile> files = {
+      {folder + "METADATA",
+       std::string("Metadata-Version: 2.1\nName: ") + kDistributionName + "\nVersion: " + kToolVersion +
+           "\nSummary: selective_scan_cuda for every CPython and torch, built by scankit\n"
+           "License: Apache-2.0\nRequires-Python: >=3.8\n"},
+      {folder + "WHEEL", std::string("Wheel-Version: 1.0\nGenerator: scankit ") + kToolVersion +
+                             "\nRoot-Is-Purelib: false\nTag: cp38-abi3-manylinux_2_17_x86_64\n"},
+      {folder + "INSTALLER", "scankit\n"},
+      {folder + "REQUESTED", ""},
+      {folder + "top_level.txt", "selective_scan_cuda\n"},
+      {folder + "scankit.json", manifest}};
+  std::string record = record_line({kModuleFile, module});
+  for (const InstalledFile& file : files) record += record_line(file);
+  record += folder + "RECORD,,\n";
+  files.push_back({folder + "RECORD", record});
+  return files;
+}
+
+}  // namespace scankit

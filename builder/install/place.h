@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "builder/install/journal.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// Where a module goes: an import folder, and beside it the folder that remembers what was changed.
+struct InstallPlace {
+  std::string base;  // the environment's prefix, the user base, or DIR; <base>/.scankit is the state folder
+  std::string site;  // the folder that gets the module
+  std::string how_to_reach;  // for a DIR that is on no import path: the line that puts it there
+};
+
+// `target`: "" (the environment's own site-packages), "user", or a folder.
+Result<InstallPlace> choose_place(const Host& host, const Python& python, const std::string& target);
+
+// Refusals that must come before anything is made: not writable, foreign-owned, state folder on another file
+// system. Creates nothing.
+Result<void> check_place(const InstallPlace& place);
+
+// The interpreter to start for this environment: a venv's own bin/python, not the file that it links to.
+std::string interpreter_of(const Python& python);
+
+}  // namespace scankit

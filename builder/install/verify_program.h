@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace scankit {
+
+// Both run in the user's Python (3.8 and up) and answer on descriptor 3, which is moved away first so that
+// nobody's noise lands in it. The end is _exit: what the interpreter does while closing down is no part of
+// the question.
+inline constexpr const char* kLoadProgram = R"(
+import os, sys
+channel = os.dup(3)
+os.close(3)
+import importlib.machinery, importlib.util
+path = sys.argv[1]
+loader = importlib.machinery.ExtensionFileLoader('selective_scan_cuda', path)
+spec = importlib.util.spec_from_file_location('selective_scan_cuda', path, loader=loader)
+module = importlib.util.module_from_spec(spec)
+loader.exec_module(module)
+assert callable(module.fwd) and callable(module.bwd)
+os.write(channel, b'ok')
+os._exit(0)
+)";
+
+// The expected numbers come from the recurrence in plain Python floats, not from any build of the module.
+inline constexpr const char* kImportAndCallProgram = R"(
+import os, sys
+channel = os.dup(3)
+os.close(3)
+module_name, expected, extra = sys.argv[1:4]
+sys.argv[:] = ['-c']
+sys.path[:] = ([extra] if extra else []) + [p for p in sys.path if p not in ('', os.getcwd())]
+def end(kind, text):
+    os.write(channel, (kind + '\n' + str(text)).encode('utf-8', 'backslashreplace')[:4000])
+    os._exit(0)
+try:
+    import importlib, math
+    import torch
+    module = importlib.import_module(module_name)
+    found = os.path.realpath(module.__file__)
+    if found != os.path.realpath(expected):
+        end('other file', found)
+    batch, dim, length, states = 2, 3, 37, 4
+    def number(*index):
+        return math.sin(1.0 + sum((i + 1) * 0.7 ** k for k, i in enumerate(index)) * 1.3)
+    def fill(*shape):
+        if len(shape) == 1:
+            return [number(i, shape[0]) for i in range(shape[0])]
+        def build(prefix, rest):
+            if not rest:
+                return number(*prefix, len(shape))
+            return [build(prefix + (i,), rest[1:]) for i in range(rest[0])]
+        return build((), shape)
+    u, delta = fill(batch, dim, length), fill(batch, dim, length)
+    A = [[-abs(a) - 0.1 for a in row] for row in fill(dim, states)]
+    B, C, D = fill(batch, 1, states, length), fill(batch, 1, states, length), fill(dim)
+    bias = [0.1 * d for d in D]
+    want = [[[0.0] * length for _ in range(dim)] for _ in range(batch)]
+    for b in range(batch):
+        for d in range(dim):
+            h = [0.0] * states
+            for l in range(length):
+                step = math.log1p(math.exp(delta[b][d][l] + bias[d]))
+                y = D[d] * u[b][d][l]
+                for n in range(states):
+                    h[n] = math.exp(step * A[d][n]) * h[n] + step * B[b][0][n][l] * u[b][d][l]
+                    y += C[b][0][n][l] * h[n]
+                want[b][d][l] = y
+    devices = ['cpu'] + (['cuda'] if os.environ.get('CUDA_VISIBLE_DEVICES') != '' and torch.cuda.is_available() else [])
+    for device in devices:
+        t = lambda x: torch.tensor(x, dtype=torch.float32, device=device)
+        out = module.fwd(t(u), t(delta), t(A), t(B), t(C), t(D), None, t(bias), True)[0]
+        worst = (out.double().cpu() - torch.tensor(want, dtype=torch.float64)).abs().max().item()
+        if not worst < 1e-4:
+            end('wrong numbers', 'fwd on %s differs from the recurrence by %g' % (device, worst))
+    end('ok', ' '.join(devices))
+except BaseException as problem:
+    end('failed', type(problem).__name__ + ': ' + str(problem))
+)";
+
+}  // namespace scankit

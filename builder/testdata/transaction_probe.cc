@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one real transaction in a small folder, so that a test can kill it at every system call:
+//   transaction_probe fix|restore|recover BASE
+// BASE/site is the import folder. `fix` puts ours.abi3.so and a folder ours.dist-info there, in place of an
+// older ours.abi3.so where there is one, and saves ours.cpython.so, which would win.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "builder/install/lock.h"
+#include "builder/install/transaction.h"
+#include "doctor/base/files.h"
+
+namespace {
+
+using namespace scankit;
+
+Result<void> fix(const StateFolder& state, const std::string& site) {
+  Journal journal;
+  SCANKIT_TRY(journal.id, state.next_id());
+  journal.module = "ours";
+  const std::string staging = state.staging(journal.id), backup = state.backup(journal.id);
+  SCANKIT_CHECK(make_directories(staging + "/ours.dist-info"));
+  SCANKIT_CHECK(make_directories(backup));
+  SCANKIT_CHECK(write_file_atomically(staging + "/ours.dist-info/RECORD", "record"));
+  SCANKIT_CHECK(write_file_atomically(staging + "/ours.abi3.so", "new"));
+  const std::string target = site + "/ours.abi3.so";
+  const bool replaces = std::filesystem::exists(target);
+  journal.operations = {
+      {Operation::Kind::Place, site + "/ours.dist-info", staging + "/ours.dist-info", "", ""},
+      {replaces ? Operation::Kind::Replace : Operation::Kind::Place, target, staging + "/ours.abi3.so",
+       replaces ? backup + "/ours.abi3.so" : "", sha256_hex("new")},
+      {Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}};
+  return run_transaction(state, journal, [] { return Result<void>(); });
+}
+
+Result<void> run(const std::string& verb, const std::string& base) {
+  const StateFolder state(base);
+  SCANKIT_TRY(const Lock lock, Lock::take(state.root()));
+  std::vector<std::string> lines;
+  SCANKIT_CHECK(recover(state, lines));
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+  if (verb == "fix") return fix(state, base + "/site");
+  if (verb == "restore") {
+    SCANKIT_TRY(const Journal undone, undo_last(state));
+    std::printf("undone %s\n", undone.id.c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const auto done = run(argv[1], argv[2]);
+  if (!done) std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  return done ? 0 : 1;
+}
