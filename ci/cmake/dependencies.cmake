@@ -6,7 +6,6 @@
 # apt: libyaml-cpp-dev     (yaml-cpp 0.7)
 # apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
 # apt: libgtest-dev        (GoogleTest 1.12)
-# apt: python3-dev        (Python.h, for the limited API of the universal module)
 # apt: clang-format clang-tidy
 # The test environments: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
 # apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
