@@ -176,11 +176,12 @@ class Runner:
         bwd = self.backward(fwd)
         for name in sorted(bwd):
             self.measure(name, bwd[name], second)
+        back = {n if n != "out_z" else "out_z of bwd": v.clone() for n, v in bwd.items()}
         self.check_inputs("bwd")
         for name in ("out", "out_z"):
             if name in saved and not same_bits(results[name], saved[name]):
                 self.complain("bwd changed the %s that fwd returned" % name)
-        saved.update((n if n != "out_z" else "out_z of bwd", v.clone()) for n, v in bwd.items())
+        saved.update(back)
         return saved
 
     def again(self, first):

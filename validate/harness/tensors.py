@@ -69,8 +69,7 @@ class Placed:
         self.storage = torch.full((spec["storage"],), float("nan"), dtype=self.dtype, device=device)
         self.view = torch.as_strided(self.storage, spec["shape"], spec["strides"], spec["offset"])
         self.exact = None  # fp64 copy of what the tensor holds; None for a destination
-        if spec["fill"]["kind"] != "none":
-            self.refill(second)
+        self.refill(second)
 
     def refill(self, second):
         if self.spec["fill"]["kind"] == "none":
