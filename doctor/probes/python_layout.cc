@@ -40,14 +40,12 @@ std::optional<Series> series_of(std::string_view name) {
   return series;
 }
 
-// Every folder from `start` up to the root.
+// Every folder from `start` upwards but "/" itself, at which getpath's search ends: else /bin/python3 of a
+// merged /usr would find its standard library in /lib.
 std::vector<std::string> upwards(std::string start) {
   std::vector<std::string> folders;
-  while (folders.size() < 64) {
+  for (; start != "/" && start != "." && folders.size() < 64; start = path_dirname(start))
     folders.push_back(start);
-    if (start == "/" || start == ".") break;
-    start = path_dirname(start);
-  }
   return folders;
 }
 
@@ -98,18 +96,24 @@ std::string search_start(const PythonLayout& layout) {
   return path_dirname(layout.executable);
 }
 
+bool take_prefix(const Host& host, const std::string& prefix, PythonLayout& layout) {
+  for (const char* library : {"lib", "lib64"}) {
+    if (!has_landmark(host, prefix, library, {layout.major, layout.minor, layout.thread})) continue;
+    layout.base_prefix = prefix;
+    layout.library_folder = library;
+    return true;
+  }
+  return false;
+}
+
 void find_prefixes(const Host& host, PythonLayout& layout) {
-  const Series series{layout.major, layout.minor, layout.thread};
   std::vector<std::string> candidates = upwards(search_start(layout));
   for (const std::string& prefix : upwards(path_dirname(layout.executable))) candidates.push_back(prefix);
-  candidates.insert(candidates.end(),
-                    {"/usr/local", "/usr"});  // where builds are configured for, getpath's last resort
-  for (const std::string& prefix : candidates)
-    for (const char* library : {"lib", "lib64"}) {
-      if (!layout.base_prefix.empty() || !has_landmark(host, prefix, library, series)) continue;
-      layout.base_prefix = prefix;
-      layout.library_folder = library;
-    }
+  bool found = std::ranges::any_of(
+      candidates, [&](const std::string& prefix) { return take_prefix(host, prefix, layout); });
+  // getpath's last resort, the prefix that the build was configured for, stands in the binary.
+  for (const char* prefix : {"/usr/local", "/usr"})
+    found = found || (holds_string(host, layout.executable, prefix) && take_prefix(host, prefix, layout));
   const std::string folder = layout.library_folder + "/python" + layout.tag();
   layout.exec_prefix = layout.base_prefix;
   for (const std::string& prefix : candidates) {
@@ -121,7 +125,8 @@ void find_prefixes(const Host& host, PythonLayout& layout) {
     const auto colon = home->find(':');
     layout.base_prefix = home->substr(0, colon);
     layout.exec_prefix = colon == std::string::npos ? layout.base_prefix : home->substr(colon + 1);
-    layout.library_folder = has_landmark(host, layout.base_prefix, "lib64", series) ? "lib64" : "lib";
+    layout.library_folder = "lib";
+    take_prefix(host, std::string(layout.base_prefix), layout);
   }
   layout.stdlib = path_join(layout.base_prefix, layout.library_folder + "/python" + layout.tag());
   layout.dynload =
@@ -155,12 +160,14 @@ std::string release_of_conda(const Host& host, const PythonLayout& layout, std::
   return {};
 }
 
+// The executable and the libpython that it would load. Another folder's libpython may be of another patch
+// release.
 std::vector<std::string> libraries_of(const Host& host, const PythonLayout& layout) {
+  std::vector<std::string> folders{layout.base_prefix + "/" + layout.library_folder};
+  if (layout.base_prefix == "/usr") folders.push_back("/usr/lib/" + layout.machine + "-linux-gnu");
   std::vector<std::string> files{layout.executable};
-  for (const std::string& suffix : {layout.thread, layout.thread + "m"})
-    for (const std::string& folder :
-         {layout.base_prefix + "/" + layout.library_folder, "/usr/lib/" + layout.machine + "-linux-gnu",
-          std::string("/usr/lib64")}) {
+  for (const std::string& folder : folders)
+    for (const std::string& suffix : {layout.thread, layout.thread + "m"}) {
       const std::string file = folder + "/libpython" + layout.series() + suffix + ".so.1.0";
       if (is_regular_file(host, file)) files.push_back(file);
     }
