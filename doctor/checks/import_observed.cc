@@ -12,26 +12,36 @@ std::string not_tried(const Snapshot& snapshot) {
   return seen.state == ProbeState::Absent ? seen.note : "";
 }
 
-Finding ended_badly(const Observation& seen, const std::string& pointer, const std::string& file) {
+std::string what_was_tried(const Observation& seen) {
+  if (seen.variant == "start") return "the interpreter's own start";
+  return "`import " + seen.module + "`" + (seen.variant == "torch-first" ? " after torch" : "");
+}
+
+Finding ended_badly(const Observation& seen, const std::string& pointer, const std::string& subject) {
   const bool hung = seen.outcome == "timeout";
-  const std::string what = seen.module == "torch" ? "`import torch`"
-                                                  : "`import " + seen.module + "`" +
-                                                        (seen.variant == "torch-first" ? " after torch" : "");
-  Finding finding{
-      .cause = hung ? Cause::ImportHang : Cause::ImportCrash,
-      .subject = file.empty() ? seen.module : file,
-      .module = seen.module,
-      .summary =
-          what + (hung ? " did not end within " + std::to_string((seen.duration_ms + 500) / 1000) + " s"
-                       : " killed the interpreter with signal " + std::to_string(seen.signal)),
-      .evidence = {{pointer + "/outcome", seen.outcome}},
-      .fixes = {Advice{std::string(info(hung ? Cause::ImportHang : Cause::ImportCrash).next_step)}}};
+  const Cause cause = hung ? Cause::ImportHang : Cause::ImportCrash;
+  Finding finding{.cause = cause,
+                  .subject = subject,
+                  .module = seen.module,
+                  .summary = what_was_tried(seen),
+                  .evidence = {{pointer + "/outcome", seen.outcome}},
+                  .fixes = {Advice{std::string(info(cause).next_step)}}};
+  if (hung)
+    finding.summary += " did not end within " + std::to_string((seen.duration_ms + 500) / 1000) + " s";
+  else
+    finding.summary += seen.signal != 0 ? " killed the process" : " did not come back";
   if (!seen.message.empty()) {
     finding.summary += ": " + seen.message;
     finding.evidence.push_back({pointer + "/message", seen.message});
   }
   if (!hung) finding.evidence.push_back({pointer + "/signal", std::to_string(seen.signal)});
   return finding;
+}
+
+std::string subject_of(const Snapshot& snapshot, const Observation& seen) {
+  if (seen.variant == "start") return snapshot.python.value.requested;
+  const auto copy = selected_copy(snapshot, seen.module);
+  return copy ? copy->extension->path : seen.module;
 }
 
 // Errors of an import are weighed against what the other checks found, in reconcile.cc.
@@ -43,9 +53,8 @@ CheckResult run(const Snapshot& snapshot) {
     const Observation& seen = all[i];
     if (&seen != deciding_import(snapshot, seen.module)) continue;
     if (seen.outcome != "crashed" && seen.outcome != "timeout") continue;
-    const auto copy = selected_copy(snapshot, seen.module);
     result.findings.push_back(
-        ended_badly(seen, "/observations/value/" + std::to_string(i), copy ? copy->extension->path : ""));
+        ended_badly(seen, "/observations/value/" + std::to_string(i), subject_of(snapshot, seen)));
   }
   return result;
 }

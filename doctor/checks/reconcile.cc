@@ -41,6 +41,7 @@ bool explained(const Report& report, const std::string& module) {
 }
 
 std::string in_words(const Observation& seen) {
+  if (seen.variant == "start") return seen.message;
   return "`import " + seen.module + "`" + (seen.variant == "torch-first" ? " after torch" : "") +
          " fails with " + seen.exception + ": " + seen.message;
 }
@@ -98,7 +99,7 @@ void settle_unknowns(Report& report) {
 
 void reconcile(Report& report) {
   const Snapshot& snapshot = report.snapshot;
-  std::vector<std::string> modules = {"torch"};
+  std::vector<std::string> modules = {"python", "torch"};
   modules.insert(modules.end(), snapshot.modules.begin(), snapshot.modules.end());
   for (const std::string& module : modules) {
     const Observation* seen = deciding_import(snapshot, module);

@@ -78,9 +78,14 @@ void add_snapshot(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("snapshot", "Write the facts as JSON; runs nothing of the environment");
   add_environment_options(*command, options->environment);
-  command->add_flag_callback(
-      "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
-      "Also import, as doctor does");
+  auto* never = command->add_flag_callback(
+      "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
+      "Run nothing: the default");
+  command
+      ->add_flag_callback(
+          "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
+          "Also import, as doctor does")
+      ->excludes(never);
   command->add_flag("--redact", options->redact, "Without user names, home folders and GPU serials");
   command->add_option("--out", options->out, "File to write (default: standard output)")->type_name("FILE");
   command->callback([options, &exit_status] { exit_status = run_snapshot(*options); });

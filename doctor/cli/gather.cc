@@ -36,7 +36,8 @@ Facts gather(const EnvironmentOptions& options) {
   request.python = python.value_or(options.python);
   request.modules = options.modules;
   request.ask_nvml = true;
-  request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
+  // A path that is no Python is answered in one line.
+  if (python) request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
   facts.snapshot = take_snapshot(*host, request);
   if (!python) {
     facts.snapshot.python = Probed<Python>::failed(python.error().message);
@@ -45,7 +46,7 @@ Facts gather(const EnvironmentOptions& options) {
   ObserveRequest observe;
   observe.policy = options.imports;
   observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
-  if (options.imports != ImportPolicy::Never)
+  if (python && options.imports != ImportPolicy::Never)
     progress.phase("importing torch and the modules, each in its own process");
   facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);
   progress.finish();

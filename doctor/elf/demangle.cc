@@ -8,8 +8,8 @@
 #include "doctor/elf/mangling.h"
 
 // libiberty's demangler behind __cxa_demangle. Weak: libstdc++.a, which the shipped program is linked with,
-// has it; libstdc++.so keeps it to itself.
-extern "C" int __gcclibcxx_demangle_callback(const char* mangled, int options,
+// has it; libstdc++.so keeps it to itself. 0 is success (libiberty, cp-demangle.c).
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
                                              void (*callback)(const char*, std::size_t, void*), void* opaque)
     __attribute__((weak));
 
@@ -17,7 +17,6 @@ namespace scankit {
 namespace {
 
 constexpr std::size_t kNameLimit = 16u << 10, kTextLimit = 64u << 10;
-constexpr int kParamsAnsi = 1 | 2;  // DMGL_PARAMS | DMGL_ANSI
 
 struct Sink {
   std::string text;
@@ -34,7 +33,7 @@ void take(const char* piece, std::size_t length, void* opaque) {
 
 bool demangle_bounded(const char* name, Sink& sink) {
   if (setjmp(sink.too_long) != 0) return false;
-  return __gcclibcxx_demangle_callback(name, kParamsAnsi, take, &sink) != 0;
+  return __gcclibcxx_demangle_callback(name, take, &sink) == 0;
 }
 
 }  // namespace

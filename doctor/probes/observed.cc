@@ -75,6 +75,20 @@ Observation not_run(const std::string& module, const std::string& variant, const
   return {.module = module, .variant = variant, .outcome = "not-run", .why_not_run = why};
 }
 
+// The interpreter itself hangs, dies or leaves before any import: a fact about it, and all there is to see.
+// Failed where it could not even be asked.
+Probed<std::vector<Observation>> no_interpreter(const ChildAnswer& answer) {
+  using Seen = Probed<std::vector<Observation>>;
+  if (answer.outcome.empty()) return Seen::failed(answer.why_not);
+  return Seen::of({{.module = "python",
+                    .variant = "start",
+                    .outcome = answer.outcome,
+                    .exception = answer.outcome == "error" ? "exit" : "",
+                    .message = answer.why_not,
+                    .signal = answer.signal,
+                    .duration_ms = answer.duration_ms}});
+}
+
 // `torch, module` in one child: what became of torch, and of the module after it.
 void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observation>& seen) {
   const auto& imports = task.answer.imports;
@@ -108,7 +122,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   run_all(python, bare, std::max<std::size_t>(width, 2), request.timeout);
   std::vector<Observation> seen;
   for (const Task& task : bare) {
-    if (!task.answer.started || task.answer.imports.empty()) return Seen::failed(task.answer.why_not);
+    if (task.answer.imports.empty()) return no_interpreter(task.answer);
     seen.push_back(task.answer.imports.front());
     seen.back().variant = "bare";
     if (!no_such_module(seen.back())) after_torch.push_back({.modules = {"torch", seen.back().module}});
@@ -118,7 +132,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   run_all(python, after_torch, width, request.timeout);
   bool torch_seen = false;
   for (const Task& task : after_torch) {
-    if (!task.answer.started) return Seen::failed(task.answer.why_not);
+    if (task.answer.imports.empty()) return no_interpreter(task.answer);
     take_torch_first(task, torch_seen, seen);
   }
   return Seen::of(std::move(seen));

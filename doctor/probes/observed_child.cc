@@ -64,16 +64,20 @@ void end_of_process(const ProcessResult& process, Observation& unfinished) {
                            : "it ended the interpreter with status " + std::to_string(process.exit_code);
 }
 
-std::string why_not_started(const std::string& python, const ProcessResult& process) {
-  std::string why = python + " does not start: ";
+// sitecustomize.py, a .pth line or the interpreter itself: our program did not come to run.
+void not_started(const std::string& python, const ProcessResult& process, ChildAnswer& answer) {
+  answer.outcome = process.timed_out ? "timeout" : process.signal != 0 ? "crashed" : "error";
+  answer.signal = process.signal;
+  answer.duration_ms = process.duration.count();
+  answer.why_not = python + " does not start: ";
   if (process.timed_out)
-    why += "nothing within " + std::to_string((process.duration.count() + 500) / 1000) + " s";
+    answer.why_not += "nothing within " + std::to_string((process.duration.count() + 500) / 1000) + " s";
   else if (process.signal != 0)
-    why += "it died of " + signal_name(process.signal);
+    answer.why_not += "it died of " + signal_name(process.signal);
   else
-    why += "it ended with status " + std::to_string(process.exit_code) + " and did not run our program";
-  const std::string line = pick_line(process.err, "");
-  return line.empty() ? why : why + " (" + line + ")";
+    answer.why_not +=
+        "it ended with status " + std::to_string(process.exit_code) + " and did not run our program";
+  if (const std::string line = pick_line(process.err, ""); !line.empty()) answer.why_not += " (" + line + ")";
 }
 
 // An end without its event: the module that was being imported took the process with it.
@@ -111,7 +115,7 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process) 
     const Json event = Json::parse(line, nullptr, false);
     if (event.is_object()) take(event, answer);
   }
-  if (answer.imports.empty()) answer.why_not = why_not_started(python, process);
+  if (answer.imports.empty()) not_started(python, process, answer);
   if (!answer.imports.empty() && answer.imports.back().outcome.empty())
     end_of_process(process, answer.imports.back());
   return answer;

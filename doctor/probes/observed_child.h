@@ -14,6 +14,9 @@ namespace scankit {
 struct ChildAnswer {
   bool started = false;  // our program began to run
   std::string why_not;   // not started: one line
+  std::string outcome;   // not started: "timeout", "crashed" or "error" of the interpreter itself
+  int signal = 0;
+  std::int64_t duration_ms = 0;
   std::vector<Observation> imports;
 };
 

@@ -54,7 +54,7 @@ std::optional<Cause> cause_of(const Finding& symptom, const std::vector<Finding>
 }
 
 std::size_t module_order(const Snapshot& snapshot, const std::string& module) {
-  if (module == "torch") return 0;
+  if (module == "python" || module == "torch") return 0;
   const auto& modules = snapshot.modules;
   return 1 + static_cast<std::size_t>(std::ranges::find(modules, module) - modules.begin());
 }

@@ -116,6 +116,7 @@ void print_finding(Page& page, const Finding& finding) {
 }
 
 std::string in_words(const Observation& seen) {
+  if (seen.variant == "start") return seen.message;
   std::string text = "import " + seen.module + (seen.variant == "torch-first" ? " (after torch)" : "") +
                      (seen.variant == "bare" ? " (alone)" : "") + ": " + seen.outcome;
   if (seen.outcome == "not-run") return text + ", " + seen.why_not_run;

@@ -60,14 +60,14 @@ case_startup_hangs() {
   good_env
   printf 'import time\ntime.sleep(1000)\n' >"$(fx_site "$env/bin/python")/sitecustomize.py"
   timeout 150 "$scankit" doctor --json --timeout 5 --python "$env/bin/python" >doctor.json 2>doctor.err && code=0 || code=$?
-  VERDICT='broken' STATUS=1 FOUND=import_hang
+  VERDICT=broken STATUS=1 ROOT=import_hang FOUND=import_hang
   expect_report doctor.json "$code"
 }
 case_startup_crashes() {
   good_env
   printf 'import os\nos.abort()\n' >"$(fx_site "$env/bin/python")/sitecustomize.py"
   run_doctor --python "$env/bin/python"
-  VERDICT='broken' STATUS=1 FOUND=import_crash
+  VERDICT=broken STATUS=1 ROOT=import_crash FOUND=import_crash
   expect_report doctor.json "$code"
 }
 case_torch_cannot_be_imported() {
