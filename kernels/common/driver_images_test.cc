@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/driver_images.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "doctor/base/files.h"
@@ -17,19 +17,15 @@ const std::vector<TestImage> kImages = {
     {kImageCubin, 90, "reduce", "the reduction"},
 };
 
-// A file of these bytes, open for reading.
+// A file of these bytes, in memory.
 class OpenFile {
  public:
-  explicit OpenFile(const std::string& bytes)
-      : folder_(TemporaryDirectory::create("driver-images-test").value()) {
-    const std::string path = path_join(folder_.path(), "module");
-    EXPECT_TRUE(write_file_atomically(path, bytes).has_value());
-    fd_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  explicit OpenFile(const std::string& bytes) : fd_(memfd_create("driver-images-test", MFD_CLOEXEC)) {
+    EXPECT_EQ(write(fd_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   }
   int fd() const { return fd_.get(); }
 
  private:
-  TemporaryDirectory folder_;
   Descriptor fd_;
 };
 

@@ -32,13 +32,13 @@ bool fits(const Variant& variant, const Common& common) {
   return common.states <= slice && (slice == 4 || common.states > slice / 2);
 }
 
-bool choose(const Variant* variants, int count, const int (&candidates)[3], const Common& common,
-            const device::DeviceFacts& facts, Choice* choice) {
+bool choose(const Variant* variants, int count, const int (&candidates)[4], int fewest_unsliced,
+            const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   Index best = -1;
   for (int v = 0; v < count; ++v) {
     if (!fits(variants[v], common)) continue;
     for (const int warps : candidates) {
-      if (warps > variants[v].most_warps || (warps == 1 && !variants[v].sliced)) continue;
+      if (warps > variants[v].most_warps || (!variants[v].sliced && warps < fewest_unsliced)) continue;
       if (shared_bytes(variants[v], warps, common.states) > facts.shared_per_block) continue;
       const Index time = predict(variants[v], warps, common, facts);
       if (best >= 0 && time >= best) continue;
@@ -84,10 +84,10 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
 // warps stage B and C (ForwardKernel::kCarried), but for slices, which need much shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
-  return choose(kForwardVariants, kForwardVariantCount, {2, 4, 1}, common, facts, choice);
+  return choose(kForwardVariants, kForwardVariantCount, {2, 4, 1, 1}, 2, common, facts, choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
-  return choose(kBackwardVariants, kBackwardVariantCount, {8, 4, 2}, common, facts, choice);
+  return choose(kBackwardVariants, kBackwardVariantCount, {8, 4, 2, 1}, 1, common, facts, choice);
 }
 
 }  // namespace scankit::selective_scan

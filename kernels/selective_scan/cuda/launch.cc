@@ -126,12 +126,17 @@ bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::M
   return true;
 }
 
-void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan) {
+// Rows of the slabs; the reduction needs them also where nothing was scanned.
+void set_pitches(BackwardArguments* arguments) {
   const Common& c = arguments->backward.common;
   arguments->pitch = chunk_count(c.length) * kStateInterval;
   arguments->dim_pitch = static_cast<Index>(round_up(static_cast<size_t>(c.dim), 4));
   arguments->dA_pitch =
       static_cast<Index>(round_up(static_cast<size_t>(c.dim) * static_cast<size_t>(c.states), 4));
+}
+
+void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan) {
+  const Common& c = arguments->backward.common;
   const Index rows = Index{c.batch} * c.groups * c.states;
   arguments->projections = reserve(plan, arguments->tiling.tiles_per_group * 2 * rows * arguments->pitch);
   arguments->dA = reserve(plan, c.batch * arguments->dA_pitch);
@@ -163,6 +168,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   if (blocks < 0)
     return refuse(message, "batch times channels is too large for one launch", "split the batch");
   arguments.tiling = make_tiling(variant, choice.warps, c);
+  set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
     // One tile starts from zero: no saved states are read.
     if (backward.x.data == nullptr && c.length > kStateInterval) {
