@@ -16,7 +16,8 @@ exports=$(nm -D --defined-only "$module" | awk '{print $3}')
 [ "$exports" = "PyInit_$name" ] || fail "exports: $exports"
 
 newest=$(nm -D --undefined-only "$module" | sed -n 's/.*@GLIBC_//p' | sort -V | tail -n 1)
-[ -n "$newest" ] && [ "$(printf '%s\n2.17\n' "$newest" | sort -V | tail -n 1)" = 2.17 ] || fail "needs GLIBC_$newest, allowed is 2.17"
+highest=$(printf '%s\n2.17\n' "$newest" | sort -V | tail -n 1)
+if [ -z "$newest" ] || [ "$highest" != 2.17 ]; then fail "needs GLIBC_$newest, allowed is 2.17"; fi
 others=$(nm -D --undefined-only "$module" | grep '@' | grep -v '@GLIBC_' || true)
 [ -z "$others" ] || fail "versions of other libraries: $others"
 
