@@ -40,7 +40,8 @@ strings -a "$module" | grep -F "$PWD" && fail "holds a path of this build"
 for object in "$@"; do
   case $object in *scan_avx512* | *scan_avx2* | *scan_portable*) ;; *) continue ;; esac
   names=$(nm -C --defined-only --extern-only "$object" | awk '{$1 = $2 = ""; print}' | xargs)
-  case $names in scankit::selective_scan::k*Kernels) ;; *) fail "$(basename "$object") defines $names" ;; esac
+  case $names in "scankit::selective_scan::avx512_kernels()" | "scankit::selective_scan::avx2_kernels()" | \
+    "scankit::selective_scan::portable_kernels()") ;; *) fail "$(basename "$object") defines $names" ;; esac
   checked=$((${checked:-0} + 1))
 done
 [ "${checked:-0}" -eq 3 ] || fail "saw ${checked:-0} objects of instruction sets, expected 3"

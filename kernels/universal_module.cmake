@@ -18,7 +18,7 @@ function(scankit_universal_module name)
   target_include_directories(${target} SYSTEM PRIVATE ${SCANKIT_PYTHON_INCLUDE})
   target_compile_definitions(${target} PRIVATE Py_LIMITED_API=0x03080000 SCANKIT_VERSION="${PROJECT_VERSION}" NDEBUG)
   target_compile_options(${target} PRIVATE
-    -O3 -g0 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-gnu-unique -fno-asynchronous-unwind-tables
+    -O3 -g0 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables
     -fno-math-errno -fno-trapping-math -fwrapv  # never -ffast-math: it folds the rounding of exp2 away
     -fstack-protector-strong -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffunction-sections -fdata-sections
     -include ${PROJECT_SOURCE_DIR}/kernels/common/glibc_floor.h)

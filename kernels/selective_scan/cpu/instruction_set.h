@@ -6,7 +6,7 @@
 namespace scankit::selective_scan {
 namespace {
 
-void forward_of_any(const Forward& scan, const TaskGrid& grid, int task, float* scratch) {
+inline void forward_of_any(const Forward& scan, const TaskGrid& grid, int task, float* scratch) {
   switch (scan.common.dtype) {
     case DType::F32:
       return forward_task<float>(scan, grid, task, scratch);
@@ -16,8 +16,8 @@ void forward_of_any(const Forward& scan, const TaskGrid& grid, int task, float* 
       return forward_task<BFloat16>(scan, grid, task, scratch);
   }
 }
-void backward_of_any(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task,
-                     float* scratch) {
+inline void backward_of_any(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task,
+                            float* scratch) {
   switch (scan.common.dtype) {
     case DType::F32:
       return backward_task<float>(scan, grid, slabs, task, scratch);
@@ -27,8 +27,8 @@ void backward_of_any(const Backward& scan, const TaskGrid& grid, const Slabs& sl
       return backward_task<BFloat16>(scan, grid, slabs, task, scratch);
   }
 }
-long forward_floats(int states) { return ForwardScratch::floats(states); }
-long backward_floats(int states) { return BackwardScratch::floats(states); }
+inline long forward_floats(int states) { return ForwardScratch::floats(states); }
+inline long backward_floats(int states) { return BackwardScratch::floats(states); }
 
 constexpr KernelSet kernel_set(const char* name) {
   return {name, kLanes, forward_floats, backward_floats, forward_of_any, backward_of_any};

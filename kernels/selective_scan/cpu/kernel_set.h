@@ -27,6 +27,8 @@ struct KernelSet {
   void (*backward)(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch);
 };
 
-extern const KernelSet kAvx512Kernels, kAvx2Kernels, kPortableKernels;
+const KernelSet& avx512_kernels();
+const KernelSet& avx2_kernels();
+const KernelSet& portable_kernels();
 
 }  // namespace scankit::selective_scan

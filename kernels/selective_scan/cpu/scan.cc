@@ -13,14 +13,25 @@
 namespace scankit::selective_scan {
 namespace {
 
-const KernelSet* const kByLevel[] = {&kPortableKernels, &kAvx2Kernels, &kAvx512Kernels};
+const KernelSet& kernels_of(CpuLevel level) {
+  switch (level) {
+    case CpuLevel::Avx512:
+      return avx512_kernels();
+    case CpuLevel::Avx2:
+      return avx2_kernels();
+    case CpuLevel::Portable:
+      break;
+  }
+  return portable_kernels();
+}
 
+// The best set, or the one that SCANKIT_CPU_ISA names where this machine can run it.
 const KernelSet& kernels() {
-  int level = (int)cpu_level();
+  const CpuLevel best = cpu_level();
   const char* wanted = getenv("SCANKIT_CPU_ISA");
-  for (int i = 0; wanted && i < level; ++i)
-    if (strcmp(wanted, kByLevel[i]->name) == 0) level = i;
-  return *kByLevel[level];
+  for (const CpuLevel level : {CpuLevel::Portable, CpuLevel::Avx2})
+    if (wanted && level < best && strcmp(wanted, kernels_of(level).name) == 0) return kernels_of(level);
+  return kernels_of(best);
 }
 
 struct Memory {

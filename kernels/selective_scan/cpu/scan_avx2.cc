@@ -3,5 +3,10 @@
 
 namespace scankit::selective_scan {
 static_assert(kLanes == 8, "compiled with other flags than kernels/CMakeLists.txt gives");
-const constinit KernelSet kAvx2Kernels = kernel_set("avx2");
+
+const KernelSet& avx2_kernels() {
+  static constexpr KernelSet set = kernel_set("avx2");
+  return set;
+}
+
 }  // namespace scankit::selective_scan

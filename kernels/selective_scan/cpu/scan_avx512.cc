@@ -3,5 +3,10 @@
 
 namespace scankit::selective_scan {
 static_assert(kLanes == 16, "compiled with other flags than kernels/CMakeLists.txt gives");
-const constinit KernelSet kAvx512Kernels = kernel_set("avx512");
+
+const KernelSet& avx512_kernels() {
+  static constexpr KernelSet set = kernel_set("avx512");
+  return set;
+}
+
 }  // namespace scankit::selective_scan

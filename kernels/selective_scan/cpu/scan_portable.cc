@@ -3,5 +3,10 @@
 
 namespace scankit::selective_scan {
 static_assert(kLanes == 4, "compiled with other flags than kernels/CMakeLists.txt gives");
-const constinit KernelSet kPortableKernels = kernel_set("portable");
+
+const KernelSet& portable_kernels() {
+  static constexpr KernelSet set = kernel_set("portable");
+  return set;
+}
+
 }  // namespace scankit::selective_scan
