@@ -17,7 +17,8 @@ enum Fact : unsigned {
   kExtensions = 1u << 3,
   kImporters = 1u << 4,
   kContents = 1u << 5,  // the selected copy of every module could be read
-  kClosures = 1u << 6,  // and its closure was walked
+  kImages = 1u << 6,    // and is a whole library
+  kClosures = 1u << 7,  // and is one for this machine, and its closure was walked
 };
 
 struct CheckResult {

@@ -13,10 +13,9 @@ std::string no_module(const Snapshot& snapshot) {
 std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
   std::string text = "it needs " + library.soname + ", which the loader finds nowhere";
   const Torch& torch = snapshot.torch.value;
-  if (!torch.version.empty())
-    text += "; torch " + torch.version + " brings " +
-            (library.same_library_other_version.empty() ? "no such library"
-                                                        : join(library.same_library_other_version));
+  if (!torch.cuda.empty()) text += "; torch " + torch.version + " uses CUDA " + torch.cuda;
+  if (!library.same_library_other_version.empty())
+    text += "; here is " + join(library.same_library_other_version);
   if (!library.found_elsewhere.empty())
     text += "; a file of that name lies where the loader does not look: " + library.found_elsewhere.front();
   return text;

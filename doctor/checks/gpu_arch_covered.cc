@@ -73,7 +73,7 @@ CheckResult run(const Snapshot& snapshot) {
 
 extern const Check kGpuArchCovered{.id = "gpu-arch-covered",
                                    .question = "Does each module hold code for every GPU here?",
-                                   .needs = kGpus | kExtensions | kContents,
+                                   .needs = kGpus | kExtensions | kImages,
                                    .settled_by_import = false,
                                    .not_applicable = no_device_code,
                                    .run = run};

@@ -33,7 +33,7 @@ CheckResult run(const Snapshot& snapshot) {
 
 extern const Check kInitExported{.id = "init-exported",
                                  .question = "Does each file hold the module that its name says?",
-                                 .needs = kExtensions | kContents,
+                                 .needs = kExtensions | kImages,
                                  .settled_by_import = true,
                                  .not_applicable = no_module,
                                  .run = run};

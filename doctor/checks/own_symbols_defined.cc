@@ -52,8 +52,7 @@ CheckResult run(const Snapshot& snapshot) {
     std::vector<Finding> found;
     const auto names = symbol_evidence(copy, own);
     const auto first = std::ranges::find_if(copy->missing_symbols, own);
-    if (!names.empty())
-      found.push_back(undefined(copy, names, first->demangled.empty() ? first->name : first->demangled));
+    if (!names.empty()) found.push_back(undefined(copy, names, readable(*first)));
     if (const auto torch = torch_names(copy).not_linked; !torch.empty())
       found.push_back(never_linked(copy, torch));
     for (Finding& finding : found) {

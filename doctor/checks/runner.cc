@@ -48,19 +48,33 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   return missing;
 }
 
-// Facts about single files: what is known about the others still counts.
-std::vector<std::string> partial_facts(unsigned needs, const Snapshot& snapshot) {
-  std::vector<std::string> unknown;
+struct Partial {
+  std::vector<std::string> unknown, not_checked;
+  std::size_t usable = 0;
+};
+
+// Facts about single files: what is known about the others still counts. A file that is no library, or one
+// for another machine, leaves nothing to ask of its contents; that it is, another check says.
+Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
+  Partial partial;
+  const std::string machine = interpreter_machine(snapshot);
   for (const Copy& copy : selected_copies(snapshot)) {
     const std::string& state = copy->file_state;
-    if ((needs & (kContents | kClosures)) && (state == "unreadable" || state == "vanished"))
-      unknown.push_back(copy->path + ": " + (copy->file_detail.empty() ? state : copy->file_detail));
-    else if ((needs & kClosures) && state == "elf" && !copy->resolved)
-      unknown.push_back(
-          copy->path + ": " +
-          (copy->resolution_note.empty() ? "its libraries were not resolved" : copy->resolution_note));
+    const auto about = [&](const std::string& detail, const std::string& otherwise) {
+      return copy->path + ": " + (detail.empty() ? otherwise : detail);
+    };
+    if (state == "unreadable" || state == "vanished")
+      partial.unknown.push_back(about(copy->file_detail, state));
+    else if ((needs & (kImages | kClosures)) && state != "elf")
+      partial.not_checked.push_back(about("", "not a whole library"));
+    else if ((needs & kClosures) && !machine.empty() && !copy->machine.empty() && copy->machine != machine)
+      partial.not_checked.push_back(about("", "made for " + copy->machine));
+    else if ((needs & kClosures) && !copy->resolved)
+      partial.unknown.push_back(about(copy->resolution_note, "its libraries were not resolved"));
+    else
+      ++partial.usable;
   }
-  return unknown;
+  return partial;
 }
 
 }  // namespace
@@ -81,7 +95,16 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
       if (const std::string why = check.not_applicable(snapshot); !why.empty())
         return end(CheckState::NotApplicable, why);
     CheckResult result = check.run(snapshot);
-    for (std::string& line : partial_facts(check.needs, snapshot)) result.unknown.push_back(std::move(line));
+    if (check.needs & (kContents | kImages | kClosures)) {
+      const Partial partial = partial_facts(check.needs, snapshot);
+      const bool nothing_left =
+          partial.usable == 0 && partial.unknown.empty() && !partial.not_checked.empty();
+      if (nothing_left && result.findings.empty() && result.unknown.empty())
+        return end(CheckState::NotApplicable, join(partial.not_checked, "; "));
+      result.unknown.insert(result.unknown.end(), partial.unknown.begin(), partial.unknown.end());
+      result.not_checked.insert(result.not_checked.end(), partial.not_checked.begin(),
+                                partial.not_checked.end());
+    }
     outcome.findings = std::move(result.findings);
     outcome.not_checked = std::move(result.not_checked);
     const auto state = !outcome.findings.empty() ? CheckState::Found

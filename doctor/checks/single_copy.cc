@@ -7,13 +7,8 @@
 namespace scankit {
 namespace {
 
-std::string at_most_one(const Snapshot& snapshot) {
-  for (const std::string& module : snapshot.modules) {
-    const auto all = copies(snapshot);
-    const auto of_module = [&](const Copy& copy) { return copy->module == module; };
-    if (std::ranges::count_if(all, of_module) > 1) return "";
-  }
-  return "no module under diagnosis has more than one file";
+std::string no_copy(const Snapshot& snapshot) {
+  return copies(snapshot).empty() ? "no file of a module under diagnosis was found" : "";
 }
 
 bool same_content(const Extension& a, const Extension& b) {
@@ -75,6 +70,6 @@ extern const Check kSingleCopy{.id = "single-copy",
                                .question = "Is there one file of each module, or does the right one win?",
                                .needs = kPython | kExtensions,
                                .settled_by_import = true,
-                               .not_applicable = at_most_one,
+                               .not_applicable = no_copy,
                                .run = run};
 }  // namespace scankit

@@ -18,17 +18,17 @@ CheckResult run(const Snapshot& snapshot) {
     const auto flipped = torch_names(copy).flipped;
     if (flipped.empty()) continue;
     const MissingSymbol& first = copy->missing_symbols[flipped.front()];
+    // The spelling of the names themselves: one file may mix objects of both kinds.
+    const bool is_new = first.name.find("__cxx11") != std::string::npos;
     Finding finding{.cause = Cause::AbiCxx11Mismatch,
                     .subject = copy->path,
                     .module = copy->module,
-                    .summary = "it uses the " + copy->string_abi + " C++ string ABI, torch " + torch.version +
-                               " the " + torch.string_abi +
-                               " one: " + count(flipped.size(), "name", "names") +
-                               " of torch that take strings do not meet, such as " +
-                               (first.demangled.empty() ? first.name : first.demangled)};
+                    .summary = "it calls " + count(flipped.size(), "function", "functions") +
+                               " of torch by the " + (is_new ? "new" : "old") +
+                               " C++ string ABI, and torch " + torch.version + " has them by the " +
+                               (is_new ? "old" : "new") + " one, such as " + readable(first)};
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
-    finding.evidence.push_back(copy.at("string_abi", copy->string_abi));
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
     finding.fixes =
         module_fixes(snapshot, copy->module, "rebuild " + copy->module + " with torch's own string ABI");

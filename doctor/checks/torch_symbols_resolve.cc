@@ -11,7 +11,7 @@ std::string no_module(const Snapshot& snapshot) {
 }
 
 std::string words(const MissingSymbol& symbol) {
-  std::string text = symbol.demangled.empty() ? symbol.name : symbol.demangled;
+  std::string text = readable(symbol);
   if (!symbol.near.empty()) text += " (torch has " + symbol.near.front() + ")";
   return text;
 }

@@ -158,6 +158,15 @@ std::string count(std::size_t n, std::string_view one, std::string_view many) {
   return std::to_string(n) + " " + std::string(n == 1 ? one : many);
 }
 
+std::string readable(const MissingSymbol& symbol) {
+  constexpr std::string_view kLong =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+  std::string text = symbol.demangled.empty() ? symbol.name : symbol.demangled;
+  for (auto at = text.find(kLong); at != std::string::npos; at = text.find(kLong, at + 1))
+    text.replace(at, kLong.size(), "std::string");
+  return text;
+}
+
 std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits) {
   std::vector<Evidence> evidence;
   const auto& missing = copy->missing_symbols;

@@ -56,6 +56,9 @@ const Observation* deciding_import(const Snapshot& snapshot, const std::string& 
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
 std::string count(std::size_t n, std::string_view one, std::string_view many);  // "1 name", "3 names"
 
+// The demangled name with std::string written as the user writes it.
+std::string readable(const MissingSymbol& symbol);
+
 using SymbolTest = std::function<bool(const MissingSymbol&)>;
 // Evidence for every missing symbol that fits, with its place in the list.
 std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits);

@@ -89,16 +89,26 @@ void print_facts(Page& page, const Snapshot& snapshot) {
   }
 }
 
+// What the sentence above it already says is not said again, except with --verbose.
+bool is_new(const Page& page, const Finding& finding, const Evidence& evidence) {
+  return page.verbose() || (evidence.value.size() > 3 && finding.subject != evidence.value &&
+                            finding.summary.find(evidence.value) == std::string::npos);
+}
+
 void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
-  const auto& all = finding.evidence;
-  const std::size_t shown = page.verbose() ? all.size() : std::min(all.size(), kFewLines);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const std::string& fact = all[i].fact;
-    page.line(indent, (page.verbose() ? fact : fact.substr(fact.rfind('/') + 1)) + ": " +
-                          (all[i].value.empty() ? "\"\"" : all[i].value));
+  std::size_t shown = 0, held_back = 0;
+  for (const Evidence& evidence : finding.evidence) {
+    if (!is_new(page, finding, evidence)) continue;
+    if (!page.verbose() && shown == kFewLines) {
+      ++held_back;
+      continue;
+    }
+    ++shown;
+    const std::string name =
+        page.verbose() ? evidence.fact : evidence.fact.substr(evidence.fact.rfind('/') + 1);
+    page.line(indent, name + ": " + (evidence.value.empty() ? "\"\"" : evidence.value));
   }
-  if (shown < all.size())
-    page.line(indent, "and " + std::to_string(all.size() - shown) + " more: -v lists them");
+  if (held_back > 0) page.line(indent, "and " + std::to_string(held_back) + " more: -v lists them");
 }
 
 void print_finding(Page& page, const Finding& finding) {
@@ -125,41 +135,78 @@ std::string in_words(const Observation& seen) {
   return text + (seen.file.empty() ? "" : ", " + seen.file);
 }
 
-void print_observed(Page& page, const Snapshot& snapshot) {
-  if (!snapshot.observations.present() || snapshot.observations.value.empty()) return;
-  page.gap().line(0, "Observed");
-  for (const Observation& seen : snapshot.observations.value) page.line(2, in_words(seen));
+// Without --verbose: what decides, and no "No module named" of a module that nobody misses.
+bool worth_a_line(const Report& report, const Observation& seen) {
+  const auto& all = report.snapshot.observations.value;
+  if (seen.variant != "bare") return true;
+  const bool superseded = std::ranges::any_of(all, [&](const Observation& other) {
+    return other.module == seen.module && other.variant == "torch-first";
+  });
+  const bool missed = std::ranges::any_of(report.findings, [&](const Finding& finding) {
+    return finding.module == seen.module && finding.severity() == Severity::Error;
+  });
+  return !superseded && (missed || seen.exception != "ModuleNotFoundError");
 }
 
-void print_open_questions(Page& page, const Report& report) {
+void print_observed(Page& page, const Report& report) {
+  if (!report.snapshot.observations.present()) return;
   bool first = true;
-  for (const Outcome& outcome : report.outcomes) {
-    const bool crashed = outcome.state == CheckState::Crashed;
-    if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
-    if (first) page.gap();
+  for (const Observation& seen : report.snapshot.observations.value) {
+    if (!page.verbose() && !worth_a_line(report, seen)) continue;
+    if (first) page.gap().line(0, "Observed");
     first = false;
-    page.marked(0, kUnknown, outcome.question);
-    page.line(2, (crashed ? "the check " + outcome.check + " itself failed: " : "") + outcome.why +
-                     (outcome.could_hide_error ? "" : " (the observed imports leave no error to hide here)"));
+    page.line(2, in_words(seen));
+  }
+}
+
+// Lines that several checks share are printed once.
+class Grouped {
+ public:
+  void add(const std::string& why, const std::string& check) {
+    const auto same = std::ranges::find(lines_, why, &Line::why);
+    if (same == lines_.end())
+      lines_.push_back({why, {check}});
+    else
+      same->checks.push_back(check);
+  }
+  struct Line {
+    std::string why;
+    std::vector<std::string> checks;
+  };
+  const std::vector<Line>& lines() const { return lines_; }
+
+ private:
+  std::vector<Line> lines_;
+};
+
+void print_open_questions(Page& page, const Report& report) {
+  Grouped grouped;
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
+    const bool crashed = outcome.state == CheckState::Crashed;
+    grouped.add((crashed ? "the check itself failed: " : "") + outcome.why +
+                    (outcome.could_hide_error ? "" : " (the observed imports leave no error to hide here)"),
+                outcome.question);
+  }
+  for (const auto& [why, questions] : grouped.lines()) {
+    page.gap().marked(0, kUnknown, why);
+    for (const std::string& question : questions) page.line(2, question);
   }
 }
 
 void print_not_checked(Page& page, const Report& report) {
-  std::vector<std::pair<std::string, std::string>> lines;  // why, checks
-  const auto add = [&](const std::string& why, const std::string& check) {
-    const auto same = std::ranges::find(lines, why, &std::pair<std::string, std::string>::first);
-    if (same == lines.end())
-      lines.emplace_back(why, check);
-    else
-      same->second += ", " + check;
-  };
+  Grouped grouped;
   for (const Outcome& outcome : report.outcomes) {
-    if (outcome.state == CheckState::NotApplicable) add(outcome.why, outcome.check);
-    for (const std::string& part : outcome.not_checked) add(part, outcome.check);
+    if (outcome.state == CheckState::NotApplicable) grouped.add(outcome.why, outcome.check);
+    for (const std::string& part : outcome.not_checked) grouped.add(part, outcome.check);
   }
-  if (lines.empty()) return;
+  if (grouped.lines().empty()) return;
   page.gap().line(0, "Not checked");
-  for (const auto& [why, checks] : lines) page.line(2, why + (page.verbose() ? " (" + checks + ")" : ""));
+  for (const auto& [why, checks] : grouped.lines()) {
+    page.line(2, why);
+    if (!page.verbose()) continue;
+    for (const std::string& check : checks) page.line(4, check);
+  }
 }
 
 void print_passed(Page& page, const Report& report) {
@@ -208,7 +255,7 @@ std::string doctor_text(const Report& report, const TextStyle& style) {
   Page page(style);
   page.line(0, "Looked at");
   print_facts(page, report.snapshot);
-  print_observed(page, report.snapshot);
+  print_observed(page, report);
   for (const Finding& finding : report.findings) print_finding(page, finding);
   print_open_questions(page, report);
   print_not_checked(page, report);
