@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "builder/assemble.h"
+#include "builder/commands.h"
+#include "builder/install/distribution.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/probes/distributions.h"
+#include "doctor/probes/python.h"
+#include "doctor/probes/system.h"
+#include "doctor/probes/torch.h"
+
+namespace scankit {
+namespace {
+
+// Only what a build asks of a machine: no extension is read, so that a build from the cache is a matter of
+// milliseconds.
+Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
+  Snapshot snapshot;
+  snapshot.memory = probe_memory(host);
+  snapshot.gpus = probe_gpus(host);
+  snapshot.toolkits = probe_toolkits(host);
+  // Device code needs no Python: one is asked only for the NVRTC that its torch brought.
+  if (auto python = chosen_python(host, options.python)) {
+    snapshot.python = probe_python(host, *python);
+    snapshot.distributions = probe_distributions(host, snapshot.python.value);
+    snapshot.torch = probe_torch(host, snapshot.python.value, snapshot.distributions.value);
+  } else {
+    snapshot.python = Probed<Python>::failed(python.error().message);
+  }
+  return snapshot;
+}
+
+std::string output_path(const std::string& out) {
+  std::string path = path_normalize(path_join(current_directory(), out.empty() ? kModuleFile : out));
+  if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, kModuleFile);
+  return path;
+}
+
+int show_manifest(const std::string& path) {
+  auto file = read_whole_file(path, 1u << 30);
+  if (!file) return complain("build", file.error(), kExitUsage);
+  const auto manifest = section_bytes(*file, ".scankit.manifest");
+  if (!manifest)
+    return complain("build",
+                    {Errc::InvalidArgument, path + " holds no manifest: " + manifest.error().message,
+                     "--show-manifest reads a module that scankit built"},
+                    kExitUsage);
+  std::fputs(manifest->c_str(), stdout);
+  return kExitClean;
+}
+
+std::string names(const std::vector<Target>& targets) {
+  std::string text;
+  for (const Target& target : targets) text += (text.empty() ? "" : ", ") + target.name();
+  return text;
+}
+
+void print_result(const BuiltModule& built, const std::string& path) {
+  for (const std::string& note : built.notes) std::printf("note: %s\n", note.c_str());
+  std::printf("%s\n  %.2f MB, %s, %s; %zu of %zu images from the cache\n", path.c_str(),
+              static_cast<double>(built.bytes.size()) / 1e6, names(built.targets).c_str(),
+              built.compiler.c_str(), built.from_cache, built.images.size());
+}
+
+}  // namespace
+
+int run_build(const BuildOptions& options) {
+  if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
+  const auto host = make_real_host();
+  auto request = build_request(options.arch, options.cache_dir, options.jobs);
+  if (!request) return complain("build", request.error(), kExitUsage);
+  const Snapshot snapshot = facts_for_build(*host, options);
+  if (!snapshot.python.present() && !options.python.empty())
+    return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+  const auto built = build_module(*host, snapshot, *request);
+  if (!built) return complain("build", built.error(), kExitBuildFailed);
+  if (options.explain) std::fputs(built->explanation.c_str(), stdout);
+  const std::string path = output_path(options.out);
+  Result<void> written = make_directories(path_dirname(path));
+  if (written) written = write_module(*host, *built, path);
+  if (written) written = write_file_atomically(path + ".json", built->manifest);
+  if (!written) return complain("build", written.error(), kExitBuildFailed);
+  print_result(*built, path);
+  return kExitClean;
+}
+
+}  // namespace scankit

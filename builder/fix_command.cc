@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "builder/cache.h"
+#include "builder/commands.h"
+#include "builder/install/distribution.h"
+#include "builder/install/execute.h"
+#include "builder/install/lock.h"
+#include "builder/install/transaction.h"
+#include "builder/shipped.h"
+#include "builder/toolchain.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/checks/runner.h"
+#include "doctor/probes/observed.h"
+#include "doctor/probes/python.h"
+#include "doctor/probes/snapshot.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+// One run of `scankit fix`, step by step; `status` is the answer where a step ends it.
+class FixRun {
+ public:
+  explicit FixRun(const FixOptions& options) : options_(options), host_(make_real_host()) {}
+
+  int run() {
+    if (!options_.module.empty() && options_.module != kModuleName)
+      return complain("fix",
+                      {Errc::InvalidArgument,
+                       "--module " + options_.module + ": scankit builds " + kModuleName + " only", ""},
+                      kExitUsage);
+    if (auto status = look()) return *status;
+    if (plan_.kind != FixPlan::Kind::Act) return explain_no_action();
+    if (auto status = find_toolchain()) return *status;
+    print_plan();
+    if (options_.dry_run) return kExitClean;
+    if (!confirmed()) return kExitFindings;
+    return act();
+  }
+
+ private:
+  // Where, what is wrong, what to do about it. Recovers an interrupted fix first, since the facts depend on
+  // it.
+  std::optional<int> look() {
+    auto request = build_request(options_.arch, options_.cache_dir, options_.jobs);
+    if (!request) return complain("fix", request.error(), kExitUsage);
+    request_ = std::move(*request);
+    const auto python = chosen_python(*host_, options_.python);
+    if (!python) return complain("fix", python.error(), options_.python.empty() ? kExitFindings : kExitUsage);
+    const auto probed = probe_python(*host_, *python);
+    if (!probed.present()) return complain("fix", {Errc::NotFound, probed.note, ""}, kExitFindings);
+    auto place = choose_place(*host_, probed.value, options_.target);
+    if (!place) return complain("fix", place.error(), kExitFindings);
+    if (auto status = recover_interrupted(place->base)) return status;
+    return diagnose_environment(*python, *place);
+  }
+
+  std::optional<int> recover_interrupted(const std::string& base) {
+    const StateFolder state(base);
+    if (options_.dry_run || ::access(state.root().c_str(), F_OK) != 0) return std::nullopt;
+    auto lock = Lock::take(state.root());
+    if (!lock) return complain("fix", lock.error(), kExitFindings);
+    std::vector<std::string> lines;
+    const auto recovered = recover(state, lines);
+    for (const std::string& line : lines) std::printf("%s\n", plain(line, false).c_str());
+    if (!recovered) return complain("fix", recovered.error(), kExitFindings);
+    return std::nullopt;
+  }
+
+  std::optional<int> diagnose_environment(const std::string& python, const InstallPlace& place) {
+    SnapshotRequest request;
+    request.python = python;
+    request.modules = {kModuleName};
+    request.ask_nvml = true;
+    request.progress = [](const std::string& phase) { say("reading the " + phase); };
+    Snapshot snapshot = take_snapshot(*host_, request);
+    say("importing torch and " + std::string(kModuleName));
+    snapshot.observations = observe_imports(*host_, snapshot, {});
+    report_ = diagnose(std::move(snapshot));
+    fold(report_);
+    auto plan = plan_fix(report_, kModuleName, place, request_.targets.list);
+    if (!plan) return complain("fix", plan.error(), kExitFindings);
+    plan_ = std::move(*plan);
+    return std::nullopt;
+  }
+
+  int explain_no_action() const {
+    const char* what = plan_.kind == FixPlan::Kind::NothingToDo     ? "nothing to do"
+                       : plan_.kind == FixPlan::Kind::NotRepairable ? "scankit cannot repair this"
+                                                                    : "nothing was changed";
+    std::printf("%s: %s\n", what, plain(plan_.why, false).c_str());
+    for (const std::string& line : plan_.advice) std::printf("  you can: %s\n", plain(line, false).c_str());
+    if (plan_.kind == FixPlan::Kind::NothingToDo) return kExitClean;
+    return plan_.kind == FixPlan::Kind::NotRepairable ? kExitFindings : kExitInconclusive;
+  }
+
+  // Before anything is promised: is there a compiler, may we write?
+  std::optional<int> find_toolchain() {
+    if (auto good = check_place(plan_.place); !good) return complain("fix", good.error(), kExitFindings);
+    if (!plan_.install) return std::nullopt;
+    const Cache cache(request_.cache_folder);
+    auto toolchain = choose_toolchain(*host_, report_.snapshot, request_.targets, cache);
+    if (!toolchain) return complain("fix", toolchain.error(), kExitFindings);
+    toolchain_ = std::move(*toolchain);
+    return std::nullopt;
+  }
+
+  void line(const char* label, const std::string& text) const {
+    std::printf("  %-8s %s\n", label, plain(text, false).c_str());
+  }
+
+  void print_plan() const {
+    const Snapshot& snapshot = report_.snapshot;
+    std::printf("The plan for %s\n", plain(interpreter_of(snapshot.python.value), false).c_str());
+    line("wrong", plan_.why);
+    if (plan_.install) {
+      std::string targets;
+      for (const Target& target : toolchain_.choice.targets) targets += " " + target.name();
+      line("build", std::string(kModuleFile) + " for" + targets + ", with NVRTC " + toolchain_.nvrtc.version +
+                        " (" + toolchain_.nvrtc.origin + ")");
+      for (const std::string& note : toolchain_.choice.notes) line("note", note);
+      line("write", plan_.place.site + "/" + kModuleFile);
+      line("", plan_.place.site + "/" + dist_info_name());
+    }
+    for (const FixPlan::Move& move : plan_.moves)
+      line("move", move.path + " into " + StateFolder(plan_.place.base).root() + "/backup" +
+                       (move.owner.empty() ? "" : " (it belongs to " + move.owner + ")"));
+    if (!plan_.place.how_to_reach.empty()) line("then", plan_.place.how_to_reach);
+    line("undo", restore_line());
+  }
+
+  std::string restore_line() const {
+    return "scankit restore --python " + shell_quoted(interpreter_of(report_.snapshot.python.value)) +
+           (options_.target.empty() ? "" : " --target " + shell_quoted(options_.target));
+  }
+
+  bool confirmed() const {
+    if (options_.yes) return true;
+    if (::isatty(STDIN_FILENO) == 0) {
+      std::printf("Nothing was changed. To do it: add --yes\n");
+      return false;
+    }
+    std::printf("Do it? [y/N] ");
+    std::fflush(stdout);
+    const int answer = std::getchar();
+    if (answer == 'y' || answer == 'Y') return true;
+    std::printf("Nothing was changed.\n");
+    return false;
+  }
+
+  int act() {
+    std::optional<BuiltModule> built;
+    if (plan_.install) {
+      auto made = build_module(*host_, report_.snapshot, request_);
+      if (!made) return complain("fix", made.error(), kExitBuildFailed);
+      built = std::move(*made);
+    }
+    const StateFolder state(plan_.place.base);
+    auto lock = Lock::take(state.root());
+    if (!lock) return complain("fix", lock.error(), kExitFindings);
+    ExecuteRequest request{&plan_, built ? &*built : nullptr, kModuleName,
+                           interpreter_of(report_.snapshot.python.value), say};
+    FailedAt failed_at = FailedAt::Nothing;
+    const auto done = execute_fix(*host_, state, request, failed_at);
+    if (!done) {
+      const int status =
+          complain("fix", done.error(),
+                   failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed);
+      std::fprintf(stderr, "scankit fix: nothing was changed: the environment is as it was\n");
+      return status;
+    }
+    std::printf("repaired: `import %s` works and computes right\n", kModuleName);
+    if (!plan_.place.how_to_reach.empty())
+      std::printf("once per shell: %s\n", plain(plan_.place.how_to_reach, false).c_str());
+    return kExitClean;
+  }
+
+  const FixOptions& options_;
+  std::unique_ptr<Host> host_;
+  BuildRequest request_;
+  Report report_;
+  FixPlan plan_;
+  Toolchain toolchain_;
+};
+
+}  // namespace
+
+int run_fix(const FixOptions& options) { return FixRun(options).run(); }
+
+}  // namespace scankit
