@@ -35,7 +35,7 @@ PY
 }
 
 read_by_scankit() { # PYTHON
-  HOME=$work/home "$scankit" snapshot --no-import --python "$1" >snapshot.json 2>snapshot.err ||
+  HOME=$work/home "$scankit" snapshot --python "$1" >snapshot.json 2>snapshot.err ||
     expect_fail "snapshot of $1: $(cat snapshot.err)"
   # realpath, not the text: a venv's lib64 is a link, and Pythons differ in when they resolve it.
   jq -r '.python.value.sys_path[] | select(.exists and .origin != "cwd") | .path' snapshot.json |
