@@ -11,10 +11,8 @@ struct Output {
   Tensor tensor;
 };
 
-// torch.empty_like: dtype, device and, where it is dense, layout of `like`.
-bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output);
-
-// (batch, dim, length) like `like`, with unit last stride whatever the layout of `like`.
+// (batch, dim, length) as torch.empty_like makes it: dtype, device and, where it is dense, layout of `like`.
+// Unit last stride whatever that layout.
 bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output);
 
 // float32 on the device of `beside`; strides null: contiguous.

@@ -27,11 +27,15 @@ struct Wanted {
 };
 
 bool find_all(PyObject* torch, Torch* found) {
-  const Wanted wanted[] = {{"Tensor", &found->tensor_type}, {"float32", &found->float32},
-                           {"float16", &found->float16},    {"bfloat16", &found->bfloat16},
-                           {"float64", &found->float64},    {"complex64", &found->complex64},
-                           {"uint8", &found->uint8},        {"empty_like", &found->empty_like},
-                           {"empty", &found->empty},        {"empty_strided", &found->empty_strided}};
+  const Wanted wanted[] = {{"Tensor", &found->tensor_type},
+                           {"float32", &found->float32},
+                           {"float16", &found->float16},
+                           {"bfloat16", &found->bfloat16},
+                           {"float64", &found->float64},
+                           {"complex64", &found->complex64},
+                           {"uint8", &found->uint8},
+                           {"empty_like", &found->empty_like},
+                           {"empty_strided", &found->empty_strided}};
   for (const Wanted& each : wanted) {
     *each.to = PyObject_GetAttrString(torch, each.name);
     if (!*each.to) return false;
@@ -45,6 +49,9 @@ bool find_all(PyObject* torch, Torch* found) {
   Ref c_module(PyObject_GetAttrString(torch, "_C"));
   if (!found->parameter_type || !c_module) return false;
   found->raw_stream = PyObject_GetAttrString(c_module.get(), "_cuda_getCurrentRawStream");
+  Ref dynamo(PyObject_GetAttrString(c_module.get(), "_dynamo"));
+  Ref guards(dynamo ? PyObject_GetAttrString(dynamo.get(), "guards") : nullptr);
+  found->empty_strided_cuda = guards ? PyObject_GetAttrString(guards.get(), "_empty_strided_cuda") : nullptr;
   PyErr_Clear();
   found->dlpack = find_exchange_api(c_module.get(), found->tensor_type);
   return true;

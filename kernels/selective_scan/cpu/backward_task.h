@@ -229,8 +229,7 @@ void backward_task(const Backward& scan, const TaskGrid& grid, const Slabs& slab
   const Index matrix = (Index)c.states * c.length;
   const Index offset = ((Index)run * c.batch * c.groups + batch_group) * matrix;
   const ProjectionSlab slab{slabs.dB + offset, slabs.dC + offset, c.length};
-  __builtin_memset(slab.dB, 0, sizeof(float) * (size_t)matrix);
-  __builtin_memset(slab.dC, 0, sizeof(float) * (size_t)matrix);
+  for (Index i = 0; i < matrix; ++i) slab.dB[i] = slab.dC[i] = 0.0f;
   const BackwardScratch s(scratch, c.states);
   const int end = (run + 1) * grid.tiles_per_task;
   for (int tile = run * grid.tiles_per_task; tile < end && tile < grid.tiles; ++tile)
