@@ -6,6 +6,8 @@
 namespace scankit {
 namespace {
 
+using namespace std::string_view_literals;  // literals that hold NULs
+
 std::string scanned(const std::string& source) {
   std::string text;
   for (const ImportLine& each : scan_imports(source, {"selective_scan_cuda", "causal_conv1d_cuda"}))
@@ -75,7 +77,7 @@ TEST(ImportersScan, SurvivesBytesThatAreNoPython) {
   const std::string name = "import selective_scan_cuda\n";
   EXPECT_EQ(scanned(name + std::string(100000, '(') + "\n" + name), "1 selective_scan_cuda - -\n");
   EXPECT_EQ(scanned("'''" + name), "");
-  EXPECT_EQ(scanned(std::string("\0\xff\xfe try:\n", 9) + name), "2 selective_scan_cuda - -\n");
+  EXPECT_EQ(scanned(std::string("\0\xff\xfe try:\n"sv) + name), "2 selective_scan_cuda - -\n");
   EXPECT_EQ(scanned("except" + std::string(200000, ' ') + name), "");
 }
 

@@ -29,6 +29,16 @@ bool scan(const Host& host, const std::string& path, const std::function<bool(st
   return false;
 }
 
+// `text` between two NULs. Looked for without them: a binary is full of NULs, at each of which a search would
+// stop.
+bool whole_string_in(std::string_view piece, std::string_view text) {
+  for (auto at = piece.find(text); at != std::string_view::npos; at = piece.find(text, at + 1)) {
+    const std::size_t end = at + text.size();
+    if (at > 0 && piece[at - 1] == '\0' && end < piece.size() && piece[end] == '\0') return true;
+  }
+  return false;
+}
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "7", "0rc2", "2+" (Debian's own patches): the rest of a PY_VERSION behind "3.11.".
@@ -71,20 +81,21 @@ Result<PythonBinary> read_python_binary(const Host& host, const std::string& pat
   facts.python = scan(host, path, [](std::string_view piece) {
     for (const std::string_view name : {"Py_BytesMain", "_Py_UnixMain", "Py_RunMain", "PYTHONNOUSERSITE"})
       if (piece.find(name) != std::string_view::npos) return true;
-    return piece.find(std::string_view("\0Py_Main\0", 9)) != std::string_view::npos;
+    return whole_string_in(piece, "Py_Main");
   });
   return facts;
 }
 
 std::vector<std::string> release_strings(const Host& host, const std::string& path, std::string_view series) {
   std::vector<std::string> found;
-  const std::string start = std::string(1, '\0') + std::string(series) + ".";
+  const std::string start = std::string(series) + ".";
   scan(host, path, [&](std::string_view piece) {
     for (auto at = piece.find(start); at != std::string_view::npos; at = piece.find(start, at + 1)) {
-      const auto end = piece.find('\0', at + 1);
+      const auto end = piece.find('\0', at);
       if (end == std::string_view::npos) break;  // comes again, whole, with the next piece
-      const std::string_view text = piece.substr(at + 1, end - at - 1);
-      if (!is_patch_level(text.substr(std::min(text.size(), series.size() + 1)))) continue;
+      if (at == 0 || piece[at - 1] != '\0') continue;
+      const std::string_view text = piece.substr(at, end - at);
+      if (!is_patch_level(text.substr(start.size()))) continue;
       if (std::ranges::find(found, text) == found.end()) found.emplace_back(text);
     }
     return false;
@@ -93,9 +104,7 @@ std::vector<std::string> release_strings(const Host& host, const std::string& pa
 }
 
 bool holds_string(const Host& host, const std::string& path, std::string_view text) {
-  const std::string whole = std::string(1, '\0') + std::string(text) + std::string(1, '\0');
-  return scan(host, path,
-              [&](std::string_view piece) { return piece.find(whole) != std::string_view::npos; });
+  return scan(host, path, [&](std::string_view piece) { return whole_string_in(piece, text); });
 }
 
 }  // namespace scankit

@@ -11,6 +11,8 @@
 namespace scankit {
 namespace {
 
+using namespace std::string_view_literals;  // literals that hold NULs
+
 class ProbePython : public PythonTree {
  protected:
   std::string failure(const std::string& requested) {
@@ -68,18 +70,16 @@ TEST_F(ProbePython, TakesTheVersionFromTheBinaryWhereThereAreNoHeaders) {
   install("base");
   ASSERT_EQ(::unlink(at("base/include/python3.11/patchlevel.h").c_str()), 0);
   write("base/bin/python3.11",
-        interpreter_bytes(std::string("1.3.1\0"
-                                      "3.11.0-not\0"
-                                      "3.11.9+\0"
-                                      "13.11.4\0",
-                                      36)),
+        interpreter_bytes("1.3.1\0"
+                          "3.11.0-not\0"
+                          "3.11.9+\0"
+                          "13.11.4\0"sv),
         0755);
   EXPECT_EQ(probe_python(host_, at("base")).value.version, "3.11.9+");
   // Two answers are none; conda's record is one.
   write("base/bin/python3.11",
-        interpreter_bytes(std::string("3.11.9\0"
-                                      "3.11.8\0",
-                                      14)),
+        interpreter_bytes("3.11.9\0"
+                          "3.11.8\0"sv),
         0755);
   EXPECT_EQ(probe_python(host_, at("base")).value.version, "3.11");
   write("base/conda-meta/python-3.11.6-hab00c5b_0_cpython.json", "{}");
@@ -93,7 +93,7 @@ TEST_F(ProbePython, FreeThreadedBuildsTakeAbi3OnlyWhereTheirTableHasIt) {
   EXPECT_TRUE(plain.value.free_threaded);
   EXPECT_EQ(plain.value.extension_suffixes,
             (std::vector<std::string>{".cpython-313t-x86_64-linux-gnu.so", ".so"}));
-  write("base/bin/python3.13t", interpreter_bytes(std::string(".abi3.so\0", 9)), 0755);
+  write("base/bin/python3.13t", interpreter_bytes(".abi3.so\0"sv), 0755);
   EXPECT_EQ(probe_python(host_, at("base")).value.extension_suffixes.size(), 3u);
 }
 

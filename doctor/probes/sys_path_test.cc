@@ -10,6 +10,8 @@
 namespace scankit {
 namespace {
 
+using namespace std::string_view_literals;  // literals that hold NULs
+
 class SysPathOf : public PythonTree {
  protected:
   SysPathOf() {
@@ -103,7 +105,7 @@ TEST_F(SysPathOf, GiganticAndBrokenPthFiles) {
   folder("outside");
   write(site_ + "/b.pth", std::string(3u << 20, 'x'));
   write(site_ + "/c.pth",
-        std::string("\xef\xbb\xbf") + at("bom") + "\n" + std::string("a\0b\n", 4) + at("after") + "\n");
+        std::string("\xef\xbb\xbf") + at("bom") + "\n" + std::string("a\0b\n"sv) + at("after") + "\n");
   folder("bom");
   folder("after");
   link(at("nowhere"), site_ + "/d.pth");
