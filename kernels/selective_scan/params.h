@@ -79,8 +79,12 @@ struct Backward {
 
 #ifndef __CUDACC_RTC__  // which takes no host function
 // static: inline code must not be shared between instruction sets (the linker keeps one copy for all).
-[[maybe_unused]] static constexpr Index chunk_count(Index length) { return (length + kStateInterval - 1) / kStateInterval; }
-[[maybe_unused]] static constexpr Index saved_chunks(Index length) { return length > 0 ? chunk_count(length) : 1; }
+[[maybe_unused]] static constexpr Index chunk_count(Index length) {
+  return (length + kStateInterval - 1) / kStateInterval;
+}
+[[maybe_unused]] static constexpr Index saved_chunks(Index length) {
+  return length > 0 ? chunk_count(length) : 1;
+}
 #endif
 
 }  // namespace scankit::selective_scan
