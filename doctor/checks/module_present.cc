@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
@@ -31,7 +33,12 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
                   .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
                   .module = module,
                   .summary = "no file of " + module + " is on this Python's path"};
-  if (importers.empty()) finding.summary += ", and it was asked for";
+  if (importers.empty()) {
+    const auto& asked = snapshot.modules_asked;
+    const auto at = std::ranges::find(asked, module) - asked.begin();
+    finding.summary += ", and it was asked for";
+    finding.evidence.push_back({"/modules_asked/" + std::to_string(at), module});
+  }
   for (const std::size_t i : importers) {
     const Importer& importer = snapshot.importers.value[i];
     const std::string pointer = "/importers/value/" + std::to_string(i);
