@@ -20,7 +20,9 @@ constexpr auto kCompileTimeout = std::chrono::minutes(10);
 constexpr std::uint64_t kMemoryPerJob = 1ull << 30;  // NVRTC peaks at 0.1 to 0.4 GiB on our units
 constexpr std::size_t kImageLimit = 128u << 20;
 // No -lineinfo: it writes the folder into the image. The language is that of the rest of the project.
-const std::vector<std::string> kCommonFlags = {"--std=c++20"};
+// params.h is shared with the host and marks nothing: NVRTC would refuse its constexpr functions as host
+// code.
+const std::vector<std::string> kCommonFlags = {"--std=c++20", "--device-as-default-execution-space"};
 
 struct Task {
   const Unit* unit;
