@@ -227,7 +227,10 @@ void print_verdict(Page& page, const Report& report) {
   else if (report.verdict == Verdict::Unknown)
     page.marked(0, kUnknown, "neither proven healthy nor broken (" + counts + ")");
   else
-    page.marked(0, kGood, "healthy (" + counts + ")");
+    page.marked(
+        0, kGood,
+        (report.snapshot.observations.present() ? "healthy (" : "healthy, as far as the files tell (") +
+            counts + ")");
 }
 
 bool ends_in_utf8(std::string value) {

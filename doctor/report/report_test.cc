@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "doctor/checks/runner.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/report/fixes.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/json.h"
+#include "doctor/report/progress.h"
+#include "doctor/report/text.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+const std::string kTests = SCANKIT_SOURCE_DIR "/doctor/tests/";
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Report report_of(const std::string& case_name) {
+  Json machine = Json::parse(read(kTests + "machines/cpu_torch211/snapshot.json"));
+  const Json test = Json::parse(read(kTests + "cases/" + case_name + ".json"));
+  if (test.contains("at"))
+    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
+  Report report = diagnose(*snapshot_from_json(machine.dump()));
+  fold(report);
+  return report;
+}
+
+// SCANKIT_UPDATE_GOLDEN=1 writes the files; review them as a diff.
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = kTests + "golden/" + name;
+  if (std::getenv("SCANKIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  EXPECT_EQ(text, read(path)) << path;
+}
+
+TEST(DoctorText, OfAHealthyEnvironment) {
+  expect_golden("healthy.txt", doctor_text(report_of("torch_imported_first.as_every_torch_extension"), {}));
+}
+TEST(DoctorText, OfOneCauseWithItsSymptoms) {
+  expect_golden("old_wheel.txt", doctor_text(report_of("torch_symbols_resolve.old_wheel"), {}));
+}
+TEST(DoctorText, OfManyUnknownFacts) {
+  expect_golden("vanished.txt",
+                doctor_text(report_of("file_is_whole.vanished"), {.ascii = false, .verbose = true}));
+}
+
+TEST(DoctorText, EndsWithTheCommandThatRepairs) {
+  const std::string text = doctor_text(report_of("torch_symbols_resolve.drifted"), {});
+  EXPECT_TRUE(text.ends_with("\nscankit fix --python /home/user/project/.venv/bin/python\n")) << text;
+  EXPECT_EQ(doctor_text(report_of("torch_complete.cusparselt_gone"), {}).find("scankit fix"),
+            std::string::npos);
+}
+
+TEST(DoctorText, NeverEchoesBytesOfAFileRaw) {
+  Report report = report_of("torch_symbols_resolve.drifted");
+  report.findings[0].summary += "\x1b]0;owned\x07";
+  report.snapshot.torch.value.version = "\x1b[2J";
+  for (const bool ascii : {true, false}) {
+    const std::string text = doctor_text(report, {.ascii = ascii, .verbose = true});
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+    EXPECT_EQ(text.find('\x07'), std::string::npos);
+  }
+}
+
+TEST(DoctorText, IsAsciiWhereTheLocaleIsNot) {
+  for (const char c : doctor_text(report_of("torch_symbols_resolve.old_wheel"), {.ascii = true}))
+    ASSERT_LT(static_cast<unsigned char>(c), 0x80);
+}
+
+TEST(DoctorText, HasColourOnlyBesideWords) {
+  const std::string text = doctor_text(report_of("torch_symbols_resolve.drifted"), {.color = true});
+  EXPECT_NE(text.find("\x1b[31mx ERROR\x1b[0m"), std::string::npos);
+}
+
+Environment variables(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](std::string_view name) -> std::optional<std::string> {
+    const auto found = values.find(std::string(name));
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+TEST(Terminal, FollowsTheLocaleAndNoColor) {
+  EXPECT_TRUE(locale_is_utf8(variables({{"LANG", "en_US.UTF-8"}})));
+  EXPECT_TRUE(locale_is_utf8(variables({{"LC_ALL", ""}, {"LC_CTYPE", "C.utf8"}, {"LANG", "C"}})));
+  EXPECT_FALSE(locale_is_utf8(variables({{"LC_ALL", "C"}, {"LANG", "en_US.UTF-8"}})));
+  EXPECT_FALSE(locale_is_utf8(variables({})));
+  EXPECT_TRUE(wants_color("auto", true, variables({})));
+  EXPECT_FALSE(wants_color("auto", false, variables({})));
+  EXPECT_FALSE(wants_color("auto", true, variables({{"NO_COLOR", "1"}})));
+  EXPECT_FALSE(wants_color("auto", true, variables({{"TERM", "dumb"}})));
+  EXPECT_TRUE(wants_color("always", false, variables({{"NO_COLOR", "1"}})));
+  EXPECT_FALSE(wants_color("never", true, variables({})));
+}
+
+TEST(DoctorJson, HasTheShapeThatOthersProgramAgainst) {
+  const Json json = Json::parse(doctor_json(report_of("torch_symbols_resolve.old_wheel")));
+  EXPECT_EQ(json["schema"], kDoctorSchema);
+  EXPECT_EQ(json["verdict"], "broken");
+  EXPECT_EQ(json["root"]["cause"], "torch_version_mismatch");
+  ASSERT_GE(json["findings"].size(), 3u);
+  EXPECT_EQ(json["findings"][0], json["root"]);
+  EXPECT_EQ(json["findings"][1]["because_of"], "torch_version_mismatch");
+  EXPECT_EQ(json["root"]["fixes"][0]["command"], "scankit fix --python /home/user/project/.venv/bin/python");
+  ASSERT_EQ(json["dating"].size(), 1u);
+  EXPECT_EQ(json["dating"][0]["torch_min"], nullptr);
+  EXPECT_EQ(json["dating"][0]["string_abi"], "new");
+  EXPECT_EQ(json["dating"][0]["python_tag"], "cpython-311-x86_64-linux-gnu");
+}
+
+// The published schema and the renderer name the same keys.
+TEST(DoctorJson, KeepsToItsSchema) {
+  const Json schema = Json::parse(read(SCANKIT_SOURCE_DIR "/doctor/report/schema/doctor-1.json"));
+  EXPECT_EQ(schema["$id"], kDoctorSchema);
+  const auto same_keys = [](const Json& value, const Json& described) {
+    for (const Json& key : described["required"]) EXPECT_TRUE(value.contains(key.get<std::string>())) << key;
+    for (const auto& [key, unused] : value.items()) {
+      const bool variant = described["properties"].contains("kind");  // a fix carries the fields of its kind
+      EXPECT_TRUE(variant || described["properties"].contains(key)) << key;
+    }
+  };
+  for (const char* name : {"torch_symbols_resolve.old_wheel", "file_is_whole.vanished"}) {
+    const Json json = Json::parse(doctor_json(report_of(name)));
+    same_keys(json, schema);
+    for (const Json& finding : json["findings"]) same_keys(finding, schema["$defs"]["finding"]);
+    for (const Json& entry : json["unknown"]) same_keys(entry, schema["properties"]["unknown"]["items"]);
+    for (const Json& entry : json["not_checked"])
+      same_keys(entry, schema["properties"]["not_checked"]["items"]);
+    for (const Json& entry : json["dating"]) same_keys(entry, schema["properties"]["dating"]["items"]);
+  }
+}
+
+TEST(DoctorJson, HoldsForBytesThatAreNotUtf8) {
+  Report report = report_of("torch_symbols_resolve.drifted");
+  report.findings[0].subject = "/x/\xFF.so";
+  EXPECT_EQ(Json::parse(doctor_json(report))["root"]["subject"], "/x/\xEF\xBF\xBD.so");
+}
+
+TEST(Repair, NamesTheUsersOwnInstaller) {
+  Snapshot snapshot;
+  snapshot.python.value.requested = "/my env/bin/python";
+  const Fix fix = InstallPackages{{"torch==2.11.0"}};
+  EXPECT_EQ(fix_command(fix, snapshot), "uv pip install --python '/my env/bin/python' torch==2.11.0");
+  snapshot.python.value.has_pip = true;
+  EXPECT_EQ(fix_command(fix, snapshot), "'/my env/bin/python' -m pip install torch==2.11.0");
+}
+
+TEST(Progress, IsALineAPhaseWithoutATerminal) {
+  std::ostringstream out;
+  {
+    Progress progress(out, false, 2);
+    progress.phase("one");
+    progress.phase("two\x1b[0m");
+  }
+  EXPECT_EQ(out.str(), "scankit: one\nscankit: two\\x1b[0m\n");
+}
+
+TEST(Progress, TakesItsBarAwayFromATerminal) {
+  std::ostringstream out;
+  {
+    Progress progress(out, true, 2);
+    for (int i = 0; i < 5; ++i) progress.phase("more than announced");
+  }
+  EXPECT_TRUE(out.str().ends_with("\r\x1b[K"));
+}
+
+}  // namespace
+}  // namespace scankit
