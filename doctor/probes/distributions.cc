@@ -37,6 +37,25 @@ void read_folder_name(std::string stem, Distribution& distribution) {
   if (dash != std::string::npos) distribution.version = stem.substr(dash + 1);
 }
 
+// A file: URL as a path; pip percent-encodes what is not plain ASCII.
+std::string path_of_url(const std::string& url) {
+  const auto value = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  std::string path;
+  for (std::size_t i = std::string_view("file://").size(); i < url.size(); ++i) {
+    const bool escape = url[i] == '%' && i + 2 < url.size();
+    const std::string digits = escape ? lowered(url.substr(i + 1, 2)) : "";
+    if (escape && value(digits[0]) >= 0 && value(digits[1]) >= 0) {
+      path += static_cast<char>(value(digits[0]) * 16 + value(digits[1]));
+      i += 2;
+    } else {
+      path += url[i];
+    }
+  }
+  return path;
+}
+
 void read_direct_url(const Host& host, Distribution& distribution) {
   const auto text = host.read_file(path_join(distribution.path, "direct_url.json"), 1u << 20);
   if (!text) return;
@@ -48,7 +67,7 @@ void read_direct_url(const Host& host, Distribution& distribution) {
                           (*folder)["editable"].is_boolean() && (*folder)["editable"].get<bool>();
   if (!distribution.editable || url == json.end() || !url->is_string()) return;
   const std::string address = url->get<std::string>();
-  distribution.project = address.starts_with("file://") ? address.substr(7) : address;
+  distribution.project = address.starts_with("file://") ? path_of_url(address) : address;
 }
 
 class Reader {

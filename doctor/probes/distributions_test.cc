@@ -32,13 +32,13 @@ TEST_F(Distributions, ReadsMetadataInstallerAndOrigin) {
         "Metadata-Version: 2.1\nName: mamba-ssm\nVersion: 2.2.4+local\n\nVersion: 9\n");
   write(site_ + "mamba_ssm-2.2.4.dist-info/INSTALLER", "uv\n");
   write(site_ + "mamba_ssm-2.2.4.dist-info/direct_url.json",
-        R"({"dir_info": {"editable": true}, "url": "file:///src/mamba"})");
+        R"({"dir_info": {"editable": true}, "url": "file:///src/my%20mamba%C3%A4%zz"})");
   const Distribution found = one("Mamba_SSM");
   EXPECT_EQ(found.name, "mamba-ssm");
   EXPECT_EQ(found.version, "2.2.4+local");
   EXPECT_EQ(found.installer, "uv");
   EXPECT_TRUE(found.editable);
-  EXPECT_EQ(found.project, "/src/mamba");
+  EXPECT_EQ(found.project, "/src/my mamba\xc3\xa4%zz");
 }
 
 TEST_F(Distributions, ToleratesBrokenOnes) {
