@@ -132,4 +132,5 @@ class Upstream(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     unittest.main()
