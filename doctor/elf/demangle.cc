@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cxxabi.h>
-
 #include <csetjmp>
-#include <cstdlib>
-#include <memory>
+#include <cstddef>
 
 #include "doctor/elf/mangling.h"
 
-// libiberty's demangler behind __cxa_demangle. Weak: libstdc++.a, which the shipped program is linked with,
-// has it; libstdc++.so keeps it to itself. 0 is success (libiberty, cp-demangle.c).
+// libiberty's demangler behind __cxa_demangle, which libstdc++.so keeps to itself: CMakeLists.txt takes its
+// object file out of libstdc++.a. 0 is success (libiberty, cp-demangle.c).
 extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
-                                             void (*callback)(const char*, std::size_t, void*), void* opaque)
-    __attribute__((weak));
+                                             void (*callback)(const char*, std::size_t, void*), void* opaque);
 
 namespace scankit {
 namespace {
@@ -40,15 +36,9 @@ bool demangle_bounded(const char* name, Sink& sink) {
 
 std::string demangle(const std::string& name) {
   if (!name.starts_with("_Z") || name.size() > kNameLimit) return name;
-  if (__gcclibcxx_demangle_callback != nullptr) {
-    Sink sink;
-    if (!demangle_bounded(name.c_str(), sink) || sink.text.empty()) return name;
-    return sink.text;
-  }
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text ? std::string(text.get()) : name;
+  Sink sink;
+  if (!demangle_bounded(name.c_str(), sink) || sink.text.empty()) return name;
+  return sink.text;
 }
 
 }  // namespace scankit

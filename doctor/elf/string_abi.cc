@@ -52,26 +52,29 @@ bool differ_only_in_string_abi(const std::string& a, const std::string& b) {
   return without_string_abi(a) == without_string_abi(b);
 }
 
-// Brackets are counted so that "operator()" and parameters inside template arguments do not end the name
-// early.
+// Brackets are counted so that parameters inside template arguments do not end the name early.
 std::string qualified_name(const std::string& demangled) {
+  const std::string_view text = demangled;
+  constexpr std::string_view kAnonymous = "(anonymous namespace)", kOperator = "operator",
+                             kCall = "operator()";
   int angle = 0;
   std::size_t start = 0;
-  constexpr std::string_view kCall = "operator()";
-  for (std::size_t i = 0; i < demangled.size(); ++i) {
-    const char c = demangled[i];
-    if (std::string_view(demangled).substr(i).starts_with("operator")) {
-      i += std::string_view(demangled).substr(i).starts_with(kCall) ? kCall.size() - 1 : 7;
-      while (i + 1 < demangled.size() &&
-             (demangled[i + 1] == '<' || demangled[i + 1] == '>' || demangled[i + 1] == '='))
-        ++i;
-      continue;
-    }
-    if (c == '<') ++angle;
-    if (c == '>') --angle;
-    if (angle == 0 && c == ' ') start = i + 1;  // behind the result type of a template function
-    if (angle == 0 && c == '(' && !std::string_view(demangled).substr(i).starts_with("(anonymous"))
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (rest.starts_with(kAnonymous)) {
+      i += kAnonymous.size() - 1;
+    } else if (rest.starts_with(kOperator)) {
+      i += (rest.starts_with(kCall) ? kCall.size() : kOperator.size()) - 1;
+      while (i + 1 < text.size() && (text[i + 1] == '<' || text[i + 1] == '>' || text[i + 1] == '=')) ++i;
+    } else if (text[i] == '<') {
+      ++angle;
+    } else if (text[i] == '>') {
+      --angle;
+    } else if (angle == 0 && text[i] == ' ') {
+      start = i + 1;  // behind the result type of a template function
+    } else if (angle == 0 && text[i] == '(') {
       return demangled.substr(start, i - start);
+    }
   }
   return demangled.substr(start);
 }
