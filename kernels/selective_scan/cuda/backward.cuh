@@ -143,7 +143,7 @@ struct BackwardKernel {
   // The block's sums for dB and dC of a slice: over the warps, then to the block's slab.
   SCANKIT_DEVICE void store_projections(int step, int first_state) const {
     const int warps = blockDim.x / 32, stride = W::M::kWarp;
-    const float* first = memory.base - threadIdx.x / 32 * stride;
+    const float* first = memory.dt - threadIdx.x / 32 * stride;
     float* slab = reinterpret_cast<float*>(static_cast<char*>(p.workspace) + p.projections);
     // Eight threads in a row write 32 steps of a state: 128 bytes.
     for (int i = threadIdx.x; i < 2 * L::kSlice * 8; i += blockDim.x) {

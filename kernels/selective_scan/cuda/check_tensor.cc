@@ -53,7 +53,8 @@ Tensor::Tensor(Gpu& gpu, DType dtype, std::array<Index, 4> sizes, std::array<Ind
           places_.push_back(static_cast<std::size_t>(at) * size_);
           if (at >= last) last = at + 1;
         }
-  bytes_ = static_cast<std::size_t>(last) * size_;
+  // A whole number of words, as every allocator gives: the kernels load 16-bit rows by words.
+  bytes_ = (static_cast<std::size_t>(last) * size_ + 3) / 4 * 4;
   memory_ = gpu.allocate(bytes_);
   poison();
 }

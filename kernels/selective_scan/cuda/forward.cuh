@@ -36,38 +36,41 @@ SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* projections,
                               int group, int q) {
   float* b_row = projections + q * kPitch;
   float* c_row = b_row + L::kSlice * kPitch;
-#pragma unroll 2
-  for (int step = 0; step < kTile; step += 4) {
-    float dt4[L::kChannels][4], w4[L::kChannels][4], sum[L::kChannels][4];
+  constexpr int kQuads = L::kQuads;
+#pragma unroll(kQuads == 1 ? 2 : 1)
+  for (int step = 0; step < kTile; step += 4 * kQuads) {
+    float dt4[kQuads][L::kChannels][4], w4[kQuads][L::kChannels][4], sum[kQuads][L::kChannels][4] = {};
 #pragma unroll
-    for (int ch = 0; ch < L::kChannels; ++ch) {
-      const int row = (group + ch * L::kGroups) * kPitch;
-      read_quad(dt + row, step, dt4[ch]);
-      read_quad(w + row, step, w4[ch]);
-#pragma unroll
-      for (int t = 0; t < 4; ++t) sum[ch][t] = 0.0f;
+    for (int i = 0; i < kQuads * L::kChannels; ++i) {
+      const int quad = i / L::kChannels, ch = i % L::kChannels, row = (group + ch * L::kGroups) * kPitch;
+      read_quad(dt + row, step + 4 * quad, dt4[quad][ch]);
+      read_quad(w + row, step + 4 * quad, w4[quad][ch]);
     }
 #pragma unroll
-    for (int s = 0; s < L::kPer; ++s) {
+    for (int i = 0; i < kQuads * L::kPer; ++i) {
+      const int quad = i / L::kPer, s = i % L::kPer;
       float b[4], c[4];
-      read_quad(b_row + s * L::kLanes * kPitch, step, b);
-      read_quad(c_row + s * L::kLanes * kPitch, step, c);
+      read_quad(b_row + s * L::kLanes * kPitch, step + 4 * quad, b);
+      read_quad(c_row + s * L::kLanes * kPitch, step + 4 * quad, c);
 #pragma unroll
       for (int ch = 0; ch < L::kChannels; ++ch) {
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          const float a = exp2_approx(dt4[ch][t] * A[ch][s]);
-          h[ch][s] = fmaf(a, h[ch][s], w4[ch][t] * b[t]);
-          sum[ch][t] = fmaf(c[t], h[ch][s], sum[ch][t]);
+          const float a = exp2_approx(dt4[quad][ch][t] * A[ch][s]);
+          h[ch][s] = fmaf(a, h[ch][s], w4[quad][ch][t] * b[t]);
+          sum[quad][ch][t] = fmaf(c[t], h[ch][s], sum[quad][ch][t]);
         }
       }
     }
 #pragma unroll
-    for (int ch = 0; ch < L::kChannels; ++ch) {
-      sum_lanes<L::kLanes>(sum[ch], q);
-      // y may overwrite w: every lane of the channel has read its four steps before the sums' shuffles.
-      if constexpr (L::kLanes > 1) __syncwarp();
-      put_lanes<L::kLanes, kAdd>(y + (group + ch * L::kGroups) * kPitch, step, sum[ch], q);
+    for (int i = 0; i < kQuads * L::kChannels; ++i)
+      sum_lanes<L::kLanes>(sum[i / L::kChannels][i % L::kChannels], q);
+    // y may overwrite w: every lane of the channel has read its steps.
+    if constexpr (L::kLanes > 1) __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kQuads * L::kChannels; ++i) {
+      const int quad = i / L::kChannels, ch = i % L::kChannels;
+      put_lanes<L::kLanes, kAdd>(y + (group + ch * L::kGroups) * kPitch, step + 4 * quad, sum[quad][ch], q);
     }
   }
 }

@@ -21,8 +21,10 @@ struct Layout {
   static constexpr int kGroups = 32 / kLanes;
   static constexpr int kWarpChannels = kGroups * kChannels;
   static constexpr int kPieces = (kWarpChannels * 4 + 31) / 32;
-  static constexpr int kRows = kWarpChannels * kPitch;        // floats of one array of rows of a warp
-  static constexpr int kProjections = 2 * kSlice * kPitch;    // floats of B and C of a tile
+  static constexpr int kRows = kWarpChannels * kPitch;      // floats of one array of rows of a warp
+  static constexpr int kProjections = 2 * kSlice * kPitch;  // floats of B and C of a tile
+  // Quads of steps that the forward takes at once: with few values a thread, one quad's waits are not hidden.
+  static constexpr int kQuads = kChannels * kPer == 1 ? 4 : kChannels * kPer == 4 ? 1 : 2;
   static constexpr int kSliceStates = kChannels * kPer * 32;  // states of a warp in one slice
 };
 
@@ -36,12 +38,13 @@ struct ForwardMemory {
 
 template <class L, bool kSliced>
 struct BackwardMemory {
-  static constexpr int kRowArrays = kSliced ? 5 : 4;   // dt, w, dy, r and, where it is not w, s
-  static constexpr int kKept = 8 * L::kSliceStates;    // states at every fourth step
-  static constexpr int kSum = 2 * L::kPer * 32 * 4;    // four steps' dB and dC of every lane
-  static constexpr int kPart = 2 * L::kSlice * kTile;  // dB and dC of the tile, summed over the channels
+  static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
+  static constexpr int kSum = 2 * L::kPer * 32 * 4;   // a quad's dB and dC of every lane
+  // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels.
+  static constexpr int kPart = 2 * L::kSlice * 4;
+  static constexpr int kKept = L::kSliceStates > kPart ? L::kSliceStates : kPart;
   static constexpr int kBlock = L::kProjections;
-  static constexpr int kWarp = kRowArrays * L::kRows + kKept + kSum + kPart;
+  static constexpr int kWarp = kRowArrays * L::kRows + 8 * kKept + kSum;
   static constexpr int kWarpSlice = 0;
 };
 

@@ -34,12 +34,16 @@ struct Eight {
   unsigned w[T::kWords];
 };
 
-SCANKIT_DEVICE bool aligned16(const void* p) { return (reinterpret_cast<unsigned long long>(p) & 15) == 0; }
+SCANKIT_DEVICE unsigned misalignment(const void* p) {
+  return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p) & 15);
+}
 
-// Elements 0 .. count of eight; the others become 0.
+// Elements 0 .. count of eight; the others become 0. Off 16-byte places 16-bit elements come by aligned
+// words, which may hold half a word that is not of the row: such a word holds an element too, so it lies in
+// the same allocation.
 template <class T>
 SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
-  if (count >= 8 && aligned16(p)) {
+  if (count >= 8 && misalignment(p) == 0) {
 #pragma unroll
     for (int i = 0; i < T::kWords / 4; ++i) {
       const uint4 q = reinterpret_cast<const uint4*>(p)[i];
@@ -49,11 +53,15 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) e.w[i] = i < count ? reinterpret_cast<const unsigned*>(p)[i] : 0u;
   } else {
-    const auto* h = reinterpret_cast<const unsigned short*>(p);
+    const int odd = (misalignment(p) & 2) / 2;
+    const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
+    unsigned from[5];
+#pragma unroll
+    for (int i = 0; i < 5; ++i) from[i] = 2 * i - odd < count && count > 0 && i < 4 + odd ? words[i] : 0u;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const unsigned low = 2 * i < count ? h[2 * i] : 0u, high = 2 * i + 1 < count ? h[2 * i + 1] : 0u;
-      e.w[i] = low | high << 16;
+      const unsigned pair = __funnelshift_r(from[i], from[i + 1], 16 * odd);
+      e.w[i] = 2 * i + 1 < count ? pair : 2 * i < count ? pair & 0xffffu : 0u;
     }
   }
 }
@@ -62,7 +70,7 @@ template <class T>
 SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   unsigned w[T::kWords];
   T::pack(v, w);
-  if (count >= 8 && aligned16(p)) {
+  if (count >= 8 && misalignment(p) == 0) {
 #pragma unroll
     for (int i = 0; i < T::kWords / 4; ++i)
       reinterpret_cast<uint4*>(p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
@@ -180,7 +188,7 @@ SCANKIT_DEVICE void put_lanes(float* row, int step, const float (&v)[4], int q) 
 template <int kPer>
 SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
   if constexpr (kPer == 4) {
-    if (count >= 4 && aligned16(p)) {
+    if (count >= 4 && misalignment(p) == 0) {
       const float4 q = *reinterpret_cast<const float4*>(p);
       h[0] = q.x, h[1] = q.y, h[2] = q.z, h[3] = q.w;
       return;
@@ -192,7 +200,7 @@ SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
 template <int kPer>
 SCANKIT_DEVICE void store_states(float* p, const float (&h)[kPer], int count) {
   if constexpr (kPer == 4) {
-    if (count >= 4 && aligned16(p)) {
+    if (count >= 4 && misalignment(p) == 0) {
       *reinterpret_cast<float4*>(p) = make_float4(h[0], h[1], h[2], h[3]);
       return;
     }
