@@ -52,12 +52,9 @@ TorchNames torch_names(const Copy& copy) {
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const MissingSymbol& symbol = missing[i];
     if (symbol.owner != "torch") continue;
-    if (!symbol.exported_by_torch.empty())
-      names.not_linked.push_back(i);
-    else if (!symbol.flipped_exported_by.empty())
-      names.flipped.push_back(i);
+    if (!symbol.exported_by_torch.empty()) names.not_linked.push_back(i);
     // Beside proven flips, a name that takes strings is one whose flipped spelling could not be made.
-    else if (flips && takes_strings(symbol))
+    else if (!symbol.flipped_exported_by.empty() || (flips && takes_strings(symbol)))
       names.flipped.push_back(i);
     else if (!library_missing || !symbol.near.empty())
       names.drifted.push_back(i);
