@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small real torch extension named selective_scan_cuda. The end-to-end tests build it in the wrong ways that users
-// do. It is written as upstream's is (tensors by at::Tensor, checks by TORCH_CHECK*), on the cheapest headers.
+// A small real torch extension named selective_scan_cuda. The end-to-end tests build it in the wrong ways
+// that users do. It is written as upstream's is (tensors by at::Tensor, checks by TORCH_CHECK*), on the
+// cheapest headers.
 #include <Python.h>
-
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -23,8 +23,9 @@ const at::Tensor& tensor_argument(PyObject* args, Py_ssize_t index, int64_t dime
 PyObject* fwd(PyObject*, PyObject* args) {
   try {
     const at::Tensor& u = tensor_argument(args, 0, 3);
-    return THPVariable_Wrap(selective_scan_reference(u, tensor_argument(args, 1, 3), tensor_argument(args, 2, 2),
-                                                     tensor_argument(args, 3, 3), tensor_argument(args, 4, 3)));
+    return THPVariable_Wrap(selective_scan_reference(u, tensor_argument(args, 1, 3),
+                                                     tensor_argument(args, 2, 2), tensor_argument(args, 3, 3),
+                                                     tensor_argument(args, 4, 3)));
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return nullptr;

@@ -2,9 +2,9 @@
 // The second source file of the test module: leaving it out of the link makes own_symbol_undefined.
 #include "scan.h"
 
-#include <cmath>
-
 #include <ATen/ops/zeros_like.h>
+
+#include <cmath>
 
 at::Tensor selective_scan_reference(const at::Tensor& u, const at::Tensor& delta, const at::Tensor& A,
                                     const at::Tensor& B, const at::Tensor& C) {

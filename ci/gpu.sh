@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# gpu.sh --scankit FILE [--python P] [--keep DIR]
+# The main job on a machine with a GPU: a scratch environment on top of P's torch holds a broken module; doctor must name
+# the cause, fix must repair it for this GPU, validate must prove it on CPU and GPU, restore must bring the old state
+# back. Exit status: the first step's that is not as expected; 77 where torch sees no GPU.
+set -uo pipefail
+scankit='' python=python3 keep=''
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
+    --python) python=$2; shift 2 ;;
+    --keep) keep=$2; shift 2 ;;
+    *) echo "gpu.sh: unknown option $1 (known: --scankit FILE, --python P, --keep DIR)" >&2; exit 2 ;;
+  esac
+done
+[ -x "$scankit" ] || { echo "gpu.sh: --scankit must name the program to test" >&2; exit 2; }
+"$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
+  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+
+work=${keep:-$(mktemp -d)}
+mkdir -p "$work"
+[ -n "$keep" ] || trap 'rm -rf "$work"' EXIT
+env=$work/env
+rm -rf "$env"
+"$python" -m venv --without-pip "$env" || exit 3
+site=$(echo "$env"/lib/python*/site-packages)
+"$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$site/torch-env.pth"
+tag=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+head -c 40000 "$(readlink -f "$python")" >"$site/selective_scan_cuda$tag"  # cut off, as a broken download leaves it
+
+# step NAME EXPECTED COMMAND...
+step() {
+  local name=$1 expected=$2; shift 2
+  echo; echo "== $name: $*"
+  local begin end rc
+  begin=$(date +%s.%N); "$@"; rc=$?; end=$(date +%s.%N)
+  awk -v n="$name" -v s="$begin" -v e="$end" -v rc=$rc 'BEGIN { printf "== %s: exit %d, %.1f s\n", n, rc, e - s }'
+  [ $rc = "$expected" ] || { echo "gpu.sh: $name ended with $rc, expected $expected"; exit 1; }
+}
+P=$env/bin/python
+step doctor 1 "$scankit" doctor --python "$P"
+step fix 0 "$scankit" fix --python "$P" --yes --cache-dir "$work/cache"
+step doctor-again 0 "$scankit" doctor --python "$P"
+step import 0 "$P" -c 'import torch, selective_scan_cuda as m; m.warm(); print(m.__file__, m.scankit_info())'
+step validate-quick 0 "$scankit" validate --python "$P" --quick --device all
+step validate-full 0 "$scankit" validate --python "$P" --full --device cuda
+step restore 0 "$scankit" restore --python "$P"
+step doctor-restored 1 "$scankit" doctor --python "$P" --no-import
+echo "1 passed, 0 failed"
