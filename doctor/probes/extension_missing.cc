@@ -60,6 +60,7 @@ void compare(const Candidates& candidates, MissingSymbol& symbol) {
     else if (it->second.demangled != symbol.demangled)
       near.insert(it->second.demangled);
   }
+  if (!symbol.flipped_exported_by.empty()) return;  // other overloads would only distract
   for (const std::string& text : near)
     if (symbol.near.size() < kNearLimit) symbol.near.push_back(text);
 }
