@@ -45,16 +45,19 @@ std::string signal_name(int signal) {
 }
 
 // Printable, and short: what a child wrote is not echoed raw.
-std::string last_line(const std::string& text) {
-  const auto end = text.find_last_not_of("\r\n \t");
-  if (end == std::string::npos) return "";
-  const auto begin = text.find_last_of('\n', end);
-  std::string line = text.substr(begin == std::string::npos ? 0 : begin + 1,
-                                 end - (begin == std::string::npos ? -1 : begin));
+std::string tame(std::string line) {
   line.resize(std::min<std::size_t>(line.size(), 300));
   std::replace_if(
       line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }, '?');
   return line;
+}
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of("\r\n \t");
+  if (end == std::string::npos) return "";
+  const auto begin = text.find_last_of('\n', end);
+  const std::size_t from = begin == std::string::npos ? 0 : begin + 1;
+  return tame(text.substr(from, end + 1 - from));
 }
 
 }  // namespace
@@ -75,9 +78,20 @@ bool ended_by_watchdog(const ProcessResult& result) {
          (result.signal == 0 && result.exit_code == 1 && result.err.find("Timeout (") != std::string::npos);
 }
 
+std::string where_it_was(const ProcessResult& result) {
+  constexpr std::string_view kFrame = "\n  File \"";
+  const auto frame = result.err.find(kFrame);
+  if (frame == std::string::npos) return "";
+  const std::string line =
+      result.err.substr(frame + kFrame.size(), result.err.find('\n', frame + 1) - frame - kFrame.size());
+  const auto quote = line.find('"');
+  if (quote == std::string::npos) return "";
+  return " at " + tame(line.substr(0, quote).substr(line.rfind('/', quote) + 1) + line.substr(quote + 1));
+}
+
 std::string describe_end(const ProcessResult& result) {
   if (result.timed_out) return "did not end in time and was stopped";
-  if (result.signal != 0) return "crashed with " + signal_name(result.signal);
+  if (result.signal != 0) return "crashed with " + signal_name(result.signal) + where_it_was(result);
   const std::string line = last_line(result.err);
   return "ended with status " + std::to_string(result.exit_code) + (line.empty() ? "" : ": " + line);
 }

@@ -21,7 +21,8 @@ class Channel {
       : in_(in),
         out_(out),
         d_(d),
-        row_((std::size_t(b) * in.dim + d) * in.length),
+        channel_(std::size_t(b) * in.dim + d),
+        row_(channel_ * in.length),
         group_((std::size_t(b) * in.groups + d / (in.dim / in.groups)) * in.states * in.length),
         states_(in.states),
         length_(in.length) {}
@@ -42,7 +43,7 @@ class Channel {
       out_.out[row_ + l] = y;
       if (!in_.z.empty()) out_.out_z[row_ + l] = y * silu(in_.z[row_ + l]);
     }
-    const std::size_t last = row_ / length_ * states_;
+    const std::size_t last = channel_ * states_;
     for (std::size_t n = 0; n < states_; ++n) out_.last_state[last + n] = history_[length_ * states_ + n];
   }
 
@@ -84,7 +85,7 @@ class Channel {
 
   const OracleInput& in_;
   OracleOutput& out_;
-  std::size_t d_, row_, group_, states_, length_;
+  std::size_t d_, channel_, row_, group_, states_, length_;
   std::vector<double> raw_, dt_, history_;
 };
 

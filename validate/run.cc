@@ -137,7 +137,8 @@ class Run {
 
   std::string end_of(bool hung, const ProcessResult& result) const {
     if (hung && !result.timed_out)
-      return "hung and was stopped after " + std::to_string(request_.each_case.count()) + " s";
+      return "hung and was stopped after " + std::to_string(request_.each_case.count()) + " s" +
+             where_it_was(result);
     return describe_end(result);
   }
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case: calls fwd and bwd as mamba_ssm's SelectiveScanFn and MambaInnerFn do, and looks at all that comes back."""
+import contextlib
+
 import torch
 
 from scankit_harness import judge, oracle
@@ -38,6 +40,20 @@ class Exact:
         return exact.to(dtype).to(torch.float64)
 
 
+DEFAULT_THREADS = torch.get_num_threads()
+
+
+@contextlib.contextmanager
+def threads_of_the_user():
+    """The module runs with as many threads as it would; our own small tensors with one: OpenMP's waiting threads burn
+    the processors of a busy machine, and made cases of one second last twenty."""
+    torch.set_num_threads(DEFAULT_THREADS)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(1)
+
+
 def synchronize(device):
     if device.startswith("cuda"):
         torch.cuda.synchronize()
@@ -74,8 +90,9 @@ class Runner:
 
     def forward(self):
         poison(self.case, self.device)
-        got = self.module.fwd(*[self.arg(n) for n in FWD], self.case["softplus"])
-        synchronize(self.device)
+        with threads_of_the_user():
+            got = self.module.fwd(*[self.arg(n) for n in FWD], self.case["softplus"])
+            synchronize(self.device)
         wanted = ["out", "x"] + (["out_z"] if "z" in self.placed else [])
         return self.named("fwd", got, wanted)
 
@@ -84,10 +101,11 @@ class Runner:
             self.placed["dz"].refill(False)
         poison(self.case, self.device)
         has_z, again = "z" in self.placed, self.case["recompute_out_z"]
-        got = self.module.bwd(*[self.arg(n) for n in FWD], self.arg("dout"),
-                              fwd["x"] if self.case["give_x"] else None, fwd["out"] if has_z else None,
-                              self.arg("dz"), self.case["softplus"], again)
-        synchronize(self.device)
+        with threads_of_the_user():
+            got = self.module.bwd(*[self.arg(n) for n in FWD], self.arg("dout"),
+                                  fwd["x"] if self.case["give_x"] else None, fwd["out"] if has_z else None,
+                                  self.arg("dz"), self.case["softplus"], again)
+            synchronize(self.device)
         wanted = list(GRADIENTS) + (["dz"] if has_z else []) + (["out_z"] if again else [])
         return self.named("bwd", got, wanted)
 

@@ -51,7 +51,8 @@ def _is_refusal(error, device):
 class Session:
     def __init__(self, options, torch, module):
         from scankit_harness import call
-        self.options, self.torch, self.module, self.call = options, torch, module, call
+        self.options, self.module, self.call = options, module, call
+        torch.set_num_threads(1)
         self.exact = call.Exact()
         self.refused, self.accepted = set(), set()
 
@@ -96,7 +97,8 @@ class Session:
         send("start", id="timing", device=shape["device"])
         faulthandler.dump_traceback_later(self.options["case_timeout"] + shape["seconds"], exit=True)
         try:
-            timing.run(self.module, shape, shape["device"])
+            with self.call.threads_of_the_user():
+                timing.run(self.module, shape, shape["device"])
         except Exception as error:
             send("note", message="no timing on %s: %s" % (shape["device"], _line(error)))
         finally:
@@ -114,8 +116,9 @@ def _load(options):
     return module
 
 
-def _print_oracle(tasks):
+def _print_oracle(tasks, torch):
     """For the test that compares this oracle with the one in C++."""
+    torch.set_num_threads(1)
     from scankit_harness import oracle
     from scankit_harness.tensors import Placed
     for task in tasks:
@@ -139,7 +142,7 @@ def main():
     cuda = _hello(torch)
     if options["mode"] == "oracle":
         faulthandler.cancel_dump_traceback_later()
-        _print_oracle(tasks)
+        _print_oracle(tasks, torch)
         send("end")
         return
     send("start", id="import module", device="")

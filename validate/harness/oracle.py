@@ -50,7 +50,8 @@ def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False
     decay = torch.exp(_time_first(signed_step)[..., None] * A)  # (length, batch, dim, states)
     step, us = _time_first(_pair(signed_step)), _time_first(_pair(u))
     Bs, Cs = _states_last(_pair(B), dim), _states_last(_pair(C), dim)
-    h = _forward_states(decay, (step * us)[..., None] * Bs)
+    drive = (step * us)[..., None] * Bs
+    h = _forward_states(decay, drive)
     y = (h[1:] * Cs).sum(-1)
     if D is not None:
         y = y + _pair(D)[:, None, :] * us
@@ -58,11 +59,12 @@ def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False
     dy = _time_first(_pair(dout))
     if z is not None:
         gate = torch.sigmoid(z)
-        silu, slope = _time_first(_pair(z * gate)), _time_first(_pair(gate * (1 + z * (1 - gate))))
+        slopes = torch.stack([gate * (1 + z * (1 - gate)), gate * (1 + z.abs() * (1 - gate))])  # 0 near z = -1.278
+        silu, slope = _time_first(_pair(z * gate)), _time_first(slopes)
         results["out_z"] = _time_last(y * silu)
         results["dz"] = _time_last(dy * y * slope)
         dy = dy * silu
-    results.update(_gradients(decay, h, step, us, Bs, Cs, dy, _pair(A), groups))
+    results.update(_gradients(decay, drive, h, step, us, Bs, Cs, dy, _pair(A), groups))
     if D is not None:
         results["du"] += _pair(D)[:, None, :, None] * _time_last(dy)
         results["dD"] = (dy * us).sum((0, 2))
@@ -81,11 +83,13 @@ def _forward_states(decay, drive):
     return h
 
 
-def _gradients(decay, h, step, us, Bs, Cs, dy, As, groups):
+def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, groups):
     dh = Cs * dy[..., None]
     for l in range(dh.shape[0] - 2, -1, -1):
         dh[l].addcmul_(decay[l + 1], dh[l + 1])
-    through = dh * decay[:, None] * h[:-1]
+    kept = decay[:, None] * h[:-1]
+    kept[:, 1] += drive[:, 1]  # an implementation may take what a step kept as the difference h - drive
+    through = dh * kept
     fed = (dh * Bs).sum(-1)
     return {
         "dC": _per_group(dy[..., None] * h[1:], groups),
