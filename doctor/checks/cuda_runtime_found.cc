@@ -28,7 +28,7 @@ CheckResult run(const Snapshot& snapshot) {
     Finding finding{.cause = Cause::MissingCudart, .subject = copy->path, .module = copy->module};
     for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
       const MissingLibrary& library = copy->missing_libraries[i];
-      if (!is_cuda_library(library.soname)) continue;
+      if (!is_cuda_library(library.soname) || torch_lost(snapshot, library.soname)) continue;
       finding.summary += (finding.summary.empty() ? "" : ". And ") + sentence(snapshot, library);
       finding.evidence.push_back(copy.at("missing_libraries", i, "soname", library.soname));
       finding.evidence.push_back(copy.at("missing_libraries", i, "needed_by", library.needed_by));

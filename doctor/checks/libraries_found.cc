@@ -16,9 +16,9 @@ bool belongs_to_another_check(const std::string& soname) {
 
 // What is broken here has no class in the catalogue, so it is said in full and left unknown, never passed
 // over.
-void add_libraries(const Copy& copy, CheckResult& result) {
+void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
-    if (belongs_to_another_check(library.soname)) continue;
+    if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;
     std::string line = copy->path + " needs " + library.soname + " (by " + path_basename(library.needed_by) +
                        "), which the loader finds nowhere";
     if (!library.found_elsewhere.empty()) line += "; it does not look at " + library.found_elsewhere.front();
@@ -49,7 +49,7 @@ void add_cuda_names(const Copy& copy, CheckResult& result) {
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
-    add_libraries(copy, result);
+    add_libraries(snapshot, copy, result);
     add_versions(copy, result);
     add_cuda_names(copy, result);
     const bool wanted =

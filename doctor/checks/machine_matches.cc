@@ -11,7 +11,8 @@ std::string no_copy(const Snapshot& snapshot) {
 
 // Selected, or what import would take were it made for this machine (its suffix names another one).
 bool matters(const Snapshot& snapshot, const Extension& extension) {
-  return extension.selected || (extension.sys_path_index >= 0 && !selected_copy(snapshot, extension.module));
+  return extension.selected ||
+         (is_meant_for_import(snapshot, extension) && !selected_copy(snapshot, extension.module));
 }
 
 CheckResult run(const Snapshot& snapshot) {

@@ -62,15 +62,19 @@ TorchNames torch_names(const Copy& copy) {
   return names;
 }
 
+bool torch_lost(const Snapshot& snapshot, const std::string& soname) {
+  return std::ranges::any_of(snapshot.torch.value.missing_libraries, [&](const std::string& line) {
+    return line.substr(0, line.find(' ')) == soname;
+  });
+}
+
 std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy) {
   std::vector<std::size_t> foreign;
   const Torch& torch = snapshot.torch.value;
   for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
     const std::string& soname = copy->missing_libraries[i].soname;
     if (!is_torch_library(soname) || (is_torch_cuda_library(soname) && torch.cuda.empty())) continue;
-    const bool torch_lost_it = std::ranges::any_of(
-        torch.missing_libraries, [&](const std::string& line) { return line.starts_with(soname + " "); });
-    if (!torch_lost_it) foreign.push_back(i);
+    if (!torch_lost(snapshot, soname)) foreign.push_back(i);
   }
   return foreign;
 }

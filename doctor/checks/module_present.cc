@@ -51,6 +51,14 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
   return finding;
 }
 
+// --module may name a package of plain Python, of which no file is looked for.
+bool names_a_distribution(const Snapshot& snapshot, const std::string& module) {
+  const std::string top = package_key(module.substr(0, module.find('.')));
+  return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& installed) {
+    return package_key(installed.name) == top;
+  });
+}
+
 // A copy that import cannot take (another tag, another machine, a build folder) is not this check's subject
 // when it lies on the path: python-tag-fits and machine-matches name it.
 CheckResult run(const Snapshot& snapshot) {
@@ -70,6 +78,12 @@ CheckResult run(const Snapshot& snapshot) {
       if (copy->sys_path_index < 0) elsewhere.push_back(copy.at("path", copy->path));
     }
     if (on_the_path) continue;
+    if (importers.empty() && names_a_distribution(snapshot, module)) {
+      result.unknown.push_back(
+          "no compiled file of " + module +
+          " is on this Python's path, but a distribution of that name is installed: an import tells");
+      continue;
+    }
     Finding finding = absence(snapshot, module, importers);
     if (!elsewhere.empty())
       finding.summary += "; a file of it lies outside the path: " + elsewhere.front().value;

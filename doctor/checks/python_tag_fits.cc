@@ -28,7 +28,8 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
   const Python& python = snapshot.python.value;
   Finding finding{.cause = Cause::PythonAbiTagMismatch, .module = module};
   for (const Copy& copy : copies(snapshot)) {
-    if (copy->module != module || copy->sys_path_index < 0 || suffix_fits(snapshot, *copy)) continue;
+    if (copy->module != module || suffix_fits(snapshot, *copy) || !is_meant_for_import(snapshot, *copy))
+      continue;
     if (python_part(copy->tag) == python_part(python.soabi)) continue;  // another machine: machine-matches
     if (finding.subject.empty()) {
       finding.subject = copy->path;

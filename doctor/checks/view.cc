@@ -7,6 +7,17 @@
 #include "doctor/base/version.h"
 
 namespace scankit {
+
+std::string package_key(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool separator = c == '-' || c == '_' || c == '.';
+    if (separator && !out.empty() && out.back() == '-') continue;
+    out += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
 namespace {
 
 struct Home {
@@ -20,17 +31,6 @@ constexpr std::array kHomes{Home{"selective_scan_cuda", "mamba-ssm"},
 // What `scankit fix` can put in place of a broken one.
 constexpr std::string_view kShipped = "selective_scan_cuda";
 
-// PEP 503: case and runs of "-", "_", "." do not distinguish names.
-std::string normalized(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const bool separator = c == '-' || c == '_' || c == '.';
-    if (separator && !out.empty() && out.back() == '-') continue;
-    out += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
-
 template <class Test>
 std::vector<Copy> copies_where(const Snapshot& snapshot, const Test& test) {
   std::vector<Copy> found;
@@ -42,8 +42,9 @@ std::vector<Copy> copies_where(const Snapshot& snapshot, const Test& test) {
 }
 
 bool is_home(const std::string& module, const std::string& package) {
-  return std::ranges::any_of(
-      kHomes, [&](const Home& home) { return home.module == module && home.package == normalized(package); });
+  return std::ranges::any_of(kHomes, [&](const Home& home) {
+    return home.module == module && home.package == package_key(package);
+  });
 }
 
 // UNIVERSAL: the shipped module runs on every CPython from 3.8 and every torch from 1.13, not on a
@@ -122,6 +123,14 @@ std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::
       found.push_back(i);
   }
   return found;
+}
+
+bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension) {
+  if (extension.sys_path_index < 0) return false;
+  const auto& path = snapshot.python.value.sys_path;
+  const auto index = static_cast<std::size_t>(extension.sys_path_index);
+  if (index >= path.size() || path[index].origin != "cwd") return true;
+  return was_asked_for(snapshot, extension.module) || !needing_importers(snapshot, extension.module).empty();
 }
 
 bool was_asked_for(const Snapshot& snapshot, const std::string& module) {

@@ -44,6 +44,8 @@ std::string interpreter_machine(const Snapshot& snapshot);
 // Importers that cannot do without the module. A package that guards the import and is not the module's own
 // home treats it as optional.
 std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::string& module);
+// It lies on the import path: in a folder of the environment, or in the current one and somebody needs it.
+bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension);
 bool was_asked_for(const Snapshot& snapshot, const std::string& module);
 
 // The repairs of a module whose file is of no use here.
@@ -53,6 +55,8 @@ std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& modul
 // The import that decides: after torch where there is one, else bare. nullptr where none was made.
 const Observation* deciding_import(const Snapshot& snapshot, const std::string& module);
 
+// PEP 503: case and runs of "-", "_", "." do not distinguish names.
+std::string package_key(std::string_view name);
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
 std::string count(std::size_t n, std::string_view one, std::string_view many);  // "1 name", "3 names"
 

@@ -46,6 +46,7 @@ struct Facts {
 Facts gather(const EnvironmentOptions& options);
 
 int exit_status_of(const Report& report, const std::string& fail_on);
-void complain(const Error& error);  // one line to standard error
+void complain(const Error& error);       // one line to standard error
+int exit_status_of(const Error& error);  // of a file that the user named
 
 }  // namespace scankit

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
@@ -50,7 +51,7 @@ int write_reports(const Report& report, const DoctorOptions& options) {
                                   : doctor_text(report, {.ascii = false, .verbose = options.verbose});
     if (const auto written = write_file_atomically(path, bytes); !written) {
       complain(written.error());
-      status = kExitInternal;
+      status = std::max(status, exit_status_of(written.error()));
     }
   }
   return status;

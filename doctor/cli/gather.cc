@@ -24,6 +24,12 @@ void complain(const Error& error) {
   std::cerr << "\n";
 }
 
+int exit_status_of(const Error& error) {
+  const bool wrong_path = error.code == Errc::NotFound || error.code == Errc::PermissionDenied ||
+                          error.code == Errc::InvalidArgument;
+  return wrong_path ? kExitUsage : kExitInternal;
+}
+
 Facts gather(const EnvironmentOptions& options) {
   Facts facts;
   const auto host = make_real_host();

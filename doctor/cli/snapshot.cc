@@ -23,7 +23,7 @@ int run_snapshot(const SnapshotOptions& options) {
   }
   if (const auto written = write_file_atomically(options.out, text); !written) {
     complain(written.error());
-    return kExitInternal;
+    return exit_status_of(written.error());
   }
   std::cerr << "scankit: wrote " << plain(options.out, false) << "\n";
   return facts.status;
