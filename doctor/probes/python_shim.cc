@@ -124,7 +124,11 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
     if (!binary.elf)
       return unusable(found.path, head->empty() ? "the file is empty" : "the file is no program");
-    if (!binary.python) return unusable(found.path, "the program is not Python", ask_it(found.path));
+    if (!binary.python) {  // mise and others put a program of their own under the name
+      const bool called_so = path_basename(found.path).starts_with("python");
+      return unusable(found.path, "the program is not Python",
+                      called_so ? ask_it(found.path) : std::string(kNameAnother));
+    }
     const auto info = host.stat(found.path);
     if (info && (info->mode & 0111) == 0)
       return unusable(found.path, "the file is not executable", "chmod +x " + printable(found.path));

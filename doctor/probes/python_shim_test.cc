@@ -52,7 +52,8 @@ TEST_F(FindInterpreter, RefusesWhatIsNone) {
                  "the file is no program");
   expect_refusal("no-such-name", "neither the current folder nor PATH has it");
   expect_refusal("", "the path is empty");
-  expect_refusal("/bin/ls", "the program is not Python", "sys.executable");
+  expect_refusal("/bin/ls", "the program is not Python", "folder of a venv");
+  expect_refusal(link("/bin/ls", "shims/python"), "the program is not Python", "sys.executable");
   expect_refusal(write("plain", interpreter_bytes(), 0644), "the file is not executable", "chmod +x");
 }
 

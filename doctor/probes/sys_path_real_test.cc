@@ -14,9 +14,9 @@ using Json = nlohmann::json;
 
 constexpr const char* kAsk = R"(
 import sys, json, sysconfig, site, importlib.machinery as m
-print(json.dumps({'path': sys.path, 'prefix': sys.prefix, 'base': sys.base_prefix, 'suffixes': m.EXTENSION_SUFFIXES,
-  'version': sys.version.split()[0], 'user': bool(site.ENABLE_USER_SITE), 'soabi': sysconfig.get_config_var('SOABI'),
-  'nogil': bool(sysconfig.get_config_var('Py_GIL_DISABLED'))}))
+print(json.dumps({'path': sys.path, 'prefix': sys.prefix, 'base': sys.base_prefix,
+  'suffixes': m.EXTENSION_SUFFIXES, 'version': sys.version.split()[0], 'user': bool(site.ENABLE_USER_SITE),
+  'soabi': sysconfig.get_config_var('SOABI'), 'nogil': bool(sysconfig.get_config_var('Py_GIL_DISABLED'))}))
 )";
 
 class RealPython : public PythonTree {
