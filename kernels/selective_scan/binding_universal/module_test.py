@@ -20,6 +20,7 @@ if "--attributes" in sys.argv:
 import selective_scan_cuda as module  # noqa: E402
 from oracle import Case, excess, scan  # noqa: E402
 
+DEVICE = "cpu"
 SETS = ["portable", "avx2", "avx512"]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 LENGTHS = [0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 100, 129, 200]
@@ -33,13 +34,14 @@ def instruction_sets():
 
 def laid_out(tensor, how):
     """The same values in another layout, all with unit last stride."""
+    tensor = tensor.to(DEVICE)
     batch, dim, length = tensor.shape
     if how == "dim_major":  # strides (length, batch * length, 1), as mamba_inner makes them
         return tensor.permute(1, 0, 2).contiguous().permute(1, 0, 2)
     if how == "chunk":  # half of a wider tensor
         return torch.cat([tensor, torch.full_like(tensor, float("nan"))], 1).chunk(2, 1)[0] if dim else tensor
     if how == "offset":  # misaligned: starts one element into its storage
-        store = torch.full((tensor.numel() + 1,), float("nan"), dtype=tensor.dtype)
+        store = torch.full((tensor.numel() + 1,), float("nan"), dtype=tensor.dtype, device=DEVICE)
         store[1:] = tensor.reshape(-1)
         return store[1:].view(batch, dim, length)
     return tensor.contiguous()
@@ -57,15 +59,16 @@ def make_case(seed, **fixed):
     layouts = ["plain", "dim_major", "chunk", "offset"]
     sequence = lambda scale=1.0: laid_out((torch.randn(batch, dim, length) * scale).to(dtype), rng.choice(layouts))
     optional = lambda name, value: value if fixed.get(name, rng.random() < 0.5) else None
-    A = -torch.rand(dim, states) * rng.choice([0.1, 1.0, 8.0])
+    on = lambda *shape: torch.randn(*shape).to(DEVICE)
+    A = -on(dim, states).abs() * rng.choice([0.1, 1.0, 8.0])
     if rng.random() < 0.3:
         A = A.t().contiguous().t()
     tensors = {
         "u": sequence(), "delta": sequence(0.5), "A": A,
-        "B": torch.randn(batch, groups, states, length).to(dtype),
-        "C": torch.randn(batch, groups, states, length).to(dtype),
-        "D": optional("D", torch.randn(dim)), "z": optional("z", sequence()),
-        "delta_bias": optional("delta_bias", torch.randn(dim) - 1.0),
+        "B": on(batch, groups, states, length).to(dtype),
+        "C": on(batch, groups, states, length).to(dtype),
+        "D": optional("D", on(dim)), "z": optional("z", sequence()),
+        "delta_bias": optional("delta_bias", on(dim) - 1.0),
     }
     softplus = fixed.get("softplus", rng.random() < 0.7)
     if not softplus:
@@ -130,7 +133,7 @@ class Contract(unittest.TestCase):
         before = [t.clone() for t in inputs]
         results = self.check_forward(case)
         x, length = results[1], dout.shape[2]
-        upstream = torch.full((*x.shape[:2], -(-length // 2048), x.shape[3]), float("nan"))
+        upstream = x.new_full((*x.shape[:2], -(-length // 2048), x.shape[3]), float("nan"))
         for states in (x, x.clone(memory_format=torch.contiguous_format), None, upstream):
             self.check_backward(case, dout, states, results[0], rng)
         for now, then in zip(inputs, before):

@@ -23,7 +23,7 @@ def scan(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=False, dty
         step = steps_dt[t][..., None]
         h = torch.exp(step * A) * h + step * steps_B[t] * steps_u[t][..., None]
         ys.append((h * steps_C[t]).sum(-1))
-    y = torch.stack(ys, -1) if ys else torch.zeros(batch, dim, 0, dtype=dtype)
+    y = torch.stack(ys, -1) if ys else u
     if D is not None:
         y = y + D[:, None] * u
     return y, (y if z is None else y * z * torch.sigmoid(z)), h
@@ -34,12 +34,12 @@ class Case:
 
     def __init__(self, tensors, softplus, dout):
         self.tensors, self.softplus = tensors, softplus
-        exact = {k: v.detach().double().requires_grad_() for k, v in tensors.items() if v is not None}
+        exact = {k: v.detach().cpu().double().requires_grad_() for k, v in tensors.items() if v is not None}
         full = [exact.get(k) for k in ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")]
         y, gated, last = scan(*full, softplus=softplus)
         names = list(exact)
         # A scalar, not grad_outputs=: torch imports sympy for the latter, which a small environment lacks.
-        grads = torch.autograd.grad((gated * dout.double()).sum(), [exact[k] for k in names], allow_unused=True)
+        grads = torch.autograd.grad((gated * dout.cpu().double()).sum(), [exact[k] for k in names], allow_unused=True)
         self.y, self.gated, self.last = y.detach(), gated.detach(), last.detach()
         self.gradients = {k: torch.zeros_like(exact[k]) if g is None else g for k, g in zip(names, grads)}
 
@@ -47,7 +47,7 @@ class Case:
 def excess(got, exact, factor=2.0, floor=2e-5):
     """Error over what is allowed: `factor` times the rounding of the exact answer to the tensor's dtype (at least its
     usual size: a few numbers may round luckily), plus `floor`, as ratios of norms. Above 1 is wrong; NaN or an infinity that the answer does not have is infinitely wrong."""
-    exact = exact.double()
+    got, exact = got.cpu(), exact.double()
     norm = exact.norm().item()
     error = (got.double() - exact).norm().item()
     if not error < float("inf"):
