@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <set>
 
 #include "builder/commands.h"
 #include "builder/install/lock.h"
@@ -17,9 +18,12 @@ namespace {
 void print_undone(const Journal& journal) {
   std::printf("undone: fix %s (%s %s)\n", journal.id.c_str(), plain(journal.module, false).c_str(),
               plain(journal.version, false).c_str());
+  std::set<std::string> back;
   for (const Operation& op : journal.operations)
-    std::printf("  %-8s %s\n", op.kind == Operation::Kind::Place ? "removed" : "back",
-                plain(op.target, false).c_str());
+    if (op.kind != Operation::Kind::Place && back.insert(op.target).second)
+      std::printf("  %-8s %s\n", "back", plain(op.target, false).c_str());
+  for (const Operation& op : journal.operations)
+    if (back.count(op.target) == 0) std::printf("  %-8s %s\n", "removed", plain(op.target, false).c_str());
 }
 
 int restore(const StateFolder& state) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "builder/install/place.h"
 #include "doctor/base/files.h"
 #include "doctor/host/gpu_helper.h"
 

@@ -53,6 +53,8 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPl
   if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
   const auto& path = snapshot.python.value.sys_path;
   const auto site = std::ranges::find(path, place.site, &PathEntry::path) - path.begin();
+  // A folder that is on no path yet will be put first, by PYTHONPATH.
+  if (site == std::ssize(path)) return false;
   // Which folder is the current one is no property of the environment.
   if (path[static_cast<std::size_t>(extension.sys_path_index)].origin == "cwd") return false;
   if (extension.sys_path_index != site) return extension.sys_path_index < site;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/transaction.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -74,11 +75,23 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
   return {};
 }
 
+// Looks at every operation before the first is undone. A saved file whose place the same fix took is no
+// conflict.
+static Result<void> can_undo_all(const Journal& journal) {
+  for (const Operation& op : journal.operations) {
+    const bool took_the_place = std::ranges::any_of(journal.operations, [&](const Operation& other) {
+      return other.kind == Operation::Kind::Place && other.target == op.target;
+    });
+    if (op.kind != Operation::Kind::Save || !took_the_place) SCANKIT_CHECK(can_undo(op));
+  }
+  return {};
+}
+
 Result<Journal> undo_last(const StateFolder& state) {
   SCANKIT_TRY(auto journals, state.journals());
   for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal) {
     if (journal->state != Journal::State::Committed) continue;
-    for (const Operation& op : journal->operations) SCANKIT_CHECK(can_undo(op));
+    SCANKIT_CHECK(can_undo_all(*journal));
     journal->state = Journal::State::Undoing;
     journal->note = "restored";
     SCANKIT_CHECK(state.write(*journal));

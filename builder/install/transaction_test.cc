@@ -72,6 +72,26 @@ TEST(Transaction, FixesAndRestores) {
   }
 }
 
+TEST(Transaction, PutsBackARecordThatTheSameFixReplaced) {
+  Environment env(false);
+  const StateFolder state(env.base());
+  const std::string record = env.site() + "/ours.dist-info";
+  std::filesystem::create_directories(record);
+  std::ofstream(record + "/RECORD") << "older";
+  const Tree before = env.tree();
+  Journal journal;
+  journal.id = "0001";
+  for (const std::string& folder : {state.staging("0001") + "/ours.dist-info", state.backup("0001")})
+    std::filesystem::create_directories(folder);
+  journal.operations = {{Operation::Kind::Save, record, "", state.backup("0001") + "/ours.dist-info", ""},
+                        {Operation::Kind::Place, record, state.staging("0001") + "/ours.dist-info", "", ""}};
+  ASSERT_TRUE(run_transaction(state, journal, [] { return Result<void>(); }));
+  EXPECT_NE(env.tree(), before);
+  const auto undone = undo_last(state);
+  ASSERT_TRUE(undone) << undone.error().message;
+  EXPECT_EQ(env.tree(), before);
+}
+
 TEST(Transaction, SaysWhenThereIsNothingToRestore) {
   Environment env(false);
   EXPECT_NE(env.run("restore").err.find("has changed nothing"), std::string::npos);

@@ -6,6 +6,7 @@
 # apt: libyaml-cpp-dev     (yaml-cpp 0.7)
 # apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
 # apt: libgtest-dev        (GoogleTest 1.12)
+# apt: strace             (tests that kill a fix between any two of its system calls)
 # apt: clang-format clang-tidy
 # The test environments: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
 # apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
