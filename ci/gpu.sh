@@ -27,7 +27,8 @@ rm -rf "$env"
 site=$(echo "$env"/lib/python*/site-packages)
 "$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$site/torch-env.pth"
 tag=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
-head -c 40000 "$(readlink -f "$python")" >"$site/selective_scan_cuda$tag"  # cut off, as a broken download leaves it
+head -c 40000 "$(readlink -f "$("$python" -c 'import sys; print(sys.executable)')")" \
+  >"$site/selective_scan_cuda$tag"  # an ELF file cut off, as a broken download leaves it
 
 # step NAME EXPECTED COMMAND...
 step() {
