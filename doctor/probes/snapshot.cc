@@ -17,9 +17,11 @@ namespace scankit {
 namespace {
 
 // Variables that change what Python, the loader or CUDA do. No others: a snapshot travels.
-constexpr const char* kVariables[] = {
-    "CONDA_PREFIX", "CUDA_HOME",        "CUDA_PATH",  "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD",
-    "PYTHONHOME",   "PYTHONNOUSERSITE", "PYTHONPATH", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV"};
+constexpr const char* kVariables[] = {"CONDA_PREFIX",         "CUDA_HOME",        "CUDA_PATH",
+                                      "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",  "LD_PRELOAD",
+                                      "PYTHONHOME",           "PYTHONNOUSERSITE", "PYTHONPATH",
+                                      "PYTHONSAFEPATH",       "PYTHONUSERBASE",   "TORCH_CUDA_ARCH_LIST",
+                                      "VIRTUAL_ENV"};
 
 std::string field(const HelperRecord& record, const std::string& key) {
   const auto found = record.fields.find(key);
@@ -70,7 +72,7 @@ void probe_machine(const Host& host, const SnapshotRequest& request, Snapshot& s
 void probe_environment(const Host& host, const SnapshotRequest& request, Snapshot& snapshot) {
   snapshot.python = probe_python(host, request.python);
   if (!snapshot.python.present()) {
-    const std::string why = "no Python to look at: " + snapshot.python.note;
+    const std::string why = snapshot.python.note;
     snapshot.distributions.note = snapshot.torch.note = snapshot.extensions.note = snapshot.importers.note =
         why;
     return;
