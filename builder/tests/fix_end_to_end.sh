@@ -41,6 +41,7 @@ fresh_environment() {
 }
 state() { (cd "$site" && find . -type f ! -name '*.pyc' -exec sha256sum {} + | sort); }
 imports() { "$env/bin/python" -c 'import torch, selective_scan_cuda as m; print(m.__file__)' 2>/dev/null; }
+# shellcheck disable=SC2120  # a case may add options
 fix() { "$scankit" fix --python "$env/bin/python" --arch sm_90 --yes "$@"; }
 restore() { "$scankit" restore --python "$env/bin/python"; }
 
