@@ -7,6 +7,7 @@ read the way they are before torch 2.10.
 import os
 import random
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -162,6 +163,11 @@ class Contract(unittest.TestCase):
     def test_past_upstreams_chunk(self):
         case, dout, rng = make_case(5, length=2049, states=2, groups=1, per_group=3, batch=1, dtype=torch.float32)
         self.check_case(case, dout, rng)
+
+    def test_many_channels_and_many_steps(self):
+        for fixed in (dict(per_group=66000, length=3), dict(per_group=2, length=5000)):
+            with self.subTest(**fixed):
+                self.check_case(*make_case(7, dtype=torch.float32, groups=1, batch=1, states=1, **fixed))
 
     def test_nothing_to_do(self):
         for shape in (dict(batch=0), dict(per_group=0, groups=1)):
@@ -323,6 +329,36 @@ class Refusals(unittest.TestCase):
                 ("dz is float16", (dout, x, out, out.half(), True, False))):
             with self.subTest(pattern), self.assertRaisesRegex(RuntimeError, "selective_scan_cuda.bwd: " + pattern):
                 module.bwd(*a.values(), *arguments)
+
+
+class Interpreters(unittest.TestCase):
+    def test_another_interpreter_is_refused(self):
+        # In a child: torch's own bookkeeping of interpreters does not survive a second one.
+        code = """
+import sys
+import selective_scan_cuda
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    sys.exit(77)
+try:
+    interpreters.run_string(interpreters.create(), f"import sys; sys.path[:0] = {sys.path!r}; import selective_scan_cuda")
+except Exception as error:
+    sys.exit(0 if "ImportError" in str(error) and "another interpreter" in str(error) else str(error))
+sys.exit("imported")
+"""
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        if run.returncode == 77:
+            self.skipTest("this Python has no _xxsubinterpreters")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_a_second_import_in_this_one_works(self):
+        again = sys.modules.pop("selective_scan_cuda")
+        try:
+            import selective_scan_cuda
+            self.assertEqual(selective_scan_cuda.scankit_info(), again.scankit_info())
+        finally:
+            sys.modules["selective_scan_cuda"] = again
 
 
 if __name__ == "__main__":
