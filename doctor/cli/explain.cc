@@ -19,10 +19,10 @@ void section(const std::string& name, const std::vector<std::string>& lines) {
 void print_list() {
   std::size_t width = 0;
   for (const FaultClass& fault : fault_classes()) width = std::max(width, fault.id.size());
-  std::cout << "Causes that `scankit doctor` names (*), and failure classes that it knows of:\n";
+  std::cout << "Causes that `scankit doctor` names:\n";
   for (const FaultClass& fault : fault_classes())
-    std::cout << (cause_from_slug(fault.id) ? "* " : "  ") << std::left
-              << std::setw(static_cast<int>(width) + 2) << fault.id << fault.title << "\n";
+    std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id << fault.title
+              << "\n";
 }
 
 std::string nearest(const std::string& wanted) {
