@@ -61,8 +61,8 @@ SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, ex
                pth_code_lines, editable_finders)
 SCANKIT_FIELDS(Library, path, soname, build_id, needed)
 SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
-SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi, cxx_standard, libraries, nvidia_wheels,
-               missing_libraries)
+SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi,
+               cxx_standard, libraries, nvidia_wheels, missing_libraries)
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
 SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
 SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)

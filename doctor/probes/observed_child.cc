@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "doctor/probes/observed_program.h"
+#include "doctor/probes/observed_wait.h"
 
 extern "C" char** environ;
 
@@ -133,9 +134,17 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   request.environment = child_environment(environ);
   request.timeout = timeout;
   request.capture_channel = true;
+  HangWatch watch(timeout);
+  request.on_channel = [&](std::string_view bytes) { watch.channel(bytes); };
   const auto process = run_process(request);
+  const std::string waits_for = watch.finish();
   if (!process) return {.why_not = process.error().message};
-  return read_child(python, *process);
+  ChildAnswer answer = read_child(python, *process);
+  if (!answer.imports.empty() && answer.imports.back().outcome == "timeout" && !waits_for.empty()) {
+    std::string& message = answer.imports.back().message;
+    message += (message.empty() ? "" : "; ") + std::string("in the kernel: ") + waits_for;
+  }
+  return answer;
 }
 
 }  // namespace scankit

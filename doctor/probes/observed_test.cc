@@ -90,6 +90,16 @@ TEST_F(ObservedChild, SaysWhereAHangingImportWaits) {
   EXPECT_NE(seen.message.find("hanging.py\", line 2"), std::string::npos) << seen.message;
 }
 
+TEST_F(ObservedChild, NamesTheLockThatAHangingImportWaitsFor) {
+  const std::string lock = folder_->path() + "/build.lock";
+  module("locked", "import fcntl, os\npath = '" + lock +
+                       "'\nfirst = open(path, 'w')\nfcntl.flock(first, fcntl.LOCK_EX)\n"
+                       "second = open(path, 'w')\nfcntl.flock(second, fcntl.LOCK_EX)\n");
+  const Observation seen = first(import_in_child(kPython, {"locked"}, 2s));
+  EXPECT_EQ(seen.outcome, "timeout");
+  EXPECT_NE(seen.message.find("flock on " + lock), std::string::npos) << seen.message;
+}
+
 TEST_F(ObservedChild, AModuleThatClosesDescriptorsCannotForgeAnAnswer) {
   module("closing", "import os\nos.close(1)\nos.close(2)\nraise ValueError('after')\n");
   EXPECT_EQ(first(import_in_child(kPython, {"closing"}, 20s)).exception, "ValueError");
