@@ -132,6 +132,7 @@ class FixRun {
                        (move.owner.empty() ? "" : " (it belongs to " + move.owner + ")"));
     if (!plan_.place.how_to_reach.empty()) line("then", plan_.place.how_to_reach);
     line("undo", restore_line());
+    std::fflush(stdout);  // the plan comes before the work, also in a pipe
   }
 
   std::string restore_line() const {
