@@ -129,6 +129,21 @@ struct BackwardKernel {
     }
   }
 
+  // Has the rows of a tile brought to the L2 cache; a row is 64 or 128 bytes and begins with a lane's piece.
+  SCANKIT_DEVICE void prefetch_tile(int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      if (piece_count(i, step) <= 0) continue;
+      const Index channel = place.channel + piece_channel(lane, i), at = piece_offset(step);
+      prefetch(row_of<T>(g.dout, place.batch, channel) + at);
+      prefetch(row_of<T>(c.u, place.batch, channel) + at);
+      prefetch(row_of<T>(c.delta, place.batch, channel) + at);
+      if (c.z.data == nullptr) continue;
+      prefetch(row_of<T>(c.z, place.batch, channel) + at);
+      prefetch(row_of<T>(g.out, place.batch, channel) + at);
+    }
+  }
+
   // One slice of one tile; all warps.
   SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state) const {
     const int own = first_state + q * L::kPer;
@@ -202,6 +217,7 @@ struct BackwardKernel {
     for (int chunk = chunks - 1; chunk >= 0; --chunk) {
       const int step = chunk * kTile;
       prologue(dD, step);
+      if (chunk > 0) prefetch_tile(step - kTile);
       if constexpr (kSliced) memory.clear_sums(lane);
       for (int s = 0; s < slices; ++s) {
         const int first_state = s * L::kSlice, own = first_state + q * L::kPer;

@@ -101,6 +101,7 @@ void time_forward(Arrays& a, const device::DeviceFacts& facts) {
     const Variant& variant = kForwardVariants[v];
     if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
     for (const int warps : {2, 4}) {
+      if (warps < variant.fewest_warps) continue;
       if (!plan_forward_as(a.forward, {v, warps}, &plan, &message)) continue;
       const bool picked = v == chosen.variant && warps == chosen.warps;
       std::printf(" %s%s %.4f", picked ? "*" : "", name_of(variant, warps).c_str(), a.median(plan));

@@ -8,7 +8,7 @@ namespace scankit::selective_scan {
 struct Variant {
   int lanes, per_lane, channels;  // of Layout
   bool sliced;
-  int most_warps;
+  int fewest_warps, most_warps;
   int warp_channels;
   int block_floats, warp_floats, warp_slice_floats;  // shared memory
   // Cycles per step: of a scheduler for each warp it has where many hide each other's waits, and of one warp

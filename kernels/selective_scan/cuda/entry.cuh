@@ -23,21 +23,21 @@
 namespace scankit::selective_scan {
 
 #ifdef SCANKIT_FORWARD
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...) \
-  extern "C" __global__ void __launch_bounds__(threads, blocks)                   \
-      scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {             \
-    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);        \
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)           \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
+      scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                                 \
+    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);                            \
   }
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...)
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)
 #include "kernels/selective_scan/cuda/variants.def"
 #endif
 
 #ifdef SCANKIT_BACKWARD
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...)
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, ...) \
-  extern "C" __global__ void __launch_bounds__(threads, blocks)                    \
-      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {            \
-    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);        \
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)          \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
+      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                               \
+    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);                           \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 #endif

@@ -117,14 +117,16 @@ SCANKIT_DEVICE void save_states(const SavedStates& x, const Common& c, const Pla
 template <class T, class L, bool kSliced>
 struct ForwardKernel {
   using P = Projections<T, L>;
-  // Pieces of B and C that a thread carries from one tile to the next; blocks have at least 64 threads, or 32
-  // where a slice has at most 4 states.
-  static constexpr int kCarried = (P::kCount + 63) / 64;
+  static constexpr int kSubtiles = kSliced ? 1 : L::kSubtiles;
+  static constexpr int kSpan = kSubtiles * kTile;  // steps from one barrier to the next
+  // Pieces of B and C that a thread carries from one span to the next.
+  static constexpr int kFewest = ForwardMemory<L, kSliced>::kFewestWarps * 32;
+  static constexpr int kCarried = kSliced ? 1 : (kSubtiles * P::kCount + kFewest - 1) / kFewest;
 
-  // A lane's pieces of the tile, in registers.
+  // A lane's pieces of the span, in registers.
   struct Loaded {
     Eight<T> u[L::kPieces], delta[L::kPieces];
-    Eight<T> bc[kSliced ? 1 : kCarried];
+    Eight<T> bc[kCarried];
   };
 
   const ForwardArguments& p;
@@ -132,64 +134,80 @@ struct ForwardKernel {
   Place place;
   int lane, group, q;
   float *shared, *dt, *w, *y, *kept;  // kept: states of the slices not in registers
+  // Piece 0 at step 0.
+  const char *u_row, *delta_row, *z_row;
+  char *out_row, *out_z_row;
 
   SCANKIT_DEVICE SavedStates states() const {
     return states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
   }
-  SCANKIT_DEVICE static int piece_channel(int lane, int i) { return (lane + 32 * i) / 4; }
-  // Steps of piece i that exist at the tile which starts at `step`.
+  // Rows are subtile-major: row of piece i, its channel and its first step.
+  SCANKIT_DEVICE int piece_row(int i) const { return (lane + 32 * i) / 4; }
+  SCANKIT_DEVICE int piece_channel(int i) const { return piece_row(i) % L::kWarpChannels; }
+  SCANKIT_DEVICE int piece_step(int i) const {
+    return piece_row(i) / L::kWarpChannels * kTile + lane % 4 * 8;
+  }
+  SCANKIT_DEVICE int piece_at(int i) const { return piece_row(i) * kPitch + lane % 4 * 8; }
+  // Steps of piece i that exist in the span which starts at `step`.
   SCANKIT_DEVICE int piece_count(int i, int step) const {
-    if (piece_channel(lane, i) >= place.channels) return 0;
-    return c.length - step - lane % 4 * 8;
+    return piece_channel(i) < place.channels ? c.length - step - piece_step(i) : 0;
+  }
+  // Bytes from piece 0 at step 0 to piece i at `step`. A warp with several pieces has them in one subtile.
+  SCANKIT_DEVICE Index piece_offset(int i, int step, Index dim_stride) const {
+    return (i * 8 * dim_stride + step) * T::kSize;
+  }
+  SCANKIT_DEVICE void find_rows() {
+    static_assert(kSubtiles == 1 || L::kPieces == 1);
+    const Index at = place.channel + piece_channel(0), bytes = piece_step(0) * Index{T::kSize};
+    u_row = row_of<T>(c.u, place.batch, at) + bytes;
+    delta_row = row_of<T>(c.delta, place.batch, at) + bytes;
+    z_row = row_of<T>(c.z, place.batch, at) + bytes;
+    out_row = row_of<T>(p.forward.out, place.batch, at) + bytes;
+    out_z_row = row_of<T>(p.forward.out_z, place.batch, at) + bytes;
   }
 
   SCANKIT_DEVICE void load(Loaded& to, int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
-      const Index channel = place.channel + piece_channel(lane, i),
-                  at = (step + lane % 4 * 8) * Index{T::kSize};
-      load_eight(to.u[i], row_of<T>(c.u, place.batch, channel) + at, piece_count(i, step));
-      load_eight(to.delta[i], row_of<T>(c.delta, place.batch, channel) + at, piece_count(i, step));
+      load_eight(to.u[i], u_row + piece_offset(i, step, c.u.dim_stride), piece_count(i, step));
+      load_eight(to.delta[i], delta_row + piece_offset(i, step, c.delta.dim_stride), piece_count(i, step));
     }
-    if constexpr (!kSliced) {
+  }
+  SCANKIT_DEVICE void load_projections(Loaded& to, const char* const (&from)[kCarried], int step) const {
 #pragma unroll
-      for (int k = 0; k < kCarried; ++k) {
-        const int piece = threadIdx.x + k * blockDim.x;
-        if (piece < P::kCount) P::load(to.bc[k], c, place, piece, 0, step);
-      }
+    for (int k = 0; k < kCarried; ++k) {
+      const int piece = threadIdx.x + k * blockDim.x, at = step + piece / P::kCount * kTile;
+      if (piece < kSubtiles * P::kCount)
+        load_eight(to.bc[k], from[k] + step * Index{T::kSize}, P::count_of(c, piece % P::kCount, 0) - at);
     }
   }
   SCANKIT_DEVICE void store_projections(const Loaded& from, float* to) const {
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) {
       const int piece = threadIdx.x + k * blockDim.x;
-      if (piece < P::kCount) P::store(to, piece, from.bc[k]);
+      if (piece < kSubtiles * P::kCount)
+        P::store(to + piece / P::kCount * L::kProjections, piece % P::kCount, from.bc[k]);
     }
   }
 
   SCANKIT_DEVICE void prologue(const Loaded& from, const float (&bias)[L::kPieces], int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
-      if (piece_channel(lane, i) >= L::kWarpChannels) continue;
       float d[8], u[8];
       discretize(from.delta[i], bias[i], c.softplus, piece_count(i, step), d);
       T::unpack(from.u[i].w, u);
 #pragma unroll
       for (int j = 0; j < 8; ++j) u[j] *= d[j];
-      const int at = piece_channel(lane, i) * kPitch + lane % 4 * 8;
-      write_eight(dt + at, d);
-      write_eight(w + at, u);
+      write_eight(dt + piece_at(i), d);
+      write_eight(w + piece_at(i), u);
     }
   }
 
   SCANKIT_DEVICE void load_z(Eight<T> (&z)[L::kPieces], int step) const {
     if (c.z.data == nullptr) return;
 #pragma unroll
-    for (int i = 0; i < L::kPieces; ++i) {
-      const Index channel = place.channel + piece_channel(lane, i),
-                  at = (step + lane % 4 * 8) * Index{T::kSize};
-      load_eight(z[i], row_of<T>(c.z, place.batch, channel) + at, piece_count(i, step));
-    }
+    for (int i = 0; i < L::kPieces; ++i)
+      load_eight(z[i], z_row + piece_offset(i, step, c.z.dim_stride), piece_count(i, step));
   }
   SCANKIT_DEVICE void epilogue(const Eight<T> (&from_u)[L::kPieces], const Eight<T> (&from_z)[L::kPieces],
                                const float (&D)[L::kPieces], int step) const {
@@ -199,55 +217,66 @@ struct ForwardKernel {
     for (int i = 0; i < L::kPieces; ++i) {
       const int count = piece_count(i, step);
       if (count <= 0) continue;
-      const Index channel = place.channel + piece_channel(lane, i),
-                  at = (step + lane % 4 * 8) * Index{T::kSize};
       float v[8], u[8];
-      read_eight(y + piece_channel(lane, i) * kPitch + lane % 4 * 8, v);
+      read_eight(y + piece_at(i), v);
       T::unpack(from_u[i].w, u);
 #pragma unroll
       for (int j = 0; j < 8; ++j) v[j] = fmaf(D[i], u[j], v[j]);
-      store_eight<T>(row_of<T>(f.out, place.batch, channel) + at, v, count);
+      store_eight<T>(out_row + piece_offset(i, step, f.out.dim_stride), v, count);
       if (c.z.data == nullptr) continue;
       T::unpack(from_z[i].w, u);
 #pragma unroll
       for (int j = 0; j < 8; ++j) v[j] *= u[j] * sigmoid(u[j]);
-      store_eight<T>(row_of<T>(f.out_z, place.batch, channel) + at, v, count);
+      store_eight<T>(out_z_row + piece_offset(i, step, f.out_z.dim_stride), v, count);
     }
   }
 
   SCANKIT_DEVICE void per_channel(float (&to)[L::kPieces], const float* from) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
-      const int channel = piece_channel(lane, i);
+      const int channel = piece_channel(i);
       to[i] = from != nullptr && channel < place.channels ? from[place.channel + channel] : 0.0f;
     }
   }
 
-  // All states in registers; u, delta, B and C of the next tile are under way while this one is scanned.
+  // All states in registers; u, delta, B and C of the next span are under way while this one is scanned.
   SCANKIT_DEVICE void run() {
     float bias[L::kPieces], D[L::kPieces], A[L::kChannels][L::kPer], h[L::kChannels][L::kPer] = {};
     per_channel(bias, c.delta_bias);
     per_channel(D, c.D);
     load_A<L>(A, c, place, group, q * L::kPer);
+    const char* projections[kCarried];
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k) {
+      const int piece = threadIdx.x + k * blockDim.x;
+      projections[k] =
+          P::place_of(c, place, piece % P::kCount, 0) + piece / P::kCount * Index{kTile * T::kSize};
+    }
     Loaded now;
     load(now, 0);
+    load_projections(now, projections, 0);
     store_projections(now, shared);
-    for (int step = 0; step < c.length; step += kTile) {
-      float* bc = shared + (step / kTile & 1) * L::kProjections;
-      float* next_bc = shared + (step / kTile & 1 ^ 1) * L::kProjections;
+    for (int step = 0; step < c.length; step += kSpan) {
+      float* bc = shared + (step / kSpan & 1) * kSubtiles * L::kProjections;
+      float* next_bc = shared + (step / kSpan & 1 ^ 1) * kSubtiles * L::kProjections;
       prologue(now, bias, step);
       Eight<T> u[L::kPieces], z[L::kPieces];
 #pragma unroll
       for (int i = 0; i < L::kPieces; ++i) u[i] = now.u[i];
       load_z(z, step);
-      const bool last = step + kTile >= c.length;
-      if (!last) load(now, step + kTile);
+      const bool more = step + kSpan < c.length;
+      if (more) load(now, step + kSpan);
+      if (more) load_projections(now, projections, step + kSpan);
       __syncthreads();
-      scan_tile<L, false>(dt, w, w, bc, A, h, group, q);
-      if (!last) {
-        save_states<L>(states(), c, place, step / kTile, false, group, q * L::kPer, h);
-        store_projections(now, next_bc);
+#pragma unroll 1
+      for (int sub = 0; sub < kSubtiles; ++sub) {
+        const int rows = sub * L::kRows;
+        scan_tile<L, false>(dt + rows, w + rows, w + rows, bc + sub * L::kProjections, A, h, group, q);
+        const int next = step + (sub + 1) * kTile;
+        if (next < c.length)
+          save_states<L>(states(), c, place, next / kTile - 1, false, group, q * L::kPer, h);
       }
+      if (more) store_projections(now, next_bc);
       __syncwarp();
       epilogue(u, z, D, step);
     }
@@ -312,8 +341,9 @@ SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
   const int slices = (p.forward.common.states + L::kSlice - 1) / L::kSlice;  // 1 unless kSliced
   float* own = memory + M::kBlock + threadIdx.x / 32 * (M::kWarp + slices * M::kWarpSlice);
   k.dt = own;
-  k.w = own + L::kRows;
+  k.w = own + K::kSubtiles * L::kRows;
   k.y = kSliced ? k.w + L::kRows : k.w;
+  k.find_rows();
   k.kept = own + M::kWarp;
   if constexpr (kSliced)
     k.run_sliced();

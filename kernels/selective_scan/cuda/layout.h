@@ -25,19 +25,27 @@ struct Layout {
   static constexpr int kProjections = 2 * kSlice * kPitch;  // floats of B and C of a tile
   // Quads of steps that the forward takes at once: with few values a thread, one quad's waits are not hidden.
   static constexpr int kQuads = kChannels * kPer == 1 ? 4 : kChannels * kPer == 4 ? 1 : 2;
+  // Tiles that the forward takes from one barrier to the next: enough that every lane has a piece.
+  static constexpr int kSubtiles = kWarpChannels >= 8 ? 1 : 8 / kWarpChannels;
   static constexpr int kSliceStates = kChannels * kPer * 32;  // states of a warp in one slice
 };
 
 // Shared memory in floats: `kBlock`, and for each warp `kWarp` + slices * `kWarpSlice`.
 template <class L, bool kSliced>
 struct ForwardMemory {
-  static constexpr int kBlock = (kSliced ? 1 : 2) * L::kProjections;  // one in use, one being filled
-  static constexpr int kWarp = (kSliced ? 3 : 2) * L::kRows;          // dt, w and, where it is not w, y
-  static constexpr int kWarpSlice = kSliced ? L::kSliceStates : 0;    // states of the slices not in registers
+  static constexpr int kFewestWarps = kSliced            ? 1
+                                      : L::kSubtiles > 1 ? 4
+                                                         : 2;  // else a thread carries too much of B, C
+  static constexpr int kBlock =
+      (kSliced ? 1 : 2 * L::kSubtiles) * L::kProjections;  // one in use, one being filled
+  static constexpr int kWarp =
+      (kSliced ? 3 : 2 * L::kSubtiles) * L::kRows;                  // dt, w and, where it is not w, y
+  static constexpr int kWarpSlice = kSliced ? L::kSliceStates : 0;  // states of the slices not in registers
 };
 
 template <class L, bool kSliced>
 struct BackwardMemory {
+  static constexpr int kFewestWarps = 1;
   static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
   static constexpr int kSum = 2 * L::kPer * 32 * 4;   // a quad's dB and dC of every lane
   // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels.

@@ -52,6 +52,9 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
   } else if constexpr (T::kSize == 4) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) e.w[i] = i < count ? reinterpret_cast<const unsigned*>(p)[i] : 0u;
+  } else if (count >= 8 && misalignment(p) == 8) {  // rows of 4 k elements
+    const uint2 low = reinterpret_cast<const uint2*>(p)[0], high = reinterpret_cast<const uint2*>(p)[1];
+    e.w[0] = low.x, e.w[1] = low.y, e.w[2] = high.x, e.w[3] = high.y;
   } else {
     const int odd = (misalignment(p) & 2) / 2;
     const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
@@ -78,6 +81,9 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       if (i < count) reinterpret_cast<unsigned*>(p)[i] = w[i];
+  } else if (count >= 8 && misalignment(p) == 8) {
+    reinterpret_cast<uint2*>(p)[0] = make_uint2(w[0], w[1]);
+    reinterpret_cast<uint2*>(p)[1] = make_uint2(w[2], w[3]);
   } else {
     auto* h = reinterpret_cast<unsigned short*>(p);
 #pragma unroll
@@ -85,6 +91,8 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
       if (i < count) h[i] = static_cast<unsigned short>(w[i / 2] >> (16 * (i & 1)));
   }
 }
+
+SCANKIT_DEVICE void prefetch(const char* p) { asm volatile("prefetch.L2 [%0];" ::"l"(p)); }
 
 SCANKIT_DEVICE float4& quad_at(float* row, int step) { return *reinterpret_cast<float4*>(row + step); }
 SCANKIT_DEVICE void read_eight(float* row, float (&v)[8]) {
@@ -116,15 +124,16 @@ template <class T, class L>
 struct Projections {
   static constexpr int kCount = 2 * L::kSlice * 4;  // pieces of eight steps
 
-  SCANKIT_DEVICE static void load(Eight<T>& e, const Common& c, const Place& place, int piece, int slice,
-                                  int step) {
+  // Where a piece starts at step 0, and how many elements its row has from there.
+  SCANKIT_DEVICE static const char* place_of(const Common& c, const Place& place, int piece, int slice) {
     const int state = slice * L::kSlice + piece / 4 % L::kSlice;
     const Projection& from = piece < kCount / 2 ? c.B : c.C;
-    const int at = step + piece % 4 * 8;
-    const int count = state < c.states ? c.length - at : 0;
-    const Index offset =
-        place.batch * from.batch_stride + place.group * from.group_stride + state * from.state_stride + at;
-    load_eight<T>(e, static_cast<const char*>(from.data) + offset * T::kSize, count);
+    const Index offset = place.batch * from.batch_stride + place.group * from.group_stride +
+                         state * from.state_stride + piece % 4 * 8;
+    return static_cast<const char*>(from.data) + offset * T::kSize;
+  }
+  SCANKIT_DEVICE static int count_of(const Common& c, int piece, int slice) {
+    return slice * L::kSlice + piece / 4 % L::kSlice < c.states ? c.length - piece % 4 * 8 : 0;
   }
   SCANKIT_DEVICE static void store(float* shared, int piece, const Eight<T>& e) {
     float v[8];
@@ -136,7 +145,8 @@ struct Projections {
   SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
       Eight<T> e;
-      load(e, c, place, piece, slice, step);
+      load_eight(e, place_of(c, place, piece, slice) + step * Index{T::kSize},
+                 count_of(c, piece, slice) - step);
       store(shared, piece, e);
     }
   }
