@@ -6,6 +6,7 @@
 
 // libiberty's demangler behind __cxa_demangle, which libstdc++.so keeps to itself: CMakeLists.txt takes its
 // object file out of libstdc++.a. 0 is success (libiberty, cp-demangle.c).
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
                                              void (*callback)(const char*, std::size_t, void*), void* opaque);
 

@@ -115,7 +115,8 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
 
 std::vector<std::string> LdCache::lookup(std::string_view soname,
                                          const std::vector<std::string>& hwcaps) const {
-  const auto [first, last] = std::ranges::equal_range(entries_, soname, std::less<>{}, &Entry::soname);
+  const auto first = std::ranges::lower_bound(entries_, soname, std::less<>{}, &Entry::soname);
+  const auto last = std::find_if(first, entries_.end(), [&](const Entry& e) { return e.soname != soname; });
   // The loader takes one entry: that of the best hwcap it has, or else the first plain one.
   for (const std::string& wanted : hwcaps)
     for (auto it = first; it != last; ++it)

@@ -78,7 +78,7 @@ Result<void> Symbols::open_gnu(std::uint64_t address) {
   buckets_ = *table.slice(sizeof(Header) + bloom_size, bucket_size);
   bucket_count_ = header.buckets;
   first_hashed_ = header.first;
-  bloom_shift_ = header.bloom_shift & 63;
+  bloom_shift_ = header.bloom_shift & 31;  // as the processor takes it in the loader
   chain_address_ = address + sizeof(Header) + bloom_size + bucket_size;  // inside the segment, as just read
   return {};
 }
