@@ -22,11 +22,17 @@ stop() {
 }
 
 # shown STATUS COMMAND...: prints the command as the user would type it, runs it, and holds it to its exit status.
+# scankit's progress (stderr) is left out of the transcript unless something goes wrong.
 shown() {
-  local want=$1 code=0
+  local want=$1 code=0 word line=''
   shift
-  printf '%s$ %s%s\n' "$bold" "$(printf '%s ' "$@" | sed "s|$scankit|scankit|g; s|$PWD/||g; s| \$||")" "$plain"
-  "$@" </dev/null >"$demo/output.txt" 2>&1 || code=$?
+  for word; do
+    word=${word//"$scankit"/scankit}
+    case $word in *[!a-zA-Z0-9_./=-]*) line+=" '$word'" ;; *) line+=" $word" ;; esac
+  done
+  printf '%s$%s%s\n' "$bold" "${line//"$PWD/"/}" "$plain"
+  "$@" </dev/null >"$demo/output.txt" 2>"$demo/errors.txt" || code=$?
+  if [ "$1" != "$scankit" ] || [ "$code" -ne "$want" ]; then cat "$demo/errors.txt" >>"$demo/output.txt"; fi
   sed "s|$PWD/||g" "$demo/output.txt"
   [ "$code" -eq "$want" ] || stop "exit status $code, expected $want"
 }
