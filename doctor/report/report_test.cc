@@ -145,6 +145,29 @@ TEST(DoctorJson, HoldsForBytesThatAreNotUtf8) {
   EXPECT_EQ(Json::parse(doctor_json(report))["root"]["subject"], "/x/\xEF\xBF\xBD.so");
 }
 
+// A snapshot is data of a stranger: whatever one value of it is replaced by, there is an answer and no crash.
+TEST(DoctorJson, AnswersToAnyOddSnapshot) {
+  const Json machine = Json::parse(read(kTests + "machines/cpu_torch211/snapshot.json"));
+  const Json odd[] = {
+      nullptr, "", "\x1b-linux", -1, 4000000000u, Json::array(), Json::array({Json::object()}), false};
+  const Json leaves = machine.flatten();
+  unsigned answered = 0;
+  for (const auto& [pointer, unused] : leaves.items()) {
+    for (const Json& value : odd) {
+      Json changed = machine;
+      changed[Json::json_pointer(pointer)] = value;
+      const auto snapshot = snapshot_from_json(changed.dump());
+      if (!snapshot) continue;  // refused in one line
+      Report report = diagnose(*snapshot);
+      fold(report);
+      EXPECT_EQ(tally(report).crashed, 0u) << pointer;
+      EXPECT_FALSE(doctor_json(report).empty());
+      ++answered;
+    }
+  }
+  EXPECT_GT(answered, 500u);
+}
+
 TEST(Repair, NamesTheUsersOwnInstaller) {
   Snapshot snapshot;
   snapshot.python.value.requested = "/my env/bin/python";

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/cli/cli.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/cli/commands.h"
+#include "doctor/report/fold.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+const std::string kMachine = SCANKIT_SOURCE_DIR "/doctor/tests/machines/cpu_torch211/snapshot.json";
+
+struct Ran {
+  int status = kExitUsage;  // what main() makes of a ParseError
+  std::string out, err, refused;
+};
+
+Ran scankit(std::vector<std::string> words) {
+  CLI::App app;
+  Ran run;
+  int status = kExitClean;
+  add_doctor_commands(app, status);
+  std::ranges::reverse(words);  // CLI11 takes a vector from its end
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  try {
+    app.parse(words);
+    run.status = status;
+  } catch (const CLI::ParseError& problem) {
+    run.refused = problem.what();
+  }
+  run.out = testing::internal::GetCapturedStdout();
+  run.err = testing::internal::GetCapturedStderr();
+  return run;
+}
+
+TEST(DoctorCommand, RefusesBadUsageBeforeItReadsAnything) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"doctor", "--fail-on", "fatal"},
+                                             {"doctor", "--from", kMachine, "--python", "/usr/bin/python3"},
+                                             {"doctor", "--report", "pdf=x"},
+                                             {"doctor", "--module", "../x"},
+                                             {"doctor", "--timeout", "-1"},
+                                             {"doctor", "--import", "--no-import"},
+                                             {"snapshot", "--from", kMachine},
+                                             {"explain"}}) {
+    const Ran run = scankit(words);
+    EXPECT_FALSE(run.refused.empty()) << words[1];
+    EXPECT_TRUE(run.out.empty());
+  }
+}
+
+TEST(DoctorCommand, GivesJsonAloneOnStandardOutput) {
+  const Ran run = scankit({"doctor", "--from", kMachine, "--json"});
+  EXPECT_EQ(run.status, kExitClean);
+  EXPECT_EQ(run.err, "");
+  EXPECT_EQ(Json::parse(run.out)["verdict"], "healthy");
+}
+
+TEST(DoctorCommand, SaysInOneLineWhatIsWrongWithAStoredSnapshot) {
+  const auto folder = TemporaryDirectory::create("cli");
+  const std::string path = folder->path() + "/s.json";
+  for (const char* text :
+       {"", "{}", "[1]", "{\"schema\": 99}", "{\"schema\": 1, \"python\": 5}", "\x1b[31m"}) {
+    std::ofstream(path) << text;
+    const Ran run = scankit({"doctor", "--from", path});
+    EXPECT_EQ(run.status, kExitUsage) << text;
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+    EXPECT_NE(run.err.find(path), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(DoctorCommand, WritesEveryReportThatItCan) {
+  const auto folder = TemporaryDirectory::create("cli");
+  const std::string json = folder->path() + "/r.json", text = folder->path() + "/r.txt";
+  const Ran run = scankit({"doctor", "--from", kMachine, "--report", "json=" + json, "--report",
+                           "json=/nonexistent/r", "--report", "text=" + text});
+  EXPECT_EQ(run.status, kExitUsage);
+  EXPECT_EQ(Json::parse(*read_whole_file(json))["verdict"], "healthy");
+  EXPECT_NE(read_whole_file(text)->find("healthy"), std::string::npos);
+}
+
+TEST(ExitStatus, FollowsSeverityThenDoubt) {
+  Report report;
+  report.verdict = Verdict::Unknown;
+  EXPECT_EQ(exit_status_of(report, "error"), kExitInconclusive);
+  report.findings.push_back({.cause = Cause::TorchNotImportedFirst});
+  EXPECT_EQ(exit_status_of(report, "warning"), kExitInconclusive);
+  EXPECT_EQ(exit_status_of(report, "note"), kExitFindings);
+  report.findings.push_back({.cause = Cause::MissingCudart});
+  report.verdict = Verdict::Broken;
+  EXPECT_EQ(exit_status_of(report, "error"), kExitFindings);
+  EXPECT_EQ(exit_status_of(report, "never"), kExitClean);
+  report.outcomes.push_back({.check = "x", .state = CheckState::Crashed});
+  EXPECT_EQ(exit_status_of(report, "never"), kExitInternal);
+}
+
+TEST(ExplainCommand, KnowsEveryCauseThatTheDoctorNames) {
+  for (const CauseInfo& cause : all_causes()) {
+    const Ran run = scankit({"explain", std::string(cause.slug)});
+    EXPECT_EQ(run.status, kExitClean) << cause.slug;
+    EXPECT_NE(run.out.find(cause.title), std::string::npos) << cause.slug;
+  }
+  const Ran run = scankit({"explain", "cudart"});
+  EXPECT_EQ(run.status, kExitUsage);
+  EXPECT_NE(run.err.find("missing_cudart"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace scankit
