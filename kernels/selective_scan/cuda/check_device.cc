@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -71,17 +72,21 @@ struct Unit {
   std::string name, defines;
 };
 Result<std::vector<Unit>> read_units(const std::string& path) {
-  SCANKIT_TRY(const std::string text, read_whole_file(path));
+  const auto text = read_whole_file(path);
+  if (!text)
+    return Error{Errc::InvalidArgument, text.error().message, ""};  // NotFound is kept for the compiler
   std::vector<Unit> units;
   const std::regex line("UNIT\\(([a-z0-9_]+), \"([^\"]*)\"\\)");
-  for (std::sregex_iterator it(text.begin(), text.end(), line), end; it != end; ++it)
+  for (std::sregex_iterator it(text->begin(), text->end(), line), end; it != end; ++it)
     units.push_back({(*it)[1], (*it)[2]});
   return units;
 }
 
 Result<void> compile(const Unit& unit, const std::string& source, const std::string& folder, int capability) {
   ProcessRequest request;
-  request.argv = {"nvcc", "-std=c++20", "-cubin", "-arch=sm_" + std::to_string(capability)};
+  // PATH, or where the toolkit's own installer puts it.
+  request.argv = {access("/usr/local/cuda/bin/nvcc", X_OK) == 0 ? "/usr/local/cuda/bin/nvcc" : "nvcc",
+                  "-std=c++20", "-cubin", "-arch=sm_" + std::to_string(capability)};
   std::istringstream words(unit.defines);
   for (std::string word; words >> word;) request.argv.push_back(word);
   request.argv.insert(request.argv.end(), {"-o", path_join(folder, unit.name + ".cubin"), source});

@@ -33,7 +33,7 @@ class Gpu {
 
 // Compiles every unit of `units` (units.def) from `source` for the GPU by nvcc, packs the images as a
 // finished module holds them and registers them with the loader. `cubins`: a folder of UNIT.cubin made
-// before; empty: compile.
+// before; empty: compile. Errc::NotFound: no compiler.
 Result<void> load_units(const std::string& source, const std::string& units, const std::string& cubins,
                         int capability);
 
