@@ -43,12 +43,8 @@ const Extension* our_copy_that_lacks(const Snapshot& snapshot, const std::string
   return nullptr;
 }
 
-std::size_t suffix_rank(const Snapshot& snapshot, const std::string& suffix) {
-  const auto& suffixes = snapshot.python.value.extension_suffixes;
-  return static_cast<std::size_t>(std::ranges::find(suffixes, suffix) - suffixes.begin());
-}
-
-// Whether import would take this file before the one that is to stand in the place.
+// Whether import would take this file before the one that is to stand in the place, or could never take it
+// again: a second file in the same folder only leaves a reader in doubt.
 bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPlace& place) {
   if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
   const auto& path = snapshot.python.value.sys_path;
@@ -58,8 +54,7 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPl
   // Which folder is the current one is no property of the environment.
   if (path[static_cast<std::size_t>(extension.sys_path_index)].origin == "cwd") return false;
   if (extension.sys_path_index != site) return extension.sys_path_index < site;
-  const std::string suffix = path_basename(extension.path).substr(extension.module.size());
-  return suffix_rank(snapshot, suffix) < suffix_rank(snapshot, ".abi3.so");
+  return path_basename(extension.path) != kModuleFile;
 }
 
 std::vector<FixPlan::Move> hiding_copies(const Snapshot& snapshot, const std::string& module,
@@ -102,6 +97,13 @@ Result<FixPlan> plan_fix(const Report& report, const std::string& module, const 
                          const std::vector<Target>& wanted) {
   FixPlan plan;
   plan.place = place;
+  if (report.snapshot.torch.state == ProbeState::Absent) {
+    plan.kind = FixPlan::Kind::NotRepairable;
+    plan.why = "there is no torch here (" + report.snapshot.torch.note + "), and " + module +
+               " works on its tensors";
+    plan.advice = {"install torch, then run scankit fix again"};
+    return plan;
+  }
   const Finding* finding = finding_to_repair(report, module);
   const Extension* lacking =
       finding == nullptr ? our_copy_that_lacks(report.snapshot, module, wanted) : nullptr;

@@ -46,9 +46,10 @@ TEST(Plan, MovesWhatWouldHideTheModuleAndTheWinnerLast) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->kind, FixPlan::Kind::Act);
   EXPECT_TRUE(plan->install);
-  ASSERT_EQ(plan->moves.size(), 2u);
-  EXPECT_EQ(plan->moves[0].path, site + ".cpython-311-x86_64-linux-gnu.so");
-  EXPECT_EQ(plan->moves[1].path, "/extra/selective_scan_cuda.so");
+  ASSERT_EQ(plan->moves.size(), 3u);
+  EXPECT_EQ(plan->moves[0].path, site + ".so");
+  EXPECT_EQ(plan->moves[1].path, site + ".cpython-311-x86_64-linux-gnu.so");
+  EXPECT_EQ(plan->moves[2].path, "/extra/selective_scan_cuda.so");
 }
 
 TEST(Plan, ForAFolderThatComesFirstMovesNothing) {
@@ -79,6 +80,13 @@ TEST(Plan, DoesNotCallUnseenWorking) {
   Report report = report_of({});
   report.verdict = Verdict::Unknown;
   EXPECT_EQ(plan_fix(report, kModule, kPlace, {})->kind, FixPlan::Kind::Inconclusive);
+}
+
+TEST(Plan, InstallsNothingWhereThereIsNoTorch) {
+  Report report = report_of({});
+  add_error(report, InstallModule{kModule});
+  report.snapshot.torch = Probed<Torch>::absent("no folder holds a torch package");
+  EXPECT_EQ(plan_fix(report, kModule, kPlace, {})->kind, FixPlan::Kind::NotRepairable);
 }
 
 TEST(Plan, SaysWhatOnlyTheUserCanDo) {
