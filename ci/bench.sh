@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # bench.sh [SCANKIT] [--build]: what a static diagnosis costs next to what users run today, in one run on one machine:
-# wall time (median, page cache warm) and peak memory, with ratios. --build also times a clean build, without ccache.
+# wall time (median, page cache warm) and peak memory, with ratios; then the CPU kernels next to the plain PyTorch
+# recurrence. --build also times a clean build, without ccache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/fixtures.sh
@@ -51,6 +52,12 @@ measure 3 "$env/bin/python" -c 'import torch'
 row "python -c 'import torch'"
 measure 3 "$env/bin/python" -m torch.utils.collect_env
 row "python -m torch.utils.collect_env"
+
+modules=$(dirname "$scankit")/modules
+if [ -e "$modules/selective_scan_cuda.abi3.so" ]; then
+  echo
+  PYTHONPATH=$modules "$env/bin/python" kernels/selective_scan/bench_cpu.py
+fi
 
 if [ $build = yes ]; then
   start=$SECONDS
