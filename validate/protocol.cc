@@ -119,14 +119,16 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
 }  // namespace
 
 std::string job_text(const Job& job) {
-  Json options{
-      {"mode", job.mode},
-      {"module", job.module},
-      {"start_timeout", job.start_seconds},
-      {"case_timeout", job.case_seconds},
-      {"tolerance",
-       {{"factor", job.tolerance.factor}, {"fp32", job.tolerance.fp32}, {"half", job.tolerance.half}}},
-      {"timing", Json::array()}};
+  Json options{{"mode", job.mode},
+               {"module", job.module},
+               {"start_timeout", job.start_seconds},
+               {"case_timeout", job.case_seconds},
+               {"tolerance",
+                {{"factor", job.tolerance.factor},
+                 {"fp32", job.tolerance.fp32},
+                 {"half", job.tolerance.half},
+                 {"step", job.tolerance.step}}},
+               {"timing", Json::array()}};
   for (const std::string& device : job.timed_devices)
     options["timing"].push_back(timing_shape(device, job.seed));
   std::string text = options.dump() + "\n";

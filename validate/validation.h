@@ -13,6 +13,8 @@ struct Tolerance {
   double factor = 4;   // times the error that rounding the exact result to the tensor's dtype makes
   double fp32 = 1e-4;  // plus this: relative to the tensor's norm, and to each element's magnitude
   double half = 1e-3;
+  double step =
+      0x1p-26;  // the constant is at least this times the length: decays near one all round the same way
 };
 
 struct WorstElement {

@@ -76,7 +76,9 @@ def poison(case, device):
 class Runner:
     def __init__(self, module, case, device, tolerance, exact):
         self.module, self.case, self.device = module, case, device
-        self.tolerance, self.exact = tolerance, exact
+        least = tolerance["step"] * case["length"]
+        self.tolerance = dict(tolerance, fp32=max(tolerance["fp32"], least), half=max(tolerance["half"], least))
+        self.exact = exact
         self.placed = {n: Placed(s, device) for n, s in case["tensors"].items()}
         self.dtype = self.placed["u"].dtype
         self.report = {"tensors": [], "contract": [], "modified": [], "nondeterministic": {}}

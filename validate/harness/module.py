@@ -35,7 +35,8 @@ def _by_name(name):
 
 def _from_file(path):
     base = os.path.basename(path)
-    name = base.split(".")[0]
+    # An extension's name is part of its file's: its init function is called PyInit_NAME.
+    name = base.split(".")[0] if base.endswith((".so", ".py")) else "selective_scan_cuda"
     if base.endswith(".py"):
         loader = importlib.machinery.SourceFileLoader(name, path)
     else:
