@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "builder/gpu_helper/library.h"
 
@@ -216,6 +217,9 @@ int run_nvrtc(int argc, char** argv) {
     fprintf(stderr, "cannot read %s\n", request.source);
     return kUsage;
   }
+  // NVRTC keeps the current folder's name on its heap, and its output depends on what lies where (main.cc).
+  if (request.out[0] == '/' && strchr(request.library, '/') == request.library && chdir("/") != 0)
+    return kFailed;
   Nvrtc nvrtc = {};
   int status = open_nvrtc(request, &nvrtc);
   if (status == kOk) status = compile(nvrtc, request, text);
