@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t kMostSections = 4096, kMostImages = 4096;
 constexpr uint64_t kMostImageBytes = uint64_t{256} << 20;
-constexpr const char* kSection = ".scankit.images";
+constexpr const char* kIndexSection = ".scankit.images";
+constexpr const char* kPayloadSection = ".nv_fatbin";
 
 bool fail(Message* message, const char* what) {
   snprintf(message->text, sizeof message->text,
@@ -40,8 +41,9 @@ bool read_exactly(int fd, void* to, uint64_t size, uint64_t offset) {
   return true;
 }
 
-// The section called kSection. `found` stays false where the file is sound but has none.
-bool find_section(int fd, uint64_t file_size, Elf64_Shdr* section, bool* found, Message* message) {
+// The section called `wanted`. `found` is false where the file is sound but has none.
+bool find_section(int fd, uint64_t file_size, const char* wanted, Elf64_Shdr* section, bool* found,
+                  Message* message) {
   Elf64_Ehdr header;
   if (!inside(0, sizeof header, file_size) || !read_exactly(fd, &header, sizeof header, 0))
     return fail(message, "shorter than an ELF header");
@@ -61,12 +63,12 @@ bool find_section(int fd, uint64_t file_size, Elf64_Shdr* section, bool* found, 
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     if (!read_exactly(fd, section, sizeof *section, header.e_shoff + i * sizeof *section))
       return fail(message, "its section headers cannot be read");
-    char name[16] = {};  // kSection and its NUL are 16 bytes
-    static_assert(sizeof ".scankit.images" == sizeof name);
-    if (section->sh_name > names.sh_size || names.sh_size - section->sh_name < sizeof name) continue;
-    if (!read_exactly(fd, name, sizeof name, names.sh_offset + section->sh_name))
+    char name[32];
+    const size_t length = strlen(wanted) + 1;  // with its NUL
+    if (section->sh_name > names.sh_size || names.sh_size - section->sh_name < length) continue;
+    if (!read_exactly(fd, name, length, names.sh_offset + section->sh_name))
       return fail(message, "its section names cannot be read");
-    if (memcmp(name, kSection, sizeof name) != 0) continue;
+    if (memcmp(name, wanted, length) != 0) continue;
     *found = true;
     return true;
   }
@@ -77,6 +79,17 @@ bool check_entry(const ImageEntry& entry, uint64_t file_size) {
   return (entry.kind == kImagePtx || entry.kind == kImageCubin) && entry.size > 0 &&
          entry.size <= kMostImageBytes && inside(entry.offset, entry.size, file_size) &&
          entry.unit[kImageNameBytes - 1] == '\0';
+}
+
+// strip and patchelf move the payloads' section and leave the index's bytes alone.
+bool follow_payloads(int fd, ImageIndex* index, Message* message) {
+  Elf64_Shdr payloads;
+  bool found = false;
+  if (!find_section(fd, index->file_size, kPayloadSection, &payloads, &found, message)) return false;
+  for (uint32_t i = 0; found && i < index->count; ++i)
+    if (index->entries[i].section_offset != 0)
+      index->entries[i].offset += payloads.sh_offset - index->entries[i].section_offset;
+  return true;
 }
 
 bool read_entries(int fd, const Elf64_Shdr& section, ImageIndex* index, Message* message) {
@@ -96,6 +109,7 @@ bool read_entries(int fd, const Elf64_Shdr& section, ImageIndex* index, Message*
   if (index->entries == nullptr || !read_exactly(fd, index->entries, bytes, section.sh_offset + sizeof head))
     return fail(message, "its index of device images cannot be read");
   index->count = head.count;
+  if (!follow_payloads(fd, index, message)) return false;
   for (uint32_t i = 0; i < index->count; ++i)
     if (!check_entry(index->entries[i], index->file_size))
       return fail(message, "an entry of its index of device images points outside the file");
@@ -123,7 +137,7 @@ bool read_image_index(int fd, ImageIndex* index, Message* message) {
   index->file_size = static_cast<uint64_t>(end);
   Elf64_Shdr section;
   bool found = false;
-  bool ok = find_section(fd, index->file_size, &section, &found, message);
+  bool ok = find_section(fd, index->file_size, kIndexSection, &section, &found, message);
   if (ok && found) ok = read_entries(fd, section, index, message);
   if (!ok) release_index(index);
   return ok;

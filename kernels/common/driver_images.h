@@ -3,8 +3,9 @@
 #include "kernels/common/driver_plan.h"
 
 // The device images that scankit appended to the module's file: section .scankit.images holds the index, each
-// payload lies at an absolute offset. Every number in it is checked against the file before it is used, and a
-// payload's hash before the driver sees a byte: a truncated cubin crashes the driver.
+// payload lies at an absolute offset, or as far from it as strip or patchelf has moved its section
+// .nv_fatbin. Every number in it is checked against the file before it is used, and a payload's hash before
+// the driver sees a byte: a truncated cubin crashes the driver.
 namespace scankit::device {
 
 inline constexpr uint32_t kImagePtx = 1;
@@ -17,7 +18,7 @@ struct ImageEntry {
   uint32_t kind;
   uint32_t sm;  // 90
   uint32_t flags;
-  uint32_t reserved;
+  uint32_t section_offset;  // where .nv_fatbin began when `offset` was taken; 0: unknown
   uint64_t offset, size;
   unsigned char sha256[32];
   char unit[kImageNameBytes];  // NUL-padded

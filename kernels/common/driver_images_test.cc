@@ -63,6 +63,20 @@ TEST(DriverImages, ExactMajorCubinThenNewestPtx) {
   release_index(&index);
 }
 
+TEST(DriverImages, PayloadsAreFollowedWhereStripOrPatchelfMovedThem) {
+  const OpenFile file(image_file(kImages, 4096));
+  ImageIndex index;
+  Message message;
+  ASSERT_TRUE(read_image_index(file.fd(), &index, &message)) << message.text;
+  for (uint32_t i = 0; i < index.count; ++i) {
+    auto* image = static_cast<char*>(read_image(file.fd(), index.entries[i], &message));
+    ASSERT_NE(image, nullptr) << message.text;
+    EXPECT_EQ(image, kImages[i].bytes);
+    free(image);
+  }
+  release_index(&index);
+}
+
 TEST(DriverImages, PayloadIsTerminatedAndChecked) {
   std::string bytes = image_file(kImages);
   Message message;

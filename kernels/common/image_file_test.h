@@ -25,6 +25,7 @@ inline std::string image_index(const std::vector<TestImage>& images, std::size_t
     device::ImageEntry entry = {};
     entry.kind = image.kind;
     entry.sm = image.sm;
+    entry.section_offset = sizeof(Elf64_Ehdr);
     entry.offset = first_offset;
     entry.size = image.bytes.size();
     first_offset += image.bytes.size();
@@ -37,13 +38,19 @@ inline std::string image_index(const std::vector<TestImage>& images, std::size_t
   return index;
 }
 
-// ELF header, payloads, section names, index, three section headers.
-inline std::string image_file(const std::vector<TestImage>& images) {
+// ELF header, payloads, section names, index, four section headers. `moved_by`: as after a tool that moved
+// the payloads and did not know of the index.
+inline std::string image_file(const std::vector<TestImage>& images, std::size_t moved_by = 0) {
   std::string file(sizeof(Elf64_Ehdr), '\0');
   const std::string index = image_index(images, file.size());
+  file.append(moved_by, '\0');
+  Elf64_Shdr sections[4] = {};
+  sections[3].sh_name = 27;
+  sections[3].sh_type = SHT_PROGBITS;
+  sections[3].sh_offset = file.size();
   for (const TestImage& image : images) file += image.bytes;
-  const std::string names("\0.shstrtab\0.scankit.images\0", 27);
-  Elf64_Shdr sections[3] = {};
+  sections[3].sh_size = file.size() - sections[3].sh_offset;
+  const std::string names("\0.shstrtab\0.scankit.images\0.nv_fatbin\0", 38);
   sections[1].sh_name = 1;
   sections[1].sh_type = SHT_STRTAB;
   sections[1].sh_offset = file.size();
@@ -60,7 +67,7 @@ inline std::string image_file(const std::vector<TestImage>& images) {
   header.e_ident[EI_DATA] = ELFDATA2LSB;
   header.e_shoff = file.size();
   header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = 3;
+  header.e_shnum = 4;
   header.e_shstrndx = 1;
   file.append(reinterpret_cast<const char*>(sections), sizeof sections);
   file.replace(0, sizeof header, reinterpret_cast<const char*>(&header), sizeof header);
