@@ -13,6 +13,15 @@ function(scankit_component name)
                           GTest::gtest GTest::gtest_main Threads::Threads)
     target_compile_definitions(scankit_${name}_test PRIVATE SCANKIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                SCANKIT_BINARY_DIR="${PROJECT_BINARY_DIR}")
-    gtest_discover_tests(scankit_${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "ci;unit" TIMEOUT 300)
+    gtest_discover_tests(scankit_${name}_test DISCOVERY_TIMEOUT 60 TEST_LIST scankit_${name}_tests
+                         PROPERTIES TIMEOUT 300)
+    # gtest_discover_tests flattens a list among its PROPERTIES, so that "unit" would become a property's name.
+    set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+    file(CONFIGURE OUTPUT ${labels} CONTENT [[
+foreach(test IN LISTS scankit_@name@_tests)
+  set_tests_properties("${test}" PROPERTIES LABELS "ci;unit")
+endforeach()
+]] @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
   endif()
 endfunction()
