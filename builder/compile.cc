@@ -101,7 +101,12 @@ class Compilation {
       auto made = compile(tasks_[i], path_join(folder_, "image" + std::to_string(i)));
       const std::lock_guard<std::mutex> guard(mutex_);
       if (!made) {
-        if (!failed_) failed_ = made.error();
+        // Tasks start in order, so those before this one still end: the first of all that fail is named,
+        // always.
+        if (!failed_ || next < failed_at_) {
+          failed_ = made.error();
+          failed_at_ = next;
+        }
         stop_ = true;
         return;
       }
@@ -149,6 +154,7 @@ class Compilation {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::optional<Error> failed_;
+  std::size_t failed_at_ = 0;
   std::size_t done_ = 0;
 };
 
