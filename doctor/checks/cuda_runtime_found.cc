@@ -6,10 +6,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
   std::string text = "it needs " + library.soname + ", which the loader finds nowhere";
   const Torch& torch = snapshot.torch.value;
@@ -50,6 +46,6 @@ extern const Check kCudaRuntimeFound{
     .question = "Does the loader find every CUDA library that the modules need?",
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
-    .not_applicable = no_module,
+    .not_applicable = no_module_installed,
     .run = run};
 }  // namespace scankit

@@ -6,10 +6,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
@@ -37,6 +33,6 @@ extern const Check kDriverLibraryFound{
     .question = "Is the driver's library there, where a module is linked with it?",
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
-    .not_applicable = no_module,
+    .not_applicable = no_module_installed,
     .run = run};
 }  // namespace scankit

@@ -8,10 +8,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 struct Kind {
   std::string_view state, words;
 };
@@ -46,6 +42,6 @@ extern const Check kFileIsWhole{.id = "file-is-whole",
                                 .question = "Is each module's file a whole shared library?",
                                 .needs = kExtensions | kContents,
                                 .settled_by_import = true,
-                                .not_applicable = no_module,
+                                .not_applicable = no_module_installed,
                                 .run = run};
 }  // namespace scankit

@@ -5,10 +5,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 // importlib looks for PyInit_ and the module's last name in the file it chose by name.
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
@@ -35,6 +31,6 @@ extern const Check kInitExported{.id = "init-exported",
                                  .question = "Does each file hold the module that its name says?",
                                  .needs = kExtensions | kImages,
                                  .settled_by_import = true,
-                                 .not_applicable = no_module,
+                                 .not_applicable = no_module_installed,
                                  .run = run};
 }  // namespace scankit

@@ -6,10 +6,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 bool belongs_to_another_check(const std::string& soname) {
   return is_torch_library(soname) || is_cuda_library(soname) || is_driver_library(soname);
 }
@@ -67,6 +63,6 @@ extern const Check kLibrariesFound{
     .question = "Does the loader find every other library that the modules need?",
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
-    .not_applicable = no_module,
+    .not_applicable = no_module_installed,
     .run = run};
 }  // namespace scankit

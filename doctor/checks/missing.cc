@@ -62,6 +62,31 @@ TorchNames torch_names(const Copy& copy) {
   return names;
 }
 
+std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
+                                    const std::vector<std::string_view>& prefixes,
+                                    const std::string& otherwise) {
+  std::vector<Finding> findings;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    Finding finding{.cause = cause, .subject = copy->path, .module = copy->module};
+    const auto& unmet = copy->unmet_versions;
+    for (std::size_t i = 0; i < unmet.size(); ++i) {
+      const std::string& version = unmet[i].version;
+      if (std::ranges::none_of(prefixes,
+                               [&](std::string_view prefix) { return version.starts_with(prefix); }))
+        continue;
+      finding.summary += (finding.summary.empty() ? "" : "; ") + path_basename(unmet[i].needed_by) +
+                         " needs " + version + ", " + unmet[i].library + " ends at " + unmet[i].provided_max;
+      if (!unmet[i].symbols.empty()) finding.summary += " (for " + join(unmet[i].symbols) + ")";
+      finding.evidence.push_back(copy.at("unmet_versions", i, "version", version));
+      finding.evidence.push_back(copy.at("unmet_versions", i, "provided_max", unmet[i].provided_max));
+    }
+    if (finding.evidence.empty()) continue;
+    finding.fixes = module_fixes(snapshot, copy->module, otherwise);
+    findings.push_back(finding);
+  }
+  return findings;
+}
+
 bool torch_lost(const Snapshot& snapshot, const std::string& soname) {
   return std::ranges::any_of(snapshot.torch.value.missing_libraries, [&](const std::string& line) {
     return line.substr(0, line.find(' ')) == soname;

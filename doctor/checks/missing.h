@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/checks/view.h"
@@ -21,6 +22,13 @@ struct TorchNames {
       not_linked;  // torch exports them, from a library that this file was not linked with
 };
 TorchNames torch_names(const Copy& copy);
+
+// One finding of `cause` for each module that needs a version, named with one of the prefixes ("GLIBC_"),
+// that the library which the loader takes does not define. `otherwise`: what to do where scankit's module
+// does not serve.
+std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
+                                    const std::vector<std::string_view>& prefixes,
+                                    const std::string& otherwise);
 
 // torch itself needs it and lacks it: torch-complete says so, and what else lacks it is a symptom.
 bool torch_lost(const Snapshot& snapshot, const std::string& soname);

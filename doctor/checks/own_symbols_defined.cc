@@ -8,10 +8,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 bool names_may_be_a_missing_library_s(const Copy& copy) {
   for (const MissingLibrary& library : copy->missing_libraries)
     if (!is_torch_library(library.soname) && !is_cuda_library(library.soname)) return true;
@@ -72,6 +68,6 @@ extern const Check kOwnSymbolsDefined{
     .question = "Does each module contain the functions of its own that it calls?",
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
-    .not_applicable = no_module,
+    .not_applicable = no_module_installed,
     .run = run};
 }  // namespace scankit

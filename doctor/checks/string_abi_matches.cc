@@ -6,10 +6,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 // Proven name by name: torch exports the same function with the other spelling of std::string.
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
@@ -43,6 +39,6 @@ extern const Check kStringAbiMatches{.id = "string-abi-matches",
                                      .question = "Do the modules and torch agree on the C++ string ABI?",
                                      .needs = kTorch | kExtensions | kClosures,
                                      .settled_by_import = true,
-                                     .not_applicable = no_module,
+                                     .not_applicable = no_module_installed,
                                      .run = run};
 }  // namespace scankit

@@ -6,10 +6,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.torch.value.cuda.empty()) return result;
@@ -40,6 +36,6 @@ extern const Check kTorchHasCuda{.id = "torch-has-cuda",
                                  .question = "Does torch have the CUDA parts that the modules need?",
                                  .needs = kTorch | kExtensions | kClosures,
                                  .settled_by_import = true,
-                                 .not_applicable = no_module,
+                                 .not_applicable = no_module_installed,
                                  .run = run};
 }  // namespace scankit

@@ -5,10 +5,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 // Healthy: torch's extensions carry no path to torch's libraries and rely on their being loaded. Worth a
 // note, since a sorter of imports that moves the line above `import torch` breaks the program.
 CheckResult run(const Snapshot& snapshot) {
@@ -34,6 +30,6 @@ extern const Check kTorchImportedFirst{.id = "torch-imported-first",
                                        .question = "Does each module load without `import torch` before it?",
                                        .needs = kTorch | kExtensions | kClosures,
                                        .settled_by_import = false,
-                                       .not_applicable = no_module,
+                                       .not_applicable = no_module_installed,
                                        .run = run};
 }  // namespace scankit

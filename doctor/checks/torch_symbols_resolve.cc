@@ -6,10 +6,6 @@
 namespace scankit {
 namespace {
 
-std::string no_module(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
-}
-
 std::string words(const MissingSymbol& symbol) {
   std::string text = readable(symbol);
   if (!symbol.near.empty()) text += " (torch has " + symbol.near.front() + ")";
@@ -53,6 +49,6 @@ extern const Check kTorchSymbolsResolve{
     .question = "Does the installed torch export every torch name that each module needs?",
     .needs = kTorch | kExtensions | kClosures,
     .settled_by_import = true,
-    .not_applicable = no_module,
+    .not_applicable = no_module_installed,
     .run = run};
 }  // namespace scankit

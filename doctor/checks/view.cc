@@ -167,6 +167,10 @@ std::string count(std::size_t n, std::string_view one, std::string_view many) {
   return std::to_string(n) + " " + std::string(n == 1 ? one : many);
 }
 
+std::string no_module_installed(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+}
+
 std::string readable(const MissingSymbol& symbol) {
   constexpr std::string_view kLong =
       "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
