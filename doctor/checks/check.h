@@ -16,9 +16,12 @@ enum Fact : unsigned {
   kTorch = 1u << 2,
   kExtensions = 1u << 3,
   kImporters = 1u << 4,
-  kContents = 1u << 5,  // the selected copy of every module could be read
-  kImages = 1u << 6,    // and is a whole library
-  kClosures = 1u << 7,  // and is one for this machine, and its closure was walked
+  kContents = 1u << 5,   // the selected copy of every module could be read
+  kImages = 1u << 6,     // and is a whole library
+  kClosures = 1u << 7,   // and is one for this machine, and its closure was walked
+  kLog = 1u << 8,        // an error log was given
+  kSources = 1u << 9,    // a folder of sources to build
+  kPackages = 1u << 10,  // the Python packages around the modules were read
 };
 
 struct CheckResult {

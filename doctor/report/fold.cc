@@ -11,23 +11,17 @@ namespace {
 struct Link {
   Cause symptom, cause;
 };
-// Of one module: where both were found, the left one is there because of the right one. A module built for
-// another torch was built with that torch's string ABI and CUDA major; the other way round does not hold.
-constexpr std::array kLinks{Link{Cause::AbiCxx11Mismatch, Cause::TorchVersionMismatch},
-                            Link{Cause::MissingCudart, Cause::TorchVersionMismatch},
-                            Link{Cause::MissingCudart, Cause::AbiCxx11Mismatch},
-                            Link{Cause::MissingCudart, Cause::CpuOnlyTorch},
-                            Link{Cause::NoKernelImage, Cause::TorchVersionMismatch},
-                            Link{Cause::PythonAbiTagMismatch, Cause::WrongMachineArch}};
+constexpr std::array kLinks{
+#define LINK(symptom, cause) Link{Cause::symptom, Cause::cause},
+#include "doctor/report/fold.def"
+#undef LINK
+};
 
-// Where several errors stand side by side: the order in which they must be dealt with. What keeps the loader
-// from reading the file at all comes before what is wrong in it.
-constexpr std::array kRank{Cause::SeveralCopies,        Cause::TorchIncomplete,  Cause::CorruptBinary,
-                           Cause::WrongMachineArch,     Cause::ModuleNotBuilt,   Cause::PythonAbiTagMismatch,
-                           Cause::GlibcTooOld,          Cause::LibstdcxxTooOld,  Cause::CpuOnlyTorch,
-                           Cause::TorchVersionMismatch, Cause::AbiCxx11Mismatch, Cause::MissingCudart,
-                           Cause::OwnSymbolUndefined,   Cause::NoDriverLibcuda,  Cause::VariantNameMismatch,
-                           Cause::NoKernelImage,        Cause::ImportHang,       Cause::ImportCrash};
+constexpr std::array kRank{
+#define RANK(cause) Cause::cause,
+#include "doctor/report/fold.def"
+#undef RANK
+};
 
 std::size_t rank(Cause cause) {
   return static_cast<std::size_t>(std::ranges::find(kRank, cause) - kRank.begin());

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run_fault.sh FAULT SCANKIT MODULES WORK: plants FAULT of faults.sh in a scratch environment, records what the real
+# run_fault.sh FAULT SCANKIT MODULES WORK: plants FAULT of faults*.sh in a scratch environment, records what the real
 # interpreter says, and holds the doctor to the right answer, with the observed import and without. WORK/FAULT keeps
 # error.txt, doctor.json, static.json and doctor.txt.
 set -euo pipefail
 FAULTS=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=ci/fixtures.sh
 . "$FAULTS/../../../ci/fixtures.sh"
-# shellcheck source=doctor/tests/e2e/faults.sh
-. "$FAULTS/faults.sh"
+for file in "$FAULTS"/faults*.sh; do
+  # shellcheck source=doctor/tests/e2e/faults.sh
+  . "$file"
+done
 # shellcheck source=doctor/tests/e2e/expect.sh
 . "$FAULTS/expect.sh"
 fault=$1 scankit=$2 MODULES=$3 work=$4/$1
