@@ -40,6 +40,16 @@ void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
       ->check(CLI::Range(0.1, 86400.0));
 }
 
+void add_target_options(CLI::App& command, TargetDescription& target) {
+  command.add_option("--gpu", target.gpus, "Judge for these GPUs, not for those here; none: without one")
+      ->type_name("sm_90[,sm_80]")
+      ->delimiter(',')
+      ->check(CLI::Validator(gpu_name_problem, ""));
+  command.add_option("--driver", target.driver, "Judge for this driver version, not for the one here")
+      ->type_name("570.86")
+      ->check(CLI::Validator(driver_version_problem, ""));
+}
+
 void add_doctor(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand("doctor", "Say why an import fails, or that nothing is wrong");
@@ -52,11 +62,17 @@ void add_doctor(CLI::App& app, int& exit_status) {
           "--import", [options] { options->environment.imports = ImportPolicy::Always; },
           "Import even as root on files of another user")
       ->excludes(never);
+  command
+      ->add_option("--root", options->environment.root,
+                   "Look at an unpacked root file system; --python is then a path inside it")
+      ->type_name("DIR")
+      ->excludes("--import");
   auto* from =
       command->add_option("--from", options->from, "Diagnose a stored snapshot (- for standard input)");
   from->type_name("SNAPSHOT");
-  for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import"})
+  for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import", "--root"})
     from->excludes(command->get_option(live));
+  add_target_options(*command, options->target);
   command->add_flag("--json", options->json, "The answer as JSON on standard output");
   command
       ->add_option("--report", options->reports,

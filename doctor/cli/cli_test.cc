@@ -47,6 +47,11 @@ TEST(DoctorCommand, RefusesBadUsageBeforeItReadsAnything) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"doctor", "--fail-on", "fatal"},
                                              {"doctor", "--from", kMachine, "--python", "/usr/bin/python3"},
+                                             {"doctor", "--from", kMachine, "--root", "/tmp"},
+                                             {"doctor", "--root", "/tmp", "--import"},
+                                             {"doctor", "--gpu", "h200"},
+                                             {"doctor", "--gpu", "sm_90,90"},
+                                             {"doctor", "--driver", "570"},
                                              {"doctor", "--report", "pdf=x"},
                                              {"doctor", "--module", "../x"},
                                              {"doctor", "--timeout", "-1"},
@@ -64,6 +69,26 @@ TEST(DoctorCommand, GivesJsonAloneOnStandardOutput) {
   EXPECT_EQ(run.status, kExitClean);
   EXPECT_EQ(run.err, "");
   EXPECT_EQ(Json::parse(run.out)["verdict"], "healthy");
+}
+
+TEST(DoctorCommand, JudgesAStoredSnapshotForADescribedTarget) {
+  const std::vector<std::string> words = {"doctor", "--from", kMachine, "--gpu"};
+  const auto with = [&](const std::string& gpu) {
+    auto all = words;
+    all.push_back(gpu);
+    all.insert(all.end(), {"--driver", "570.86", "--json"});
+    return scankit(all);
+  };
+  EXPECT_EQ(Json::parse(with("none").out)["verdict"], "healthy");
+  const Ran text = scankit({"doctor", "--from", kMachine, "--gpu", "sm_90", "--driver", "570.86"});
+  EXPECT_NE(text.out.find("as described, not as seen: GPU sm_90, driver 570.86"), std::string::npos);
+}
+
+TEST(DoctorCommand, SaysInOneLineWhatIsNoRoot) {
+  const Ran run = scankit({"doctor", "--root", "/proc/self/status"});
+  EXPECT_EQ(run.status, kExitUsage);
+  EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  EXPECT_EQ(run.out, "");
 }
 
 TEST(DoctorCommand, SaysInOneLineWhatIsWrongWithAStoredSnapshot) {

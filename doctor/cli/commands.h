@@ -6,6 +6,7 @@
 #include "doctor/base/result.h"
 #include "doctor/model/finding.h"
 #include "doctor/probes/observed.h"
+#include "doctor/probes/target.h"
 
 // What the parsed command lines do; cli.cc parses.
 namespace scankit {
@@ -15,11 +16,13 @@ struct EnvironmentOptions {
   std::vector<std::string> modules;  // as named by the user
   ImportPolicy imports = ImportPolicy::IfOursToRun;
   double timeout_s = 60;
+  std::string root;  // an unpacked file system; "" looks at the running one
 };
 
 struct DoctorOptions {
   EnvironmentOptions environment;
-  std::string from;  // a snapshot file, "-" for standard input; "" looks at this machine
+  TargetDescription target;  // --gpu, --driver
+  std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
   bool json = false;
   std::vector<std::string> reports;  // "text=FILE", "json=FILE"
   std::string fail_on = "error", color = "auto";

@@ -11,6 +11,7 @@
 #include "doctor/checks/runner.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/snapshot_json.h"
+#include "doctor/probes/root_choice.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/json.h"
 #include "doctor/report/plain.h"
@@ -69,6 +70,12 @@ void print(const Report& report, const DoctorOptions& options, const std::vector
   std::cout << doctor_text(report, style);
 }
 
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
 // DESIGN section 2: 3, then 2, then the step's own 1, then 4.
 int first_that_counts(std::initializer_list<int> statuses) {
   for (const int wanted : {kExitInternal, kExitUsage, kExitFindings, kExitInconclusive})
@@ -90,7 +97,16 @@ int exit_status_of(const Report& report, const std::string& fail_on) {
   return report.verdict == Verdict::Unknown ? kExitInconclusive : kExitClean;
 }
 
-int run_doctor(const DoctorOptions& options) {
+int run_doctor(const DoctorOptions& given) {
+  DoctorOptions options = given;
+  if (!options.environment.root.empty()) {
+    auto root = root_folder(options.environment.root);
+    if (!root) {
+      complain(root.error());
+      return kExitUsage;
+    }
+    options.environment.root = *std::move(root);
+  }
   Facts facts;
   if (options.from.empty()) {
     facts = gather(options.environment);
@@ -102,6 +118,9 @@ int run_doctor(const DoctorOptions& options) {
     }
     facts.snapshot = *std::move(stored);
   }
+  describe_target(options.target, facts.snapshot);
+  if (!facts.snapshot.described.empty())
+    facts.notes.push_back("target as described, not as seen: " + joined(facts.snapshot.described));
   Report report = diagnose(std::move(facts.snapshot));
   fold(report);
   print(report, options, facts.notes);

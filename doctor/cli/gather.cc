@@ -16,6 +16,12 @@ namespace {
 
 constexpr unsigned kPhases = 3;  // machine, environment, imports
 
+// --python names a path of the examined system; the same path as seen from here is understood too.
+std::string inside_root(const Host& host, const std::string& root, const std::string& path) {
+  const bool outer = !root.empty() && path.starts_with(root + "/") && !host.lstat(path);
+  return outer ? path.substr(root.size()) : path;
+}
+
 }  // namespace
 
 void complain(const Error& error) {
@@ -32,19 +38,20 @@ int exit_status_of(const Error& error) {
 
 Facts gather(const EnvironmentOptions& options) {
   Facts facts;
-  const auto host = make_real_host();
-  const std::optional<std::string> requested =
-      options.python.empty() ? std::nullopt : std::optional(options.python);
+  const auto host = make_real_host(options.root);
+  std::optional<std::string> requested;
+  if (!options.python.empty()) requested = inside_root(*host, options.root, options.python);
   const auto python = choose_python(*host, requested, facts.notes);
 
   Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases);
   SnapshotRequest request;
-  request.python = python.value_or(options.python);
+  request.python = python.value_or(requested.value_or(""));
   request.modules = options.modules;
   request.ask_nvml = true;
   // A path that is no Python is answered in one line.
   if (python) request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
   facts.snapshot = take_snapshot(*host, request);
+  facts.snapshot.target_root = options.root;
   if (!python) {
     facts.snapshot.python = Probed<Python>::failed(python.error().message);
     if (requested) facts.status = kExitUsage;
@@ -52,7 +59,7 @@ Facts gather(const EnvironmentOptions& options) {
   ObserveRequest observe;
   observe.policy = options.imports;
   observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
-  if (python && options.imports != ImportPolicy::Never)
+  if (python && host->is_live() && options.imports != ImportPolicy::Never)
     progress.phase("importing torch and the modules, each in its own process");
   facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);
   progress.finish();

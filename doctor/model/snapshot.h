@@ -56,6 +56,13 @@ struct Driver {
   std::string source;   // the file it was read from
   std::string libcuda, libcuda_version;  // resolved libcuda.so.1 and the version in its file name
   std::string cuda_version;              // "13.0", by NVML; empty where NVML was not asked or did not answer
+  std::string libcuda_kind;              // "driver", "compat" (forward compatibility), "stub", "wsl"
+  std::string libcuda_reached;  // "LD_LIBRARY_PATH", "ld.so.cache", "default folder", "not by the loader"
+  std::string libnvidia_ml, libnvidia_ml_version;  // NVML's library, likewise
+  std::string compat, compat_version;  // a forward compatibility libcuda that the loader does not take
+  std::string nvml_error;              // what NVML said instead of answering
+  std::vector<std::string> stubs;      // LD_LIBRARY_PATH's stub libcuda.so files
+  std::vector<std::string> mig;        // "gpu0/gi1/ci0" of /proc/driver/nvidia/capabilities
 };
 struct Gpu {
   unsigned index = 0;
@@ -106,6 +113,15 @@ struct NvidiaWheel {
   std::string name, version;
   std::vector<std::string> libraries;
 };
+struct DeviceImage {
+  std::string kind;         // "cubin", "ptx", "lto"
+  unsigned sm = 0;          // 90
+  std::string specific;     // "", "a", "f"
+  std::string isa;          // PTX: "8.1"
+  std::string compression;  // "none", "lz4", "zstd"
+  std::uint64_t size = 0;   // bytes as stored
+  std::string toolkit;      // sm_103 cubins: "13.0", of the compiler that made it
+};
 struct Torch {
   std::string version, cuda, git;  // "2.11.0+cu130", "13.0" ("" for a CPU build)
   std::string hip;                 // ROCm's version, "" for other builds
@@ -119,6 +135,8 @@ struct Torch {
   std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
   std::vector<std::string>
       missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+  std::vector<DeviceImage>
+      images;  // kinds of device images of libtorch_cuda.so, each once; size is their sum
 };
 
 struct MissingSymbol {
@@ -137,14 +155,6 @@ struct MissingLibrary {
 struct UnmetVersion {  // a version need that the library found does not define
   std::string library, version, provided_max, needed_by;  // ".../libc.so.6", "GLIBC_2.38", "GLIBC_2.36"
   std::vector<std::string> symbols;
-};
-struct DeviceImage {
-  std::string kind;         // "cubin", "ptx", "lto"
-  unsigned sm = 0;          // 90
-  std::string specific;     // "", "a", "f"
-  std::string isa;          // PTX: "8.1"
-  std::string compression;  // "none", "lz4", "zstd"
-  std::uint64_t size = 0;   // bytes as stored
 };
 struct Extension {
   std::string module;  // "selective_scan_cuda"
@@ -199,8 +209,9 @@ struct Observation {
 struct Snapshot {
   int schema = 1;
   std::string tool_version;
-  std::string target_root;                 // "" for the live system
-  std::vector<std::string> modules;        // under diagnosis
+  std::string target_root;             // "" for the live system
+  std::vector<std::string> described;  // parts of the target told by the user: "GPU sm_90", "driver 570.86"
+  std::vector<std::string> modules;    // under diagnosis
   std::vector<std::string> modules_asked;  // those of them that the user named: their absence is a fault
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...
   Probed<Os> os;

@@ -50,7 +50,8 @@ SCANKIT_FIELDS(LibStdCxx, path, glibcxx_max, cxxabi_max)
 SCANKIT_FIELDS(Cpu, model, logical, features)
 SCANKIT_FIELDS(Memory, total, available, cgroup_limit)
 SCANKIT_FIELDS(Disk, path, free, writable)
-SCANKIT_FIELDS(Driver, version, source, libcuda, libcuda_version, cuda_version)
+SCANKIT_FIELDS(Driver, version, source, libcuda, libcuda_version, cuda_version, libcuda_kind, libcuda_reached,
+               libnvidia_ml, libnvidia_ml_version, compat, compat_version, nvml_error, stubs, mig)
 SCANKIT_FIELDS(Gpu, index, name, pci_address, pci_device, sm, sm_source, memory, uuid)
 SCANKIT_FIELDS(Toolkit, root, nvcc, version)
 SCANKIT_FIELDS(Compiler, path, kind, version)
@@ -61,12 +62,12 @@ SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, ex
                pth_code_lines, editable_finders)
 SCANKIT_FIELDS(Library, path, soname, build_id, needed)
 SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
+SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size, toolkit)
 SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi,
-               cxx_standard, libraries, nvidia_wheels, missing_libraries)
+               cxx_standard, libraries, nvidia_wheels, missing_libraries, images)
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
 SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
 SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)
-SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size)
 SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index, selected, why_not_selected,
                tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
@@ -75,9 +76,9 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms)
-SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, modules, modules_asked, environment, os, libc,
-               libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python, distributions, torch,
-               extensions, importers, observations)
+SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, modules, modules_asked, environment,
+               os, libc, libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python,
+               distributions, torch, extensions, importers, observations)
 
 namespace {
 using Json = nlohmann::json;

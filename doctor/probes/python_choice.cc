@@ -8,6 +8,7 @@
 #include "doctor/probes/python_layout.h"
 #include "doctor/probes/python_shim.h"
 #include "doctor/probes/python_text.h"
+#include "doctor/probes/root_choice.h"
 #include "doctor/probes/sys_path.h"
 #include "doctor/probes/torch.h"
 
@@ -96,6 +97,32 @@ void list_others(const Host& host, const std::vector<Candidate>& candidates, con
   }
 }
 
+// In a root nothing says which Python is the active one, so the first that holds torch is meant; without any,
+// the first.
+Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
+  std::vector<Candidate> candidates = sources(host);
+  for (PlacedPython& placed : pythons_in_root(host))
+    candidates.push_back({std::move(placed.path), "in " + placed.origin});
+  std::optional<std::pair<std::string, std::string>> first, with_torch;
+  for (const Candidate& candidate : candidates) {
+    const auto found = find_interpreter(host, candidate.path);
+    if (!found) continue;
+    if (!first) first = {found->path, chosen_line(*found, candidate.origin)};
+    if (torch_of(host, found->path).empty()) continue;
+    with_torch = {found->path, chosen_line(*found, candidate.origin + ", the first that holds torch")};
+    break;
+  }
+  const auto& chosen = with_torch ? with_torch : first;
+  if (!chosen)
+    return Error{Errc::InvalidArgument,
+                 "no Python found in the root: looked at its PATH places, /opt/*, /opt/conda/envs/*, /venv, "
+                 "/app/.venv, /root/.venv and the like",
+                 "name one by its path inside the root: --python /path/to/python"};
+  notes.push_back(chosen->second);
+  list_others(host, candidates, chosen->first, notes);
+  return chosen->first;
+}
+
 }  // namespace
 
 Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
@@ -106,6 +133,7 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
     notes.push_back(chosen_line(*found, "--python"));
     return found->path;
   }
+  if (!host.is_live()) return choose_in_root(host, notes);
   std::vector<Candidate> candidates = sources(host);
   std::optional<std::string> chosen;
   for (const Candidate& candidate : candidates) {

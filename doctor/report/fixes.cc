@@ -74,6 +74,8 @@ bool scankit_can(const Fix& fix) {
 std::string_view fix_kind(const Fix& fix) { return std::visit(Kind{}, fix); }
 std::string fix_sentence(const Fix& fix) { return std::visit(Sentence{}, fix); }
 std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
+  // A command of this machine would change this machine, not the unpacked root that was looked at.
+  if (!snapshot.target_root.empty()) return "";
   return std::visit(Command{snapshot}, fix);
 }
 
@@ -81,7 +83,8 @@ std::optional<std::string> repair_command(const Report& report) {
   const bool repairable = std::ranges::any_of(report.findings, [](const Finding& finding) {
     return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, scankit_can);
   });
-  if (!repairable || !report.snapshot.python.present()) return std::nullopt;
+  if (!repairable || !report.snapshot.python.present() || !report.snapshot.target_root.empty())
+    return std::nullopt;
   return scankit_fix(report.snapshot);
 }
 
