@@ -12,7 +12,8 @@ namespace scankit {
 
 int run_snapshot(const SnapshotOptions& options) {
   Facts facts = gather(options.environment);
-  const std::string text = snapshot_to_json(options.redact ? redacted(facts.snapshot) : facts.snapshot);
+  const std::string text =
+      snapshot_to_json(options.redact ? redacted(facts.snapshot, own_identity()) : facts.snapshot);
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     if (!std::cout) {

@@ -1,50 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/model/redact.h"
 
-#include <algorithm>
-#include <map>
+#include <sys/utsname.h>
 
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot_json.h"
 
 namespace scankit {
 namespace {
+using Json = nlohmann::json;
 
-// "/home/alice", "/Users/alice", "/root": the folder of one user at `at`, or "".
-std::string home_at(const std::string& text, std::size_t at) {
-  constexpr std::string_view kEnd = "/\"\\:;, ";
-  for (const std::string_view parent : {"/home/", "/Users/", "/data/home/"}) {
-    if (text.compare(at, parent.size(), parent) != 0) continue;
-    const auto end = text.find_first_of(kEnd, at + parent.size());
-    if (end == at + parent.size()) return "";
-    return text.substr(at, (end == std::string::npos ? text.size() : end) - at);
+// Over the JSON, not the structs: a field that is added tomorrow is covered today.
+template <class Use>
+void for_each_string(Json& json, const std::string& key, const Use& use) {
+  if (json.is_string()) {
+    use(key, json.get_ref<std::string&>());
+  } else if (json.is_array()) {
+    for (Json& entry : json) for_each_string(entry, key, use);
+  } else if (json.is_object()) {
+    for (const auto& [name, value] : json.items()) for_each_string(value, name, use);
   }
-  if (text.compare(at, 5, "/root") != 0) return "";
-  return at + 5 == text.size() || kEnd.find(text[at + 5]) != std::string_view::npos ? "/root" : "";
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void learn(TextRedactor& redactor, const Identity& identity) {
+  for (const std::string& name : identity.users) redactor.learn_user(name);
+  for (const std::string& path : identity.homes) redactor.learn_home(path);
+  for (const std::string& name : identity.hosts) redactor.learn_host(name);
+}
+
+Identity identity_in(const std::map<std::string, std::string>& environment) {
+  Identity identity;
+  for (const auto& [name, value] : environment) {
+    if (name == "USER" || name == "LOGNAME") identity.users.push_back(value);
+    if (name == "HOME") identity.homes.push_back(value);
+    if (name == "HOSTNAME" || name == "SLURMD_NODENAME") identity.hosts.push_back(value);
+  }
+  return identity;
 }
 
 }  // namespace
 
-Snapshot redacted(const Snapshot& snapshot) {
-  const std::string text = snapshot_to_json(snapshot);
-  std::map<std::string, std::string> names;  // two users stay two
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const bool path_start =
-        text[at] == '/' && (at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1])));
-    const std::string home = path_start ? home_at(text, at) : "";
-    if (home.empty()) {
-      out += text[at++];
-      continue;
-    }
-    const std::string next = names.empty() ? "/home/user" : "/home/user" + std::to_string(names.size() + 1);
-    out += names.emplace(home, next).first->second;
-    at += home.size();
-  }
-  auto facts = snapshot_from_json(out);
-  Snapshot clean = facts ? *std::move(facts) : Snapshot{};
-  if (clean.gpus.present())
-    for (Gpu& gpu : clean.gpus.value) gpu.uuid.clear();
-  return clean;
+Identity own_identity() {
+  Identity identity{.users = {variable("USER"), variable("LOGNAME")},
+                    .homes = {variable("HOME")},
+                    .hosts = {variable("HOSTNAME")}};
+  struct utsname names {};
+  if (::uname(&names) == 0) identity.hosts.emplace_back(names.nodename);
+  return identity;
+}
+
+Snapshot redacted(const Snapshot& snapshot, const Identity& identity) {
+  Json json = Json::parse(snapshot_to_json(snapshot));
+  TextRedactor redactor;
+  for_each_string(json, "", [&](const std::string& key, std::string& text) {
+    redactor.learn_from(text);
+    if (key == "uuid" || key == "serial") redactor.learn_serial(text);
+  });
+  for (const std::string& module : snapshot.modules) redactor.learn_fact(module);
+  for (const Distribution& package : snapshot.distributions.value) redactor.learn_fact(package.name);
+  learn(redactor, identity_in(snapshot.environment));
+  learn(redactor, identity);
+  for_each_string(json, "", [&](const std::string& key, std::string& text) {
+    text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : redactor.clean(std::move(text));
+  });
+  auto facts = snapshot_from_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return facts ? *std::move(facts) : Snapshot{};
 }
 
 }  // namespace scankit

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+#include <vector>
+
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
 
-// The same facts without who they belong to: home folders become /home/user, serials of GPUs go. Paths stay
-// distinct and keep their shape, so that a diagnosis of the redacted snapshot is the same.
-Snapshot redacted(const Snapshot& snapshot);
+// What is known of the person and the machine beside what the facts say.
+struct Identity {
+  std::vector<std::string> users, homes, hosts;
+};
+// Of who runs this process: $USER, $LOGNAME, $HOME, $HOSTNAME and uname.
+Identity own_identity();
+
+// The same facts without who they belong to: home folders, user and host names, credentials and the serials
+// of GPUs are replaced, in every string of the snapshot. Paths stay distinct and keep their shape, so that a
+// diagnosis of the redacted snapshot is the same.
+Snapshot redacted(const Snapshot& snapshot, const Identity& identity = {});
 
 }  // namespace scankit

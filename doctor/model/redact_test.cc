@@ -3,24 +3,103 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "doctor/model/redact_text.h"
+#include "doctor/model/snapshot_json.h"
+
 namespace scankit {
 namespace {
+using Json = nlohmann::json;
 
 TEST(Redacted, HidesWhoseFoldersTheyAreAndKeepsThemApart) {
   Snapshot snapshot;
   snapshot.environment["LD_LIBRARY_PATH"] = "/home/alice/lib:/opt/x:/home/bob/lib:/root";
   snapshot.environment["PYTHONPATH"] = "/data/rooted/home/carol:/home/alice";
   const Snapshot clean = redacted(snapshot);
-  EXPECT_EQ(clean.environment.at("LD_LIBRARY_PATH"), "/home/user/lib:/opt/x:/home/user2/lib:/home/user3");
-  EXPECT_EQ(clean.environment.at("PYTHONPATH"), "/data/rooted/home/carol:/home/user");
+  EXPECT_EQ(clean.environment.at("LD_LIBRARY_PATH"), "/home/user/lib:/opt/x:/home/user2/lib:/root");
+  EXPECT_EQ(clean.environment.at("PYTHONPATH"), "/data/rooted/home/user3:/home/user");
 }
 
-TEST(Redacted, DropsTheSerialsOfGpus) {
+TEST(Redacted, KeepsGpusApartAndTheVariableThatNamesOne) {
   Snapshot snapshot;
-  snapshot.gpus = Probed<std::vector<Gpu>>::of({{.name = "NVIDIA H200", .uuid = "GPU-1234"}});
+  const std::string first = "GPU-11111111-2222-3333-4444-555555555555",
+                    second = "GPU-11111111-9999-3333-4444-555555555555";
+  snapshot.gpus = Probed<std::vector<Gpu>>::of(
+      {{.name = "NVIDIA H200", .uuid = first}, {.name = "NVIDIA H200", .uuid = second}});
+  snapshot.environment["CUDA_VISIBLE_DEVICES"] = "GPU-11111111-9";
   const Snapshot clean = redacted(snapshot);
   EXPECT_EQ(clean.gpus.value[0].name, "NVIDIA H200");
-  EXPECT_EQ(clean.gpus.value[0].uuid, "");
+  EXPECT_NE(clean.gpus.value[0].uuid, clean.gpus.value[1].uuid);
+  EXPECT_EQ(clean.environment.at("CUDA_VISIBLE_DEVICES"), clean.gpus.value[1].uuid);
+  EXPECT_EQ(snapshot_to_json(clean).find("11111111"), std::string::npos);
+}
+
+TEST(Redacted, LeavesWordsThatAreFacts) {
+  Snapshot snapshot;
+  snapshot.modules = {"selective_scan_cuda"};
+  snapshot.distributions = Probed<std::vector<Distribution>>::of({{.name = "mamba"}});
+  snapshot.torch = Probed<Torch>::of({.version = "2.11.0+cu130"});
+  snapshot.environment["PYTHONPATH"] = "/scratch/ann/annotations:/opt/mamba";
+  const Snapshot clean = redacted(snapshot, {.users = {"ann", "mamba", "root"}});
+  EXPECT_EQ(clean.environment.at("PYTHONPATH"), "/scratch/user/annotations:/opt/mamba");
+  EXPECT_EQ(clean.distributions.value[0].name, "mamba");
+  EXPECT_EQ(clean.torch.value.version, "2.11.0+cu130");
+}
+
+TEST(Redacted, HidesCredentialsByNameByFormAndInUrls) {
+  Snapshot snapshot;
+  snapshot.environment = {
+      {"HF_TOKEN", "whatever"},
+      {"PIP_INDEX_URL", "https://bob:hunter2@index.corp.example:8443/simple?token=abc&x=1"},
+      {"NOTE", "ghp_0123456789abcdefghij and hf_abcdefghijklmnopqrstuvwxyz0123, Bearer abc.def"},
+      {"PATH", "/usr/bin:/opt/pypi-tools:/home/bob/bin"}};
+  const Snapshot clean = redacted(snapshot);
+  EXPECT_EQ(clean.environment.at("HF_TOKEN"), "[redacted]");
+  EXPECT_EQ(clean.environment.at("PIP_INDEX_URL"), "https://host/simple?token=[redacted]&x=1");
+  EXPECT_EQ(clean.environment.at("NOTE"), "[redacted] and [redacted], Bearer [redacted]");
+  EXPECT_EQ(clean.environment.at("PATH"), "/usr/bin:/opt/pypi-tools:/home/user/bin");
+}
+
+// Every string of a recorded machine gets the same secrets, so that no field is forgotten, nor one that is
+// added later.
+void plant(Json& json, const std::string& secret, std::size_t& planted) {
+  if (json.is_string()) {
+    json = json.get<std::string>() + secret;
+    ++planted;
+  } else if (json.is_structured()) {
+    for (auto& entry : json) plant(entry, secret, planted);
+  }
+}
+
+TEST(Redacted, ForgetsNoStringOfTheSnapshot) {
+  std::ifstream file(SCANKIT_SOURCE_DIR "/doctor/tests/machines/cpu_torch211/snapshot.json");
+  Json json = Json::parse(file);
+  std::size_t planted = 0;
+  for (auto& [name, value] : json.items())
+    for (auto& [key, inner] : value.items())
+      if (key == "value" || name == "environment")
+        plant(inner,
+              " /home/zelda/x zelda@node17.corp.example "
+              "https://zelda:pw99@idx.corp.example/s password=pw99 ghp_0123456789abcdefSECRET "
+              "GPU-12345678-aaaa-bbbb-cccc-123456789abc /scratch/zelda/y",
+              planted);
+  ASSERT_GT(planted, 300u);
+  const auto dirty = snapshot_from_json(json.dump());
+  ASSERT_TRUE(dirty) << dirty.error().message;
+  const std::string clean = snapshot_to_json(redacted(*dirty, {.hosts = {"node17.corp.example"}}));
+  for (const char* secret : {"zelda", "node17", "idx.corp", "pw99", "SECRET", "12345678-aaaa"})
+    EXPECT_EQ(clean.find(secret), std::string::npos)
+        << secret << ": " << clean.substr(clean.find(secret), 80);
+}
+
+TEST(Redacted, KnowsTheOtherNamesOfTheOwner) {
+  Snapshot snapshot;
+  snapshot.environment["PATH"] = "/data/people/zelda/bin:/mnt/node17/x";
+  const Snapshot clean = redacted(
+      snapshot, {.users = {"zelda"}, .homes = {"/data/people/zelda"}, .hosts = {"node17.cluster.example"}});
+  EXPECT_EQ(clean.environment.at("PATH"), "/home/owner/bin:/mnt/host/x");
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/escape.h"
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+struct Replacement {
+  char from;
+  std::string_view to;
+};
+
+template <std::size_t N>
+std::string replaced(std::string_view text, const std::array<Replacement, N>& table) {
+  std::string out;
+  for (const char c : text) {
+    const auto found = std::ranges::find(table, c, &Replacement::from);
+    if (found == table.end())
+      out += c;
+    else
+      out += found->to;
+  }
+  return out;
+}
+
+// XML 1.0 excludes U+FFFE and U+FFFF, which are well-formed UTF-8.
+std::string without_noncharacters(std::string text) {
+  for (const auto& [bytes, name] :
+       {std::pair{"\xEF\xBF\xBE", "\\xef\\xbf\\xbe"}, std::pair{"\xEF\xBF\xBF", "\\xef\\xbf\\xbf"}})
+    for (std::size_t at = text.find(bytes); at != std::string::npos; at = text.find(bytes, at))
+      text.replace(at, 3, name);
+  return text;
+}
+
+std::size_t longest_run(std::string_view text, char wanted) {
+  std::size_t longest = 0, run = 0;
+  for (const char c : text) longest = std::max(longest, run = c == wanted ? run + 1 : 0);
+  return longest;
+}
+
+}  // namespace
+
+std::string xml_escaped(std::string_view text) {
+  constexpr std::array<Replacement, 5> kTable{
+      {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
+  return replaced(without_noncharacters(plain(text, false)), kTable);
+}
+
+std::string markdown_escaped(std::string_view text) {
+  // "@" as an entity: GitHub would notify whoever has that name. ":" ends "http" and emoji names.
+  constexpr std::array<Replacement, 16> kTable{{{'&', "&amp;"},
+                                                {'<', "&lt;"},
+                                                {'>', "&gt;"},
+                                                {'@', "&#64;"},
+                                                {'\\', "\\\\"},
+                                                {'`', "\\`"},
+                                                {'*', "\\*"},
+                                                {'_', "\\_"},
+                                                {'[', "\\["},
+                                                {']', "\\]"},
+                                                {'|', "\\|"},
+                                                {'#', "\\#"},
+                                                {'~', "\\~"},
+                                                {'!', "\\!"},
+                                                {'$', "\\$"},
+                                                {':', "&#58;"}}};
+  return replaced(plain(text, false), kTable);
+}
+
+std::string markdown_code(std::string_view text) {
+  std::string inner = plain(text, false);
+  if (inner.empty()) return "";
+  const std::string fence(longest_run(inner, '`') + 1, '`');
+  // A table's parser splits at "|" before it knows of code; everywhere else the backslash would be seen.
+  if (inner.find('|') != std::string::npos) return "<code>" + markdown_escaped(inner) + "</code>";
+  const bool pad = inner.front() == '`' || inner.back() == '`';
+  return fence + (pad ? " " : "") + inner + (pad ? " " : "") + fence;
+}
+
+// https://docs.github.com/actions: the runner's own toolkit escapes these and no others.
+std::string github_message(std::string_view text) {
+  constexpr std::array<Replacement, 1> kTable{{{'%', "%25"}}};
+  return replaced(plain(text, false), kTable);
+}
+
+std::string github_property(std::string_view text) {
+  constexpr std::array<Replacement, 3> kTable{{{'%', "%25"}, {':', "%3A"}, {',', "%2C"}}};
+  return replaced(plain(text, false), kTable);
+}
+
+std::string file_uri(std::string_view path) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  constexpr std::string_view kUnreserved =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  std::string out = "file://";
+  for (const char c : path) {
+    if (kUnreserved.find(c) != std::string_view::npos) {
+      out += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    out += '%';
+    out += kHex[byte >> 4];
+    out += kHex[byte & 15];
+  }
+  return out;
+}
+
+}  // namespace scankit

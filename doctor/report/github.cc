@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "doctor/report/escape.h"
+#include "doctor/report/sinks.h"
+#include "doctor/report/words.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kMostOfOneLevel = 10;  // a step shows ten of each; GitHub drops the rest silently
+constexpr std::size_t kMostFollowers = 5;
+
+struct Annotation {
+  std::string title, message;
+};
+
+std::string line(std::string_view level, const Annotation& annotation) {
+  return "::" + std::string(level) + " title=" + github_property(annotation.title) +
+         "::" + annotation.message + "\n";
+}
+
+// One annotation a cause: what follows from it is told in its text.
+Annotation annotation_of(const Report& report, std::size_t at) {
+  const Finding& finding = report.findings[at];
+  std::string text = github_message(finding.subject + ": " + finding.summary);
+  std::size_t followers = 0;
+  for (std::size_t i = at + 1; i < report.findings.size() && report.findings[i].because_of; ++i)
+    if (++followers <= kMostFollowers)
+      text += "%0A" + github_message("follows from it: " + std::string(info(report.findings[i].cause).slug) +
+                                     ", " + report.findings[i].subject);
+  if (followers > kMostFollowers)
+    text += "%0A" + github_message("and " + std::to_string(followers - kMostFollowers) + " more");
+  for (const Fix& fix : finding.fixes)
+    text += "%0A" + github_message("repair: " + fix_or_command(fix, report.snapshot));
+  return {"scankit: " + std::string(info(finding.cause).slug), text};
+}
+
+void append(std::string& out, std::string_view level, const std::vector<Annotation>& all) {
+  const bool fits = all.size() <= kMostOfOneLevel;
+  const std::size_t shown = fits ? all.size() : kMostOfOneLevel - 1;
+  for (std::size_t i = 0; i < shown; ++i) out += line(level, all[i]);
+  if (fits) return;
+  std::string rest;
+  for (std::size_t i = shown; i < all.size(); ++i)
+    rest += (rest.empty() ? "" : "%0A") + github_message(all[i].title.substr(9)) + ": " + all[i].message;
+  out += line(level, {"scankit: " + std::to_string(all.size() - shown) + " more", rest});
+}
+
+}  // namespace
+
+// Workflow commands, for `cat` in a step. Environment findings have no line of the repository, so none has a
+// file.
+std::string doctor_github(const Report& report) {
+  constexpr std::array<std::string_view, 3> kLevels{"notice", "warning", "error"};
+  std::array<std::vector<Annotation>, 3> levels;
+  for (std::size_t i = 0; i < report.findings.size(); ++i) {
+    // fold() places symptoms right behind their cause.
+    if (i > 0 && report.findings[i].because_of) continue;
+    levels[static_cast<std::size_t>(report.findings[i].severity())].push_back(annotation_of(report, i));
+  }
+  for (const Outcome& outcome : report.outcomes)
+    if (is_open(outcome) && outcome.could_hide_error)
+      levels[1].push_back({"scankit: unknown", github_message(outcome.question + " " + outcome.why)});
+  levels[0].insert(levels[0].begin(),
+                   {"scankit: " + verdict_line(report), github_message(counts_line(report))});
+  std::string out;
+  for (std::size_t level = kLevels.size(); level-- > 0;) append(out, kLevels[level], levels[level]);
+  return out;
+}
+
+}  // namespace scankit

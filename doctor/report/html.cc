@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/report/escape.h"
+#include "doctor/report/fixes.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/html_style.h"
+#include "doctor/report/sinks.h"
+#include "doctor/report/words.h"
+
+namespace scankit {
+namespace {
+
+std::string code(std::string_view text) { return "<code>" + xml_escaped(text) + "</code>"; }
+std::string paragraph(const std::string& html) { return "<p>" + html + "</p>\n"; }
+
+using Rows = std::vector<std::pair<std::string, std::string>>;  // of HTML
+
+std::string table(const char* left, const char* right, const Rows& rows) {
+  std::string out = std::string("<table><thead><tr><th scope=\"col\">") + left + "</th><th scope=\"col\">" +
+                    right + "</th></tr></thead><tbody>\n";
+  for (const auto& [name, value] : rows) out += "<tr><td>" + name + "</td><td>" + value + "</td></tr>\n";
+  return out + "</tbody></table>\n";
+}
+
+std::string folded(const std::string& title, const std::string& body) {
+  return "<details><summary>" + title + "</summary>\n" + body + "</details>\n";
+}
+
+struct Part {
+  const char *name, *style;
+  std::size_t count;
+};
+
+// One bar of parts that add up, each named with its number below: colour alone says nothing.
+std::string bar(const std::string& title, const std::vector<Part>& parts) {
+  std::size_t whole = 0, at = 0;
+  for (const Part& part : parts) whole += part.count;
+  if (whole == 0) return "";
+  std::string svg = "<svg role=\"img\" viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\"><title>" +
+                    xml_escaped(title) + "</title>";
+  std::string legend = "<ul class=\"legend\">";
+  for (const Part& part : parts) {
+    if (part.count == 0) continue;
+    const std::size_t start = at * 1000 / whole, end = (at + part.count) * 1000 / whole;
+    at += part.count;
+    // A single missing name among hundreds is what matters: it stays visible.
+    const std::size_t width = std::max<std::size_t>(end - start, 4);
+    svg += "<rect class=\"" + std::string(part.style) + "\" x=\"" +
+           std::to_string(std::min<std::size_t>(start, 1000 - width)) + "\" y=\"0\" width=\"" +
+           std::to_string(width) + "\" height=\"20\"/>";
+    legend += "<li><span class=\"key " + std::string(part.style) + "\"></span>" + part.name + ": " +
+              std::to_string(part.count) + "</li>";
+  }
+  return paragraph(xml_escaped(title)) + svg + "</svg>\n" + legend + "</ul>\n";
+}
+
+std::string checks_bar(const Report& report) {
+  const Tally n = tally(report);
+  const auto found =
+      static_cast<std::size_t>(std::ranges::count(report.outcomes, CheckState::Found, &Outcome::state));
+  return bar(std::to_string(report.outcomes.size()) + " checks",
+             {{"found something", "c-error", found},
+              {"unknown", "c-unknown", n.unknown + n.crashed},
+              {"passed", "c-good", n.passed},
+              {"not applicable", "c-none", n.not_applicable}});
+}
+
+std::string symbol_bars(const Snapshot& snapshot) {
+  std::string out;
+  if (!snapshot.extensions.present()) return out;
+  for (const Extension& file : snapshot.extensions.value)
+    if (file.selected && file.resolved && file.undefined >= file.provided)
+      out += bar("Names that " + file.path + " needs",
+                 {{"provided by nobody", "c-error", file.undefined - file.provided},
+                  {"provided", "c-good", file.provided}});
+  return out;
+}
+
+std::string fixes_of(const Finding& finding, const Snapshot& snapshot) {
+  std::string out;
+  for (const Fix& fix : finding.fixes) {
+    out += paragraph("Repair: " + xml_escaped(fix_sentence(fix)));
+    if (const std::string command = fix_command(fix, snapshot); !command.empty())
+      out += "<pre>" + xml_escaped(command) + "</pre>\n";
+  }
+  return out;
+}
+
+std::string section(const Finding& finding, const Snapshot& snapshot) {
+  const CauseInfo& cause = info(finding.cause);
+  const std::string severity(severity_word(finding.severity()));
+  std::string out = "<section class=\"finding " + severity + (finding.because_of ? " symptom" : "") +
+                    "\">\n<h3><span class=\"word\">" + severity + "</span> " + code(cause.slug) + " " +
+                    xml_escaped(cause.title) + "</h3>\n";
+  if (finding.because_of)
+    out += paragraph("<span class=\"soft\">because of</span> " + code(info(*finding.because_of).slug));
+  out += paragraph(code(finding.subject)) + paragraph(xml_escaped(finding.summary));
+  if (!finding.because_of) out += fixes_of(finding, snapshot);
+  Rows rows;
+  for (const Evidence& evidence : finding.evidence)
+    rows.emplace_back(code(evidence.fact), code(evidence.value));
+  if (!rows.empty())
+    out += folded("Evidence (" + std::to_string(rows.size()) + ")", table("fact", "value", rows));
+  return out + "</section>\n";
+}
+
+std::string questions(const Report& report) {
+  std::string out;
+  Rows open, skipped, passed;
+  for (const Outcome& outcome : report.outcomes) {
+    const std::string question = xml_escaped(outcome.question);
+    if (is_open(outcome)) open.emplace_back(question, xml_escaped(outcome.why));
+    if (outcome.state == CheckState::NotApplicable) skipped.emplace_back(question, xml_escaped(outcome.why));
+    if (outcome.state == CheckState::Passed) passed.emplace_back(question, "yes");
+    for (const std::string& part : outcome.not_checked) skipped.emplace_back(question, xml_escaped(part));
+  }
+  if (!open.empty()) out += "<h2>Unknown</h2>\n" + table("question", "why", open);
+  out += "<h2>More</h2>\n";
+  const auto add = [&](const char* title, const char* right, const Rows& rows) {
+    if (!rows.empty())
+      out += folded(title + (" (" + std::to_string(rows.size()) + ")"), table("question", right, rows));
+  };
+  add("Not checked", "why", skipped);
+  add("Passed", "answer", passed);
+  return out;
+}
+
+}  // namespace
+
+std::string doctor_html(const Report& report) {
+  const std::string verdict(verdict_word(report.verdict));
+  const std::string title = xml_escaped(verdict_line(report));
+  // The policy makes sure that nothing in a report, were it ever not escaped, runs or loads anything.
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; img-src data:\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n<title>scankit doctor: " +
+      title + "</title>\n<style>" + kHtmlStyle + "</style>\n</head>\n<body>\n<main>\n" +
+      "<p class=\"soft\">scankit doctor</p>\n<h1 class=\"" + verdict + "\">" + title + "</h1>\n" +
+      paragraph(xml_escaped(counts_line(report)));
+  if (const auto command = repair_command(report)) out += "<pre>" + xml_escaped(*command) + "</pre>\n";
+  out += checks_bar(report) + symbol_bars(report.snapshot);
+  if (!report.findings.empty()) out += "<h2>Findings</h2>\n";
+  for (const Finding& finding : report.findings) out += section(finding, report.snapshot);
+  Rows rows;
+  for (const auto& [name, value] : versions(report.snapshot))
+    rows.emplace_back(xml_escaped(name), code(value));
+  out += "<h2>Looked at</h2>\n" + table("what", "value", rows) + questions(report);
+  return out + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace scankit

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "doctor/report/escape.h"
+#include "doctor/report/sinks.h"
+#include "doctor/report/words.h"
+
+namespace scankit {
+namespace {
+
+// What a CI server counts: an error in the environment is a failure; a question that could hide one and stays
+// open is an error, since a gate must not take it for green; what does not apply is skipped. Warnings and
+// notes leave a test passed and stand in its output.
+enum class Kind : std::uint8_t { Passed, Failure, Error, Skipped };
+
+bool has_error(const Outcome& outcome) {
+  return std::ranges::any_of(outcome.findings,
+                             [](const Finding& finding) { return finding.severity() == Severity::Error; });
+}
+
+Kind kind_of(const Outcome& outcome) {
+  if (has_error(outcome)) return Kind::Failure;
+  if (outcome.state == CheckState::Crashed) return Kind::Error;
+  if (is_open(outcome) && outcome.could_hide_error) return Kind::Error;
+  const bool skipped = outcome.state == CheckState::NotApplicable || outcome.state == CheckState::Unknown;
+  return skipped ? Kind::Skipped : Kind::Passed;
+}
+
+std::string attribute(std::string_view name, std::string_view value) {
+  return " " + std::string(name) + "=\"" + xml_escaped(value) + "\"";
+}
+
+std::string described(const Finding& finding, const Snapshot& snapshot) {
+  std::string text = std::string(severity_word(finding.severity())) + ": " +
+                     std::string(info(finding.cause).slug) + ": " + finding.subject + ": " + finding.summary;
+  std::string out = xml_escaped(text) + "\n";
+  for (const Evidence& evidence : finding.evidence)
+    out += "  " + xml_escaped(evidence.fact + " = " + evidence.value) + "\n";
+  for (const Fix& fix : finding.fixes)
+    out += "  " + xml_escaped("repair: " + fix_or_command(fix, snapshot)) + "\n";
+  return out;
+}
+
+std::string output_of(const Outcome& outcome, const Snapshot& snapshot) {
+  std::string out;
+  for (const Finding& finding : outcome.findings)
+    if (finding.severity() != Severity::Error) out += described(finding, snapshot);
+  if (outcome.state == CheckState::Found && !outcome.why.empty())
+    out += xml_escaped("unknown: " + outcome.why) + "\n";
+  for (const std::string& part : outcome.not_checked) out += xml_escaped("not checked: " + part) + "\n";
+  return out;
+}
+
+std::string failure_of(const Outcome& outcome, const Snapshot& snapshot) {
+  std::string slug, message, text;
+  for (const Finding& finding : outcome.findings) {
+    if (finding.severity() != Severity::Error) continue;
+    if (slug.empty()) {
+      slug = info(finding.cause).slug;
+      message = finding.summary;
+    }
+    text += described(finding, snapshot);
+  }
+  return "      <failure" + attribute("type", slug) + attribute("message", message) + ">" + text +
+         "</failure>\n";
+}
+
+std::string testcase(const Outcome& outcome, const Snapshot& snapshot) {
+  const Kind kind = kind_of(outcome);
+  std::string inner;
+  if (kind == Kind::Failure) inner += failure_of(outcome, snapshot);
+  if (kind == Kind::Error)
+    inner += "      <error" +
+             attribute("type", outcome.state == CheckState::Crashed ? "check_failed" : "unknown") +
+             attribute("message", outcome.why) + "></error>\n";
+  if (kind == Kind::Skipped)
+    inner += "      <skipped" +
+             attribute("message", (outcome.state == CheckState::Unknown ? "unknown: " : "") + outcome.why) +
+             "></skipped>\n";
+  if (const std::string output = output_of(outcome, snapshot); !output.empty())
+    inner += "      <system-out>" + output + "</system-out>\n";
+  const std::string head = "    <testcase" +
+                           attribute("classname", "scankit." + std::string(family(outcome.check))) +
+                           attribute("name", outcome.question);
+  return inner.empty() ? head + "></testcase>\n" : head + ">\n" + inner + "    </testcase>\n";
+}
+
+struct Counts {
+  std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
+  void add(Kind kind) {
+    ++tests;
+    if (kind == Kind::Failure) ++failures;
+    if (kind == Kind::Error) ++errors;
+    if (kind == Kind::Skipped) ++skipped;
+  }
+  std::string attributes() const {
+    return attribute("tests", std::to_string(tests)) + attribute("failures", std::to_string(failures)) +
+           attribute("errors", std::to_string(errors));
+  }
+};
+
+std::string properties(const Report& report) {
+  std::string out = "    <properties>\n";
+  auto rows = versions(report.snapshot);
+  rows.emplace_back("verdict", verdict_line(report));
+  for (const auto& [name, value] : rows)
+    out += "      <property" + attribute("name", name) + attribute("value", value) + "/>\n";
+  return out + "    </properties>\n";
+}
+
+}  // namespace
+
+// The dialect that Jenkins' xunit plugin publishes as junit-10.xsd and that GitLab and others read.
+std::string doctor_junit(const Report& report) {
+  std::vector<std::string_view> order;  // of first appearance
+  std::map<std::string_view, std::vector<const Outcome*>> suites;
+  Counts all;
+  for (const Outcome& outcome : report.outcomes) {
+    const std::string_view name = family(outcome.check);
+    if (!suites.contains(name)) order.push_back(name);
+    suites[name].push_back(&outcome);
+    all.add(kind_of(outcome));
+  }
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
+                    attribute("name", "scankit doctor") + all.attributes() + ">\n";
+  for (const std::string_view name : order) {
+    Counts counts;
+    for (const Outcome* outcome : suites[name]) counts.add(kind_of(*outcome));
+    out += "  <testsuite" + attribute("name", name) + counts.attributes() +
+           attribute("skipped", std::to_string(counts.skipped)) + ">\n" + properties(report);
+    for (const Outcome* outcome : suites[name]) out += testcase(*outcome, report.snapshot);
+    out += "  </testsuite>\n";
+  }
+  return out + "</testsuites>\n";
+}
+
+}  // namespace scankit

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/report/escape.h"
+#include "doctor/report/fixes.h"
+#include "doctor/report/sinks.h"
+#include "doctor/report/words.h"
+
+namespace scankit {
+namespace {
+
+void write_fixes(std::string& out, const Finding& finding, const Snapshot& snapshot) {
+  for (const Fix& fix : finding.fixes) {
+    const std::string command = fix_command(fix, snapshot);
+    out += "- Repair: " + markdown_escaped(fix_sentence(fix)) +
+           (command.empty() ? "" : ": " + markdown_code(command)) + "\n";
+  }
+  if (!finding.fixes.empty()) out += "\n";
+}
+
+void write_evidence(std::string& out, const Finding& finding) {
+  if (finding.evidence.empty()) return;
+  out += "<details><summary>Evidence (" + std::to_string(finding.evidence.size()) + ")</summary>\n\n";
+  out += "| fact | value |\n| --- | --- |\n";
+  for (const Evidence& evidence : finding.evidence)
+    out += "| " + markdown_code(evidence.fact) + " | " + markdown_code(evidence.value) + " |\n";
+  out += "\n</details>\n\n";
+}
+
+void write_finding(std::string& out, const Finding& finding, const Snapshot& snapshot) {
+  const CauseInfo& cause = info(finding.cause);
+  out += (finding.because_of ? "#### " : "### ") + std::string(severity_word(finding.severity())) + ": " +
+         markdown_code(cause.slug) + "\n\n";
+  out += "**" + markdown_escaped(cause.title) + "**";
+  if (finding.because_of) out += " (because of " + markdown_code(info(*finding.because_of).slug) + ")";
+  out += "\n\n" + markdown_code(finding.subject) + "\n\n" + markdown_escaped(finding.summary) + "\n\n";
+  if (!finding.because_of) write_fixes(out, finding, snapshot);
+  write_evidence(out, finding);
+}
+
+void write_open(std::string& out, const Report& report) {
+  if (std::ranges::none_of(report.outcomes, is_open)) return;
+  out += "### Unknown\n\n| question | why |\n| --- | --- |\n";
+  for (const Outcome& outcome : report.outcomes)
+    if (is_open(outcome))
+      out += "| " + markdown_escaped(outcome.question) + " | " + markdown_escaped(outcome.why) + " |\n";
+  out += "\n";
+}
+
+void write_not_checked(std::string& out, const Report& report) {
+  std::string rows;
+  for (const Outcome& outcome : report.outcomes) {
+    const std::string start = "| " + markdown_escaped(outcome.question) + " | ";
+    if (outcome.state == CheckState::NotApplicable) rows += start + markdown_escaped(outcome.why) + " |\n";
+    for (const std::string& part : outcome.not_checked) rows += start + markdown_escaped(part) + " |\n";
+  }
+  if (rows.empty()) return;
+  out += "<details><summary>Not checked</summary>\n\n| question | why |\n| --- | --- |\n" + rows +
+         "\n</details>\n\n";
+}
+
+}  // namespace
+
+// To paste into an issue: short at first sight, everything in it on a click.
+std::string doctor_markdown(const Report& report) {
+  std::string out = "## scankit doctor: " + markdown_escaped(verdict_line(report)) + "\n\n" +
+                    markdown_escaped(counts_line(report)) + "\n\n";
+  for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
+  write_open(out, report);
+  write_not_checked(out, report);
+  out += "<details><summary>Looked at</summary>\n\n| what | value |\n| --- | --- |\n";
+  for (const auto& [name, value] : versions(report.snapshot))
+    out += "| " + markdown_escaped(name) + " | " + markdown_code(value) + " |\n";
+  out += "\n</details>\n";
+  if (const auto command = repair_command(report)) out += "\n" + markdown_code(*command) + "\n";
+  return out;
+}
+
+}  // namespace scankit

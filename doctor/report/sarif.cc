@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/files.h"
+#include "doctor/report/escape.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/sinks.h"
+#include "doctor/report/words.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostResults = 5000;  // GitHub shows no more of one run
+
+Json text(const std::string& words) { return Json{{"text", plain(words, false)}}; }
+
+// Where a finding about a package has no file of its own, the interpreter stands for the environment: viewers
+// refuse a result without a physical location.
+Json location(const Finding& finding, const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  const std::string& environment = python.requested.empty() ? python.executable : python.requested;
+  const bool is_file = finding.subject.starts_with('/');
+  Json place = Json::object();
+  if (is_file || environment.starts_with('/'))
+    place["physicalLocation"] = {
+        {"artifactLocation", {{"uri", file_uri(is_file ? finding.subject : environment)}}}};
+  Json logical{{"name", plain(finding.subject, false)}, {"kind", is_file ? "resource" : "module"}};
+  if (!finding.module.empty()) logical["fullyQualifiedName"] = plain(finding.module, false);
+  place["logicalLocations"] = Json::array({std::move(logical)});
+  return place;
+}
+
+std::string message(const Finding& finding, const Snapshot& snapshot) {
+  std::string words = finding.summary;
+  if (finding.because_of) words += " Because of " + std::string(info(*finding.because_of).slug) + ".";
+  for (const Fix& fix : finding.fixes) words += " Repair: " + fix_or_command(fix, snapshot) + ".";
+  return words;
+}
+
+// The folder may differ from run to run (a checkout of CI, a home), the file's name does not.
+std::string fingerprint(const Finding& finding, std::map<std::string, unsigned>& seen) {
+  const std::string identity =
+      std::string(info(finding.cause).slug) + "\n" + finding.module + "\n" + path_basename(finding.subject);
+  return sha256_hex(identity + "\n" + std::to_string(seen[identity]++));
+}
+
+Json rule(const CauseInfo& cause) {
+  const std::string slug(cause.slug);
+  return {{"id", slug},
+          {"name", slug},
+          {"shortDescription", text(std::string(cause.title))},
+          {"help", text(std::string(cause.next_step) + ". More: scankit explain " + slug)},
+          {"defaultConfiguration", {{"level", severity_word(cause.severity)}}}};
+}
+
+Json notifications(const Report& report, std::size_t left_out) {
+  Json list = Json::array();
+  for (const Outcome& outcome : report.outcomes) {
+    if (!is_open(outcome)) continue;
+    const bool crashed = outcome.state == CheckState::Crashed;
+    const char* level = crashed ? "error" : outcome.could_hide_error ? "warning" : "note";
+    list.push_back({{"descriptor", {{"id", outcome.check}}},
+                    {"level", level},
+                    {"message", text(outcome.question + " " + (crashed ? "The check failed: " : "Unknown: ") +
+                                     outcome.why)}});
+  }
+  if (left_out > 0)
+    list.push_back({{"level", "warning"},
+                    {"message", text(std::to_string(left_out) + " further findings are left out")}});
+  return list;
+}
+
+}  // namespace
+
+std::string doctor_sarif(const Report& report, const SinkOptions& options) {
+  std::map<Cause, std::size_t> rule_index;  // in the order of the catalogue
+  for (const Finding& finding : report.findings) rule_index.emplace(finding.cause, 0);
+  Json rules = Json::array();
+  for (auto& [cause, index] : rule_index) {
+    index = rules.size();
+    rules.push_back(rule(info(cause)));
+  }
+  Json results = Json::array();
+  std::map<std::string, unsigned> seen;
+  const std::size_t shown = std::min(report.findings.size(), kMostResults);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Finding& finding = report.findings[i];
+    Json result{{"ruleId", info(finding.cause).slug},
+                {"ruleIndex", rule_index[finding.cause]},
+                {"level", severity_word(finding.severity())},
+                {"message", text(message(finding, report.snapshot))},
+                {"locations", Json::array({location(finding, report.snapshot)})},
+                {"partialFingerprints", {{"scankitFinding/v1", fingerprint(finding, seen)}}}};
+    for (const Evidence& evidence : finding.evidence)
+      result["properties"]["evidence"].push_back(
+          {{"fact", plain(evidence.fact, false)}, {"value", plain(evidence.value, false)}});
+    if (finding.because_of) result["properties"]["because_of"] = info(*finding.because_of).slug;
+    results.push_back(std::move(result));
+  }
+  const bool crashed = std::ranges::any_of(
+      report.outcomes, [](const Outcome& outcome) { return outcome.state == CheckState::Crashed; });
+  Json invocation{{"executionSuccessful", !crashed}, {"exitCode", options.exit_status}};
+  if (Json list = notifications(report, report.findings.size() - shown); !list.empty())
+    invocation["toolExecutionNotifications"] = std::move(list);
+  Json driver{{"name", "scankit"}, {"version", report.snapshot.tool_version}, {"rules", std::move(rules)}};
+  const Json sarif{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                   {"version", "2.1.0"},
+                   {"runs", Json::array({{{"tool", {{"driver", std::move(driver)}}},
+                                          {"invocations", Json::array({std::move(invocation)})},
+                                          {"results", std::move(results)},
+                                          {"properties", {{"verdict", verdict_word(report.verdict)}}},
+                                          {"columnKind", "utf16CodeUnits"}}})}};
+  return sarif.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace scankit

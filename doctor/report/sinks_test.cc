@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/sinks.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "doctor/checks/runner.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/report/escape.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/words.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+const std::string kTests = SCANKIT_SOURCE_DIR "/doctor/tests/";
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Report report_of(const std::string& case_name) {
+  Json machine = Json::parse(read(kTests + "machines/cpu_torch211/snapshot.json"));
+  const Json test = Json::parse(read(kTests + "cases/" + case_name + ".json"));
+  if (test.contains("at"))
+    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
+  Report report = diagnose(*snapshot_from_json(machine.dump()));
+  fold(report);
+  return report;
+}
+
+constexpr const char* kHostile =
+    "a|b`c`<script>alert(1)</script>&\"'%0A::error::x\x1b[31m\r\n\xff\xEF\xBF\xBF ]]> @you #1 \xE2\x80\xAE";
+
+Report hostile() {
+  Report report = report_of("torch_symbols_resolve.old_wheel");
+  report.snapshot.torch.value.version = report.snapshot.python.value.requested = kHostile;
+  report.snapshot.python.value.kind = kHostile;
+  for (Extension& file : report.snapshot.extensions.value) file.path = kHostile;
+  for (Finding& finding : report.findings) {
+    finding.subject = finding.summary = finding.module = kHostile;
+    for (Evidence& evidence : finding.evidence) evidence.fact = evidence.value = kHostile;
+    finding.fixes = {Advice{kHostile}, RemoveShadow{kHostile}, InstallPackages{{kHostile}},
+                     SetEnvironment{kHostile, kHostile}};
+  }
+  for (Outcome& outcome : report.outcomes) {
+    outcome.why = outcome.question = kHostile;
+    outcome.not_checked = {kHostile};
+    outcome.findings = report.findings;
+  }
+  return report;
+}
+
+std::size_t count(const std::string& text, const std::string& wanted) {
+  std::size_t found = 0;
+  for (auto at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) ++found;
+  return found;
+}
+
+TEST(EverySink, CarriesTheRootAndIsTheSameTwice) {
+  for (const std::string_view format : report_formats()) {
+    const Report report = report_of("torch_symbols_resolve.old_wheel");
+    const std::string once = render(format, report, {});
+    EXPECT_NE(once.find("torch_version_mismatch"), std::string::npos) << format;
+    EXPECT_EQ(once, render(format, report_of("torch_symbols_resolve.old_wheel"), {})) << format;
+    EXPECT_TRUE(once.ends_with("\n")) << format;
+  }
+}
+
+TEST(EverySink, LetsNoControlByteOrEscapeThrough) {
+  for (const std::string_view format : report_formats()) {
+    const std::string text = render(format, hostile(), {.verbose = true});
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      ASSERT_TRUE(byte >= 0x20 || c == '\n') << format << " " << int{byte};
+    }
+    EXPECT_EQ(text.find('\xff'), std::string::npos) << format;
+    if (format != "json") {
+      EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos) << format;
+    }
+  }
+}
+
+TEST(Html, RunsNothingOfAReport) {
+  const std::string html = render("html", hostile(), {});
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  EXPECT_EQ(html.find("http://"), std::string::npos);
+  EXPECT_EQ(html.find("https://"), std::string::npos);
+  EXPECT_NE(html.find("&lt;script&gt;"), std::string::npos);
+}
+
+TEST(Junit, CountsWhatItHolds) {
+  const Report report = report_of("torch_symbols_resolve.old_wheel");
+  const std::string xml = render("junit", report, {});
+  EXPECT_EQ(count(xml, "<testcase "), report.outcomes.size());
+  const std::string head = xml.substr(0, xml.find("<testsuite "));
+  EXPECT_NE(head.find("tests=\"" + std::to_string(report.outcomes.size()) + "\""), std::string::npos);
+  EXPECT_NE(head.find("failures=\"" + std::to_string(count(xml, "<failure ")) + "\""), std::string::npos);
+  EXPECT_NE(head.find("errors=\"" + std::to_string(count(xml, "<error ")) + "\""), std::string::npos);
+}
+
+TEST(Junit, TakesAnOpenQuestionForAnErrorOnlyWhereItCouldHideOne) {
+  Report report;
+  report.outcomes = {{.check = "a", .question = "A?", .state = CheckState::Unknown, .why = "no facts"},
+                     {.check = "b",
+                      .question = "B?",
+                      .state = CheckState::Unknown,
+                      .why = "no facts",
+                      .could_hide_error = true},
+                     {.check = "c", .question = "C?", .state = CheckState::Crashed, .why = "bug"},
+                     {.check = "d", .question = "D?", .state = CheckState::NotApplicable, .why = "no GPU"},
+                     {.check = "e", .question = "E?", .state = CheckState::Passed}};
+  const std::string xml = render("junit", report, {});
+  EXPECT_NE(xml.find("tests=\"5\" failures=\"0\" errors=\"2\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("<skipped message=\"unknown: no facts\">"), std::string::npos);
+  EXPECT_NE(xml.find("<skipped message=\"no GPU\">"), std::string::npos);
+}
+
+TEST(Sarif, HasStableRulesAndDistinctFingerprints) {
+  Report report = report_of("torch_symbols_resolve.old_wheel");
+  report.findings.push_back(report.findings[0]);
+  const Json run = Json::parse(render("sarif", report, {.exit_status = 1}))["runs"][0];
+  const Json& rules = run["tool"]["driver"]["rules"];
+  std::set<std::string> prints;
+  for (const Json& result : run["results"]) {
+    EXPECT_EQ(rules[result["ruleIndex"].get<std::size_t>()]["id"], result["ruleId"]);
+    EXPECT_TRUE(prints.insert(result["partialFingerprints"]["scankitFinding/v1"]).second);
+    const std::string uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    EXPECT_TRUE(uri.starts_with("file:///")) << uri;
+  }
+  EXPECT_EQ(run["results"].size(), report.findings.size());
+  EXPECT_EQ(run["invocations"][0]["exitCode"], 1);
+  EXPECT_EQ(run["invocations"][0]["executionSuccessful"], true);
+  EXPECT_EQ(file_uri("/a b/\xC3\xA9#?"), "file:///a%20b/%C3%A9%23%3F");
+}
+
+TEST(Github, KeepsToTenOfALevelAndLosesNone) {
+  Report report;
+  for (int i = 0; i < 25; ++i)
+    report.findings.push_back({.cause = Cause::MissingCudart, .subject = "f" + std::to_string(i)});
+  report.verdict = Verdict::Broken;
+  const std::string text = render("github", report, {});
+  EXPECT_EQ(count(text, "::error "), 10u);
+  EXPECT_NE(text.find("title=scankit%3A 16 more::"), std::string::npos) << text;
+  EXPECT_NE(text.find("f24"), std::string::npos);
+  std::istringstream lines(render("github", hostile(), {}));
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.starts_with("::error ") || line.starts_with("::warning ") ||
+                line.starts_with("::notice "))
+        << line;
+}
+
+TEST(Markdown, LeavesTextOfAFileText) {
+  EXPECT_EQ(markdown_escaped("<b>|@you #1"), "&lt;b&gt;\\|&#64;you \\#1");
+  EXPECT_EQ(markdown_code("a`b``c"), "```a`b``c```");
+  EXPECT_EQ(markdown_code("`a`"), "`` `a` ``");
+  EXPECT_EQ(markdown_code("a|b"), "<code>a\\|b</code>");
+  const std::string text = render("markdown", hostile(), {});
+  EXPECT_EQ(text.find("<script"), std::string::npos);
+  // Every table row of a hostile cell still has its two columns.
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool row = line.starts_with("| ");
+    EXPECT_TRUE(!row || count(line, "|") - count(line, "\\|") == 3u) << line;
+  }
+}
+
+TEST(Families, AreFoundByTheStartOfTheId) {
+  EXPECT_EQ(family("torch-has-cuda"), "torch");
+  EXPECT_EQ(family("gpu-arch-covered"), "gpu");
+  EXPECT_EQ(family("something-new"), "environment");
+}
+
+}  // namespace
+}  // namespace scankit

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "doctor/model/finding.h"
+
+// What several sinks say in the same words.
+namespace scankit {
+
+std::string_view verdict_word(Verdict verdict);     // "healthy", "broken", "unknown"
+std::string_view severity_word(Severity severity);  // "error", "warning", "note"
+
+// "broken: torch_version_mismatch", and "1 error, 0 warnings, ..." beside it.
+std::string verdict_line(const Report& report);
+std::string counts_line(const Report& report);
+
+// What was looked at, as name and value: Python, torch, GPU, driver, system. What could not be read says why.
+std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot);
+
+// The command of a fix, or what it says where a program has none.
+std::string fix_or_command(const Fix& fix, const Snapshot& snapshot);
+
+// Whether the check's question stays open, be it only in part.
+bool is_open(const Outcome& outcome);
+
+// The group of checks that "torch-has-cuda" belongs to: "torch". families.def.
+std::string_view family(std::string_view check);
+
+}  // namespace scankit
