@@ -16,7 +16,8 @@ struct EnvironmentOptions {
   std::vector<std::string> modules;  // as named by the user
   ImportPolicy imports = ImportPolicy::IfOursToRun;
   double timeout_s = 60;
-  std::string root;  // an unpacked file system; "" looks at the running one
+  std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules
+  std::string root;             // an unpacked file system; "" looks at the running one
 };
 
 struct DoctorOptions {
@@ -24,8 +25,7 @@ struct DoctorOptions {
   TargetDescription target;  // --gpu, --driver
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
   bool json = false;
-  bool redact = false;
-  std::vector<std::string> reports;  // "FORMAT=FILE"
+  std::vector<std::string> reports;  // "text=FILE", "json=FILE"
   std::string fail_on = "error", color = "auto";
   bool verbose = false;
 };
@@ -47,7 +47,8 @@ struct Facts {
   std::vector<std::string> notes;  // which Python was chosen, and which others hold torch
   int status = 0;
 };
-Facts gather(const EnvironmentOptions& options);
+// An Error: what --so names cannot be examined.
+Result<Facts> gather(const EnvironmentOptions& options);
 
 int exit_status_of(const Report& report, const std::string& fail_on);
 void complain(const Error& error);       // one line to standard error

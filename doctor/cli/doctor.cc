@@ -10,8 +10,6 @@
 #include "doctor/base/files.h"
 #include "doctor/checks/runner.h"
 #include "doctor/cli/commands.h"
-#include "doctor/cli/reports.h"
-#include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/root_choice.h"
 #include "doctor/report/fold.h"
@@ -43,12 +41,24 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
   return snapshot;
 }
 
-void print(const Report& report, const DoctorOptions& options, const std::vector<std::string>& notes,
-           const SinkOptions& sink) {
-  if (const auto format = format_on_stdout(options.reports)) {
-    std::cout << render(*format, report, sink);
-    return;
+// Every file is tried before the status is decided: one full disk does not take the other reports along.
+int write_reports(const Report& report, const DoctorOptions& options) {
+  int status = kExitClean;
+  for (const std::string& wish : options.reports) {
+    const auto equals = wish.find('=');
+    const std::string format = wish.substr(0, equals), path = wish.substr(equals + 1);
+    const std::string bytes = format == "json"
+                                  ? doctor_json(report)
+                                  : doctor_text(report, {.ascii = false, .verbose = options.verbose});
+    if (const auto written = write_file_atomically(path, bytes); !written) {
+      complain(written.error());
+      status = std::max(status, exit_status_of(written.error()));
+    }
   }
+  return status;
+}
+
+void print(const Report& report, const DoctorOptions& options, const std::vector<std::string>& notes) {
   if (options.json) {
     std::cout << doctor_json(report);
     return;
@@ -99,7 +109,12 @@ int run_doctor(const DoctorOptions& given) {
   }
   Facts facts;
   if (options.from.empty()) {
-    facts = gather(options.environment);
+    auto gathered = gather(options.environment);
+    if (!gathered) {
+      complain(gathered.error());
+      return kExitUsage;
+    }
+    facts = *std::move(gathered);
   } else {
     auto stored = stored_snapshot(options.from);
     if (!stored) {
@@ -108,24 +123,17 @@ int run_doctor(const DoctorOptions& given) {
     }
     facts.snapshot = *std::move(stored);
   }
-  if (options.redact) {
-    facts.snapshot = redacted(facts.snapshot, own_identity());
-    facts.notes.clear();  // they name the Pythons of this user
-  }
   describe_target(options.target, facts.snapshot);
   if (!facts.snapshot.described.empty())
     facts.notes.push_back("target as described, not as seen: " + joined(facts.snapshot.described));
   Report report = diagnose(std::move(facts.snapshot));
   fold(report);
-  const int findings = exit_status_of(report, options.fail_on);
-  const SinkOptions sink{.verbose = options.verbose,
-                         .exit_status = first_that_counts({facts.status, findings})};
-  print(report, options, facts.notes, sink);
+  print(report, options, facts.notes);
   std::cout.flush();
   const int output = std::cout ? kExitClean : kExitInternal;
   if (!std::cout) complain({Errc::Io, "cannot write to standard output", ""});
-  const int files = write_reports(report, options.reports, sink);
-  return first_that_counts({facts.status, output, files, findings});
+  return first_that_counts(
+      {facts.status, output, write_reports(report, options), exit_status_of(report, options.fail_on)});
 }
 
 }  // namespace scankit

@@ -6,6 +6,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
+#include "doctor/probes/named_files.h"
 #include "doctor/probes/python_choice.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/plain.h"
@@ -36,9 +37,16 @@ int exit_status_of(const Error& error) {
   return wrong_path ? kExitUsage : kExitInternal;
 }
 
-Facts gather(const EnvironmentOptions& options) {
+Result<Facts> gather(const EnvironmentOptions& options) {
   Facts facts;
-  const auto host = make_real_host(options.root);
+  NamedFiles named;
+  std::unique_ptr<Host> system = make_real_host(options.root);
+  if (!options.so.empty()) {
+    auto opened = open_named_files(std::move(system), options.so);
+    if (!opened) return opened.error();
+    named = *std::move(opened);
+  }
+  const Host* host = options.so.empty() ? system.get() : named.host.get();
   std::optional<std::string> requested;
   if (!options.python.empty()) requested = inside_root(*host, options.root, options.python);
   const auto python = choose_python(*host, requested, facts.notes);
@@ -47,6 +55,7 @@ Facts gather(const EnvironmentOptions& options) {
   SnapshotRequest request;
   request.python = python.value_or(requested.value_or(""));
   request.modules = options.modules;
+  if (!options.so.empty()) request.named = &named;
   request.ask_nvml = true;
   // A path that is no Python is answered in one line.
   if (python) request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
@@ -59,6 +68,12 @@ Facts gather(const EnvironmentOptions& options) {
   ObserveRequest observe;
   observe.policy = options.imports;
   observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
+  if (!options.so.empty()) {
+    facts.snapshot.observations = {ProbeState::NotRun, "what --so names is read, never run", {}};
+    progress.finish();
+    if (!python) complain(python.error());
+    return facts;
+  }
   if (python && host->is_live() && options.imports != ImportPolicy::Never)
     progress.phase("importing torch and the modules, each in its own process");
   facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);

@@ -11,9 +11,13 @@
 namespace scankit {
 
 int run_snapshot(const SnapshotOptions& options) {
-  Facts facts = gather(options.environment);
-  const std::string text =
-      snapshot_to_json(options.redact ? redacted(facts.snapshot, own_identity()) : facts.snapshot);
+  auto gathered = gather(options.environment);
+  if (!gathered) {
+    complain(gathered.error());
+    return kExitUsage;
+  }
+  Facts facts = *std::move(gathered);
+  const std::string text = snapshot_to_json(options.redact ? redacted(facts.snapshot) : facts.snapshot);
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     if (!std::cout) {

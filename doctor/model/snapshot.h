@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "doctor/model/wheel.h"
+
 // Facts about one machine and one Python environment, as data. Probes fill it, checks read it,
 // snapshot_json.cc stores it. Nothing here is a judgement. Every fact that may be missing says why it is.
 namespace scankit {
@@ -211,6 +213,7 @@ struct Snapshot {
   std::string tool_version;
   std::string target_root;             // "" for the live system
   std::vector<std::string> described;  // parts of the target told by the user: "GPU sm_90", "driver 570.86"
+  std::vector<Wheel> wheels;           // named by --so
   std::vector<std::string> modules;    // under diagnosis
   std::vector<std::string> modules_asked;  // those of them that the user named: their absence is a fault
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...

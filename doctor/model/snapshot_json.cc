@@ -76,8 +76,9 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms)
-SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, modules, modules_asked, environment,
-               os, libc, libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python,
+SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
+SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, wheels, modules, modules_asked,
+               environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python,
                distributions, torch, extensions, importers, observations)
 
 namespace {

@@ -9,6 +9,7 @@
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
+#include "doctor/probes/named_files.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
@@ -81,6 +82,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.disk = probe_disk(host, python.prefix);
   snapshot.distributions = probe_distributions(host, python);
   snapshot.torch = probe_torch(host, python, snapshot.distributions.value);
+  if (request.named != nullptr) return probe_named_files(*request.named, snapshot);
   snapshot.importers = probe_importers(host, python, snapshot.modules);
   std::vector<std::string> torch_missing;
   snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing);

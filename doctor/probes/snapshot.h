@@ -9,9 +9,12 @@
 
 namespace scankit {
 
+struct NamedFiles;
+
 struct SnapshotRequest {
   std::string python;                // as choose_python() answered
   std::vector<std::string> modules;  // the user named these: their absence is a fault; empty: kDefaultModules
+  NamedFiles* named = nullptr;       // --so: only these files are under diagnosis
   bool ask_nvml = false;             // start the helper that loads the driver's NVML
   std::function<void(const std::string& phase)> progress;  // may be empty
 };

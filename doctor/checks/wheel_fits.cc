@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "doctor/base/version.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+// An installer refuses a wheel by its tags alone (PEP 425, 427, 600, 656), before any file of it is looked
+// at.
+namespace scankit {
+namespace {
+
+std::string no_wheel(const Snapshot& snapshot) { return snapshot.wheels.empty() ? "no wheel was named" : ""; }
+
+struct Series {
+  unsigned major = 0, minor = 0;
+  bool any_minor = false;
+};
+
+// "cp311", "py3", "py310", "cp313t" as an ABI: digits after the first are the minor.
+std::optional<Series> series_in(std::string_view tag, std::string_view prefix) {
+  if (!tag.starts_with(prefix)) return std::nullopt;
+  const std::string_view number = tag.substr(prefix.size());
+  if (number.empty() || number[0] < '0' || number[0] > '9') return std::nullopt;
+  Series series{static_cast<unsigned>(number[0] - '0'), 0, number.size() == 1};
+  const auto parsed = std::from_chars(number.data() + 1, number.data() + number.size(), series.minor);
+  if (!series.any_minor && parsed.ec != std::errc()) return std::nullopt;
+  return series;
+}
+
+bool abi_fits(const Python& python, const Version& version, const Series& made_for, const std::string& abi) {
+  const bool exact = made_for.major == version.part(0) && made_for.minor == version.part(1);
+  if (abi == "none") return exact;
+  if (abi ==
+      "abi3")  // the stable ABI of that release and all newer ones; free-threaded builds have none of it
+    return made_for.major == 3 && made_for.minor <= version.part(1) && !python.free_threaded;
+  std::string own = "cp" + std::to_string(version.part(0)) + std::to_string(version.part(1));
+  if (python.free_threaded) own += "t";
+  return exact && (abi == own || (version.part(1) < 8 && abi == own + "m"));
+}
+
+bool python_fits(const Python& python, const Version& version, const Wheel& wheel) {
+  const auto one = [&](const std::string& tag, const std::string& abi) {
+    if (const auto made_for = series_in(tag, "cp")) return abi_fits(python, version, *made_for, abi);
+    const auto generic = series_in(tag, "py");
+    return generic && abi == "none" && generic->major == version.part(0) &&
+           (generic->any_minor || generic->minor <= version.part(1));
+  };
+  return std::ranges::any_of(wheel.python_tags, [&](const std::string& tag) {
+    return std::ranges::any_of(wheel.abi_tags, [&](const std::string& abi) { return one(tag, abi); });
+  });
+}
+
+struct Platform {
+  std::string machine;  // "x86_64"
+  std::string libc;     // "glibc", "musl", "" for linux_x86_64, which promises nothing
+  std::string floor;    // "2.28"
+};
+
+// manylinux_2_28_x86_64, musllinux_1_2_aarch64, linux_x86_64 and the older names with a fixed floor (PEP 513,
+// 571, 599). Nothing for other systems.
+std::optional<Platform> platform_in(const std::string& tag) {
+  struct Alias {
+    std::string_view prefix;
+    const char* floor;
+  };
+  for (const Alias& alias :
+       {Alias{"manylinux1_", "2.5"}, Alias{"manylinux2010_", "2.12"}, Alias{"manylinux2014_", "2.17"}})
+    if (tag.starts_with(alias.prefix)) return Platform{tag.substr(alias.prefix.size()), "glibc", alias.floor};
+  if (tag.starts_with("linux_")) return Platform{tag.substr(6), "", ""};
+  for (const auto& [prefix, libc] : {std::pair{"manylinux_", "glibc"}, std::pair{"musllinux_", "musl"}}) {
+    if (!tag.starts_with(prefix)) continue;
+    const auto from = std::string_view(prefix).size();
+    const auto major = tag.find('_', from);
+    const auto minor = major == std::string::npos ? major : tag.find('_', major + 1);
+    if (minor == std::string::npos) return std::nullopt;
+    return Platform{tag.substr(minor + 1), libc,
+                    tag.substr(from, major - from) + "." + tag.substr(major + 1, minor - major - 1)};
+  }
+  return std::nullopt;
+}
+
+class Judge {
+ public:
+  Judge(const Snapshot& snapshot, std::size_t index)
+      : snapshot_(snapshot), wheel_(snapshot.wheels[index]), pointer_("/wheels/" + std::to_string(index)) {}
+
+  void run(CheckResult& result) {
+    if (wheel_.tags_from.empty()) {
+      result.unknown.push_back(wheel_.path + ": neither its name nor its WHEEL file holds tags");
+      return;
+    }
+    const Python& python = snapshot_.python.value;
+    const auto version = Version::parse(python.version);
+    if (!version)
+      result.unknown.push_back(wheel_.path + ": the version of this Python is not known");
+    else if (!python_fits(python, *version, wheel_))
+      add(result, Cause::PythonAbiTagMismatch,
+          "the wheel is made for " + join(wheel_.python_tags, ".") + "-" + join(wheel_.abi_tags, ".") +
+              "; this is CPython " + python.version + (python.free_threaded ? ", free-threaded" : ""),
+          {{pointer_ + "/python_tags/0", wheel_.python_tags.front()},
+           {pointer_ + "/abi_tags/0", wheel_.abi_tags.front()},
+           {"/python/value/version", python.version}},
+          "build or fetch the wheel for this Python");
+    judge_platform(result);
+  }
+
+ private:
+  void add(CheckResult& result, Cause cause, const std::string& summary, std::vector<Evidence> evidence,
+           const std::string& advice) {
+    result.findings.push_back({.cause = cause,
+                               .subject = wheel_.path,
+                               .module = wheel_.name.empty() ? path_basename(wheel_.path) : wheel_.name,
+                               .summary = summary,
+                               .evidence = std::move(evidence),
+                               .fixes = {Advice{advice}}});
+  }
+
+  // The best of the compressed tags decides: the right machine, then a libc that is new enough.
+  void judge_platform(CheckResult& result) {
+    const std::string machine = interpreter_machine(snapshot_);
+    const Evidence tag{pointer_ + "/platform_tags/0", wheel_.platform_tags.front()};
+    std::vector<Platform> here;
+    for (const std::string& text : wheel_.platform_tags) {
+      if (text == "any") return;
+      const auto platform = platform_in(text);
+      if (platform && (machine.empty() || platform->machine == machine)) here.push_back(*platform);
+    }
+    if (here.empty())
+      return add(
+          result, Cause::WrongMachineArch,
+          "the wheel is made for " + join(wheel_.platform_tags) + "; this Python runs on linux " + machine,
+          {tag}, "build or fetch the wheel for linux " + machine);
+    if (std::ranges::any_of(here, [](const Platform& p) { return p.libc.empty(); })) return;
+    const LibC& libc = snapshot_.libc.value;
+    const auto have = Version::parse(libc.version);
+    if (!snapshot_.libc.present() || (libc.kind == "glibc" && !have)) {
+      result.unknown.push_back(wheel_.path + ": the C library of the target is not known");
+      return;
+    }
+    std::string floor;
+    for (const Platform& p : here) {
+      const auto need = Version::parse(p.floor);
+      if (p.libc != libc.kind || !need) continue;
+      if (libc.kind != "glibc" || *have >= *need) return;
+      floor = p.floor;
+    }
+    if (floor.empty())
+      result.unknown.push_back(wheel_.path + " is made for " + here.front().libc + ", this system has " +
+                               libc.kind);
+    else
+      add(result, Cause::GlibcTooOld,
+          "the wheel asks for glibc " + floor + ", this system has " + libc.version,
+          {tag, {"/libc/value/version", libc.version}},
+          "use a wheel made for an older glibc, or build it on this system");
+  }
+
+  const Snapshot& snapshot_;
+  const Wheel& wheel_;
+  std::string pointer_;
+};
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  for (std::size_t i = 0; i < snapshot.wheels.size(); ++i) Judge(snapshot, i).run(result);
+  return result;
+}
+
+}  // namespace
+
+extern const Check kWheelFits{
+    .id = "wheel-fits",
+    .question = "Would an installer take each named wheel for this Python and system?",
+    .needs = kPython,
+    .settled_by_import = false,
+    .not_applicable = no_wheel,
+    .run = run};
+}  // namespace scankit

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/named_files.h"
+
+#include <algorithm>
+#include <set>
+
+#include "doctor/probes/extension_inspect.h"
+#include "doctor/probes/extension_resolve.h"
+#include "doctor/probes/python_text.h"
+#include "doctor/probes/wheel.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kManyEntries = 200'000, kDeep = 32;
+
+Error unusable(const std::string& name, const std::string& why, std::string hint) {
+  return {Errc::InvalidArgument, "--so " + printable(name) + ": " + why, std::move(hint)};
+}
+
+bool is_library_name(const std::string& name) { return name.ends_with(".so") && name.size() > 3; }
+
+// "pkg/_C.cpython-311-x86_64-linux-gnu.so" -> "pkg._C".
+std::string module_of(const std::string& relative) {
+  const std::string base = path_basename(relative);
+  std::string module = relative.substr(0, relative.size() - base.size()) + base.substr(0, base.find('.'));
+  std::ranges::replace(module, '/', '.');
+  return module;
+}
+
+// Libraries below a folder, links to folders not followed.
+Result<void> collect(const Host& here, const std::string& folder, const std::string& below, std::size_t depth,
+                     std::size_t& entries, std::vector<std::string>& found) {
+  SCANKIT_TRY(const std::vector<DirEntry> listed, here.list(path_join(folder, below)));
+  entries += listed.size();
+  if (entries > kManyEntries || depth > kDeep)
+    return unusable(folder, "too many files or folders within folders to look through",
+                    "name a folder in it");
+  for (const DirEntry& entry : listed) {
+    const std::string relative = below.empty() ? entry.name : below + "/" + entry.name;
+    if (entry.kind == FileKind::Directory) {
+      SCANKIT_CHECK(collect(here, folder, relative, depth + 1, entries, found));
+    } else if (is_library_name(entry.name) && !here.is_directory(path_join(folder, relative))) {
+      found.push_back(relative);
+    }
+  }
+  return {};
+}
+
+class Opener {
+ public:
+  explicit Opener(std::unique_ptr<Host> base) : outside_(!base->is_live()) {
+    named_.host = std::make_unique<GraftedHost>(std::move(base));
+  }
+
+  Result<void> add(const std::string& name) {
+    const auto real = here_->realpath(name);
+    if (!real) return unusable(name, real.error().message, "name a shared library, a wheel or a folder");
+    if (here_->is_directory(*real)) return add_folder(name, *real);
+    if (name.ends_with(".whl")) return add_wheel(*real);
+    return add_file(name, *real);
+  }
+  NamedFiles take() { return std::move(named_); }
+
+ private:
+  // A folder of this machine as the examined system is to see it.
+  std::string placed(const std::string& folder) {
+    if (!outside_) return folder;
+    std::string at = folder;
+    for (int i = 0; named_.host->exists(at); ++i) at = "/so-" + std::to_string(i) + folder;
+    named_.host->graft(at, folder);
+    return at;
+  }
+  Result<void> add_file(const std::string& name, const std::string& real) {
+    if (const auto opened = here_->open(real); !opened)
+      return unusable(name, opened.error().message, "name a shared library, a wheel or a folder");
+    // The name as given, not what a link leads to: import goes by it.
+    const std::string base = path_basename(name);
+    const auto above = here_->realpath(path_dirname(name));
+    const std::string folder = placed(above.value_or(path_dirname(real)));
+    named_.files.push_back({module_of(base), path_join(folder, base), folder, true});
+    return {};
+  }
+  Result<void> add_folder(const std::string& name, const std::string& real) {
+    std::vector<std::string> found;
+    std::size_t entries = 0;
+    SCANKIT_CHECK(collect(*here_, real, "", 0, entries, found));
+    if (found.empty()) return unusable(name, "no shared library lies below it", "name another folder");
+    const std::string folder = placed(real);
+    for (const std::string& file : found)
+      named_.files.push_back({module_of(file), path_join(folder, file), folder});
+    return {};
+  }
+  Result<void> add_wheel(const std::string& real) {
+    SCANKIT_TRY(TemporaryDirectory scratch, TemporaryDirectory::create("scankit-wheel"));
+    SCANKIT_TRY(UnpackedWheel unpacked, unpack_wheel(real, scratch.path()));
+    // The wheel's own path stands for the folder that it would be unpacked into.
+    named_.host->graft(real, scratch.path());
+    for (const std::string& file : unpacked.libraries)
+      if (is_library_name(file)) named_.files.push_back({module_of(file), path_join(real, file), real});
+    named_.wheels.push_back(std::move(unpacked.wheel));
+    named_.unpacked.push_back(std::move(scratch));
+    return {};
+  }
+
+  bool outside_;
+  std::unique_ptr<Host> here_ = make_real_host();
+  NamedFiles named_;
+};
+
+std::string tag_of(const std::string& path) {
+  const std::string base = path_basename(path);
+  const auto first = base.find('.'), last = base.rfind('.');
+  return last > first ? base.substr(first + 1, last - first - 1) : "";
+}
+
+// A library beside the modules is none itself: it exports no PyInit_ and its name carries no Python's tag.
+bool is_module(const NamedFile& file, const Extension& copy) {
+  if (file.named_itself || !copy.inits.empty()) return true;
+  if (copy.tag.starts_with("cpython-") || copy.tag.starts_with("pypy") || copy.tag == "abi3") return true;
+  return copy.file_state != "elf" && !path_basename(copy.path).starts_with("lib");
+}
+
+int place_on_path(Python& python, const std::string& folder) {
+  auto& path = python.sys_path;
+  auto at = std::ranges::find_if(
+      path, [&](const PathEntry& entry) { return entry.path == folder && entry.origin == "so"; });
+  if (at == path.end()) at = path.insert(path.end(), {folder, "so", true});
+  return static_cast<int>(at - path.begin());
+}
+
+void choose(const Python& python, std::set<std::string>& taken, Extension& copy) {
+  const std::string base = path_basename(copy.path), leaf = copy.module.substr(copy.module.rfind('.') + 1);
+  const bool fits = std::ranges::any_of(python.extension_suffixes,
+                                        [&](const std::string& suffix) { return base == leaf + suffix; });
+  if (!fits)
+    copy.why_not_selected = "suffix " + base.substr(leaf.size()) + " is not one of this Python's";
+  else if (!taken.insert(copy.module).second)
+    copy.why_not_selected = "shadowed by another file of this module that was named";
+  copy.selected = copy.why_not_selected.empty();
+}
+
+}  // namespace
+
+Result<NamedFiles> open_named_files(std::unique_ptr<Host> base, const std::vector<std::string>& names) {
+  Opener opener(std::move(base));
+  for (const std::string& name : names) SCANKIT_CHECK(opener.add(name));
+  return opener.take();
+}
+
+void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
+  snapshot.wheels = named.wheels;
+  snapshot.modules.clear();
+  snapshot.importers = Probed<std::vector<Importer>>::absent("only the files that --so names are examined");
+  if (!snapshot.python.present()) {
+    snapshot.extensions =
+        Probed<std::vector<Extension>>::failed("no Python to look at: " + snapshot.python.note);
+    return;
+  }
+  Python& python = snapshot.python.value;
+  const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
+  if (site != python.sys_path.end()) named.host->lay_grafts_over(site->path);
+
+  std::vector<Extension> found;
+  std::set<std::string> taken;
+  for (const NamedFile& file : named.files) {
+    Extension copy;
+    copy.module = file.module;
+    copy.path = file.path;
+    copy.tag = tag_of(file.path);
+    const bool whole = inspect_file(*named.host, copy) != nullptr;
+    if (!is_module(file, copy)) continue;
+    copy.sys_path_index = place_on_path(python, file.folder);
+    choose(python, taken, copy);
+    if (!whole) copy.resolution_note = "the file is no whole library: " + copy.file_state;
+    if (std::ranges::find(snapshot.modules, copy.module) == snapshot.modules.end())
+      snapshot.modules.push_back(copy.module);
+    found.push_back(std::move(copy));
+  }
+  snapshot.modules_asked = snapshot.modules;
+
+  ExtensionResolver resolver(*named.host, snapshot);
+  snapshot.torch.value.missing_libraries = resolver.torch_missing();
+  const auto machine = python.soabi;
+  for (Extension& copy : found) {
+    if (!copy.resolution_note.empty()) continue;
+    if (!copy.machine.empty() && !machine.empty() && machine.find(copy.machine) == std::string::npos)
+      copy.resolution_note = "made for " + copy.machine + ", the interpreter for " + machine;
+    else
+      resolver.resolve(copy);
+  }
+  snapshot.extensions = Probed<std::vector<Extension>>::of(std::move(found));
+}
+
+}  // namespace scankit

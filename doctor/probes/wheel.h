@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "doctor/model/wheel.h"
+
+// Wheels, which are somebody else's archives: read strictly and within bounds, and never run.
+namespace scankit {
+
+// The tags and names of `NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl` (PEP 427); false where the name is not
+// of that form.
+bool read_wheel_name(const std::string& file_name, Wheel& wheel);
+
+struct UnpackedWheel {
+  Wheel wheel;
+  std::vector<std::string> libraries;  // relative paths, as they would lie in site-packages, sorted
+};
+// Unpacks the shared libraries into `folder`. Refuses absolute names, "..", links, duplicates, encryption,
+// sizes that lie, wrong checksums and hashes, and more data than a wheel of its size can mean.
+Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder);
+
+}  // namespace scankit
