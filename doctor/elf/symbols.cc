@@ -174,6 +174,11 @@ bool Symbols::exports(const SymbolQuery& query) const {
 Result<std::uint32_t> Symbols::symbol_count() const {
   if (bloom_.size() == 0 && sysv_.size() != 0) return chain_count_;
   if (first_hashed_ > 1) return first_hashed_;
+  return table_length();
+}
+
+// DT_GNU_HASH does not say how many names it holds.
+std::uint32_t Symbols::table_length() const {
   for (const Section& s : image_.sections())
     if (s.type == SHT_DYNSYM && s.address == dynamic_.symbols)
       return static_cast<std::uint32_t>(std::min<std::uint64_t>(s.size / sizeof(Elf64_Sym), kUndefinedLimit));
@@ -181,7 +186,7 @@ Result<std::uint32_t> Symbols::symbol_count() const {
   if (dynamic_.string_address > dynamic_.symbols)
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(
         (dynamic_.string_address - dynamic_.symbols) / sizeof(Elf64_Sym), kUndefinedLimit));
-  return std::uint32_t{1};
+  return 1;
 }
 
 Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
@@ -208,6 +213,23 @@ Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
       }
     }
     found.push_back(std::move(undefined));
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> Symbols::exported() const {
+  std::vector<std::string> found;
+  if (dynamic_.symbols == 0) return found;
+  const std::uint32_t count = table_length();
+  SCANKIT_TRY(const Bytes table,
+              image_.at_address(dynamic_.symbols, std::uint64_t{count} * sizeof(Elf64_Sym)));
+  for (std::uint32_t i = 1; i < count; ++i) {
+    const Elf64_Sym symbol = *table.element<Elf64_Sym>(i);
+    if (symbol.st_shndx == SHN_UNDEF || symbol.st_name == 0) continue;
+    const unsigned binding = ELF64_ST_BIND(symbol.st_info);
+    if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) continue;
+    SCANKIT_TRY(std::string name, dynamic_.strings.at(symbol.st_name));
+    found.push_back(std::move(name));
   }
   return found;
 }

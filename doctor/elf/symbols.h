@@ -39,6 +39,9 @@ class Symbols {
   bool exports(const SymbolQuery& query) const;
   // Everything that must or may come from elsewhere.
   Result<std::vector<UndefinedSymbol>> undefined() const;
+  // Every defined name that others may take, in the table's order. For a library of torch that is 10 MB of
+  // names: the makers of tables ask for them, a diagnosis does not.
+  Result<std::vector<std::string>> exported() const;
   // Exported names that begin with one of the prefixes; in no particular order, at most `limit`. Streams the
   // string table.
   std::vector<std::string> exported_with_prefix(const std::vector<std::string>& prefixes,
@@ -52,6 +55,7 @@ class Symbols {
   Result<void> open_gnu(std::uint64_t address);
   Result<void> open_sysv(std::uint64_t address);
   Result<std::uint32_t> symbol_count() const;
+  std::uint32_t table_length() const;
   bool find_gnu(const SymbolQuery& query) const;
   bool find_sysv(const SymbolQuery& query) const;
   Match matches(std::uint32_t index, const SymbolQuery& query) const;

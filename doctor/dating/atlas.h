@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/base/result.h"
+
+// Which minor releases of torch export which of its names: made from the wheels by tool/, compiled in.
+namespace scankit {
+
+struct AtlasRelease {
+  std::string minor;              // "2.11"; patches of one minor cannot be told apart
+  bool new_strings = false;       // its wheels use the new std::string
+  unsigned pybind_internals = 0;  // of its libtorch_python on Python <= 3.11; 0: not read
+  std::string python_tags;        // " cp310 cp311 cp313t ", the Pythons that it has wheels for
+};
+// Bit i stands for release i. `twin`: releases that export the name with the other std::string.
+struct ReleaseSet {
+  std::uint64_t exact = 0, twin = 0;
+  std::uint64_t api() const { return exact | twin; }
+};
+struct AtlasName {
+  std::string name;
+  ReleaseSet set;
+};
+
+class Atlas {
+ public:
+  // Errc::Malformed for anything but a whole atlas: a lookup never meets a bad length.
+  static Result<Atlas> parse(std::string_view bytes);
+  // The one that is compiled in; inflated by the first call (some 10 ms and 6 MB).
+  static const Atlas& built_in();
+
+  const std::vector<AtlasRelease>& releases() const { return releases_; }
+  std::size_t size() const { return name_count_; }
+  std::optional<ReleaseSet> find(std::string_view name) const;
+  // Releases that have the name whatever their std::string is; for names that `find` does not know.
+  std::uint64_t find_api(const std::string& name) const;
+  // The `limit` names that begin with the prefix, in order.
+  std::vector<std::string> with_prefix(std::string_view prefix, std::size_t limit) const;
+
+ private:
+  struct StringNames;
+  struct Cursor;
+  struct Mark {  // where every kStride-th name begins
+    std::string name;
+    std::uint32_t suffix = 0;
+  };
+  static constexpr std::size_t kStride = 64;
+  Result<void> index();
+  Cursor first_not_below(std::string_view name) const;
+  bool next(Cursor& cursor) const;
+
+  std::vector<AtlasRelease> releases_;
+  std::vector<ReleaseSet> sets_;
+  std::size_t name_count_ = 0;
+  std::string prefixes_, suffixes_, ids_;
+  std::vector<Mark> marks_;
+  std::shared_ptr<StringNames> string_names_;  // made by the first find_api
+};
+
+// The file format's other half, for the tool and the tests. `names` sorted and without repeats.
+std::string write_atlas(const std::vector<AtlasRelease>& releases, const std::vector<AtlasName>& names);
+
+}  // namespace scankit

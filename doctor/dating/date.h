@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/dating/atlas.h"
+#include "doctor/elf/symbols.h"
+#include "doctor/model/dating.h"
+
+namespace scankit {
+
+struct DatingInput {
+  std::string file;
+  std::vector<UndefinedSymbol> undefined;  // everything that the file wants from elsewhere
+  std::string string_abi;                  // "old", "new", "neutral"
+  std::string pybind_internals;            // "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__"
+  std::string tag;                         // "cpython-311-x86_64-linux-gnu", "abi3", ""
+  std::string cuda_major, glibc_min;
+};
+Dating date_file(const Atlas& atlas, const DatingInput& input);
+
+// Files that were built together (a wheel, a folder, a distribution): what fits all of them.
+Dating date_together(const Atlas& atlas, const std::string& name, const std::vector<Dating>& files);
+
+// "2.1-2.3", "2.7 or newer", "2.0 or older": the releases that export the name; "" where no known one does.
+std::string exported_by(const Atlas& atlas, const std::string& mangled);
+
+// "2.3-2.6", "2.12 or newer", "between 2.4 and 2.5"; "" where not dated. For sentences.
+std::string dating_words(const Dating& dating);
+
+}  // namespace scankit

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "doctor/base/files.h"
+#include "doctor/dating/date.h"
+#include "doctor/elf/library.h"
+#include "doctor/probes/extension_inspect.h"
+
+// scankit_date_files FILE...: one line a file and one for all together, for ci/dating.sh:
+// "FILE <tab> number of torch names <tab> releases that fit <tab> words". Not part of the product.
+namespace {
+
+void print(const scankit::Dating& dating) {
+  std::string releases;
+  for (const std::string& release : dating.releases) releases += (releases.empty() ? "" : ",") + release;
+  const std::string words = scankit::dating_words(dating);
+  std::printf("%s\t%u\t%s\t%s\n", dating.file.c_str(), dating.torch_names, releases.c_str(),
+              words.empty() ? dating.why_not_narrower.c_str() : words.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto host = scankit::make_real_host();
+  std::vector<scankit::Dating> datings;
+  for (int i = 1; i < argc; ++i) {
+    scankit::Extension copy;
+    copy.path = argv[i];
+    const std::string name = scankit::path_basename(copy.path);
+    if (const auto first = name.find('.'); first != name.rfind('.'))
+      copy.tag = name.substr(first + 1, name.rfind('.') - first - 1);
+    scankit::inspect_file(*host, copy);
+    scankit::DatingInput input{
+        argv[i], {}, copy.string_abi, copy.pybind_internals, copy.tag, copy.cuda_major, copy.glibc_min};
+    if (const auto library = scankit::open_library(*host, argv[i]))
+      input.undefined = (*library)->symbols.undefined().value_or({});
+    datings.push_back(scankit::date_file(scankit::Atlas::built_in(), input));
+    print(datings.back());
+  }
+  print(scankit::date_together(scankit::Atlas::built_in(), "together", datings));
+  return 0;
+}

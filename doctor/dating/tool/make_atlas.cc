@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "doctor/base/files.h"
+#include "doctor/base/version.h"
+#include "doctor/dating/atlas.h"
+#include "doctor/dating/tool/release.h"
+#include "doctor/elf/mangling.h"
+
+// scankit_make_atlas ATLAS.bin RELEASES.yaml FOLDER...: the atlas and the release table from unpacked torch
+// wheels, one folder a minor release. ci/atlas.sh gets the wheels and calls this.
+namespace scankit {
+namespace {
+
+// Which releases export the same thing with the other string ABI. Every name is demangled: a function that
+// returns a string carries a tag in the new ABI only, so its old name shows nothing.
+void add_twins(std::map<std::string, ReleaseSet>& sets) {
+  struct Form {
+    ReleaseSet* set;
+    StringAbi abi;
+  };
+  std::map<std::string, std::vector<Form>> forms;
+  for (auto& [name, set] : sets) {
+    const std::string demangled = demangle(name);
+    forms[without_string_abi(demangled)].push_back({&set, string_abi_in(demangled)});
+  }
+  for (const auto& [api, same] : forms)
+    for (const Form& form : same)
+      for (const Form& other : same)
+        if ((form.abi == StringAbi::New) != (other.abi == StringAbi::New)) form.set->twin |= other.set->exact;
+}
+
+std::string yaml_of(const std::vector<TorchWheel>& wheels) {
+  std::string out =
+      "# SPDX-License-Identifier: Apache-2.0\n"
+      "# Read from the default Linux x86_64 wheel of one patch a minor release; written by "
+      "scankit_make_atlas (ci/atlas.sh),\n"
+      "# not by hand. cxx_standard: what ATen.h demands. glibc, glibcxx, cxxabi: the newest version that "
+      "torch's own libraries\n"
+      "# need. pybind_internals: of libtorch_python for the Python whose wheel was read. A key that is "
+      "missing was not found.\n";
+  for (const TorchWheel& wheel : wheels) {
+    out += "- torch: \"" + wheel.minor + "\"\n";
+    for (const auto& [key, value] : wheel.properties)
+      if (!value.empty()) out += "  " + key + ": \"" + value + "\"\n";
+    if (wheel.python_tags.empty()) continue;
+    out += "  python: [";
+    for (std::size_t i = 0; i < wheel.python_tags.size(); ++i)
+      out += (i == 0 ? "" : ", ") + wheel.python_tags[i];
+    out += "]\n";
+  }
+  return out;
+}
+
+Result<void> make(const std::string& atlas_file, const std::string& table_file,
+                  const std::vector<std::string>& folders) {
+  std::vector<TorchWheel> wheels;
+  for (const std::string& folder : folders) {
+    const std::string path = folder.starts_with("/") ? folder : path_join(current_directory(), folder);
+    SCANKIT_TRY(auto wheel, read_torch_wheel(path_normalize(path)));
+    std::printf("torch %s: %zu names\n", wheel.version.c_str(), wheel.names.size());
+    wheels.push_back(std::move(wheel));
+  }
+  std::ranges::sort(wheels, [](const TorchWheel& a, const TorchWheel& b) {
+    return Version::parse(a.version).value_or(Version()) < Version::parse(b.version).value_or(Version());
+  });
+  std::map<std::string, ReleaseSet> sets;
+  std::vector<AtlasRelease> releases;
+  for (std::size_t i = 0; i < wheels.size(); ++i) {
+    for (const std::string& name : wheels[i].names) sets[name].exact |= std::uint64_t{1} << i;
+    std::string tags = " ";
+    for (const std::string& tag : wheels[i].python_tags) tags += tag + " ";
+    releases.push_back({wheels[i].minor, wheels[i].new_strings, wheels[i].pybind_internals, tags});
+  }
+  add_twins(sets);
+  std::vector<AtlasName> names;
+  for (const auto& [name, set] : sets) names.push_back({name, set});
+  const std::string bytes = write_atlas(releases, names);
+  SCANKIT_TRY(const Atlas check, Atlas::parse(bytes));
+  std::printf("%zu names of %zu releases in %zu bytes\n", check.size(), releases.size(), bytes.size());
+  SCANKIT_CHECK(write_file_atomically(atlas_file, bytes));
+  return write_file_atomically(table_file, yaml_of(wheels));
+}
+
+}  // namespace
+}  // namespace scankit
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: scankit_make_atlas ATLAS.bin RELEASES.yaml FOLDER...\n");
+    return 2;
+  }
+  const auto made = scankit::make(argv[1], argv[2], {argv + 3, argv + argc});
+  if (!made) std::fprintf(stderr, "scankit_make_atlas: %s\n", made.error().message.c_str());
+  return made ? 0 : 3;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+
+namespace scankit {
+
+// What the unpacked part of one torch wheel says: torch/lib, version.py, METADATA, headers; and tags.txt, the
+// file names of that release's wheels. A value that the wheel does not give stays empty.
+struct TorchWheel {
+  std::string version, minor;
+  bool new_strings = false;
+  unsigned pybind_internals = 0;
+  std::vector<std::string> python_tags;                         // "cp310", "cp313t"
+  std::vector<std::pair<std::string, std::string>> properties;  // in the order in which they are printed
+  std::vector<std::string> names;                               // exported and fit for dating; sorted
+};
+Result<TorchWheel> read_torch_wheel(const std::string& folder);
+
+}  // namespace scankit
