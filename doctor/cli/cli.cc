@@ -2,9 +2,11 @@
 #include "doctor/cli/cli.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "doctor/cli/commands.h"
+#include "doctor/cli/reports.h"
 
 namespace scankit {
 namespace {
@@ -21,9 +23,21 @@ std::string check_module(const std::string& name) {
   return start ? "a module name is expected" : "";
 }
 
+std::string known_formats() {
+  std::string names;
+  for (const std::string_view format : report_formats())
+    names += (names.empty() ? "" : ", ") + std::string(format);
+  return names;
+}
+
 std::string check_report(const std::string& wish) {
-  const bool known = wish.starts_with("text=") || wish.starts_with("json=");
-  return known && wish.size() > 5 ? "" : "\"" + wish + "\" is not text=FILE or json=FILE";
+  const auto equals = wish.find('=');
+  const std::string format = wish.substr(0, equals);
+  if (equals == std::string::npos || equals + 1 == wish.size())
+    return "\"" + wish + "\" is not FORMAT=FILE with FORMAT one of " + known_formats();
+  return std::ranges::find(report_formats(), format) != report_formats().end()
+             ? ""
+             : "\"" + format + "\" is no format of a report: take one of " + known_formats();
 }
 
 void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
@@ -80,9 +94,12 @@ void add_doctor(CLI::App& app, int& exit_status) {
     from->excludes(command->get_option(live));
   add_target_options(*command, options->target);
   command->add_flag("--json", options->json, "The answer as JSON on standard output");
+  command->add_flag("--redact", options->redact,
+                    "Without user names, home folders, host names, tokens and GPU serials, in every report");
   command
       ->add_option("--report", options->reports,
-                   "Also write it as text=FILE or json=FILE; repeat for several")
+                   "Also write it to FILE (- for standard output, in place of the text) as " +
+                       known_formats() + "; repeat for several")
       ->type_name("FORMAT=FILE")
       ->check(CLI::Validator(check_report, ""));
   command
@@ -91,7 +108,11 @@ void add_doctor(CLI::App& app, int& exit_status) {
   command->add_option("--color", options->color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command->add_flag("-v,--verbose", options->verbose, "All evidence, every copy, every check that passed");
-  command->callback([options, &exit_status] { exit_status = run_doctor(*options); });
+  command->callback([options, &exit_status] {
+    if (const std::string clash = report_clash(options->reports, options->json); !clash.empty())
+      throw CLI::ValidationError(clash);
+    exit_status = run_doctor(*options);
+  });
 }
 
 void add_snapshot(CLI::App& app, int& exit_status) {
@@ -108,7 +129,8 @@ void add_snapshot(CLI::App& app, int& exit_status) {
           "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
           "Also import, as doctor does")
       ->excludes(never);
-  command->add_flag("--redact", options->redact, "Without user names, home folders and GPU serials");
+  command->add_flag("--redact", options->redact,
+                    "Without user names, home folders, host names, tokens and GPU serials");
   command->add_option("--out", options->out, "File to write (default: standard output)")->type_name("FILE");
   command->callback([options, &exit_status] { exit_status = run_snapshot(*options); });
 }

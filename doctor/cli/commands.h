@@ -25,7 +25,8 @@ struct DoctorOptions {
   TargetDescription target;  // --gpu, --driver
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
   bool json = false;
-  std::vector<std::string> reports;  // "text=FILE", "json=FILE"
+  bool redact = false;
+  std::vector<std::string> reports;  // "FORMAT=FILE"
   std::string fail_on = "error", color = "auto";
   bool verbose = false;
 };

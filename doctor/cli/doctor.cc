@@ -10,6 +10,8 @@
 #include "doctor/base/files.h"
 #include "doctor/checks/runner.h"
 #include "doctor/cli/commands.h"
+#include "doctor/cli/reports.h"
+#include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/root_choice.h"
 #include "doctor/report/fold.h"
@@ -41,24 +43,12 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
   return snapshot;
 }
 
-// Every file is tried before the status is decided: one full disk does not take the other reports along.
-int write_reports(const Report& report, const DoctorOptions& options) {
-  int status = kExitClean;
-  for (const std::string& wish : options.reports) {
-    const auto equals = wish.find('=');
-    const std::string format = wish.substr(0, equals), path = wish.substr(equals + 1);
-    const std::string bytes = format == "json"
-                                  ? doctor_json(report)
-                                  : doctor_text(report, {.ascii = false, .verbose = options.verbose});
-    if (const auto written = write_file_atomically(path, bytes); !written) {
-      complain(written.error());
-      status = std::max(status, exit_status_of(written.error()));
-    }
+void print(const Report& report, const DoctorOptions& options, const std::vector<std::string>& notes,
+           const SinkOptions& sink) {
+  if (const auto format = format_on_stdout(options.reports)) {
+    std::cout << render(*format, report, sink);
+    return;
   }
-  return status;
-}
-
-void print(const Report& report, const DoctorOptions& options, const std::vector<std::string>& notes) {
   if (options.json) {
     std::cout << doctor_json(report);
     return;
@@ -123,17 +113,24 @@ int run_doctor(const DoctorOptions& given) {
     }
     facts.snapshot = *std::move(stored);
   }
+  if (options.redact) {
+    facts.snapshot = redacted(facts.snapshot, own_identity());
+    facts.notes.clear();  // they name the Pythons of this user
+  }
   describe_target(options.target, facts.snapshot);
   if (!facts.snapshot.described.empty())
     facts.notes.push_back("target as described, not as seen: " + joined(facts.snapshot.described));
   Report report = diagnose(std::move(facts.snapshot));
   fold(report);
-  print(report, options, facts.notes);
+  const int findings = exit_status_of(report, options.fail_on);
+  const SinkOptions sink{.verbose = options.verbose,
+                         .exit_status = first_that_counts({facts.status, findings})};
+  print(report, options, facts.notes, sink);
   std::cout.flush();
   const int output = std::cout ? kExitClean : kExitInternal;
   if (!std::cout) complain({Errc::Io, "cannot write to standard output", ""});
-  return first_that_counts(
-      {facts.status, output, write_reports(report, options), exit_status_of(report, options.fail_on)});
+  const int files = write_reports(report, options.reports, sink);
+  return first_that_counts({facts.status, output, files, findings});
 }
 
 }  // namespace scankit

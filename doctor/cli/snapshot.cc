@@ -17,7 +17,8 @@ int run_snapshot(const SnapshotOptions& options) {
     return kExitUsage;
   }
   Facts facts = *std::move(gathered);
-  const std::string text = snapshot_to_json(options.redact ? redacted(facts.snapshot) : facts.snapshot);
+  const std::string text =
+      snapshot_to_json(options.redact ? redacted(facts.snapshot, own_identity()) : facts.snapshot);
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     if (!std::cout) {
