@@ -38,6 +38,8 @@ struct CubinFacts {  // whether it is an "a" or "f" image, only the fatbin entry
   unsigned abi_version = 0;  // 7 of CUDA 12 for sm <= 90, 8 of CUDA 13
 };
 Result<CubinFacts> cubin_facts(std::string_view cubin);
+// The toolkit whose compiler made the image ("13.0"), from its .note.nv.tkinfo; "" where it does not say.
+std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry);
 struct PtxFacts {
   unsigned isa_major = 0, isa_minor = 0, sm = 0;
   std::string specific;

@@ -85,6 +85,19 @@ Result<CubinFacts> cubin_facts(std::string_view cubin) {
   return facts;
 }
 
+// "Cuda compilation tools, release 13.0, V13.0.88"
+std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry) {
+  const auto cubin = fatbin_payload(file, entry, 64u << 20);
+  if (!cubin) return "";
+  std::string_view text = behind(*cubin, "compilation tools, release ");
+  const std::string_view before = text;
+  unsigned major = 0, minor = 0;
+  if (!take_number(text, major) || !text.starts_with('.')) return "";
+  text.remove_prefix(1);
+  if (!take_number(text, minor)) return "";
+  return std::string(before.substr(0, before.size() - text.size()));
+}
+
 Result<PtxFacts> ptx_facts(std::string_view text) {
   PtxFacts facts;
   std::string_view version = behind(text, ".version ");

@@ -3,6 +3,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/knowledge/gpus.h"
+#include "doctor/probes/driver_libraries.h"
 #include "doctor/probes/system.h"
 
 namespace scankit {
@@ -26,22 +27,6 @@ std::string version_in(const std::string& line) {
   return "";
 }
 
-// libcuda.so.1 -> libcuda.so.580.159.04: user space's own version. WSL keeps it in a folder of its own.
-void find_libcuda(const Host& host, Driver& driver) {
-  for (const char* folder :
-       {"/usr/lib/wsl/lib/", "/usr/lib/x86_64-linux-gnu/", "/lib/x86_64-linux-gnu/", "/usr/lib64/", "/lib64/",
-        "/usr/lib/", "/usr/local/nvidia/lib64/", "/usr/local/nvidia/lib/", "/run/opengl-driver/lib/"}) {
-    const auto real = host.realpath(std::string(folder) + "libcuda.so.1");
-    if (!real) continue;
-    driver.libcuda = *real;
-    const std::string name = path_basename(*real);
-    const std::string prefix = "libcuda.so.";
-    if (name.starts_with(prefix) && name.size() > prefix.size() + 1)
-      driver.libcuda_version = name.substr(prefix.size());
-    return;
-  }
-}
-
 std::string hex_id(const Host& host, const std::string& file) {
   const auto text = host.read_file(file, 64);
   if (!text) return "";
@@ -63,7 +48,8 @@ std::string model_name(const Host& host, const std::string& address) {
 
 Probed<Driver> probe_driver(const Host& host) {
   Driver driver;
-  find_libcuda(host, driver);
+  find_driver_libraries(host, driver);
+  if (host.is_live()) find_mig_instances(host, driver);
   for (const char* file : {"/sys/module/nvidia/version", "/proc/driver/nvidia/version"}) {
     const auto text = host.is_live() ? host.read_file(file, 1u << 14) : Result<std::string>(Error{});
     if (!text) continue;
@@ -71,12 +57,16 @@ Probed<Driver> probe_driver(const Host& host) {
     driver.source = file;
     if (!driver.version.empty()) return Probed<Driver>::of(driver);
   }
-  if (!driver.libcuda.empty()) {
+  driver.version = driver.source = "";
+  // A stub proves nothing about a driver; any other libcuda was put here by one, or for one.
+  if (!driver.libcuda.empty() && driver.libcuda_kind != "stub") {
     driver.version = driver.libcuda_version;
     driver.source = driver.libcuda;
     return {ProbeState::Present, "no kernel module is visible; the version is that of libcuda", driver};
   }
-  return Probed<Driver>::absent("no nvidia kernel module and no libcuda.so.1");
+  return Probed<Driver>::absent(driver.libcuda.empty()
+                                    ? "no nvidia kernel module and no libcuda.so.1"
+                                    : "no nvidia kernel module; " + driver.libcuda + " is a stub");
 }
 
 Probed<std::vector<Gpu>> probe_gpus(const Host& host) {

@@ -70,6 +70,8 @@ void take_images(const Image& image, Extension& copy) {
     DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
     if (entry.kind == "ptx")
       found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
+    // The one chip for which a compiler is known to be wrong.
+    if (entry.kind == "cubin" && entry.sm == 103) found.toolkit = cubin_toolkit(image.file(), entry);
     copy.images.push_back(std::move(found));
   }
 }

@@ -18,11 +18,11 @@ namespace scankit {
 namespace {
 
 // Variables that change what Python, the loader or CUDA do. No others: a snapshot travels.
-constexpr const char* kVariables[] = {"CONDA_PREFIX",         "CUDA_HOME",        "CUDA_PATH",
-                                      "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",  "LD_PRELOAD",
-                                      "PYTHONHOME",           "PYTHONNOUSERSITE", "PYTHONPATH",
-                                      "PYTHONSAFEPATH",       "PYTHONUSERBASE",   "TORCH_CUDA_ARCH_LIST",
-                                      "VIRTUAL_ENV"};
+constexpr const char* kVariables[] = {
+    "CONDA_PREFIX",         "CUDA_DEVICE_ORDER", "CUDA_HOME",      "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",   "LD_PRELOAD",     "PYTHONHOME",
+    "PYTHONNOUSERSITE",     "PYTHONPATH",        "PYTHONSAFEPATH", "PYTHONUSERBASE",
+    "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV"};
 
 std::string field(const HelperRecord& record, const std::string& key) {
   const auto found = record.fields.find(key);
@@ -34,13 +34,18 @@ void ask_nvml(Snapshot& snapshot) {
   if (!snapshot.driver.present()) return;
   const auto answer = run_gpu_helper({"nvml"});
   if (!answer || !answer->ok()) {
-    snapshot.driver.note = answer ? "NVML did not answer: " + answer->err.substr(0, answer->err.find('\n'))
-                                  : answer.error().message;
+    if (answer) snapshot.driver.value.nvml_error = answer->err.substr(0, answer->err.find('\n'));
+    snapshot.driver.note =
+        answer ? "NVML did not answer: " + snapshot.driver.value.nvml_error : answer.error().message;
     return;
   }
   std::vector<Gpu> gpus;
   for (const HelperRecord& record : parse_helper_records(answer->out)) {
-    if (record.kind == "driver") snapshot.driver.value.cuda_version = field(record, "cuda");
+    if (record.kind == "driver") {
+      snapshot.driver.value.cuda_version = field(record, "cuda");
+      // WSL: nothing but NVML tells the version, which is that of the Windows driver.
+      if (snapshot.driver.value.version.empty()) snapshot.driver.value.version = field(record, "version");
+    }
     if (record.kind != "gpu") continue;
     Gpu gpu;
     gpu.index = static_cast<unsigned>(gpus.size());

@@ -10,6 +10,7 @@
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/sys_path.h"
+#include "doctor/probes/torch_images.h"
 
 namespace scankit {
 namespace {
@@ -136,6 +137,7 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   read_headers(host, probed.value);
   read_libraries(host, probed);
   read_string_abi(host, python, probed);
+  add_note(probed, read_torch_images(host, probed.value));
   read_wheels(host, distributions, probed.value);
   return probed;
 }

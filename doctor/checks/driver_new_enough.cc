@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/gpu_view.h"
+#include "doctor/knowledge/drivers.h"
+
+namespace scankit {
+namespace {
+
+std::string not_applicable(const Snapshot& snapshot) {
+  if (snapshot.gpus.state == ProbeState::Absent) return "GPUs: " + snapshot.gpus.note;
+  if (snapshot.torch.state == ProbeState::Absent) return "torch: " + snapshot.torch.note;
+  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return "torch is no CUDA build";
+  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  return "";
+}
+
+std::string dotted(const Version& version) {
+  std::string text;
+  for (std::size_t i = 0; i < version.release.size(); ++i) {
+    const std::string part = std::to_string(version.release[i]);
+    // NVIDIA writes the third number, and the second of some branches, with two digits: 580.65.06.
+    text += (i == 0 ? "" : ".") + std::string(i == 2 && part.size() < 2 ? "0" : "") + part;
+  }
+  return text;
+}
+
+std::vector<Fix> fixes_for(const Snapshot& snapshot, const Version& minimum) {
+  const Driver& driver = snapshot.driver.value;
+  std::vector<Fix> fixes = {Advice{"update the NVIDIA driver to " + dotted(minimum) + " or newer"}};
+  if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum) {
+    const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
+    const std::string folder = path_dirname(driver.compat);
+    fixes.push_back(SetEnvironment{"LD_LIBRARY_PATH", set == snapshot.environment.end() || set->second.empty()
+                                                          ? folder
+                                                          : folder + ":" + set->second});
+  }
+  if (const auto cuda = supported_cuda(snapshot))
+    fixes.push_back(
+        Advice{"or install a torch build for CUDA " + std::to_string(cuda->cuda.part(0)) + " or older"});
+  return fixes;
+}
+
+// The forward compatibility libraries serve data-centre GPUs; a GeForce answers with error 804, "forward
+// compatibility was attempted on non supported HW" (CUDA Compatibility, "Forward Compatibility").
+const SeenGpu* refused_by_compat(const Snapshot& snapshot, const std::vector<SeenGpu>& gpus) {
+  if (snapshot.driver.value.libcuda_kind != "compat") return nullptr;
+  for (const SeenGpu& gpu : gpus)
+    if (gpu.visibility == Visibility::Visible && gpu.gpu->name.find("GeForce") != std::string::npos)
+      return &gpu;
+  return nullptr;
+}
+
+Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::string& which,
+                const Evidence& evidence) {
+  const auto cuda = supported_cuda(snapshot);
+  return {.cause = Cause::DriverTooOld,
+          .subject = "NVIDIA driver " + which,
+          .module = "torch",
+          .summary = "torch " + snapshot.torch.value.version + " is built with CUDA " +
+                     snapshot.torch.value.cuda + ", which needs driver " + dotted(minimum) +
+                     "; this one is " + which +
+                     (cuda ? " and supports CUDA up to " + cuda->cuda.major_minor() : ""),
+          .evidence = {{"/torch/value/cuda", snapshot.torch.value.cuda}, evidence},
+          .fixes = fixes_for(snapshot, minimum)};
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  const Driver& driver = snapshot.driver.value;
+  const auto unknown = [&](std::string why) {
+    result.unknown.push_back(std::move(why));
+    return result;
+  };
+  if (!snapshot.driver.present())
+    return unknown("driver: " + (snapshot.driver.note.empty() ? "not probed" : snapshot.driver.note));
+  if (!snapshot.torch.present())
+    return unknown("torch: " + (snapshot.torch.note.empty() ? "not probed" : snapshot.torch.note));
+  const auto built = Version::parse(snapshot.torch.value.cuda);
+  const auto minimum = built ? minimum_driver(*built) : std::nullopt;
+  const auto cuda = supported_cuda(snapshot);
+  if (cuda && built && cuda->cuda.part(0) > built->part(0)) return result;
+  if (!built || !minimum)
+    return unknown("which driver CUDA " + snapshot.torch.value.cuda + " needs is not in the table");
+  const auto user = user_driver(snapshot);
+  if (!user && !cuda) return unknown("the version of the driver is not known: " + driver.source);
+
+  const std::vector<SeenGpu> gpus = seen_gpus(snapshot);
+  const bool by_major = !user || snapshot.os.value.wsl;  // Windows counts its drivers by other numbers
+  const bool old = by_major ? cuda && cuda->cuda.part(0) < built->part(0) : *user < *minimum;
+  if (old) {
+    const bool library = user && *user == Version::parse(driver.libcuda_version);
+    const std::string which = library                  ? driver.libcuda_version
+                              : driver.version.empty() ? "one of CUDA " + driver.cuda_version
+                                                       : driver.version;
+    const Evidence evidence = library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
+                              : user  ? Evidence{"/driver/value/version", driver.version}
+                                      : cuda->evidence;
+    result.findings.push_back(too_old(snapshot, *minimum, which, evidence));
+  } else if (const SeenGpu* gpu = refused_by_compat(snapshot, gpus);
+             gpu != nullptr && kernel_driver(snapshot) && *kernel_driver(snapshot) < *minimum) {
+    Finding finding = too_old(snapshot, *minimum, driver.version, {"/driver/value/version", driver.version});
+    finding.summary +=
+        "; the forward compatibility library " + driver.libcuda + " does not serve " + gpu->name();
+    finding.fixes.erase(finding.fixes.begin() + 1, finding.fixes.end());
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kDriverNewEnough{.id = "driver-new-enough",
+                                    .question = "Is the NVIDIA driver new enough for torch's CUDA?",
+                                    .needs = 0,
+                                    .settled_by_import = false,
+                                    .not_applicable = not_applicable,
+                                    .run = run};
+}  // namespace scankit

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/check.h"
+#include "doctor/checks/gpu_view.h"
+
+namespace scankit {
+namespace {
+
+// A described driver is one number; there is nothing to compare.
+std::string not_applicable(const Snapshot& snapshot) {
+  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  const Driver& driver = snapshot.driver.value;
+  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  if (snapshot.driver.present() && !kernel_driver(snapshot))
+    return "no kernel module of the driver is visible here";
+  if (snapshot.driver.present() && driver.libcuda_version.empty() && driver.libnvidia_ml_version.empty() &&
+      driver.nvml_error.empty())
+    return "no library of the driver has a version in its name";
+  return "";
+}
+
+Finding mismatch(const Snapshot& snapshot, const std::string& library, const std::string& version,
+                 const std::string& field) {
+  const Driver& driver = snapshot.driver.value;
+  return {.cause = Cause::NvmlMismatch,
+          .subject = library,
+          .module = "torch",
+          .summary = library + " is of driver " + version + ", the kernel module that runs is " +
+                     driver.version + " (" + driver.source + ")",
+          .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
+          .fixes = {Advice{snapshot.os.value.container.empty()
+                               ? "reboot, or unload and load the nvidia kernel modules"
+                               : "remove the driver libraries that the image brings, so that those of the "
+                                 "host are mounted; on the host, reboot if its driver was updated"}}};
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  const Driver& driver = snapshot.driver.value;
+  if (!snapshot.driver.present()) {
+    result.unknown.push_back("driver: " +
+                             (snapshot.driver.note.empty() ? "not probed" : snapshot.driver.note));
+    return result;
+  }
+  const auto kernel = kernel_driver(snapshot);
+  const bool reached = driver.libcuda_reached != "not by the loader" && driver.libcuda_kind != "stub";
+  const auto libcuda = reached ? Version::parse(driver.libcuda_version) : std::nullopt;
+  const bool compat = driver.libcuda_kind == "compat";
+  // Forward compatibility is a newer libcuda on an older kernel module; the other way round it is refused.
+  if (libcuda && (compat ? *libcuda < *kernel : *libcuda != *kernel))
+    result.findings.push_back(mismatch(snapshot, driver.libcuda, driver.libcuda_version, "libcuda_version"));
+  const auto nvml = Version::parse(driver.libnvidia_ml_version);
+  if (result.findings.empty() && nvml && *nvml != *kernel)
+    result.findings.push_back(
+        mismatch(snapshot, driver.libnvidia_ml, driver.libnvidia_ml_version, "libnvidia_ml_version"));
+  if (result.findings.empty() && driver.nvml_error.find("version mismatch") != std::string::npos) {
+    result.findings.push_back({.cause = Cause::NvmlMismatch,
+                               .subject = "NVML",
+                               .module = "torch",
+                               .summary = "NVML refuses to work with the kernel module " + driver.version +
+                                          ": " + driver.nvml_error,
+                               .evidence = {{"/driver/value/nvml_error", driver.nvml_error}},
+                               .fixes = {Advice{"reboot, or unload and load the nvidia kernel modules"}}});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kDriverPartsMatch{
+    .id = "driver-parts-match",
+    .question = "Are the driver's kernel module and libraries of one version?",
+    .needs = 0,
+    .settled_by_import = false,
+    .not_applicable = not_applicable,
+    .run = run};
+}  // namespace scankit

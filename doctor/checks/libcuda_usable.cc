@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/checks/check.h"
+#include "doctor/checks/gpu_view.h"
+
+namespace scankit {
+namespace {
+
+std::string not_applicable(const Snapshot& snapshot) {
+  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  if (snapshot.driver.present() && snapshot.driver.value.source == "described")
+    return "the driver is described, not installed";
+  return "";
+}
+
+// LD_LIBRARY_PATH without the folder; "" where nothing is left of it.
+std::string without_folder(const Snapshot& snapshot, const std::string& folder) {
+  const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
+  std::string rest;
+  const std::string text = set == snapshot.environment.end() ? "" : set->second;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find_first_of(":;", at), text.size());
+    std::string entry = text.substr(at, end - at);
+    while (entry.size() > 1 && entry.back() == '/') entry.pop_back();
+    if (!entry.empty() && entry != folder) rest += (rest.empty() ? "" : ":") + entry;
+    at = end + 1;
+  }
+  return rest;
+}
+
+Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidence, Fix fix) {
+  Finding finding{.cause = Cause::NoDriverLibcuda,
+                  .subject = "libcuda.so.1",
+                  .module = "torch",
+                  .summary = std::move(summary),
+                  .evidence = {std::move(evidence)},
+                  .fixes = {std::move(fix)}};
+  // Without a module that computes on a GPU, it may well be meant so: a container for CPU work on such a
+  // host.
+  const auto code = device_code(snapshot);
+  if (std::ranges::none_of(code, [](const DeviceCode& of) { return of.module != "torch"; }))
+    finding.severity_override = Severity::Note;
+  return finding;
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  const Driver& driver = snapshot.driver.value;
+  if (!snapshot.driver.present()) {
+    result.unknown.push_back("driver: " +
+                             (snapshot.driver.note.empty() ? "not probed" : snapshot.driver.note));
+  } else if (driver.libcuda_kind == "stub") {
+    const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
+    const std::string rest = without_folder(snapshot, path_dirname(driver.libcuda));
+    result.findings.push_back(
+        unusable(snapshot,
+                 "the loader takes " + driver.libcuda +
+                     (variable ? " by LD_LIBRARY_PATH" : " by its " + driver.libcuda_reached) +
+                     ", a stub for the linker: it loads, and then every call of CUDA fails",
+                 {"/driver/value/libcuda", driver.libcuda},
+                 variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
+                          : Fix{Advice{"take the stub's folder out of /etc/ld.so.conf.d and run ldconfig"}}));
+  } else if (driver.libcuda.empty()) {
+    result.findings.push_back(unusable(
+        snapshot,
+        "the kernel module of driver " + driver.version + " runs, but no libcuda.so.1 is here" +
+            (snapshot.os.value.container.empty() ? "" : ": the container was started without its GPUs"),
+        {"/driver/value/libcuda", ""},
+        Advice{snapshot.os.value.container.empty()
+                   ? "install the driver's libraries of that version"
+                   : "start the container with its GPUs (docker run --gpus all, or the nvidia runtime)"}));
+  } else if (driver.libcuda_reached == "not by the loader") {
+    result.findings.push_back(unusable(
+        snapshot, driver.libcuda + " is here, but neither LD_LIBRARY_PATH nor the loader's cache leads to it",
+        {"/driver/value/libcuda", driver.libcuda},
+        Advice{"name " + path_dirname(driver.libcuda) + " in a file of /etc/ld.so.conf.d and run ldconfig"}));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kLibcudaUsable{.id = "libcuda-usable",
+                                  .question = "Does the loader take the driver's own libcuda?",
+                                  .needs = kGpus,
+                                  .settled_by_import = false,
+                                  .not_applicable = not_applicable,
+                                  .run = run};
+}  // namespace scankit

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/knowledge/drivers.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <string>
+#include <vector>
+
+extern "C" const char scankit_knowledge_drivers[], scankit_knowledge_drivers_end[];
+
+namespace scankit {
+namespace {
+
+struct Release {
+  Version cuda, driver;
+  unsigned branch;
+};
+struct Major {
+  unsigned major;
+  Version driver;
+};
+struct Named {
+  std::string name;
+  Version version;
+};
+struct Table {
+  std::vector<Release> releases;
+  std::vector<Major> majors;
+  std::vector<Named> ptx, packing;
+};
+
+Version version_of(const YAML::Node& node) {
+  return Version::parse(node.as<std::string>()).value_or(Version{});
+}
+
+Table read_table() {
+  Table table;
+  const YAML::Node root = YAML::Load(std::string(scankit_knowledge_drivers, scankit_knowledge_drivers_end));
+  for (const auto& row : root["releases"])
+    table.releases.push_back(
+        {version_of(row["cuda"]), version_of(row["driver"]), row["branch"].as<unsigned>()});
+  for (const auto& row : root["majors"])
+    table.majors.push_back({row["major"].as<unsigned>(), version_of(row["driver"])});
+  for (const auto& row : root["ptx"])
+    table.ptx.push_back({row["isa"].as<std::string>(), version_of(row["cuda"])});
+  for (const auto& row : root["packing"])
+    table.packing.push_back({row["name"].as<std::string>(), version_of(row["driver"])});
+  return table;
+}
+
+const Table& table() {
+  static const Table rows = read_table();
+  return rows;
+}
+
+std::optional<Version> named(const std::vector<Named>& rows, std::string_view name) {
+  for (const Named& row : rows)
+    if (row.name == name) return row.version;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<DriverCuda> cuda_of_driver(const Version& driver) {
+  std::optional<DriverCuda> found;
+  for (const Release& row : table().releases)
+    if (row.branch <= driver.part(0)) found = DriverCuda{row.cuda, row.branch < driver.part(0)};
+  // A branch between two rows belongs to the earlier one; only behind the last row may it know more.
+  if (found && found->cuda != table().releases.back().cuda) found->or_newer = false;
+  // The branches that follow a row's own in the Windows numbering (580, 581, 582) are no new ones.
+  if (found && found->or_newer && driver.part(0) < table().releases.back().branch + 5)
+    found->or_newer = false;
+  return found;
+}
+
+std::optional<Version> minimum_driver(const Version& cuda) {
+  for (const Major& row : table().majors)
+    if (row.major == cuda.part(0)) return row.driver;
+  for (const Release& row : table().releases)
+    if (cuda.part(0) < 11 && row.cuda.part(0) == cuda.part(0) && row.cuda.part(1) == cuda.part(1))
+      return row.driver;
+  return std::nullopt;
+}
+
+std::optional<Version> cuda_of_ptx(std::string_view isa) { return named(table().ptx, isa); }
+
+std::optional<Version> driver_that_unpacks(std::string_view packing) {
+  return named(table().packing, packing);
+}
+
+}  // namespace scankit

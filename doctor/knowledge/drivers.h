@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "doctor/base/version.h"
+
+// Which driver understands which CUDA release, PTX and packing of device images (drivers.yaml). Nothing means
+// that the table does not say.
+namespace scankit {
+
+// The newest CUDA release that a driver of this version supports: 13.0 for 580.159.04. By the branch, so that
+// it holds for Windows drivers, too. Nothing for one older than the table; `or_newer` for one of a branch
+// beyond its end.
+struct DriverCuda {
+  Version cuda;
+  bool or_newer = false;
+};
+std::optional<DriverCuda> cuda_of_driver(const Version& driver);
+// The oldest driver on which a program built with this CUDA release starts: within a major any release runs
+// on the driver of its first one.
+std::optional<Version> minimum_driver(const Version& cuda);
+// The CUDA release whose driver compiles this PTX: 13.0 for "9.0".
+std::optional<Version> cuda_of_ptx(std::string_view isa);
+// The first driver that reads images packed so ("zstd"); nothing where every driver does.
+std::optional<Version> driver_that_unpacks(std::string_view packing);
+
+}  // namespace scankit

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/knowledge/drivers.h"
+
+#include <gtest/gtest.h>
+
+namespace scankit {
+namespace {
+
+Version v(const char* text) { return *Version::parse(text); }
+
+TEST(Drivers, KnowTheNewestCudaOfADriver) {
+  EXPECT_EQ(cuda_of_driver(v("580.159.04"))->cuda, v("13.0"));
+  EXPECT_EQ(cuda_of_driver(v("470.256.02"))->cuda, v("11.4"));
+  EXPECT_EQ(cuda_of_driver(v("570.86"))->cuda, v("12.8"));
+  EXPECT_EQ(cuda_of_driver(v("537.13"))->cuda, v("12.2"));  // Windows, branch 535
+  EXPECT_FALSE(cuda_of_driver(v("390.157")));
+}
+
+TEST(Drivers, SayWhereTheirTableEnds) {
+  EXPECT_FALSE(cuda_of_driver(v("590.44.01"))->or_newer);
+  EXPECT_TRUE(cuda_of_driver(v("700.1"))->or_newer);
+  EXPECT_FALSE(minimum_driver(v("14.0")));
+  EXPECT_FALSE(cuda_of_ptx("12.0"));
+}
+
+TEST(Drivers, StartAnyReleaseOfTheirMajor) {
+  EXPECT_EQ(minimum_driver(v("12.8")), v("525.60.13"));
+  EXPECT_EQ(minimum_driver(v("13.0")), v("580.65.06"));
+  EXPECT_EQ(minimum_driver(v("11.8")), v("450.80.02"));
+  EXPECT_EQ(minimum_driver(v("10.2")), v("440.33"));
+}
+
+TEST(Drivers, CompileAndUnpackWhatTheirTimeKnew) {
+  EXPECT_EQ(cuda_of_ptx("9.0"), v("13.0"));
+  EXPECT_EQ(cuda_of_ptx("8.5"), v("12.5"));
+  EXPECT_EQ(driver_that_unpacks("zstd"), v("550.54.14"));
+  EXPECT_FALSE(driver_that_unpacks("lz4"));
+  EXPECT_FALSE(driver_that_unpacks("none"));
+}
+
+}  // namespace
+}  // namespace scankit
