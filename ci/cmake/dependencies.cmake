@@ -6,6 +6,7 @@
 # apt: libyaml-cpp-dev     (yaml-cpp 0.7)
 # apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
 # apt: libminizip-dev     (wheels; minizip of zlib 1.2.13)
+# apt: libre2-dev          (RE2: log rules; no backtracking)
 # apt: libgtest-dev        (GoogleTest 1.12)
 # apt: strace             (tests that kill a fix between any two of its system calls)
 # apt: clang-format clang-tidy
@@ -35,4 +36,5 @@ scankit_archive(YAMLCPP yaml-cpp)
 scankit_archive(ZSTD zstd)
 scankit_archive(LZ4 lz4)
 scankit_archive(ZLIBA z)
+scankit_archive(RE2 re2)
 scankit_archive(MINIZIP minizip)

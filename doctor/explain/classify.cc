@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/explain/classify.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> starts) {
+  return std::ranges::any_of(starts, [&](std::string_view start) { return text.starts_with(start); });
+}
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
+}
+
+Judged verdict(std::string cause, std::string sure, std::string meaning, std::string settles = "",
+               std::vector<std::string> alternatives = {}) {
+  return {std::move(cause),   std::move(sure),         std::move(meaning),
+          std::move(settles), std::move(alternatives), {}};
+}
+
+bool looks_compiled(std::string_view module) {
+  const auto dot = module.rfind('.');
+  const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
+  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_ops_cuda"}) ||
+         starts_with_any(last, {"_C", "_ext", "_cuda"}) || last.find("_cuda_") != std::string_view::npos;
+}
+
+bool is_standard_header(std::string_view name) {
+  constexpr std::array kNames{"stdatomic.h",     "optional", "variant",   "string_view",
+                              "filesystem",      "any",      "charconv",  "concepts",
+                              "compare",         "span",     "ranges",    "version",
+                              "source_location", "bit",      "execution", "memory_resource"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+}  // namespace
+
+std::string capture(const Captures& captures, const std::string& name) {
+  const auto found = captures.find(name);
+  return found == captures.end() ? "" : found->second;
+}
+
+std::string module_of(const std::string& file) {
+  const std::string name = path_basename(file);
+  if (name.starts_with("lib") || name.find(".so") == std::string::npos) return "";
+  return name.substr(0, name.find('.'));
+}
+
+Judged judge_library(const Captures& captures, const Surroundings& around) {
+  const std::string soname = capture(captures, "soname"), name = path_basename(soname);
+  const bool torch_itself = around.importing_torch || around.os_error;
+  if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
+    return verdict("no_driver_libcuda", "certain",
+                   "the NVIDIA driver's " + name + " is not to be seen from this process");
+  if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu.", "libtorch_hip", "libc10_hip"}))
+    return verdict("torch_version_mismatch", "likely", name + " belongs to another build of torch",
+                   "the torch release that the module was built with");
+  if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
+    return verdict("cpu_only_torch", "likely", "torch's other libraries were found, its CUDA library was not",
+                   "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete"});
+  if (starts_with_any(name, {"libtorch", "libc10", "libshm", "libcaffe2"}))
+    return verdict(torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
+                   torch_itself
+                       ? "torch misses a library of its own: " + name
+                       : "the module needs " + name + ", which only `import torch` brings into the process",
+                   "the same import after `import torch`", {"torch_incomplete"});
+  if (starts_with_any(name, {"libpython"}))
+    return verdict("python_abi_tag_mismatch", "likely", "the module was linked with " + name,
+                   "the version of the interpreter");
+  if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem"}))
+    return verdict("torch_incomplete", "likely", "torch needs " + name + ", and it is not where torch looks",
+                   "the nvidia-* wheels that torch's metadata pins, against those installed",
+                   {"missing_cudart"});
+  if (starts_with_any(name, {"libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
+                             "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
+    if (torch_itself)
+      return verdict("torch_incomplete", "likely",
+                     "torch itself needs " + name + ", and it is not where torch looks",
+                     "the nvidia-* wheels that torch's metadata pins, against those installed");
+    return verdict("missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
+                   "the module was linked with " + name + ", and the installed torch brings no such library",
+                   "torch.version.cuda");
+  }
+  // Python opens a file that it has seen. The loader skips one of another machine and says that there is
+  // none.
+  if (soname.starts_with("/") && !module_of(soname).empty())
+    return verdict(
+        "wrong_machine_arch", "likely",
+        "Python found " + name + " and the loader would not take it: it is made for another processor",
+        "the output of file on it, and of uname -m", {"corrupt_binary"});
+  return verdict("", "certain", name + " is missing: a library that is neither torch's nor CUDA's",
+                 "the package of the system or of conda that brings " + name);
+}
+
+Judged judge_module(const Captures& captures, const Surroundings& around) {
+  const std::string name = capture(captures, "name");
+  const auto top = name.substr(0, name.find('.'));
+  Judged judged;
+  if (name == "torch" && around.building)
+    judged = verdict("torch_missing_at_build", "certain",
+                     "the set-up script imports torch, and the environment in which it runs has none");
+  else if (name == "torch")
+    judged = verdict("torch_missing_at_build", "possible", "this Python has no torch",
+                     "whether it was a build, in which pip hides the installed torch, or a program");
+  else if (name == "torch._C" || name.starts_with("torch._C."))
+    judged = verdict("torch_incomplete", "likely", "torch's Python files are here, its compiled part is not",
+                     "whether a folder named torch lies in the current directory");
+  else if (top == "triton")
+    judged = verdict("triton_incompatible", "certain", name + " is not installed");
+  else if (top == "transformers")
+    judged = verdict("transformers_incompatible", "likely", "this transformers has no " + name,
+                     "the release of transformers");
+  else if (name == "ninja")
+    judged = verdict("ninja_missing", "certain", "Python has no ninja");
+  else if (name == "causal_conv1d.cpp_functions")
+    judged = verdict("silent_none_causal_conv1d", "likely",
+                     "this causal-conv1d is older than the mamba-ssm that calls it",
+                     "the releases of both packages");
+  else if (name.starts_with("selective_scan_cuda_"))
+    judged = verdict("variant_name_mismatch", "likely",
+                     name + " is a variant that another project builds; mamba-ssm has none of that name",
+                     "which selective_scan_cuda* files are installed", {"module_not_built"});
+  else if (looks_compiled(name))
+    judged =
+        verdict("module_not_built", "likely", "no file of this Python's holds the compiled module " + name,
+                "the files of that name on sys.path, and their .cpython-3XY tags",
+                {"python_abi_tag_mismatch", "variant_name_mismatch"});
+  else
+    judged = verdict("", "certain", "the Python package " + name + " is not installed here",
+                     "which Python ran: sys.executable");
+  judged.more["module"] = name;
+  return judged;
+}
+
+// PEP 427: name-version(-build)-python-abi-platform.whl.
+Judged judge_wheel(const Captures& captures) {
+  const std::string wheel = capture(captures, "wheel");
+  const auto platform = wheel.substr(wheel.rfind('-') + 1);
+  if (platform.starts_with("win"))
+    return verdict("windows", "likely", wheel + " is a wheel for Windows", "the system on which pip ran");
+  if (platform.starts_with("macosx"))
+    return verdict("python_abi_tag_mismatch", "possible", wheel + " is a wheel for macOS and one Python",
+                   "pip debug --verbose, which lists the tags that this Python takes",
+                   {"wrong_machine_arch"});
+  if (platform.find("x86_64") == std::string::npos && platform != "any.whl")
+    return verdict("wrong_machine_arch", "likely", wheel + " is made for another processor", "uname -m",
+                   {"python_abi_tag_mismatch"});
+  return verdict("python_abi_tag_mismatch", "likely",
+                 wheel + " is made for another Python than the one whose pip ran",
+                 "python --version, and pip debug --verbose", {"wrong_machine_arch", "glibc_too_old"});
+}
+
+Judged judge_header(const Captures& captures) {
+  std::string header;
+  for (const char* name : {"header", "header2", "header3"})
+    if (header.empty()) header = capture(captures, name);
+  const std::string base = path_basename(header);
+  Judged judged;
+  if (base == "Python.h" || base == "pyconfig.h" || base == "patchlevel.h")
+    judged = verdict("python_headers_missing", "certain", "the compiler does not find " + header);
+  else if (is_standard_header(header))
+    judged = verdict("host_compiler_unsupported", "likely",
+                     "this compiler has no <" + header + ">: it is too old", "the compiler's version");
+  else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
+    judged = verdict("torch_api_removed_in_source", "likely", "the installed torch has no header " + header,
+                     "the torch release that the sources were written for");
+  else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
+           starts_with_any(header, {"cutlass/", "cute/"}))
+    judged = verdict("sdist_missing_csrc", "likely",
+                     header + " belongs to the sources themselves and is not there",
+                     "whether the checkout has its submodules, or the archive its csrc folder");
+  else if (starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
+                                  "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
+                                  "driver_types", "cuComplex", "cupti", "host_defines"}) ||
+           starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"}))
+    judged = verdict("cuda_headers_missing", "certain", "the CUDA toolkit has no " + header);
+  else
+    judged = verdict("", "certain",
+                     "the header " + header + " is missing, which is neither torch's nor CUDA's nor Python's",
+                     "the package that brings it");
+  judged.more["header"] = header;
+  return judged;
+}
+
+Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around) {
+  if (kind == "symbol") return judge_symbol(captures);
+  if (kind == "version") return judge_version(captures);
+  if (kind == "library") return judge_library(captures, around);
+  if (kind == "module") return judge_module(captures, around);
+  if (kind == "wheel") return judge_wheel(captures);
+  if (kind == "header") return judge_header(captures);
+  return {};
+}
+
+}  // namespace scankit

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "doctor/model/log.h"
+
+// What a symbol, a library, a module or a wheel that a log names says about its cause.
+namespace scankit {
+
+using Captures = std::map<std::string, std::string>;
+
+struct Judged {
+  std::string cause, sure, meaning, settles;
+  std::vector<std::string> alternatives;
+  Captures more;  // facts beside the captures
+};
+
+// The lines just before, by what they show.
+struct Surroundings {
+  bool building = false;         // a set-up script, a build back end or a compiler is at work
+  bool importing_torch = false;  // the innermost frame is torch's own __init__
+  bool os_error = false;         // ctypes opened the library, as torch's __init__ does, not import
+};
+
+Judged judge_symbol(const Captures& captures);
+Judged judge_library(const Captures& captures, const Surroundings& around);
+Judged judge_version(const Captures& captures);
+Judged judge_module(const Captures& captures, const Surroundings& around);
+Judged judge_wheel(const Captures& captures);
+Judged judge_header(const Captures& captures);
+Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around);
+
+std::string capture(const Captures& captures, const std::string& name);
+// "selective_scan_cuda" of ".../selective_scan_cuda.cpython-310-x86_64-linux-gnu.so".
+std::string module_of(const std::string& file);
+
+}  // namespace scankit

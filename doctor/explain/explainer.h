@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "doctor/base/result.h"
+#include "doctor/model/log.h"
+
+namespace scankit {
+
+// Reads a log piece by piece and says what it shows. Memory does not grow with the log.
+class Explainer {
+ public:
+  Explainer();
+  ~Explainer();
+  Explainer(const Explainer&) = delete;
+  Explainer& operator=(const Explainer&) = delete;
+  void feed(std::string_view bytes);
+  Log finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+Log explain_text(std::string_view text);
+// A file, or "-" for standard input.
+Result<Log> explain_log(const std::string& path);
+
+}  // namespace scankit

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace scankit {
+
+// Text fit for matching and for a terminal: escape sequences and control bytes removed, a tab made a space,
+// bytes that are not UTF-8 made '?', white space at the end dropped.
+std::string clean_line(std::string_view raw);
+
+// Cuts a stream of any size into lines, with memory for one of them. A carriage return ends a piece of the
+// same line, as progress bars write it. NUL bytes are dropped, which also reads the ASCII part of UTF-16 logs
+// (PowerShell's `>` writes them). A line beyond kLongest comes in pieces that overlap.
+class LineCutter {
+ public:
+  using Sink = std::function<void(std::uint64_t line, const std::string& text)>;
+  static constexpr std::size_t kLongest = 4096, kOverlap = 512;
+
+  explicit LineCutter(Sink sink) : sink_(std::move(sink)) { buffer_.reserve(kLongest); }
+  void feed(std::string_view bytes);
+  void finish();
+  std::uint64_t lines() const { return line_ - (pending_ ? 0 : 1); }
+
+ private:
+  void emit();
+  Sink sink_;
+  std::string buffer_;
+  std::uint64_t line_ = 1;
+  std::size_t fresh_ = 0;  // bytes of the buffer that no piece has held yet
+  bool pending_ = false;   // the line that is being read has had a byte
+};
+
+}  // namespace scankit

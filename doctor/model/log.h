@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What an error log says: its lines cleaned of terminal escapes, the rules that recognised them, and which of
+// them decides. Filled by doctor/explain.
+namespace scankit {
+
+struct LogFact {
+  std::string name, value;  // "symbol": "_ZN3c10...", "soname": "libcudart.so.12"
+};
+struct LogHit {
+  std::string rule;                       // id of a row of knowledge/log_rules.yaml
+  std::string cause;                      // slug; "" for an error that is no fault of the installation
+  std::string role;                       // "root", "other" (another error), "clue" (explains one)
+  std::string sure;                       // "certain", "likely", "possible"
+  std::uint64_t line = 0;                 // from 1
+  std::string text;                       // the line, cleaned
+  std::string meaning;                    // one sentence
+  std::string settles;                    // the fact that would make it certain, "" where it is
+  std::string file;                       // the binary that the line blames, "" where it names none
+  std::string module;                     // the module of that file
+  std::vector<std::string> alternatives;  // slugs that the same line may also come from
+  std::vector<LogFact> facts;
+};
+struct LogLine {
+  std::uint64_t line = 0;
+  std::string text;
+};
+struct Log {
+  std::string source;  // file name, "-" for standard input
+  bool alone = false;  // nothing but this log was looked at
+  std::uint64_t bytes = 0, lines = 0;
+  std::vector<LogHit> hits;          // the root first, then in the order of the log
+  std::vector<LogLine> unexplained;  // lines that look like errors and that no rule knows
+};
+
+}  // namespace scankit
