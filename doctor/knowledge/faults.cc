@@ -34,7 +34,8 @@ std::vector<FaultClass> read_table() {
                        .proof_static = lines(proof["static"]),
                        .proof_observed = lines(proof["probe"]),
                        .fix = text(fault["fix"]),
-                       .sources = lines(fault["sources"])});
+                       .sources = lines(fault["sources"]),
+                       .explained_only = text(fault["detector"]) == "none"});
   }
   return classes;
 }
