@@ -45,6 +45,10 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   // That nothing imports a module is an answer, not a reason to look away.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
     look(snapshot.importers, "importers", missing);
+  if ((needs & kLog) && snapshot.log.state == ProbeState::NotRun)
+    missing.absent = "no log was given";
+  else if (needs & kLog)
+    look(snapshot.log, "log", missing);
   return missing;
 }
 
@@ -87,6 +91,8 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     outcome.could_hide_error = state == CheckState::Unknown || state == CheckState::Crashed;
     return outcome;
   };
+  if (!(check.needs & kLog) && snapshot.log.present() && snapshot.log.value.alone)
+    return end(CheckState::NotApplicable, "only a log was given");
   const Missing missing = whole_facts(check.needs, snapshot);
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
   if (!missing.absent.empty()) return end(CheckState::NotApplicable, missing.absent);
@@ -123,6 +129,7 @@ Report diagnose(Snapshot snapshot) {
   for (const Check* check : all_checks()) report.outcomes.push_back(run_check(*check, snapshot));
   report.snapshot = std::move(snapshot);
   reconcile(report);
+  join_log(report);
   return report;
 }
 

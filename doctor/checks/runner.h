@@ -15,5 +15,6 @@ Report diagnose(Snapshot snapshot);
 // The steps of diagnose().
 Outcome run_check(const Check& check, const Snapshot& snapshot);
 void reconcile(Report& report);
+void join_log(Report& report);  // one finding where the log and the facts name the same cause
 
 }  // namespace scankit

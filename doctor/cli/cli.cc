@@ -92,6 +92,11 @@ void add_doctor(CLI::App& app, int& exit_status) {
   from->type_name("SNAPSHOT");
   for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
     from->excludes(command->get_option(live));
+  auto* log = command->add_option("--log", options->log,
+                                  "Explain this error log (- for standard input), alone or with --from");
+  log->type_name("FILE");
+  for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
+    log->excludes(command->get_option(live));
   add_target_options(*command, options->target);
   command->add_flag("--json", options->json, "The answer as JSON on standard output");
   command->add_flag("--redact", options->redact,

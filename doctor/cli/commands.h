@@ -23,6 +23,7 @@ struct EnvironmentOptions {
 struct DoctorOptions {
   EnvironmentOptions environment;
   TargetDescription target;  // --gpu, --driver
+  std::string log;           // an error log, "-" for standard input; "" for none
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
   bool json = false;
   bool redact = false;

@@ -8,9 +8,11 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/tool_version.h"
 #include "doctor/checks/runner.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
+#include "doctor/explain/explainer.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/root_choice.h"
@@ -74,6 +76,27 @@ int first_that_counts(std::initializer_list<int> statuses) {
   return kExitClean;
 }
 
+// A log alone looks at nothing of this machine: it may be somebody else's.
+Result<Facts> facts_for(const DoctorOptions& options) {
+  Facts facts;
+  if (options.from == "-" && options.log == "-")
+    return Error{Errc::InvalidArgument, "--from and --log cannot both read standard input", "name a file"};
+  if (!options.from.empty()) {
+    SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
+  } else if (options.log.empty()) {
+    SCANKIT_TRY(facts, gather(options.environment));
+  } else {
+    facts.snapshot.tool_version = kToolVersion;
+  }
+  if (!options.log.empty()) {
+    Log log;
+    SCANKIT_TRY(log, explain_log(options.log));
+    log.alone = options.from.empty();
+    facts.snapshot.log = Probed<Log>::of(std::move(log));
+  }
+  return facts;
+}
+
 }  // namespace
 
 int exit_status_of(const Report& report, const std::string& fail_on) {
@@ -97,22 +120,12 @@ int run_doctor(const DoctorOptions& given) {
     }
     options.environment.root = *std::move(root);
   }
-  Facts facts;
-  if (options.from.empty()) {
-    auto gathered = gather(options.environment);
-    if (!gathered) {
-      complain(gathered.error());
-      return kExitUsage;
-    }
-    facts = *std::move(gathered);
-  } else {
-    auto stored = stored_snapshot(options.from);
-    if (!stored) {
-      complain(stored.error());
-      return kExitUsage;
-    }
-    facts.snapshot = *std::move(stored);
+  auto found = facts_for(options);
+  if (!found) {
+    complain(found.error());
+    return kExitUsage;
   }
+  Facts facts = *std::move(found);
   if (options.redact) {
     facts.snapshot = redacted(facts.snapshot, own_identity());
     facts.notes.clear();  // they name the Pythons of this user

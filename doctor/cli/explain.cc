@@ -19,8 +19,7 @@ void section(const std::string& name, const std::vector<std::string>& lines) {
 void print_list() {
   std::size_t width = 0;
   for (const FaultClass& fault : fault_classes()) width = std::max(width, fault.id.size());
-  std::cout
-      << "Causes; those marked * are explained here, and `scankit doctor` does not look for them yet:\n";
+  std::cout << "Causes; those marked * are found in a log alone (`scankit doctor --log FILE`) so far:\n";
   for (const FaultClass& fault : fault_classes())
     std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id
               << (fault.explained_only ? "* " : "  ") << fault.title << "\n";
@@ -49,7 +48,7 @@ int run_explain(const std::string& cause, bool list) {
   const auto known = cause_from_slug(slug);
   std::cout << fault->id << ": " << (known ? std::string(info(*known).title) : fault->title) << "\n";
   if (fault->explained_only)
-    std::cout << "`scankit doctor` of this version does not look for this cause by itself.\n";
+    std::cout << "So far `scankit doctor` finds this cause in a log alone: scankit doctor --log FILE\n";
   section("What users see", fault->error_lines);
   section("Why", {fault->root_cause});
   section("How it is proven from files", fault->proof_static);

@@ -15,7 +15,7 @@ struct FaultClass {
   std::vector<std::string> proof_static, proof_observed;
   std::string fix;
   std::vector<std::string> sources;
-  bool explained_only = false;  // no check of this version raises it
+  bool explained_only = false;  // no check raises it, only the log rules
 };
 const std::vector<FaultClass>& fault_classes();
 const FaultClass* fault_class(std::string_view id);  // nullptr where there is none

@@ -64,7 +64,7 @@ struct Finding {
   std::vector<Evidence> evidence;
   std::vector<Fix> fixes;
   std::optional<Cause> because_of;            // a symptom of that cause
-  std::optional<Severity> severity_override;  // lower only: a note about a copy that nothing loads
+  std::optional<Severity> severity_override;  // a note about a copy that nothing loads; what ended a log
   Severity severity() const { return severity_override.value_or(info(cause).severity); }
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/model/log.h"
 #include "doctor/model/wheel.h"
 
 // Facts about one machine and one Python environment, as data. Probes fill it, checks read it,
@@ -233,6 +234,7 @@ struct Snapshot {
   Probed<std::vector<Extension>> extensions;
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
+  Probed<Log> log;  // an error log that was given to explain
 };
 
 }  // namespace scankit

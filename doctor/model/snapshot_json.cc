@@ -77,9 +77,14 @@ SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, m
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
+SCANKIT_FIELDS(LogFact, name, value)
+SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
+               facts)
+SCANKIT_FIELDS(LogLine, line, text)
+SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, unexplained)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, wheels, modules, modules_asked,
                environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python,
-               distributions, torch, extensions, importers, observations)
+               distributions, torch, extensions, importers, observations, log)
 
 namespace {
 using Json = nlohmann::json;

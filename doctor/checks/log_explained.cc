@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+Finding finding_of(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
+  const LogHit& hit = log.hits[i];
+  const std::string at = "/log/value/hits/" + std::to_string(i) + "/";
+  Finding finding;
+  finding.cause = cause;
+  finding.subject = hit.file.empty() ? (log.source == "-" ? "standard input" : log.source) : hit.file;
+  finding.module = hit.module;
+  if (finding.module.empty()) finding.module = snapshot.modules.size() == 1 ? snapshot.modules[0] : "log";
+  finding.summary =
+      "line " + std::to_string(hit.line) + " of the log: " + hit.meaning + " (" + hit.sure + ")";
+  finding.evidence = {{at + "text", hit.text}, {at + "line", std::to_string(hit.line)}};
+  for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
+    finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
+  if (!hit.settles.empty()) finding.fixes.push_back(Advice{"to be sure, look at " + hit.settles});
+  finding.fixes.push_back(Advice{std::string(info(cause).next_step)});
+  return finding;
+}
+
+std::string quoted_lines(const Log& log) {
+  std::string out;
+  for (const LogLine& line : log.unexplained)
+    out +=
+        (out.empty() ? "" : "; ") + ("line " + std::to_string(line.line) + ": " + line.text.substr(0, 200));
+  return out;
+}
+
+}  // namespace
+
+extern const Check kLogExplained{
+    .id = "log-explained",
+    .question = "Does the log show no error?",
+    .needs = kLog,
+    .run = [](const Snapshot& snapshot) {
+      CheckResult result;
+      const Log& log = snapshot.log.value;
+      bool root = false;
+      for (std::size_t i = 0; i < log.hits.size(); ++i) {
+        const LogHit& hit = log.hits[i];
+        const auto cause = cause_from_slug(hit.cause);
+        if (!cause && hit.role == "root")
+          result.unknown.push_back("line " + std::to_string(hit.line) + " of the log: " + hit.meaning);
+        if (!cause) continue;
+        Finding finding = finding_of(snapshot, log, i, *cause);
+        // What the log ended in is an error, however mild its class is otherwise; what else it holds is not
+        // what ended it.
+        finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;
+        root = root || hit.role == "root";
+        result.findings.push_back(std::move(finding));
+      }
+      if (!root && result.unknown.empty())
+        result.unknown.push_back(log.unexplained.empty()
+                                     ? "no line of the log is an error that scankit knows"
+                                     : "no known error in the log; these lines look like errors: " +
+                                           quoted_lines(log));
+      return result;
+    }};
+
+}  // namespace scankit
