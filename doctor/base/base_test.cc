@@ -3,12 +3,17 @@
 #include <sys/stat.h>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 
 namespace scankit {
 namespace {
 
 Version version(std::string_view text) { return *Version::parse(text); }
+
+TEST(Say, PutsValuesInAndLeavesTheirBracesAlone) {
+  EXPECT_EQ(say("{} needs {}", "{}.so", 12), "{}.so needs 12");
+}
 
 TEST(Version, ComparesReleaseNumbersAsNumbers) {
   EXPECT_LT(version("2.9.1"), version("2.11"));
