@@ -33,7 +33,7 @@ CheckResult run(const Snapshot& snapshot) {
     if (snapshot.torch.present())
       finding.evidence.push_back({"/torch/value/cuda", snapshot.torch.value.cuda});
     finding.fixes =
-        module_fixes(snapshot, copy->module, "use a build of " + copy->module + " for torch's CUDA major");
+        rebuild_fixes(snapshot, copy, "use a build of " + copy->module + " for torch's CUDA major");
     result.findings.push_back(finding);
   }
   return result;

@@ -30,8 +30,7 @@ CheckResult run(const Snapshot& snapshot) {
          .summary = "the file " + std::string(kind->words) + " (" + std::to_string(copy->size) + " bytes" +
                     (copy->file_detail.empty() ? "" : "; " + copy->file_detail) + ")",
          .evidence = {copy.at("file_state", copy->file_state), copy.at("size", std::to_string(copy->size))},
-         .fixes =
-             module_fixes(snapshot, copy->module, "fetch or build the file again and compare its hash")});
+         .fixes = rebuild_fixes(snapshot, copy, "fetch or build the file again and compare its hash")});
   }
   return result;
 }

@@ -16,7 +16,7 @@ std::vector<Fix> fixes_for(const Snapshot& snapshot, const DeviceCode& code, con
   if (code.module == "torch")
     return {Advice{"install a torch release whose CUDA build names sm_" + gpu.gpu->sm +
                    " in torch.cuda.get_arch_list()"}};
-  return module_fixes(snapshot, code.module, "rebuild " + code.module + " for sm_" + gpu.gpu->sm);
+  return rebuild_for(snapshot, code, gpu, "rebuild " + code.module + " for sm_" + gpu.gpu->sm);
 }
 
 Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {

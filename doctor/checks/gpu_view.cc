@@ -203,4 +203,13 @@ std::string no_use_of_gpus(const Snapshot& snapshot) {
   return "neither torch nor a module under diagnosis computes on a GPU";
 }
 
+std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                             const std::string& otherwise) {
+  const auto copy = selected_copy(snapshot, code.module);
+  std::string arch = gpu.gpu->sm;  // torch.utils.cpp_extension writes "9.0" and "12.0" for sm_90 and sm_120
+  if (!copy || arch.size() < 2) return module_fixes(snapshot, code.module, otherwise);
+  arch.insert(arch.size() - 1, ".");
+  return rebuild_fixes(snapshot, *copy, otherwise, {{"TORCH_CUDA_ARCH_LIST", arch}});
+}
+
 }  // namespace scankit

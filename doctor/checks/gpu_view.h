@@ -54,6 +54,9 @@ struct DeviceCode {
   const std::vector<DeviceImage>* images;
 };
 std::vector<DeviceCode> device_code(const Snapshot& snapshot);
+// The repairs of a module that must hold code for that GPU.
+std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                             const std::string& otherwise);
 // Why a check of GPUs or drivers does not apply: nothing here computes on one. "" where something does.
 std::string no_use_of_gpus(const Snapshot& snapshot);
 

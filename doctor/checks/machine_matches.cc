@@ -29,8 +29,7 @@ CheckResult run(const Snapshot& snapshot) {
          .summary = "the file is made for " + copy->machine + ", this Python runs on " + machine,
          .evidence = {copy.at("machine", copy->machine),
                       {"/python/value/soabi", snapshot.python.value.soabi}},
-         .fixes =
-             module_fixes(snapshot, copy->module, "build or fetch " + copy->module + " for " + machine)});
+         .fixes = rebuild_fixes(snapshot, copy, "build or fetch " + copy->module + " for " + machine)});
   }
   return result;
 }

@@ -81,7 +81,7 @@ std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
       finding.evidence.push_back(copy.at("unmet_versions", i, "provided_max", unmet[i].provided_max));
     }
     if (finding.evidence.empty()) continue;
-    finding.fixes = module_fixes(snapshot, copy->module, otherwise);
+    finding.fixes = rebuild_fixes(snapshot, copy, otherwise);
     findings.push_back(finding);
   }
   return findings;

@@ -52,9 +52,8 @@ CheckResult run(const Snapshot& snapshot) {
     if (const auto torch = torch_names(copy).not_linked; !torch.empty())
       found.push_back(never_linked(copy, torch));
     for (Finding& finding : found) {
-      finding.fixes =
-          module_fixes(snapshot, copy->module,
-                       "build " + copy->module + " again from a clean folder with all its sources");
+      finding.fixes = rebuild_fixes(
+          snapshot, copy, "build " + copy->module + " again from a clean folder with all its sources");
       result.findings.push_back(std::move(finding));
     }
   }

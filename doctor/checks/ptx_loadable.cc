@@ -58,7 +58,7 @@ void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
   std::vector<Fix> fixes = {Advice{"update the NVIDIA driver to one that supports CUDA " + needed}};
   if (code.module != "torch") {
     const auto more =
-        module_fixes(snapshot, code.module, "or rebuild " + code.module + " for sm_" + gpu.gpu->sm);
+        rebuild_for(snapshot, code, gpu, "or rebuild " + code.module + " for sm_" + gpu.gpu->sm);
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
   result.findings.push_back(

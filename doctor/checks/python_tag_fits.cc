@@ -63,7 +63,9 @@ CheckResult run(const Snapshot& snapshot) {
     auto finding =
         selected ? missing_python_names(*selected, snapshot.python.value) : near_miss(snapshot, module);
     if (!finding) continue;
-    finding->fixes = module_fixes(snapshot, module, "build or fetch " + module + " for this Python");
+    const std::string otherwise = "build or fetch " + module + " for this Python";
+    finding->fixes =
+        selected ? rebuild_fixes(snapshot, *selected, otherwise) : module_fixes(snapshot, module, otherwise);
     result.findings.push_back(*std::move(finding));
   }
   return result;

@@ -26,8 +26,7 @@ CheckResult run(const Snapshot& snapshot) {
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
-    finding.fixes =
-        module_fixes(snapshot, copy->module, "rebuild " + copy->module + " with torch's own string ABI");
+    finding.fixes = rebuild_fixes(snapshot, copy, "rebuild " + copy->module + " with torch's own string ABI");
     result.findings.push_back(finding);
   }
   return result;

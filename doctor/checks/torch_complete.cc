@@ -19,7 +19,8 @@ CheckResult run(const Snapshot& snapshot) {
     finding.evidence.push_back(
         {"/torch/value/missing_libraries/" + std::to_string(i), torch.missing_libraries[i]});
   // A local version ("+cu130") is no part of the requirement: PEP 440 lets 2.11.0 match 2.11.0+cu130.
-  finding.fixes.push_back(InstallPackages{{"torch==" + torch.version.substr(0, torch.version.find('+'))}});
+  finding.fixes.push_back(
+      InstallPackages{{"torch==" + torch.version.substr(0, torch.version.find('+'))}, true});
   return {{finding}, {}};
 }
 

@@ -21,7 +21,10 @@ CheckResult run(const Snapshot& snapshot) {
     finding.summary =
         "it needs " + join(parts) + "; torch " + snapshot.torch.value.version + " is a CPU build";
     finding.evidence.push_back({"/torch/value/cuda", ""});
-    finding.fixes = {Advice{"install a CUDA build of torch"}};
+    // The default index holds the CUDA builds; "+cpu" satisfies the same requirement, so the installer must
+    // be told to do it again.
+    const std::string& version = snapshot.torch.value.version;
+    finding.fixes = {InstallPackages{{"torch==" + version.substr(0, version.find('+'))}, true}};
     if (const auto fixes = module_fixes(snapshot, copy->module, "");
         std::holds_alternative<InstallModule>(fixes[0]))
       finding.fixes.push_back(fixes[0]);  // its CPU path works with this torch

@@ -36,7 +36,7 @@ CheckResult run(const Snapshot& snapshot) {
     }
     finding.evidence.push_back({"/torch/value/version", torch.version});
     finding.fixes =
-        module_fixes(snapshot, copy->module, "rebuild " + copy->module + " against torch " + torch.version);
+        rebuild_fixes(snapshot, copy, "rebuild " + copy->module + " against torch " + torch.version);
     result.findings.push_back(finding);
   }
   return result;

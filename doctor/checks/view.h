@@ -54,6 +54,12 @@ bool was_asked_for(const Snapshot& snapshot, const std::string& module);
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
                               const std::string& otherwise);
 
+// The same where the file must be made again: its distribution is named, so that the report can print the
+// installer's own command. `environment` goes to the set-up script (TORCH_CUDA_ARCH_LIST). `otherwise` where
+// no distribution owns the file.
+std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise,
+                               std::vector<std::pair<std::string, std::string>> environment = {});
+
 // The import that decides: after torch where there is one, else bare. nullptr where none was made.
 const Observation* deciding_import(const Snapshot& snapshot, const std::string& module);
 

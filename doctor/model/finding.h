@@ -40,7 +40,13 @@ struct InstallModule {
 };  // scankit fix
 struct InstallPackages {
   std::vector<std::string> requirements;
-};  // through the user's own installer
+  bool reinstall = false;  // also where the installer's records say that they are there already
+};                         // through the user's own installer
+struct RebuildPackage {
+  std::string distribution, version;
+  std::string project;  // an editable install: the folder of its sources, which no index has
+  std::vector<std::pair<std::string, std::string>> environment;  // what its set-up script reads
+};  // from its sources, against the torch that is installed
 struct RemoveShadow {
   std::string path;
 };  // moved into the backup, never deleted
@@ -53,8 +59,8 @@ struct ImportTorchFirst {
 struct Advice {
   std::string text;
 };  // nothing a program can do
-using Fix =
-    std::variant<InstallModule, InstallPackages, RemoveShadow, SetEnvironment, ImportTorchFirst, Advice>;
+using Fix = std::variant<InstallModule, InstallPackages, RebuildPackage, RemoveShadow, SetEnvironment,
+                         ImportTorchFirst, Advice>;
 
 struct Finding {
   Cause cause{};

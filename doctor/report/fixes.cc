@@ -3,15 +3,12 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+#include "doctor/report/installer.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {
-
-std::string python_path(const Snapshot& snapshot) {
-  const Python& python = snapshot.python.value;
-  return python.requested.empty() ? python.executable : python.requested;
-}
 
 std::string scankit_fix(const Snapshot& snapshot) {
   return "scankit fix --python " + shell_quoted(python_path(snapshot));
@@ -20,6 +17,7 @@ std::string scankit_fix(const Snapshot& snapshot) {
 struct Kind {
   std::string_view operator()(const InstallModule&) const { return "install_module"; }
   std::string_view operator()(const InstallPackages&) const { return "install_packages"; }
+  std::string_view operator()(const RebuildPackage&) const { return "rebuild_package"; }
   std::string_view operator()(const RemoveShadow&) const { return "remove_shadow"; }
   std::string_view operator()(const SetEnvironment&) const { return "set_environment"; }
   std::string_view operator()(const ImportTorchFirst&) const { return "import_torch_first"; }
@@ -37,6 +35,11 @@ struct Sentence {
     return "install scankit's own " + fix.module + ", which needs neither libtorch nor a CUDA runtime";
   }
   std::string operator()(const InstallPackages& fix) const { return "install" + packages(fix); }
+  std::string operator()(const RebuildPackage& fix) const {
+    return fix.project.empty() ? say("build {} {} from its sources against the installed torch",
+                                     fix.distribution, fix.version)
+                               : say("build {} again in {}", fix.distribution, fix.project);
+  }
   std::string operator()(const RemoveShadow& fix) const { return "move away " + fix.path; }
   std::string operator()(const SetEnvironment& fix) const {
     return fix.value.empty() ? "unset " + fix.name : "set " + fix.name + "=" + fix.value;
@@ -51,13 +54,8 @@ struct Command {
   const Snapshot& snapshot;
   std::string operator()(const InstallModule&) const { return scankit_fix(snapshot); }
   std::string operator()(const RemoveShadow&) const { return scankit_fix(snapshot); }
-  std::string operator()(const InstallPackages& fix) const {
-    const std::string python = shell_quoted(python_path(snapshot));
-    // A venv made by uv has no pip of its own.
-    return (snapshot.python.value.has_pip ? python + " -m pip install"
-                                          : "uv pip install --python " + python) +
-           packages(fix);
-  }
+  std::string operator()(const InstallPackages& fix) const { return install_command(fix, snapshot); }
+  std::string operator()(const RebuildPackage& fix) const { return rebuild_command(fix, snapshot); }
   std::string operator()(const SetEnvironment& fix) const {
     return fix.value.empty() ? "unset " + fix.name : "export " + fix.name + "=" + shell_quoted(fix.value);
   }

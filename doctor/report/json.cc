@@ -28,6 +28,10 @@ Json fix_json(const Fix& fix, const Snapshot& snapshot) {
   if (const auto* module = std::get_if<ImportTorchFirst>(&fix)) json["module"] = module->module;
   if (const auto* packages = std::get_if<InstallPackages>(&fix))
     json["requirements"] = packages->requirements;
+  if (const auto* rebuild = std::get_if<RebuildPackage>(&fix)) {
+    json["distribution"] = rebuild->distribution;
+    json["version"] = rebuild->version;
+  }
   if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) json["path"] = shadow->path;
   if (const auto* variable = std::get_if<SetEnvironment>(&fix)) {
     json["name"] = variable->name;

@@ -177,6 +177,29 @@ TEST(Repair, NamesTheUsersOwnInstaller) {
   EXPECT_EQ(fix_command(fix, snapshot), "'/my env/bin/python' -m pip install torch==2.11.0");
 }
 
+TEST(Repair, GivesCondaWhatCondaInstalled) {
+  Snapshot snapshot;
+  Python& python = snapshot.python.value;
+  python = {.executable = "/c/bin/python3.11", .prefix = "/c", .kind = "conda", .has_pip = true};
+  snapshot.distributions.value = {{.name = "torch", .conda_channel = "conda-forge"}, {.name = "triton"}};
+  EXPECT_EQ(fix_command(InstallPackages{{"torch==2.4.0"}}, snapshot),
+            "conda install --prefix /c pytorch=2.4.0");
+  EXPECT_EQ(fix_command(InstallPackages{{"triton==3.0.0"}, true}, snapshot),
+            "/c/bin/python3.11 -m pip install --force-reinstall triton==3.0.0");
+}
+
+TEST(Repair, BuildsAPackageAgainWithoutReplacingTorch) {
+  Snapshot snapshot;
+  snapshot.python.value.executable = "/v/bin/python";
+  const Fix fix = RebuildPackage{"flash-attn", "2.8.3", "", {{"TORCH_CUDA_ARCH_LIST", "9.0"}}};
+  EXPECT_EQ(fix_command(fix, snapshot),
+            "TORCH_CUDA_ARCH_LIST=9.0 uv pip install --python /v/bin/python --no-build-isolation --no-deps "
+            "--no-binary flash-attn --no-cache --reinstall-package flash-attn flash-attn==2.8.3");
+  snapshot.python.value.has_pip = true;
+  EXPECT_EQ(fix_command(RebuildPackage{"mine", "", "/src/my ext", {}}, snapshot),
+            "/v/bin/python -m pip install --no-build-isolation --no-deps --editable '/src/my ext'");
+}
+
 TEST(Progress, IsALineAPhaseWithoutATerminal) {
   std::ostringstream out;
   {

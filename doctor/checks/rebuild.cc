@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+// Set-up scripts that download a prebuilt wheel unless this is set: setup.py of each project, at the releases
+// mamba-ssm 2.2.4, causal-conv1d 1.5.0 and flash-attn 2.8.3. Such a wheel is what is broken here.
+struct Force {
+  std::string_view distribution, variable;
+};
+constexpr std::array kForce{Force{"mamba-ssm", "MAMBA_FORCE_BUILD"},
+                            Force{"causal-conv1d", "CAUSAL_CONV1D_FORCE_BUILD"},
+                            Force{"flash-attn", "FLASH_ATTENTION_FORCE_BUILD"}};
+
+const Distribution* owner(const Snapshot& snapshot, const std::string& name) {
+  if (name.empty() || !snapshot.distributions.present()) return nullptr;
+  for (const Distribution& installed : snapshot.distributions.value)
+    if (package_key(installed.name) == package_key(name)) return &installed;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise,
+                               std::vector<std::pair<std::string, std::string>> environment) {
+  std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
+  const Distribution* distribution = owner(snapshot, copy->distribution);
+  const bool shipped = std::holds_alternative<InstallModule>(fixes.front());
+  // An egg or a folder without a version cannot be asked of an index.
+  if (!distribution || (distribution->version.empty() && distribution->project.empty())) return fixes;
+  for (const Force& force : kForce)
+    if (package_key(distribution->name) == force.distribution)
+      environment.emplace_back(force.variable, "TRUE");
+  RebuildPackage rebuild{distribution->name, distribution->version,
+                         distribution->editable ? distribution->project : "", std::move(environment)};
+  if (!shipped) fixes.clear();
+  fixes.push_back(std::move(rebuild));
+  return fixes;
+}
+
+}  // namespace scankit
