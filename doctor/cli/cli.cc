@@ -68,6 +68,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand("doctor", "Say why an import fails, or that nothing is wrong");
   add_environment_options(*command, options->environment);
+  command->add_flag("--all", options->environment.all, "Audit every compiled extension of every package");
   auto* never = command->add_flag_callback(
       "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
       "Read files only, run nothing");
@@ -85,17 +86,20 @@ void add_doctor(CLI::App& app, int& exit_status) {
       ->add_option("--so", options->environment.so,
                    "Examine this shared library, wheel or folder of them instead; nothing of it is run")
       ->type_name("FILE|WHEEL|DIR")
+      ->excludes("--all")
       ->excludes("--module")
       ->excludes("--import");
   auto* from =
       command->add_option("--from", options->from, "Diagnose a stored snapshot (- for standard input)");
   from->type_name("SNAPSHOT");
-  for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
+  for (const char* live :
+       {"--all", "--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
     from->excludes(command->get_option(live));
   auto* log = command->add_option("--log", options->log,
                                   "Explain this error log (- for standard input), alone or with --from");
   log->type_name("FILE");
-  for (const char* live : {"--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
+  for (const char* live :
+       {"--all", "--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
     log->excludes(command->get_option(live));
   add_target_options(*command, options->target);
   command->add_flag("--json", options->json, "The answer as JSON on standard output");

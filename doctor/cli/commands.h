@@ -12,6 +12,7 @@
 namespace scankit {
 
 struct EnvironmentOptions {
+  bool all = false;                  // every compiled extension of the environment too
   std::string python;                // "" where the user named none
   std::vector<std::string> modules;  // as named by the user
   ImportPolicy imports = ImportPolicy::IfOursToRun;

@@ -51,14 +51,16 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   if (!options.python.empty()) requested = inside_root(*host, options.root, options.python);
   const auto python = choose_python(*host, requested, facts.notes);
 
-  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases);
+  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases + (options.all ? 1u : 0u));
   SnapshotRequest request;
   request.python = python.value_or(requested.value_or(""));
   request.modules = options.modules;
   if (!options.so.empty()) request.named = &named;
+  request.audit = options.all;
   request.ask_nvml = true;
   // A path that is no Python is answered in one line.
   if (python) request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
+  request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
   facts.snapshot = take_snapshot(*host, request);
   facts.snapshot.target_root = options.root;
   if (!python) {

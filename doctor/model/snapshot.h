@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/model/audit.h"
 #include "doctor/model/log.h"
 #include "doctor/model/wheel.h"
 
@@ -234,7 +235,8 @@ struct Snapshot {
   Probed<std::vector<Extension>> extensions;
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
-  Probed<Log> log;  // an error log that was given to explain
+  Probed<Audit> audit;  // of `doctor --all`; NotRun where it was not asked for
+  Probed<Log> log;      // an error log that was given to explain
 };
 
 }  // namespace scankit

@@ -82,9 +82,16 @@ SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, fi
                facts)
 SCANKIT_FIELDS(LogLine, line, text)
 SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, unexplained)
+SCANKIT_FIELDS(AuditedSymbol, name, version, owner, needed_by, flipped_exported_by)
+SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
+SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
+SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine, not_for_this_python,
+               uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
+               settled_by)
+SCANKIT_FIELDS(Audit, files, libraries, folders, unreadable)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, wheels, modules, modules_asked,
                environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python,
-               distributions, torch, extensions, importers, observations, log)
+               distributions, torch, extensions, importers, observations, log, audit)
 
 namespace {
 using Json = nlohmann::json;

@@ -6,6 +6,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/host/gpu_helper.h"
+#include "doctor/probes/audit.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
@@ -111,6 +112,10 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   probe_machine(host, request, snapshot);
   phase("environment");
   probe_environment(host, request, snapshot);
+  if (request.audit) {
+    phase("compiled extensions of all packages");
+    snapshot.audit = probe_audit(host, snapshot, request.part);
+  }
   return snapshot;
 }
 

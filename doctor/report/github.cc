@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/base/say.h"
+#include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
@@ -65,6 +67,8 @@ std::string doctor_github(const Report& report) {
       levels[1].push_back({"scankit: unknown", github_message(outcome.question + " " + outcome.why)});
   levels[0].insert(levels[0].begin(),
                    {"scankit: " + verdict_line(report), github_message(counts_line(report))});
+  if (const auto table = audit_table(report.snapshot))
+    levels[0].insert(levels[0].begin() + 1, {say("scankit: every extension"), github_message(table->title)});
   std::string out;
   for (std::size_t level = kLevels.size(); level-- > 0;) append(out, kLevels[level], levels[level]);
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
@@ -77,6 +78,15 @@ std::string symbol_bars(const Snapshot& snapshot) {
   return out;
 }
 
+std::string audit_bar(const Snapshot& snapshot) {
+  const auto table = audit_table(snapshot);
+  if (!table) return "";
+  return bar(table->title, {{"would fail", "c-error", table->of(AuditVerdict::Fails)},
+                            {"unknown", "c-unknown", table->of(AuditVerdict::Unknown)},
+                            {"load", "c-good", table->of(AuditVerdict::Loads)},
+                            {"for another Python", "c-none", table->of(AuditVerdict::NotForThisPython)}});
+}
+
 std::string fixes_of(const Finding& finding, const Snapshot& snapshot) {
   std::string out;
   for (const Fix& fix : finding.fixes) {
@@ -142,9 +152,10 @@ std::string doctor_html(const Report& report) {
       "<p class=\"soft\">scankit doctor</p>\n<h1 class=\"" + verdict + "\">" + title + "</h1>\n" +
       paragraph(xml_escaped(counts_line(report)));
   if (const auto command = repair_command(report)) out += "<pre>" + xml_escaped(*command) + "</pre>\n";
-  out += checks_bar(report) + symbol_bars(report.snapshot);
+  out += checks_bar(report) + symbol_bars(report.snapshot) + audit_bar(report.snapshot);
   if (!report.findings.empty()) out += "<h2>Findings</h2>\n";
   for (const Finding& finding : report.findings) out += section(finding, report.snapshot);
+  out += audit_html(report.snapshot);
   Rows rows;
   for (const auto& [name, value] : versions(report.snapshot))
     rows.emplace_back(xml_escaped(name), code(value));

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/report/audit.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
 
@@ -118,6 +119,7 @@ std::string doctor_json(const Report& report) {
   for (const Finding& finding : report.findings)
     json["findings"].push_back(finding_json(finding, report.snapshot));
   add_outcomes(report, json);
+  if (report.snapshot.audit.state != ProbeState::NotRun) json["audit"] = audit_json(report.snapshot);
   json["dating"] = dating(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 
+#include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
@@ -101,6 +102,24 @@ struct Counts {
   }
 };
 
+// A suite of its own with a test for each file: what failed yesterday and loads today shows as such.
+Kind kind_of(const AuditLine& line) {
+  if (line.verdict == AuditVerdict::Fails) return Kind::Failure;
+  return line.verdict == AuditVerdict::Loads ? Kind::Passed : Kind::Skipped;
+}
+
+std::string testcase(const AuditLine& line) {
+  const Kind kind = kind_of(line);
+  std::string inner;
+  if (kind == Kind::Failure)
+    inner = "      <failure" + attribute("type", line.cause.empty() ? "uncatalogued" : line.cause) +
+            attribute("message", line.why) + "></failure>\n";
+  if (kind == Kind::Skipped) inner = "      <skipped" + attribute("message", line.why) + "></skipped>\n";
+  const std::string head = "    <testcase" + attribute("classname", "scankit.extensions." + line.package) +
+                           attribute("name", line.file);
+  return inner.empty() ? head + "></testcase>\n" : head + ">\n" + inner + "    </testcase>\n";
+}
+
 std::string properties(const Report& report) {
   std::string out = "    <properties>\n";
   auto rows = versions(report.snapshot);
@@ -123,6 +142,13 @@ std::string doctor_junit(const Report& report) {
     suites[name].push_back(&outcome);
     all.add(kind_of(outcome));
   }
+  const auto table = audit_table(report.snapshot);
+  const std::vector<AuditLine> audited = table ? table->lines : std::vector<AuditLine>();
+  Counts of_audit;
+  for (const AuditLine& line : audited) {
+    of_audit.add(kind_of(line));
+    all.add(kind_of(line));
+  }
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
                     attribute("name", "scankit doctor") + all.attributes() + ">\n";
   for (const std::string_view name : order) {
@@ -131,6 +157,12 @@ std::string doctor_junit(const Report& report) {
     out += "  <testsuite" + attribute("name", name) + counts.attributes() +
            attribute("skipped", std::to_string(counts.skipped)) + ">\n" + properties(report);
     for (const Outcome* outcome : suites[name]) out += testcase(*outcome, report.snapshot);
+    out += "  </testsuite>\n";
+  }
+  if (table) {
+    out += "  <testsuite" + attribute("name", "extensions") + of_audit.attributes() +
+           attribute("skipped", std::to_string(of_audit.skipped)) + ">\n" + properties(report);
+    for (const AuditLine& line : audited) out += testcase(line);
     out += "  </testsuite>\n";
   }
   return out + "</testsuites>\n";

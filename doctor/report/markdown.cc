@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/sinks.h"
@@ -66,6 +67,7 @@ std::string doctor_markdown(const Report& report) {
   std::string out = "## scankit doctor: " + markdown_escaped(verdict_line(report)) + "\n\n" +
                     markdown_escaped(counts_line(report)) + "\n\n";
   for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
+  out += audit_markdown(report.snapshot);
   write_open(out, report);
   write_not_checked(out, report);
   out += "<details><summary>Looked at</summary>\n\n| what | value |\n| --- | --- |\n";

@@ -7,16 +7,29 @@
 
 namespace scankit {
 
+constexpr unsigned kWidth = 24;
+
+void Progress::draw(unsigned full) {
+  drawn_ = full;
+  out_ << "\r\x1b[K[" << std::string(full, '#') << std::string(kWidth - full, '.') << "] " << name_
+       << std::flush;
+}
+
+void Progress::part(std::size_t done, std::size_t of) {
+  if (!bar_ || done_ == 0 || of == 0) return;
+  const std::size_t whole = phases_ * of;
+  const auto full = static_cast<unsigned>(((done_ - 1) * of + std::min(done, of)) * kWidth / whole);
+  if (full != drawn_) draw(full);
+}
+
 void Progress::phase(const std::string& name) {
-  constexpr unsigned kWidth = 24;
   if (!bar_) {
     out_ << "scankit: " << plain(name, true) << "\n" << std::flush;
     return;
   }
   phases_ = std::max(phases_, ++done_);  // more phases than announced: the bar never passes its end
-  const unsigned full = (done_ - 1) * kWidth / std::max(phases_, 1u);
-  out_ << "\r\x1b[K[" << std::string(full, '#') << std::string(kWidth - full, '.') << "] "
-       << plain(name, true) << std::flush;
+  name_ = plain(name, true);
+  draw((done_ - 1) * kWidth / phases_);
 }
 
 void Progress::finish() {

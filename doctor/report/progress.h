@@ -16,12 +16,16 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void phase(const std::string& name);
+  // How far the phase is; moves the bar, says nothing without a terminal.
+  void part(std::size_t done, std::size_t of);
   void finish();  // takes the bar away
 
  private:
   std::ostream& out_;
   bool bar_;
-  unsigned phases_, done_ = 0;
+  void draw(unsigned full);
+  unsigned phases_, done_ = 0, drawn_ = 0;
+  std::string name_;
 };
 
 }  // namespace scankit

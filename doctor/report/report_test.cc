@@ -128,13 +128,17 @@ TEST(DoctorJson, KeepsToItsSchema) {
       EXPECT_TRUE(variant || described["properties"].contains(key)) << key;
     }
   };
-  for (const char* name : {"torch_symbols_resolve.old_wheel", "file_is_whole.vanished"}) {
+  for (const char* name : {"torch_symbols_resolve.old_wheel", "file_is_whole.vanished",
+                           "every_extension_loads.old_torch_module"}) {
     const Json json = Json::parse(doctor_json(report_of(name)));
     same_keys(json, schema);
     for (const Json& finding : json["findings"]) same_keys(finding, schema["$defs"]["finding"]);
     for (const Json& entry : json["unknown"]) same_keys(entry, schema["properties"]["unknown"]["items"]);
     for (const Json& entry : json["not_checked"])
       same_keys(entry, schema["properties"]["not_checked"]["items"]);
+    EXPECT_EQ(json.contains("audit"), std::string(name).starts_with("every_extension"));
+    if (json.contains("audit"))
+      for (const Json& entry : json["audit"]) same_keys(entry, schema["properties"]["audit"]["items"]);
     for (const Json& entry : json["dating"]) same_keys(entry, schema["properties"]["dating"]["items"]);
   }
 }
@@ -208,6 +212,18 @@ TEST(Progress, IsALineAPhaseWithoutATerminal) {
     progress.phase("two\x1b[0m");
   }
   EXPECT_EQ(out.str(), "scankit: one\nscankit: two\\x1b[0m\n");
+}
+
+TEST(Progress, MovesWithinAPhaseOnATerminalAlone) {
+  std::ostringstream lines, bar;
+  Progress quiet(lines, false, 2), drawn(bar, true, 2);
+  quiet.phase("files");
+  quiet.part(1, 2);
+  EXPECT_EQ(lines.str(), "scankit: files\n");
+  drawn.phase("files");
+  for (std::size_t i = 0; i <= 1000; ++i) drawn.part(i, 1000);
+  EXPECT_NE(bar.str().find("[############............] files"), std::string::npos) << bar.str();
+  EXPECT_LT(bar.str().size(), 1500u);  // redrawn where it changes, not 1000 times
 }
 
 TEST(Progress, TakesItsBarAwayFromATerminal) {

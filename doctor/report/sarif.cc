@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
+#include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/plain.h"
 #include "doctor/report/sinks.h"
@@ -73,6 +74,18 @@ Json notifications(const Report& report, std::size_t left_out) {
   return list;
 }
 
+// Those that would fail are results too, where a cause is known; here stands every file, with its answer.
+Json audited(const AuditTable& table) {
+  Json list = Json::array();
+  for (const AuditLine& line : table.lines)
+    list.push_back({{"file", plain(line.path, false)},
+                    {"package", plain(line.package, false)},
+                    {"answer", line.word},
+                    {"cause", line.cause},
+                    {"why", plain(line.why, false)}});
+  return list;
+}
+
 }  // namespace
 
 std::string doctor_sarif(const Report& report, const SinkOptions& options) {
@@ -105,13 +118,18 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
   Json invocation{{"executionSuccessful", !crashed}, {"exitCode", options.exit_status}};
   if (Json list = notifications(report, report.findings.size() - shown); !list.empty())
     invocation["toolExecutionNotifications"] = std::move(list);
+  Json properties{{"verdict", verdict_word(report.verdict)}};
+  if (const auto table = audit_table(report.snapshot)) {
+    properties["extensions"] = audited(*table);
+    properties["extensionsSummary"] = plain(table->title, false);
+  }
   Json driver{{"name", "scankit"}, {"version", report.snapshot.tool_version}, {"rules", std::move(rules)}};
   const Json sarif{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                    {"version", "2.1.0"},
                    {"runs", Json::array({{{"tool", {{"driver", std::move(driver)}}},
                                           {"invocations", Json::array({std::move(invocation)})},
                                           {"results", std::move(results)},
-                                          {"properties", {{"verdict", verdict_word(report.verdict)}}},
+                                          {"properties", std::move(properties)},
                                           {"columnKind", "utf16CodeUnits"}}})}};
   return sarif.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

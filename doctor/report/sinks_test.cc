@@ -87,6 +87,43 @@ TEST(EverySink, LetsNoControlByteOrEscapeThrough) {
   }
 }
 
+TEST(EverySink, ShowsWhatAllFound) {
+  for (const std::string_view format : report_formats()) {
+    const std::string text =
+        render(format, report_of("every_extension_loads.old_torch_module"), {.verbose = true});
+    EXPECT_NE(text.find("_ZN3c1010gone_thingEv"), std::string::npos) << format;
+    EXPECT_NE(text.find(format == "json"    ? "would-fail"
+                        : format == "junit" ? "name=\"extensions\" tests=\"1\" failures=\"1\""
+                                            : "would fail"),
+              std::string::npos)
+        << format;
+    const std::string without = render(format, report_of("torch_symbols_resolve.old_wheel"), {});
+    EXPECT_EQ(without.find("would fail,"), std::string::npos) << format;
+    EXPECT_EQ(without.find("would-fail"), std::string::npos) << format;
+  }
+}
+
+TEST(EverySink, LetsNoByteOfAnAuditedFileThrough) {
+  Report report = report_of("every_extension_loads.old_torch_module");
+  AuditedFile file;
+  file.path = file.distribution = file.file_state = file.file_detail = kHostile;
+  report.snapshot.audit.value.files.push_back(file);
+  report.snapshot.audit.value.unreadable = {kHostile};
+  for (const std::string_view format : report_formats()) {
+    const std::string text = render(format, report, {.verbose = true});
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      ASSERT_TRUE(byte >= 0x20 || c == '\n') << format << " " << int{byte};
+    }
+    if (format == "html" || format == "markdown" || format == "junit") {
+      EXPECT_EQ(text.find("<script"), std::string::npos) << format;
+    }
+    if (format != "json") {
+      EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos) << format;
+    }
+  }
+}
+
 TEST(Html, RunsNothingOfAReport) {
   const std::string html = render("html", hostile(), {});
   EXPECT_EQ(html.find("<script"), std::string::npos);

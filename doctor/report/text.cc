@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "doctor/report/audit.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/plain.h"
@@ -259,6 +260,10 @@ std::string doctor_text(const Report& report, const TextStyle& style) {
   page.line(0, "Looked at");
   print_facts(page, report.snapshot);
   print_observed(page, report);
+  if (const auto table = audit_lines(report.snapshot, style.verbose); !table.empty()) {
+    page.gap();
+    for (const std::string& row : table) page.line(0, row);
+  }
   for (const Finding& finding : report.findings) print_finding(page, finding);
   print_open_questions(page, report);
   print_not_checked(page, report);

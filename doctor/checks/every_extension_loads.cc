@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+bool under_diagnosis(const Snapshot& snapshot, const AuditedFile& file) {
+  return std::ranges::any_of(snapshot.extensions.value,
+                             [&](const Extension& copy) { return copy.path == file.path; });
+}
+
+std::string module_of(const AuditedFile& file) {
+  const std::string name = path_basename(file.path);
+  return name.substr(0, name.find('.'));
+}
+
+std::string not_asked(const Snapshot& snapshot) {
+  return snapshot.audit.state == ProbeState::NotRun
+             ? say("the extensions of all packages: --all looks at them")
+             : "";
+}
+
+const Distribution* distribution_of(const Snapshot& snapshot, const AuditedFile& file) {
+  if (file.distribution.empty()) return nullptr;
+  const auto& all = snapshot.distributions.value;
+  const auto found = std::ranges::find(all, file.distribution, &Distribution::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+// A damaged file comes back with the same release; nothing but its maker can say which other release fits.
+Fix repair_of(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
+  const Distribution* owner = distribution_of(snapshot, file);
+  const std::string name = owner == nullptr ? module_of(file) : owner->name;
+  const bool damaged = cause == Cause::CorruptBinary || cause == Cause::WrongMachineArch;
+  if (damaged && owner != nullptr && !owner->version.empty() && owner->conda_channel.empty())
+    return InstallPackages{{"--force-reinstall", "--no-deps", name + "==" + owner->version}};
+  if (cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch)
+    return Advice{
+        say("install a release of {} that was built for torch {}, or build it here from its sources", name,
+            snapshot.torch.value.version)};
+  if (cause == Cause::PythonAbiTagMismatch)
+    return Advice{
+        say("install a release of {} that was built for Python {}", name, snapshot.python.value.version)};
+  return Advice{say("install a build of {} that fits this environment", name)};
+}
+
+Finding finding_of(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
+  const AuditedFile& file = snapshot.audit.value.files[at];
+  Finding finding{.cause = cause, .subject = file.path, .module = module_of(file), .summary = row.why};
+  finding.evidence.push_back({"/audit/value/files/" + std::to_string(at) + "/" + row.field, row.value});
+  finding.fixes.push_back(repair_of(snapshot, file, cause));
+  return finding;
+}
+
+// The user asked for every extension, so one that would fail is a finding although nothing may import it.
+// Where no catalogued cause fits, it is said in full as Unknown; what a package may well load by itself is
+// not held against it.
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  if (!snapshot.audit.present()) {
+    result.unknown.push_back(
+        say("the extensions of all packages could not be read: {}", snapshot.audit.note));
+    return result;
+  }
+  const Audit& audit = snapshot.audit.value;
+  const std::string machine = interpreter_machine(snapshot);
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < audit.files.size(); ++i) {
+    const AuditedFile& file = audit.files[i];
+    if (under_diagnosis(snapshot, file)) continue;  // its own checks say more
+    const AuditRow row = judge(file, machine);
+    if (row.verdict == AuditVerdict::Unknown && file.resolved) ++open;
+    if (row.verdict == AuditVerdict::Unknown && !file.resolved)
+      result.unknown.push_back(say("whether {} would load is not known: {}", file.path, row.why));
+    if (row.verdict != AuditVerdict::Fails) continue;
+    if (const auto cause = cause_from_slug(row.cause))
+      result.findings.push_back(finding_of(snapshot, i, row, *cause));
+    else
+      result.unknown.push_back(say("{} would not load: {}", file.path, row.why));
+  }
+  for (const std::string& part : audit.unreadable)
+    result.unknown.push_back(say("a folder was not read: {}", part));
+  if (open == 1)
+    result.not_checked.push_back(
+        say("one extension loads only where its package loads libraries of its own first"));
+  if (open > 1)
+    result.not_checked.push_back(
+        say("{} extensions load only where their packages load libraries of their own first", open));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
+                                        .question = "Would every compiled extension of every package load?",
+                                        .needs = 0,
+                                        .settled_by_import = false,
+                                        .not_applicable = not_asked,
+                                        .run = run};
+}  // namespace scankit

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/model/audit.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+template <std::size_t N>
+bool starts_with_one(std::string_view text, const std::array<std::string_view, N>& prefixes) {
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Whose absence has a name in the catalogue. Another library (libGL, libavutil) is said in full,
+// uncatalogued.
+std::string cause_of_library(const std::string& soname) {
+  constexpr std::array<std::string_view, 4> kTorch{"libtorch", "libc10", "libcaffe2", "libshm.so"};
+  constexpr std::array<std::string_view, 9> kCuda{"libcudart.so",   "libcublas",       "libcusparse.so",
+                                                  "libcusolver.so", "libcufft.so",     "libcurand.so",
+                                                  "libnvrtc.so",    "libnvJitLink.so", "libcupti.so"};
+  if (starts_with_one(soname, kTorch)) return "torch_version_mismatch";
+  if (starts_with_one(soname, kCuda)) return "missing_cudart";
+  return soname.starts_with("libcuda.so") ? "no_driver_libcuda" : "";
+}
+
+AuditRow library_row(const AuditedFile& file) {
+  const auto& all = file.missing_libraries;
+  const auto known = std::ranges::find_if(
+      all, [](const AuditedLibrary& library) { return !cause_of_library(library.soname).empty(); });
+  const auto first = known == all.end() ? all.begin() : known;
+  const std::string needed_by = base_name(first->needed_by);
+  return {AuditVerdict::Fails, cause_of_library(first->soname),
+          all.size() == 1 ? say("the loader finds no {}, which {} needs", first->soname, needed_by)
+                          : say("the loader finds no {}, which {} needs, and {} more libraries are missing",
+                                first->soname, needed_by, all.size() - 1),
+          "missing_libraries/" + std::to_string(first - all.begin()) + "/soname", first->soname};
+}
+
+AuditRow version_row(const AuditedFile& file) {
+  const AuditedVersion& first = file.unmet_versions.front();
+  const std::size_t more = file.unmet_versions.size() - 1;
+  const std::string needed_by = base_name(first.needed_by);
+  std::string cause;
+  if (first.version.starts_with("GLIBC_")) cause = "glibc_too_old";
+  if (first.version.starts_with("GLIBCXX_") || first.version.starts_with("CXXABI_"))
+    cause = "libstdcxx_too_old";
+  return {AuditVerdict::Fails, cause,
+          more == 0
+              ? say("{} needs version {} of {}, which does not define it", needed_by, first.version,
+                    first.library)
+              : say("{} needs version {} of {}, which does not define it, and {} more versions are missing",
+                    needed_by, first.version, first.library, more),
+          "unmet_versions/0/version", first.version};
+}
+
+AuditRow symbol_row(const AuditedFile& file) {
+  const auto& all = file.missing_symbols;
+  const auto rank = [](const AuditedSymbol& symbol) {
+    if (symbol.owner == "torch") return symbol.flipped_exported_by.empty() ? 0 : 1;
+    return symbol.owner == "python" ? 2 : 3;
+  };
+  const auto first = std::ranges::min_element(all, {}, rank);
+  constexpr std::array<const char*, 3> kCauses{"torch_version_mismatch", "abi_cxx11_mismatch",
+                                               "python_abi_tag_mismatch"};
+  const int at = rank(*first);
+  const std::string needed_by = base_name(first->needed_by);
+  return {AuditVerdict::Fails, at < 3 ? kCauses[static_cast<std::size_t>(at)] : "",
+          all.size() == 1 ? say("no loaded library exports {}, which {} needs", first->name, needed_by)
+                          : say("no loaded library exports {}, which {} needs, and {} more names are missing",
+                                first->name, needed_by, all.size() - 1),
+          "missing_symbols/" + std::to_string(first - all.begin()) + "/name", first->name};
+}
+
+AuditRow state_row(const AuditedFile& file) {
+  const bool unread = file.file_state == "unreadable" || file.file_state == "vanished";
+  return {unread ? AuditVerdict::Unknown : AuditVerdict::Fails, unread ? "" : "corrupt_binary",
+          say("the file is {}: {}", file.file_state, file.file_detail), "file_state", file.file_state};
+}
+
+// Only running the package would tell whether it loads them: no fault is proven, and no health either.
+AuditRow settled_row(const AuditedFile& file) {
+  const auto& all = file.settled_by;
+  return {AuditVerdict::Unknown, "",
+          all.size() == 1
+              ? say("it loads only where its package loads {} first, which the loader does not reach "
+                    "by itself",
+                    all.front())
+              : say("it loads only where its package loads {} and {} more files first, which the "
+                    "loader does not reach by itself",
+                    all.front(), all.size() - 1),
+          "settled_by/0", all.front()};
+}
+
+}  // namespace
+
+AuditRow judge(const AuditedFile& file, const std::string& machine) {
+  if (!file.not_for_this_python.empty())
+    return {AuditVerdict::NotForThisPython, "", file.not_for_this_python, "not_for_this_python",
+            file.not_for_this_python};
+  if (file.file_state != "elf") return state_row(file);
+  if (!machine.empty() && !file.machine.empty() && file.machine != machine)
+    return {AuditVerdict::Fails, "wrong_machine_arch",
+            say("it is made for {}, and the interpreter for {}", file.machine, machine), "machine",
+            file.machine};
+  if (!file.resolved)
+    return {AuditVerdict::Unknown, "", file.resolution_note, "resolution_note", file.resolution_note};
+  if (!file.missing_libraries.empty()) return library_row(file);
+  if (!file.unmet_versions.empty()) return version_row(file);
+  if (!file.missing_symbols.empty()) return symbol_row(file);
+  if (!file.settled_by.empty()) return settled_row(file);
+  return {AuditVerdict::Loads, "", "", "resolved", "true"};
+}
+
+const char* audit_word(AuditVerdict verdict) {
+  if (verdict == AuditVerdict::Loads) return "loads";
+  if (verdict == AuditVerdict::Fails) return "would-fail";
+  return verdict == AuditVerdict::Unknown ? "unknown" : "not-for-this-python";
+}
+
+}  // namespace scankit

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+// Facts about every compiled extension of an environment, smaller than those of a module under diagnosis.
+namespace scankit {
+
+struct AuditedSymbol {
+  std::string name, version;
+  std::string owner;                // as MissingSymbol::owner
+  std::string needed_by;            // the extension itself, or a library that it brings
+  std::string flipped_exported_by;  // torch library that has the name with the other string ABI
+};
+struct AuditedLibrary {
+  std::string soname, needed_by;
+};
+struct AuditedVersion {
+  std::string library, version, needed_by;
+};
+
+struct AuditedFile {
+  std::string path, distribution;  // distribution: "" where no RECORD lists the file
+  std::string file_state, file_detail, machine;
+  std::string not_for_this_python;  // why import never takes it; "" where it may
+  bool uses_torch = false;          // followed in the process as it is after `import torch`
+  bool resolved = false;
+  std::string resolution_note;
+  // What is missing even after all that other installed packages hold has been loaded first.
+  std::vector<AuditedLibrary> missing_libraries;
+  std::vector<AuditedSymbol> missing_symbols;
+  std::vector<AuditedVersion> unmet_versions;
+  // Installed files that the loader does not reach by itself, and that settle a need where they are loaded
+  // first: packages do that by ctypes, and only running them would tell.
+  std::vector<std::string> settled_by;
+};
+
+struct Audit {
+  std::vector<AuditedFile> files;       // extensions, by path
+  unsigned libraries = 0;               // other shared libraries there: read as the needs of extensions only
+  std::vector<std::string> folders;     // that were walked
+  std::vector<std::string> unreadable;  // folders or parts of them that were not, with the reason
+};
+
+// The judgement on one file, made of its facts alone.
+enum class AuditVerdict { Loads, Fails, Unknown, NotForThisPython };
+struct AuditRow {
+  AuditVerdict verdict = AuditVerdict::Unknown;
+  std::string cause;  // a slug of the catalogue; "" where no catalogued cause fits
+  std::string why;    // one sentence; "" where it loads
+  std::string field;  // of AuditedFile, that decides it
+  std::string value;  // what stands there
+};
+AuditRow judge(const AuditedFile& file, const std::string& machine);
+const char* audit_word(AuditVerdict verdict);
+
+}  // namespace scankit

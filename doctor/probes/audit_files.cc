@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/audit_files.h"
+
+#include <algorithm>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/probes/distributions.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kFolderLimit = 200000, kDepthLimit = 64;  // a folder that holds itself ends somewhere
+
+bool is_library_name(const std::string& name) {
+  const auto at = name.rfind(".so");
+  if (at == std::string::npos || at == 0) return false;
+  return name.find_first_not_of(".0123456789", at + 3) == std::string::npos;
+}
+
+// The standard library and the current folder hold no installed distribution. A .pth line leads to a project
+// that is installed in place, or to the folder of another environment.
+bool is_site(const PathEntry& entry) {
+  return entry.exists && (entry.origin == "site" || entry.origin == "user-site" ||
+                          entry.origin == "system-site" || entry.origin.starts_with("pth:"));
+}
+
+class Walk {
+ public:
+  Walk(const Host& host, InstalledLibraries& found) : host_(host), found_(found) {}
+
+  void visit(const std::string& folder, std::size_t depth) {
+    if (depth > kDepthLimit || seen_.size() >= kFolderLimit || !seen_.insert(folder).second) return;
+    const auto entries = host_.list(folder);
+    if (!entries) {
+      found_.unreadable.push_back(entries.error().message);
+      return;
+    }
+    for (const DirEntry& entry : *entries) {
+      const std::string path = folder + "/" + entry.name;
+      if (entry.kind == FileKind::Directory) {
+        if (entry.name != "__pycache__" && !entry.name.starts_with('.')) visit(path, depth + 1);
+      } else if (is_library_name(entry.name) && (entry.kind == FileKind::Regular || is_file(path))) {
+        found_.files.push_back(path);
+        found_.by_name.emplace(entry.name, path);
+      }
+    }
+  }
+  bool reached_limit() const { return seen_.size() >= kFolderLimit; }
+
+ private:
+  bool is_file(const std::string& path) const {
+    const auto info = host_.stat(path);
+    return info && info->kind == FileKind::Regular;
+  }
+
+  const Host& host_;
+  InstalledLibraries& found_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so_far) {
+  InstalledLibraries found;
+  Walk walk(host, found);
+  for (const PathEntry& entry : so_far.python.value.sys_path) {
+    if (!is_site(entry)) continue;
+    if (std::ranges::find(found.folders, entry.path) != found.folders.end()) continue;
+    found.folders.push_back(entry.path);
+    walk.visit(entry.path, 0);
+  }
+  if (walk.reached_limit())
+    found.unreadable.push_back("only the first " + std::to_string(kFolderLimit) + " folders were walked");
+  std::ranges::sort(found.files);
+  for (const Distribution& distribution : so_far.distributions.value)
+    for (std::string& file : shared_libraries_of(host, distribution)) {
+      found.by_owner[distribution.name].push_back(file);
+      found.owners.emplace(std::move(file), distribution.name);
+    }
+  return found;
+}
+
+bool has_python_tag(const std::string& name) {
+  const auto dot = name.find('.');
+  if (dot == std::string::npos || !name.ends_with(".so")) return false;
+  const std::string tag = name.substr(dot);
+  return tag.starts_with(".cpython-") || tag.starts_with(".abi3") || tag.starts_with(".pypy") ||
+         tag.starts_with(".graalpy");
+}
+
+std::string why_not_for_this_python(const Python& python, const std::string& name) {
+  if (!has_python_tag(name)) return "";
+  const std::string suffix = name.substr(name.find('.'));
+  const auto& known = python.extension_suffixes;
+  if (known.empty() || std::ranges::find(known, suffix) != known.end()) return "";
+  return "suffix " + suffix + " is not one of this Python's";
+}
+
+}  // namespace scankit

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/audit.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kWordWidth = 13, kPackageWidth = 20;
+
+// soabi: "cpython-311-x86_64-linux-gnu". A 32-bit or emulated interpreter differs from the kernel's machine.
+std::string machine_of(const Snapshot& snapshot) {
+  const std::string& soabi = snapshot.python.value.soabi;
+  for (const char* machine : {"x86_64", "aarch64"})
+    if (soabi.find(machine) != std::string::npos) return machine;
+  return "";
+}
+
+// The folder that holds the file's package: names in the table are relative to it.
+std::string short_path(const Snapshot& snapshot, const std::string& path) {
+  for (const std::string& folder : snapshot.audit.value.folders)
+    if (path.starts_with(folder + "/")) return path.substr(folder.size() + 1);
+  return path;
+}
+
+std::string word_of(AuditVerdict verdict) {
+  if (verdict == AuditVerdict::Loads) return say("loads");
+  if (verdict == AuditVerdict::Fails) return say("would fail");
+  return verdict == AuditVerdict::Unknown ? say("unknown") : say("other Python");
+}
+
+int rank_of(const AuditLine& line) {
+  if (line.verdict == AuditVerdict::Fails) return 0;
+  if (line.verdict == AuditVerdict::Unknown) return 1;
+  return line.verdict == AuditVerdict::Loads ? 2 : 3;
+}
+
+std::string title_of(const AuditTable& table) {
+  return say(
+      "{} compiled extensions of all packages: {} load, {} would fail, {} unknown, {} for another Python",
+      table.lines.size(), table.of(AuditVerdict::Loads), table.of(AuditVerdict::Fails),
+      table.of(AuditVerdict::Unknown), table.of(AuditVerdict::NotForThisPython));
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text + " ";
+}
+
+}  // namespace
+
+std::string audit_note(const Snapshot& snapshot) {
+  if (snapshot.audit.state == ProbeState::NotRun || snapshot.audit.present()) return "";
+  return say("The compiled extensions of all packages could not be read: {}", snapshot.audit.note);
+}
+
+std::string loading_words(std::size_t n) { return n == 1 ? say("one extension") : say("{} extensions", n); }
+
+std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
+  if (!snapshot.audit.present()) return std::nullopt;
+  AuditTable table;
+  std::map<std::string, std::size_t> loading;
+  const std::string machine = machine_of(snapshot);
+  for (const AuditedFile& file : snapshot.audit.value.files) {
+    const AuditRow row = judge(file, machine);
+    AuditLine line{row.verdict,       word_of(row.verdict),
+                   file.distribution, short_path(snapshot, file.path),
+                   file.path,         row.why,
+                   row.cause};
+    if (line.package.empty()) line.package = line.file.substr(0, line.file.find('/'));
+    ++table.counts[static_cast<std::size_t>(row.verdict)];
+    if (row.verdict == AuditVerdict::Loads) ++loading[line.package];
+    table.lines.push_back(std::move(line));
+  }
+  std::ranges::stable_sort(table.lines, {}, rank_of);
+  table.loading.assign(loading.begin(), loading.end());
+  table.not_read = snapshot.audit.value.unreadable;
+  table.title = title_of(table);
+  return table;
+}
+
+std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
+  if (const std::string note = audit_note(snapshot); !note.empty()) return {note};
+  const auto table = audit_table(snapshot);
+  if (!table) return {};
+  std::vector<std::string> lines = {table->title};
+  for (const AuditLine& line : table->lines) {
+    if (!verbose && rank_of(line) > 1) continue;
+    std::string text = "  " + padded(line.word, kWordWidth) + padded(line.package, kPackageWidth) + line.file;
+    if (!line.why.empty()) text += " (" + (line.cause.empty() ? "" : line.cause + ": ") + line.why + ")";
+    lines.push_back(std::move(text));
+  }
+  if (!verbose)
+    for (const auto& [package, n] : table->loading)
+      lines.push_back("  " + padded(word_of(AuditVerdict::Loads), kWordWidth) +
+                      padded(package, kPackageWidth) + loading_words(n));
+  for (const std::string& part : table->not_read) lines.push_back("  " + say("not read: {}", part));
+  return lines;
+}
+
+nlohmann::ordered_json audit_json(const Snapshot& snapshot) {
+  using Json = nlohmann::ordered_json;
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  Json list = Json::array();
+  const std::string machine = machine_of(snapshot);
+  const auto& files = snapshot.audit.value.files;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const AuditedFile& file = files[i];
+    const AuditRow row = judge(file, machine);
+    const Json fact{{"fact", "/audit/value/files/" + std::to_string(i) + "/" + row.field},
+                    {"value", row.value}};
+    list.push_back({{"file", file.path},
+                    {"distribution", or_null(file.distribution)},
+                    {"verdict", audit_word(row.verdict)},
+                    {"cause", or_null(row.cause)},
+                    {"why", or_null(row.why)},
+                    {"after_torch", file.uses_torch},
+                    {"evidence", Json::array({fact})}});
+  }
+  return list;
+}
+
+}  // namespace scankit
