@@ -60,7 +60,7 @@ Result<Sections> read_sections(std::string_view elf) {
 }
 
 // The entry of `.scankit.images`; the module's loader reads the same 128 bytes.
-void append_index_entry(std::string& index, const DeviceCode& image, std::uint64_t offset,
+void append_index_entry(std::string& index, const BuiltCode& image, std::uint64_t offset,
                         std::uint64_t section) {
   append_little_endian<std::uint32_t>(index, image.target.ptx ? 1u : 2u);
   append_little_endian<std::uint32_t>(index, image.target.sm);
@@ -124,9 +124,9 @@ Result<std::string> section_bytes(std::string_view elf, std::string_view name) {
   return Error{Errc::NotFound, "the file has no section " + std::string(name), ""};
 }
 
-Result<std::string> assemble_module(std::string_view host_module, const std::vector<DeviceCode>& images,
+Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
                                     std::string_view manifest) {
-  for (const DeviceCode& image : images)
+  for (const BuiltCode& image : images)
     if (image.unit.size() > 63 || image.sha256.size() != 64)
       return Error{Errc::InvalidArgument, "unit name \"" + image.unit + "\" is longer than 63 bytes", ""};
   SCANKIT_TRY(auto fatbin, write_fatbin(images));

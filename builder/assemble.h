@@ -28,7 +28,7 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
 Result<std::string> section_bytes(std::string_view elf, std::string_view name);
 
 // Host module + images + manifest -> the finished module: .nv_fatbin, .scankit.images, .scankit.manifest.
-Result<std::string> assemble_module(std::string_view host_module, const std::vector<DeviceCode>& images,
+Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
                                     std::string_view manifest);
 
 }  // namespace scankit

@@ -15,13 +15,13 @@ namespace {
 
 std::string tiny() { return read_whole_file(SCANKIT_TINY_MODULE).value(); }
 
-DeviceCode image(const std::string& unit, Target target, std::string bytes) {
+BuiltCode image(const std::string& unit, Target target, std::string bytes) {
   std::string hash = sha256_hex(bytes);
   return {unit, std::move(target), std::move(bytes), std::move(hash), false};
 }
 
 // Real heads, arbitrary rest: nothing here runs them.
-std::vector<DeviceCode> images() {
+std::vector<BuiltCode> images() {
   std::string cubin("\177ELF\2\1\1\x41\x08", 9);
   cubin.resize(201, '\0');
   cubin[18] = static_cast<char>(190);  // EM_CUDA

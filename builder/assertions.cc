@@ -116,7 +116,7 @@ Result<void> check_index(const std::string& path, std::string_view file, const M
     return broken(path, "its index of images has another length");
   for (std::size_t i = 0; i < promise.images.size(); ++i) {
     const std::string_view entry = index.substr(kHeader + i * kEntry, kEntry);
-    const DeviceCode& image = promise.images[i];
+    const BuiltCode& image = promise.images[i];
     const std::uint64_t offset = number_at(entry, 16, 8), size = number_at(entry, 24, 8);
     if (offset > file.size() || size > file.size() - offset)
       return broken(path, "image " + image.unit + " lies outside the file");

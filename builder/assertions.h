@@ -11,8 +11,8 @@ namespace scankit {
 // What a finished module must hold. The file is read back with the doctor's own readers, not with the code
 // that wrote it, so that what is promised to the user is what the doctor will see on his machine.
 struct ModulePromise {
-  std::string module;              // exports PyInit_<module> and nothing else
-  std::vector<DeviceCode> images;  // each there with its size and hash
+  std::string module;             // exports PyInit_<module> and nothing else
+  std::vector<BuiltCode> images;  // each there with its size and hash
 };
 // The Error names the first promise that does not hold.
 Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise);

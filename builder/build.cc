@@ -34,12 +34,12 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
       built.explanation += "key " + key.digest() + "\n" + key.text() + "\n";
     }
   SCANKIT_TRY(const auto images, compile_units(compile));
-  for (const DeviceCode& image : images) ++(image.from_cache ? built.from_cache : built.compiled);
+  for (const BuiltCode& image : images) ++(image.from_cache ? built.from_cache : built.compiled);
   built.manifest = write_manifest(
       {kModuleName, shipped_host_module(), shipped_device_source(), &images, &toolchain.nvrtc});
   SCANKIT_TRY(built.bytes, assemble_module(shipped_host_module(), images, built.manifest));
   built.images.reserve(images.size());
-  for (const DeviceCode& image : images)
+  for (const BuiltCode& image : images)
     built.images.push_back({image.unit, image.target, "", image.sha256, image.from_cache});
   return built;
 }

@@ -23,8 +23,8 @@ struct BuiltModule {
   std::string explanation;  // --explain: every image's key, label by label
   std::vector<std::string> notes;
   std::vector<Target> targets;
-  std::string compiler;            // "NVRTC 13.0 (system toolkit /usr/local/cuda-13.0)"
-  std::vector<DeviceCode> images;  // without their bytes
+  std::string compiler;           // "NVRTC 13.0 (system toolkit /usr/local/cuda-13.0)"
+  std::vector<BuiltCode> images;  // without their bytes
   std::size_t from_cache = 0, compiled = 0;
 };
 

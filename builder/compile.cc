@@ -56,7 +56,7 @@ class Compilation {
     results_.resize(tasks_.size());
   }
 
-  Result<std::vector<DeviceCode>> run() {
+  Result<std::vector<BuiltCode>> run() {
     find_cached();
     if (missing_.empty()) return collect();
     SCANKIT_CHECK(write_file_atomically(source_path(), request_.source));
@@ -80,7 +80,7 @@ class Compilation {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       const Key key = key_of(request_, *tasks_[i].unit, *tasks_[i].target);
       if (auto bytes = request_.cache->find(key))
-        results_[i] = DeviceCode{tasks_[i].unit->name, *tasks_[i].target, std::move(*bytes), "", true};
+        results_[i] = BuiltCode{tasks_[i].unit->name, *tasks_[i].target, std::move(*bytes), "", true};
       else
         missing_.push_back(i);
     }
@@ -115,7 +115,7 @@ class Compilation {
     }
   }
 
-  Result<DeviceCode> compile(const Task& task, const std::string& out) const {
+  Result<BuiltCode> compile(const Task& task, const std::string& out) const {
     std::vector<std::string> args = {"nvrtc",
                                      "--lib",
                                      request_.nvrtc.path,
@@ -133,11 +133,11 @@ class Compilation {
     SCANKIT_TRY(std::string bytes, read_whole_file(out, kImageLimit));
     // A full or read-only cache is no reason to fail.
     (void)request_.cache->store(key_of(request_, *task.unit, *task.target), slot(task), bytes);
-    return DeviceCode{task.unit->name, *task.target, std::move(bytes), "", false};
+    return BuiltCode{task.unit->name, *task.target, std::move(bytes), "", false};
   }
 
-  std::vector<DeviceCode> collect() {
-    std::vector<DeviceCode> images;
+  std::vector<BuiltCode> collect() {
+    std::vector<BuiltCode> images;
     for (auto& result : results_) {
       result->sha256 = sha256_hex(result->bytes);
       images.push_back(std::move(*result));
@@ -149,7 +149,7 @@ class Compilation {
   std::string folder_;
   std::vector<Task> tasks_;
   std::vector<std::size_t> missing_;
-  std::vector<std::optional<DeviceCode>> results_;
+  std::vector<std::optional<BuiltCode>> results_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
@@ -173,7 +173,7 @@ Key key_of(const CompileRequest& request, const Unit& unit, const Target& target
   return key;
 }
 
-Result<std::vector<DeviceCode>> compile_units(const CompileRequest& request) {
+Result<std::vector<BuiltCode>> compile_units(const CompileRequest& request) {
   SCANKIT_TRY(const auto folder, TemporaryDirectory::create("scankit-build"));
   return Compilation(request, folder.path()).run();
 }

@@ -34,7 +34,7 @@ Key key_of(const CompileRequest& request, const Unit& unit, const Target& target
 
 // Every unit for every target, from the cache or by children that run side by side. The first failure stops
 // the rest; its Error holds the compiler's useful lines, the first one in the message.
-Result<std::vector<DeviceCode>> compile_units(const CompileRequest& request);
+Result<std::vector<BuiltCode>> compile_units(const CompileRequest& request);
 
 // As many children as processors that we may use, and no more than memory allows.
 unsigned compile_jobs(const Probed<Memory>& memory);

@@ -52,7 +52,7 @@ std::uint64_t flags_of(const Target& target) {
   return flags;
 }
 
-void append_entry(std::string& out, const DeviceCode& image, IsaVersion version) {
+void append_entry(std::string& out, const BuiltCode& image, IsaVersion version) {
   const bool ptx = image.target.ptx;
   append_little_endian<std::uint16_t>(out, ptx ? kKindPtx : kKindElf);
   append_little_endian<std::uint16_t>(out, kEntryVersion);
@@ -75,10 +75,10 @@ void append_entry(std::string& out, const DeviceCode& image, IsaVersion version)
 
 }  // namespace
 
-Result<Fatbin> write_fatbin(const std::vector<DeviceCode>& images) {
+Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
   Fatbin fatbin;
   std::string entries;
-  for (const DeviceCode& image : images) {
+  for (const BuiltCode& image : images) {
     const auto version = image.target.ptx ? ptx_isa(image.bytes) : cubin_version(image.bytes);
     if (!version)
       return Error{Errc::Malformed,

@@ -16,6 +16,6 @@ struct Fatbin {
 
 // One container holding every image raw: what cuobjdump and our doctor read. The module does not go through
 // it; it picks the payloads themselves (DESIGN decision 8), so that no driver's idea of compression matters.
-Result<Fatbin> write_fatbin(const std::vector<DeviceCode>& images);
+Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images);
 
 }  // namespace scankit

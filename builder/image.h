@@ -8,7 +8,7 @@
 namespace scankit {
 
 // One piece of device code: one unit (kernels/selective_scan/cuda/units.def) for one target.
-struct DeviceCode {
+struct BuiltCode {
   std::string unit;
   Target target;
   std::string bytes;   // a bare cubin, or PTX text with its closing NUL, as NVRTC gives it

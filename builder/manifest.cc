@@ -18,7 +18,7 @@ std::string write_manifest(const ManifestInput& input) {
                     {"device_source_sha256", sha256_hex(input.device_source)}};
   json["toolchain"] = {{"kind", "nvrtc"}, {"version", input.nvrtc->version}, {"sha256", input.nvrtc->sha256}};
   json["images"] = nlohmann::ordered_json::array();
-  for (const DeviceCode& image : *input.images)
+  for (const BuiltCode& image : *input.images)
     json["images"].push_back({{"unit", image.unit},
                               {"target", image.target.name()},
                               {"kind", image.target.ptx ? "ptx" : "cubin"},

@@ -14,7 +14,7 @@ namespace scankit {
 struct ManifestInput {
   std::string module;
   std::string_view host_module, device_source;
-  const std::vector<DeviceCode>* images = nullptr;
+  const std::vector<BuiltCode>* images = nullptr;
   const Nvrtc* nvrtc = nullptr;
 };
 std::string write_manifest(const ManifestInput& input);

@@ -127,7 +127,7 @@ int run_doctor(const DoctorOptions& given) {
   }
   Facts facts = *std::move(found);
   if (options.redact) {
-    facts.snapshot = redacted(facts.snapshot, own_identity());
+    facts.snapshot = redacted(facts.snapshot, own_names());
     facts.notes.clear();  // they name the Pythons of this user
   }
   describe_target(options.target, facts.snapshot);

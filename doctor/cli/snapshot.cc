@@ -18,7 +18,7 @@ int run_snapshot(const SnapshotOptions& options) {
   }
   Facts facts = *std::move(gathered);
   const std::string text =
-      snapshot_to_json(options.redact ? redacted(facts.snapshot, own_identity()) : facts.snapshot);
+      snapshot_to_json(options.redact ? redacted(facts.snapshot, own_names()) : facts.snapshot);
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     if (!std::cout) {

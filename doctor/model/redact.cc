@@ -30,34 +30,34 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-void learn(TextRedactor& redactor, const Identity& identity) {
-  for (const std::string& name : identity.users) redactor.learn_user(name);
-  for (const std::string& path : identity.homes) redactor.learn_home(path);
-  for (const std::string& name : identity.hosts) redactor.learn_host(name);
+void learn(TextRedactor& redactor, const Owner& owner) {
+  for (const std::string& name : owner.users) redactor.learn_user(name);
+  for (const std::string& path : owner.homes) redactor.learn_home(path);
+  for (const std::string& name : owner.hosts) redactor.learn_host(name);
 }
 
-Identity identity_in(const std::map<std::string, std::string>& environment) {
-  Identity identity;
+Owner owner_in(const std::map<std::string, std::string>& environment) {
+  Owner owner;
   for (const auto& [name, value] : environment) {
-    if (name == "USER" || name == "LOGNAME") identity.users.push_back(value);
-    if (name == "HOME") identity.homes.push_back(value);
-    if (name == "HOSTNAME" || name == "SLURMD_NODENAME") identity.hosts.push_back(value);
+    if (name == "USER" || name == "LOGNAME") owner.users.push_back(value);
+    if (name == "HOME") owner.homes.push_back(value);
+    if (name == "HOSTNAME" || name == "SLURMD_NODENAME") owner.hosts.push_back(value);
   }
-  return identity;
+  return owner;
 }
 
 }  // namespace
 
-Identity own_identity() {
-  Identity identity{.users = {variable("USER"), variable("LOGNAME")},
-                    .homes = {variable("HOME")},
-                    .hosts = {variable("HOSTNAME")}};
+Owner own_names() {
+  Owner owner{.users = {variable("USER"), variable("LOGNAME")},
+              .homes = {variable("HOME")},
+              .hosts = {variable("HOSTNAME")}};
   struct utsname names {};
-  if (::uname(&names) == 0) identity.hosts.emplace_back(names.nodename);
-  return identity;
+  if (::uname(&names) == 0) owner.hosts.emplace_back(names.nodename);
+  return owner;
 }
 
-Snapshot redacted(const Snapshot& snapshot, const Identity& identity) {
+Snapshot redacted(const Snapshot& snapshot, const Owner& owner) {
   Json json = Json::parse(snapshot_to_json(snapshot));
   TextRedactor redactor;
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
@@ -66,8 +66,8 @@ Snapshot redacted(const Snapshot& snapshot, const Identity& identity) {
   });
   for (const std::string& module : snapshot.modules) redactor.learn_fact(module);
   for (const Distribution& package : snapshot.distributions.value) redactor.learn_fact(package.name);
-  learn(redactor, identity_in(snapshot.environment));
-  learn(redactor, identity);
+  learn(redactor, owner_in(snapshot.environment));
+  learn(redactor, owner);
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
     text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : redactor.clean(std::move(text));
   });

@@ -8,15 +8,15 @@
 namespace scankit {
 
 // What is known of the person and the machine beside what the facts say.
-struct Identity {
+struct Owner {
   std::vector<std::string> users, homes, hosts;
 };
 // Of who runs this process: $USER, $LOGNAME, $HOME, $HOSTNAME and uname.
-Identity own_identity();
+Owner own_names();
 
 // The same facts without who they belong to: home folders, user and host names, credentials and the serials
 // of GPUs are replaced, in every string of the snapshot. Paths stay distinct and keep their shape, so that a
 // diagnosis of the redacted snapshot is the same.
-Snapshot redacted(const Snapshot& snapshot, const Identity& identity = {});
+Snapshot redacted(const Snapshot& snapshot, const Owner& owner = {});
 
 }  // namespace scankit
