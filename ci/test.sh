@@ -61,7 +61,7 @@ finish() {
 }
 
 phase packages
-bash ci/install-deps.sh || { broken='packages are missing' && finish; exit 1; }
+bash ci/install-deps.sh --browser || { broken='packages are missing' && finish; exit 1; }
 mkdir -p "$(dirname "$build")"
 
 phase "a Python with torch"

@@ -14,6 +14,8 @@
 # The test environments: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
 # apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
 # apt: ccache time
+# The HTML report is opened in it; ci/install-deps.sh --browser.
+# apt-browser: chromium fonts-dejavu-core
 find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -38,7 +38,7 @@ grep -HnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' $sources | awk -v rul
     if (index(included, owner "/") == 1) next
     if (allows(may[owner], included)) next
     test_owner = longest(file, tests)
-    if (file ~ /_test\.(cc|cu)$/ && test_owner != "" && allows(tests[test_owner], included)) next
+    if (file ~ /_test\.(cc|cu|h)$/ && test_owner != "" && allows(tests[test_owner], included)) next
     if (included !~ /^(doctor|kernels|builder|envspec|validate|ci)\//) next  # a library
     print file ":" number ": " owner " may not include " included " (ci/layering.txt)"
     bad = 1

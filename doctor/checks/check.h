@@ -40,6 +40,9 @@ struct Check {
   std::string (*not_applicable)(const Snapshot&) =
       nullptr;  // why there is nothing to look at; "" where there is
   CheckResult (*run)(const Snapshot&) = nullptr;
+  // Whether the user gave what it looks at (a log, a wheel): where not, nobody waits for the answer, and the
+  // reports for people leave the question out. nullptr: always.
+  bool (*asked)(const Snapshot&) = nullptr;
 };
 
 // Every check of checks.def, in its order.

@@ -39,29 +39,31 @@ extern const Check kLogExplained{
     .id = "log-explained",
     .question = "Does the log show no error?",
     .needs = kLog,
-    .run = [](const Snapshot& snapshot) {
-      CheckResult result;
-      const Log& log = snapshot.log.value;
-      bool root = false;
-      for (std::size_t i = 0; i < log.hits.size(); ++i) {
-        const LogHit& hit = log.hits[i];
-        const auto cause = cause_from_slug(hit.cause);
-        if (!cause && hit.role == "root")
-          result.unknown.push_back("line " + std::to_string(hit.line) + " of the log: " + hit.meaning);
-        if (!cause) continue;
-        Finding finding = finding_of(snapshot, log, i, *cause);
-        // What the log ended in is an error, however mild its class is otherwise; what else it holds is not
-        // what ended it.
-        finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;
-        root = root || hit.role == "root";
-        result.findings.push_back(std::move(finding));
-      }
-      if (!root && result.unknown.empty())
-        result.unknown.push_back(log.unexplained.empty()
-                                     ? "no line of the log is an error that scankit knows"
-                                     : "no known error in the log; these lines look like errors: " +
-                                           quoted_lines(log));
-      return result;
-    }};
+    .run =
+        [](const Snapshot& snapshot) {
+          CheckResult result;
+          const Log& log = snapshot.log.value;
+          bool root = false;
+          for (std::size_t i = 0; i < log.hits.size(); ++i) {
+            const LogHit& hit = log.hits[i];
+            const auto cause = cause_from_slug(hit.cause);
+            if (!cause && hit.role == "root")
+              result.unknown.push_back("line " + std::to_string(hit.line) + " of the log: " + hit.meaning);
+            if (!cause) continue;
+            Finding finding = finding_of(snapshot, log, i, *cause);
+            // What the log ended in is an error, however mild its class is otherwise; what else it holds is
+            // not what ended it.
+            finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;
+            root = root || hit.role == "root";
+            result.findings.push_back(std::move(finding));
+          }
+          if (!root && result.unknown.empty())
+            result.unknown.push_back(log.unexplained.empty()
+                                         ? "no line of the log is an error that scankit knows"
+                                         : "no known error in the log; these lines look like errors: " +
+                                               quoted_lines(log));
+          return result;
+        },
+    .asked = [](const Snapshot& snapshot) { return snapshot.log.state != ProbeState::NotRun; }};
 
 }  // namespace scankit

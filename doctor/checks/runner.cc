@@ -89,6 +89,8 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     outcome.state = state;
     outcome.why = std::move(why);
     outcome.could_hide_error = state == CheckState::Unknown || state == CheckState::Crashed;
+    outcome.not_asked =
+        state == CheckState::NotApplicable && check.asked != nullptr && !check.asked(snapshot);
     return outcome;
   };
   if (!(check.needs & kLog) && snapshot.log.present() && snapshot.log.value.alone)

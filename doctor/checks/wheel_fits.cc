@@ -177,5 +177,6 @@ extern const Check kWheelFits{
     .needs = kPython,
     .settled_by_import = false,
     .not_applicable = no_wheel,
-    .run = run};
+    .run = run,
+    .asked = [](const Snapshot& snapshot) { return !snapshot.wheels.empty(); }};
 }  // namespace scankit

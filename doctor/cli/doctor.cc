@@ -62,12 +62,6 @@ void print(const Report& report, const DoctorOptions& options, const std::vector
   std::cout << doctor_text(report, style);
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 // DESIGN section 2: 3, then 2, then the step's own 1, then 4.
 int first_that_counts(std::initializer_list<int> statuses) {
   for (const int wanted : {kExitInternal, kExitUsage, kExitFindings, kExitInconclusive})
@@ -83,6 +77,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
     return Error{Errc::InvalidArgument, "--from and --log cannot both read standard input", "name a file"};
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
+    facts.snapshot.read_from = options.from;
   } else if (options.log.empty()) {
     SCANKIT_TRY(facts, gather(options.environment));
   } else {
@@ -131,8 +126,6 @@ int run_doctor(const DoctorOptions& given) {
     facts.notes.clear();  // they name the Pythons of this user
   }
   describe_target(options.target, facts.snapshot);
-  if (!facts.snapshot.described.empty())
-    facts.notes.push_back("target as described, not as seen: " + joined(facts.snapshot.described));
   Report report = diagnose(std::move(facts.snapshot));
   fold(report);
   const int findings = exit_status_of(report, options.fail_on);

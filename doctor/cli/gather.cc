@@ -63,6 +63,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
   facts.snapshot = take_snapshot(*host, request);
   facts.snapshot.target_root = options.root;
+  facts.snapshot.named_files = options.so;
   if (!python) {
     facts.snapshot.python = Probed<Python>::failed(python.error().message);
     if (requested) facts.status = kExitUsage;

@@ -83,6 +83,7 @@ struct Outcome {
   bool could_hide_error = false;  // Unknown: makes the verdict unknown
   std::vector<Finding> findings;
   std::vector<std::string> not_checked;  // parts of the question that had nothing to look at, one line each
+  bool not_asked = false;  // NotApplicable since the user gave nothing of the kind that the check looks at
 };
 
 enum class Verdict { Healthy, Broken, Unknown };

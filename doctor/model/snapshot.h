@@ -213,10 +213,12 @@ struct Observation {
 struct Snapshot {
   int schema = 1;
   std::string tool_version;
-  std::string target_root;             // "" for the live system
-  std::vector<std::string> described;  // parts of the target told by the user: "GPU sm_90", "driver 570.86"
-  std::vector<Wheel> wheels;           // named by --so
-  std::vector<std::string> modules;    // under diagnosis
+  std::string target_root;               // "" for the live system
+  std::vector<std::string> described;    // parts of the target told by the user: "GPU sm_90", "driver 570.86"
+  std::vector<std::string> named_files;  // what --so named, in place of the installed modules
+  std::string read_from;                 // the stored snapshot that --from read; "" for this machine
+  std::vector<Wheel> wheels;             // named by --so
+  std::vector<std::string> modules;      // under diagnosis
   std::vector<std::string> modules_asked;  // those of them that the user named: their absence is a fault
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...
   Probed<Os> os;

@@ -89,9 +89,10 @@ SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine
                uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
                settled_by)
 SCANKIT_FIELDS(Audit, files, libraries, folders, unreadable)
-SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, wheels, modules, modules_asked,
-               environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus, toolkits, compilers, python,
-               distributions, torch, extensions, importers, observations, log, audit)
+SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
+               modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
+               toolkits, compilers, python, distributions, torch, extensions, importers, observations, log,
+               audit)
 
 namespace {
 using Json = nlohmann::json;

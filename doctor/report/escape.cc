@@ -51,11 +51,9 @@ std::string xml_escaped(std::string_view text) {
 }
 
 std::string markdown_escaped(std::string_view text) {
-  // "@" as an entity: GitHub would notify whoever has that name. ":" ends "http" and emoji names.
-  constexpr std::array<Replacement, 16> kTable{{{'&', "&amp;"},
+  constexpr std::array<Replacement, 14> kTable{{{'&', "&amp;"},
                                                 {'<', "&lt;"},
                                                 {'>', "&gt;"},
-                                                {'@', "&#64;"},
                                                 {'\\', "\\\\"},
                                                 {'`', "\\`"},
                                                 {'*', "\\*"},
@@ -63,12 +61,25 @@ std::string markdown_escaped(std::string_view text) {
                                                 {'[', "\\["},
                                                 {']', "\\]"},
                                                 {'|', "\\|"},
-                                                {'#', "\\#"},
                                                 {'~', "\\~"},
                                                 {'!', "\\!"},
-                                                {'$', "\\$"},
-                                                {':', "&#58;"}}};
-  return replaced(plain(text, false), kTable);
+                                                {'$', "\\$"}}};
+  // GitHub turns "@name", "#1" and addresses into links after it rendered the page, where neither a backslash
+  // nor an entity is left to stop it, and notifies whoever has that name. It passes over code, so the
+  // character that starts such a link is code.
+  std::string out;
+  const std::string clean = plain(text, false);
+  for (std::size_t at = 0; at < clean.size(); ++at) {
+    const std::string_view rest = std::string_view(clean).substr(at);
+    const char next = rest.size() > 1 ? rest[1] : ' ';
+    const bool name = rest[0] == '@' && next != ' ', number = rest[0] == '#' && next >= '0' && next <= '9';
+    const bool address = rest.starts_with("://") || rest.starts_with("www.") || rest.starts_with("WWW.");
+    const std::size_t length = !address ? 1 : rest[0] == ':' ? 3 : 4;
+    const std::string_view word = rest.substr(0, length);
+    out += name || number || address ? "<code>" + std::string(word) + "</code>" : replaced(word, kTable);
+    at += length - 1;
+  }
+  return out;
 }
 
 std::string markdown_code(std::string_view text) {

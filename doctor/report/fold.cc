@@ -106,7 +106,7 @@ Tally tally(const Report& report) {
   }
   for (const Outcome& outcome : report.outcomes) {
     if (outcome.state == CheckState::Passed) ++tally.passed;
-    if (outcome.state == CheckState::NotApplicable) ++tally.not_applicable;
+    if (outcome.state == CheckState::NotApplicable && !outcome.not_asked) ++tally.not_applicable;
     if (outcome.state == CheckState::Unknown) ++tally.unknown;
     if (outcome.state == CheckState::Crashed) ++tally.crashed;
   }

@@ -39,6 +39,12 @@ Annotation annotation_of(const Report& report, std::size_t at) {
   return {"scankit: " + std::string(info(finding.cause).slug), text};
 }
 
+std::string summary(const Report& report) {
+  std::string text = github_message(counts_line(report));
+  for (const std::string& line : target_lines(report.snapshot)) text += "%0A" + github_message(line);
+  return text;
+}
+
 void append(std::string& out, std::string_view level, const std::vector<Annotation>& all) {
   const bool fits = all.size() <= kMostOfOneLevel;
   const std::size_t shown = fits ? all.size() : kMostOfOneLevel - 1;
@@ -65,8 +71,7 @@ std::string doctor_github(const Report& report) {
   for (const Outcome& outcome : report.outcomes)
     if (is_open(outcome) && outcome.could_hide_error)
       levels[1].push_back({"scankit: unknown", github_message(outcome.question + " " + outcome.why)});
-  levels[0].insert(levels[0].begin(),
-                   {"scankit: " + verdict_line(report), github_message(counts_line(report))});
+  levels[0].insert(levels[0].begin(), {"scankit: " + verdict_line(report), summary(report)});
   if (const auto table = audit_table(report.snapshot))
     levels[0].insert(levels[0].begin() + 1, {say("scankit: every extension"), github_message(table->title)});
   std::string out;

@@ -60,11 +60,12 @@ std::string checks_bar(const Report& report) {
   const Tally n = tally(report);
   const auto found =
       static_cast<std::size_t>(std::ranges::count(report.outcomes, CheckState::Found, &Outcome::state));
-  return bar(std::to_string(report.outcomes.size()) + " checks",
-             {{"found something", "c-error", found},
-              {"unknown", "c-unknown", n.unknown + n.crashed},
-              {"passed", "c-good", n.passed},
-              {"not applicable", "c-none", n.not_applicable}});
+  const auto asked = report.outcomes.size() -
+                     static_cast<std::size_t>(std::ranges::count(report.outcomes, true, &Outcome::not_asked));
+  return bar(plural(asked, "check"), {{"found something", "c-error", found},
+                                      {"unknown", "c-unknown", n.unknown + n.crashed},
+                                      {"passed", "c-good", n.passed},
+                                      {"not applicable", "c-none", n.not_applicable}});
 }
 
 std::string symbol_bars(const Snapshot& snapshot) {
@@ -121,10 +122,10 @@ std::string questions(const Report& report) {
   for (const Outcome& outcome : report.outcomes) {
     const std::string question = xml_escaped(outcome.question);
     if (is_open(outcome)) open.emplace_back(question, xml_escaped(outcome.why));
-    if (outcome.state == CheckState::NotApplicable) skipped.emplace_back(question, xml_escaped(outcome.why));
     if (outcome.state == CheckState::Passed) passed.emplace_back(question, "yes");
-    for (const std::string& part : outcome.not_checked) skipped.emplace_back(question, xml_escaped(part));
   }
+  for (const auto& [question, why] : not_checked(report))
+    skipped.emplace_back(xml_escaped(question), xml_escaped(why));
   if (!open.empty()) out += "<h2>Unknown</h2>\n" + table("question", "why", open);
   out += "<h2>More</h2>\n";
   const auto add = [&](const char* title, const char* right, const Rows& rows) {
@@ -151,6 +152,7 @@ std::string doctor_html(const Report& report) {
       title + "</title>\n<style>" + kHtmlStyle + "</style>\n</head>\n<body>\n<main>\n" +
       "<p class=\"soft\">scankit doctor</p>\n<h1 class=\"" + verdict + "\">" + title + "</h1>\n" +
       paragraph(xml_escaped(counts_line(report)));
+  for (const std::string& line : target_lines(report.snapshot)) out += paragraph(xml_escaped(line));
   if (const auto command = repair_command(report)) out += "<pre>" + xml_escaped(*command) + "</pre>\n";
   out += checks_bar(report) + symbol_bars(report.snapshot) + audit_bar(report.snapshot);
   if (!report.findings.empty()) out += "<h2>Findings</h2>\n";

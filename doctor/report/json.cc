@@ -6,20 +6,11 @@
 #include "doctor/report/audit.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
+#include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
-
-const char* verdict_word(Verdict verdict) {
-  if (verdict == Verdict::Healthy) return "healthy";
-  return verdict == Verdict::Broken ? "broken" : "unknown";
-}
-
-const char* severity_word(Severity severity) {
-  if (severity == Severity::Error) return "error";
-  return severity == Severity::Warning ? "warning" : "note";
-}
 
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
@@ -60,19 +51,30 @@ void add_outcomes(const Report& report, Json& json) {
   Json &unknown = json["unknown"] = Json::array(), &skipped = json["not_checked"] = Json::array();
   for (const Outcome& outcome : report.outcomes) {
     Json entry{{"check", outcome.check}, {"question", outcome.question}, {"why", outcome.why}};
-    if (outcome.state == CheckState::NotApplicable) skipped.push_back(entry);
+    if (outcome.state == CheckState::NotApplicable) {
+      skipped.push_back(entry);
+      skipped.back()["asked"] = !outcome.not_asked;
+    }
     for (const std::string& part : outcome.not_checked) {
       Json partial = entry;
       partial["why"] = part;
       skipped.push_back(std::move(partial));
     }
-    const bool open = outcome.state == CheckState::Unknown || outcome.state == CheckState::Crashed ||
-                      (outcome.state == CheckState::Found && !outcome.why.empty());
-    if (!open) continue;
+    if (!is_open(outcome)) continue;
     entry["crashed"] = outcome.state == CheckState::Crashed;
     entry["could_hide_error"] = outcome.could_hide_error;
     unknown.push_back(std::move(entry));
   }
+}
+
+// What the answer holds for, in place of this machine as it is; null or empty where it does not.
+Json target(const Snapshot& snapshot) {
+  const bool log_alone = snapshot.log.present() && snapshot.log.value.alone;
+  return {{"snapshot", or_null(snapshot.read_from)},
+          {"root", or_null(snapshot.target_root)},
+          {"files", snapshot.named_files},
+          {"log", log_alone ? Json(snapshot.log.value.source) : Json(nullptr)},
+          {"described", snapshot.described}};
 }
 
 // What the file itself says today; which torch releases export its names is the symbol atlas's to say.
@@ -108,9 +110,11 @@ Json dating(const Snapshot& snapshot) {
 }  // namespace
 
 std::string doctor_json(const Report& report) {
-  Json json{{"schema", kDoctorSchema},
+  Json json{{"$schema", kDoctorSchema},
+            {"schema", kDoctorSchema},
             {"tool_version", report.snapshot.tool_version},
             {"python", or_null(report.snapshot.python.value.requested)},
+            {"target", target(report.snapshot)},
             {"verdict", verdict_word(report.verdict)},
             {"root", nullptr}};
   if (const Finding* first = root(report); first != nullptr)

@@ -50,11 +50,8 @@ void write_open(std::string& out, const Report& report) {
 
 void write_not_checked(std::string& out, const Report& report) {
   std::string rows;
-  for (const Outcome& outcome : report.outcomes) {
-    const std::string start = "| " + markdown_escaped(outcome.question) + " | ";
-    if (outcome.state == CheckState::NotApplicable) rows += start + markdown_escaped(outcome.why) + " |\n";
-    for (const std::string& part : outcome.not_checked) rows += start + markdown_escaped(part) + " |\n";
-  }
+  for (const auto& [question, why] : not_checked(report))
+    rows += "| " + markdown_escaped(question) + " | " + markdown_escaped(why) + " |\n";
   if (rows.empty()) return;
   out += "<details><summary>Not checked</summary>\n\n| question | why |\n| --- | --- |\n" + rows +
          "\n</details>\n\n";
@@ -66,6 +63,7 @@ void write_not_checked(std::string& out, const Report& report) {
 std::string doctor_markdown(const Report& report) {
   std::string out = "## scankit doctor: " + markdown_escaped(verdict_line(report)) + "\n\n" +
                     markdown_escaped(counts_line(report)) + "\n\n";
+  for (const std::string& line : target_lines(report.snapshot)) out += markdown_escaped(line) + "\n\n";
   for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
   out += audit_markdown(report.snapshot);
   write_open(out, report);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/report_test.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,10 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "doctor/checks/runner.h"
-#include "doctor/model/snapshot_json.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/text.h"
@@ -18,23 +17,6 @@
 namespace scankit {
 namespace {
 using Json = nlohmann::json;
-
-const std::string kTests = SCANKIT_SOURCE_DIR "/doctor/tests/";
-
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Report report_of(const std::string& case_name) {
-  Json machine = Json::parse(read(kTests + "machines/cpu_torch211/snapshot.json"));
-  const Json test = Json::parse(read(kTests + "cases/" + case_name + ".json"));
-  if (test.contains("at"))
-    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
-  Report report = diagnose(*snapshot_from_json(machine.dump()));
-  fold(report);
-  return report;
-}
 
 // SCANKIT_UPDATE_GOLDEN=1 writes the files; review them as a diff.
 void expect_golden(const std::string& name, const std::string& text) {
@@ -132,6 +114,7 @@ TEST(DoctorJson, KeepsToItsSchema) {
                            "every_extension_loads.old_torch_module"}) {
     const Json json = Json::parse(doctor_json(report_of(name)));
     same_keys(json, schema);
+    same_keys(json["target"], schema["properties"]["target"]);
     for (const Json& finding : json["findings"]) same_keys(finding, schema["$defs"]["finding"]);
     for (const Json& entry : json["unknown"]) same_keys(entry, schema["properties"]["unknown"]["items"]);
     for (const Json& entry : json["not_checked"])

@@ -119,6 +119,8 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
   if (Json list = notifications(report, report.findings.size() - shown); !list.empty())
     invocation["toolExecutionNotifications"] = std::move(list);
   Json properties{{"verdict", verdict_word(report.verdict)}};
+  for (const std::string& line : target_lines(report.snapshot))
+    properties["target"].push_back(plain(line, false));
   if (const auto table = audit_table(report.snapshot)) {
     properties["extensions"] = audited(*table);
     properties["extensionsSummary"] = plain(table->title, false);

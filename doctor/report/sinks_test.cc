@@ -3,37 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
-#include "doctor/checks/runner.h"
-#include "doctor/model/snapshot_json.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/fold.h"
+#include "doctor/report/report_test.h"
 #include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
 using Json = nlohmann::json;
-
-const std::string kTests = SCANKIT_SOURCE_DIR "/doctor/tests/";
-
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Report report_of(const std::string& case_name) {
-  Json machine = Json::parse(read(kTests + "machines/cpu_torch211/snapshot.json"));
-  const Json test = Json::parse(read(kTests + "cases/" + case_name + ".json"));
-  if (test.contains("at"))
-    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
-  Report report = diagnose(*snapshot_from_json(machine.dump()));
-  fold(report);
-  return report;
-}
 
 constexpr const char* kHostile =
     "a|b`c`<script>alert(1)</script>&\"'%0A::error::x\x1b[31m\r\n\xff\xEF\xBF\xBF ]]> @you #1 \xE2\x80\xAE";
@@ -71,6 +53,40 @@ TEST(EverySink, CarriesTheRootAndIsTheSameTwice) {
     EXPECT_EQ(once, render(format, report_of("torch_symbols_resolve.old_wheel"), {})) << format;
     EXPECT_TRUE(once.ends_with("\n")) << format;
   }
+}
+
+TEST(EverySink, SaysWhatTheAnswerHoldsFor) {
+  Snapshot snapshot = snapshot_of("torch_symbols_resolve.old_wheel");
+  snapshot.read_from = "stored-facts";
+  snapshot.target_root = "/unpacked-image";
+  snapshot.named_files = {"wheel-one", "wheel-two"};
+  snapshot.described = {"GPU sm_90"};
+  const Report report = report_of(std::move(snapshot));
+  for (const std::string_view format : report_formats()) {
+    std::string text = render(format, report, {});
+    std::erase(text, '\\');  // Markdown's
+    for (const char* part : {"stored-facts", "/unpacked-image", "wheel-one", "wheel-two", "sm_90"})
+      EXPECT_NE(text.find(part), std::string::npos) << format << " " << part;
+  }
+}
+
+TEST(TextForPeople, LeavesOutWhatNobodyAskedFor) {
+  const Report report = report_of("torch_symbols_resolve.old_wheel");
+  const auto skipped = std::ranges::count(report.outcomes, true, &Outcome::not_asked);
+  EXPECT_GE(skipped, 2);  // a wheel and a log
+  for (const char* format : {"text", "markdown", "html"}) {
+    const std::string text = render(format, report, {});
+    EXPECT_EQ(text.find("no wheel was named"), std::string::npos) << format;
+    EXPECT_EQ(text.find("no log was given"), std::string::npos) << format;
+  }
+  EXPECT_NE(render("text", report, {.verbose = true}).find("no wheel was named"), std::string::npos);
+  EXPECT_NE(render("json", report, {}).find("no wheel was named"), std::string::npos);
+
+  Snapshot without_python = snapshot_of("torch_symbols_resolve.old_wheel");
+  without_python.wheels.push_back({.path = "/x.whl"});
+  without_python.python = Probed<Python>::absent("none here");
+  EXPECT_NE(render("text", report_of(std::move(without_python)), {}).find("Python: none here"),
+            std::string::npos);
 }
 
 TEST(EverySink, LetsNoControlByteOrEscapeThrough) {
@@ -194,7 +210,8 @@ TEST(Github, KeepsToTenOfALevelAndLosesNone) {
 }
 
 TEST(Markdown, LeavesTextOfAFileText) {
-  EXPECT_EQ(markdown_escaped("<b>|@you #1"), "&lt;b&gt;\\|&#64;you \\#1");
+  EXPECT_EQ(markdown_escaped("<b>|@you #1 http://x"),
+            "&lt;b&gt;\\|<code>@</code>you <code>#</code>1 http<code>://</code>x");
   EXPECT_EQ(markdown_code("a`b``c"), "```a`b``c```");
   EXPECT_EQ(markdown_code("`a`"), "`` `a` ``");
   EXPECT_EQ(markdown_code("a|b"), "<code>a\\|b</code>");

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "doctor/base/say.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
@@ -54,10 +55,6 @@ class Page {
   std::string out_;
 };
 
-std::string plural(std::size_t n, const std::string& noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
-
 template <class T>
 bool said_why_not(Page& page, const char* name, const Probed<T>& fact) {
   if (fact.present()) return false;
@@ -66,6 +63,7 @@ bool said_why_not(Page& page, const char* name, const Probed<T>& fact) {
 }
 
 void print_facts(Page& page, const Snapshot& snapshot) {
+  for (const std::string& line : target_lines(snapshot)) page.line(2, line);
   const Python& python = snapshot.python.value;
   if (!said_why_not(page, "Python  ", snapshot.python))
     page.line(2, "Python  " + python.requested + " (" + python.implementation + " " + python.version +
@@ -198,7 +196,8 @@ void print_open_questions(Page& page, const Report& report) {
 void print_not_checked(Page& page, const Report& report) {
   Grouped grouped;
   for (const Outcome& outcome : report.outcomes) {
-    if (outcome.state == CheckState::NotApplicable) grouped.add(outcome.why, outcome.check);
+    if (outcome.state == CheckState::NotApplicable && (page.verbose() || !outcome.not_asked))
+      grouped.add(outcome.why, outcome.check);
     for (const std::string& part : outcome.not_checked) grouped.add(part, outcome.check);
   }
   if (grouped.lines().empty()) return;
@@ -217,21 +216,10 @@ void print_passed(Page& page, const Report& report) {
 }
 
 void print_verdict(Page& page, const Report& report) {
-  const Tally n = tally(report);
-  const std::string counts = plural(n.errors, "error") + ", " + plural(n.warnings, "warning") + ", " +
-                             plural(n.notes, "note") + "; " + plural(n.passed, "check") + " passed, " +
-                             std::to_string(n.unknown + n.crashed) + " unknown, " +
-                             std::to_string(n.not_applicable) + " not applicable";
-  page.gap();
-  if (const Finding* cause = root(report); cause != nullptr)
-    page.marked(0, kError, "broken: " + std::string(info(cause->cause).slug) + " (" + counts + ")");
-  else if (report.verdict == Verdict::Unknown)
-    page.marked(0, kUnknown, "neither proven healthy nor broken (" + counts + ")");
-  else
-    page.marked(
-        0, kGood,
-        (report.snapshot.observations.present() ? "healthy (" : "healthy, as far as the files tell (") +
-            counts + ")");
+  const Mark& mark = report.verdict == Verdict::Healthy  ? kGood
+                     : report.verdict == Verdict::Broken ? kError
+                                                         : kUnknown;
+  page.gap().marked(0, mark, say("{} ({})", verdict_line(report), counts_line(report)));
 }
 
 bool ends_in_utf8(std::string value) {

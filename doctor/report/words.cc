@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/report/words.h"
 
+#include "doctor/base/say.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {
-
-std::string plural(std::size_t n, const std::string& noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
@@ -21,7 +18,37 @@ void add(Rows& rows, const char* name, const Probed<T>& fact, const Words& words
     rows.emplace_back(name, fact.note.empty() ? "not probed" : fact.note);
 }
 
+std::string file_or_input(const std::string& path) { return path == "-" ? say("standard input") : path; }
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
 }  // namespace
+
+std::string plural(std::size_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
+std::vector<std::string> target_lines(const Snapshot& snapshot) {
+  std::vector<std::string> lines;
+  if (snapshot.log.present() && snapshot.log.value.alone)
+    lines.push_back(say("from the log {} alone; nothing of a machine was looked at",
+                        file_or_input(snapshot.log.value.source)));
+  if (!snapshot.read_from.empty())
+    lines.push_back(
+        say("from the stored snapshot {}, not from this machine", file_or_input(snapshot.read_from)));
+  if (!snapshot.target_root.empty())
+    lines.push_back(say("in the unpacked root {}, of which nothing was run", snapshot.target_root));
+  if (!snapshot.named_files.empty())
+    lines.push_back(
+        say("as if this were importable here, and nothing of it was run: {}", joined(snapshot.named_files)));
+  if (!snapshot.described.empty())
+    lines.push_back(say("target as described, not as seen: {}", joined(snapshot.described)));
+  return lines;
+}
 
 std::string_view verdict_word(Verdict verdict) {
   if (verdict == Verdict::Healthy) return "healthy";
@@ -51,6 +78,7 @@ std::string counts_line(const Report& report) {
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot) {
   Rows rows;
   rows.emplace_back("scankit", snapshot.tool_version);
+  for (const std::string& line : target_lines(snapshot)) rows.emplace_back("target", line);
   add(rows, "Python", snapshot.python, [](const Python& python) {
     return python.requested + " (" + python.implementation + " " + python.version +
            (python.kind.empty() ? "" : ", " + python.kind) + ")";
@@ -85,6 +113,16 @@ std::string fix_or_command(const Fix& fix, const Snapshot& snapshot) {
 bool is_open(const Outcome& outcome) {
   return outcome.state == CheckState::Unknown || outcome.state == CheckState::Crashed ||
          (outcome.state == CheckState::Found && !outcome.why.empty());
+}
+
+std::vector<std::pair<std::string, std::string>> not_checked(const Report& report) {
+  Rows rows;
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.state == CheckState::NotApplicable && !outcome.not_asked)
+      rows.emplace_back(outcome.question, outcome.why);
+    for (const std::string& part : outcome.not_checked) rows.emplace_back(outcome.question, part);
+  }
+  return rows;
 }
 
 std::string_view family(std::string_view check) {

@@ -17,6 +17,12 @@ std::string_view severity_word(Severity severity);  // "error", "warning", "note
 std::string verdict_line(const Report& report);
 std::string counts_line(const Report& report);
 
+// What the answer holds for, where that is not this machine as it is: a sentence each about a stored
+// snapshot, an unpacked root, named files, a described GPU or driver, a log alone.
+std::vector<std::string> target_lines(const Snapshot& snapshot);
+
+std::string plural(std::size_t n, const std::string& noun);  // "1 error", "3 errors"
+
 // What was looked at, as name and value: Python, torch, GPU, driver, system. What could not be read says why.
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot);
 
@@ -25,6 +31,9 @@ std::string fix_or_command(const Fix& fix, const Snapshot& snapshot);
 
 // Whether the check's question stays open, be it only in part.
 bool is_open(const Outcome& outcome);
+
+// Question and why, of what had nothing to look at; without what the user gave no input for.
+std::vector<std::pair<std::string, std::string>> not_checked(const Report& report);
 
 // The group of checks that "torch-has-cuda" belongs to: "torch". families.def.
 std::string_view family(std::string_view check);
