@@ -160,12 +160,25 @@ void add_explain(CLI::App& app, int& exit_status) {
   });
 }
 
+void add_selftest(CLI::App& app, int& exit_status) {
+  const auto options = std::make_shared<SelftestOptions>();
+  CLI::App* command =
+      app.add_subcommand("selftest", "Plant real faults in a scratch folder; the doctor must name each");
+  command
+      ->add_option("--python", options->python, "The Python that they are planted for (default: as doctor)")
+      ->type_name("P");
+  command->add_flag("--json", options->json, "The answer as JSON on standard output");
+  command->add_flag("--keep", options->keep, "Leave the folder, to look at the faults");
+  command->callback([options, &exit_status] { exit_status = run_selftest_command(*options); });
+}
+
 }  // namespace
 
 void add_doctor_commands(CLI::App& app, int& exit_status) {
   add_doctor(app, exit_status);
   add_snapshot(app, exit_status);
   add_explain(app, exit_status);
+  add_selftest(app, exit_status);
 }
 
 }  // namespace scankit

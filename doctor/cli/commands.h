@@ -43,6 +43,12 @@ int run_snapshot(const SnapshotOptions& options);
 
 int run_explain(const std::string& cause, bool list);
 
+struct SelftestOptions {
+  std::string python;
+  bool json = false, keep = false;
+};
+int run_selftest_command(const SelftestOptions& options);
+
 // What both commands stand on. `status` is kExitUsage where the named Python is none; the snapshot then still
 // holds everything else.
 struct Facts {

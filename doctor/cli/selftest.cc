@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/cli/commands.h"
+#include "doctor/host/host.h"
+#include "doctor/probes/python_choice.h"
+#include "doctor/probes/snapshot.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
+#include "doctor/selftest/run.h"
+
+namespace scankit {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+void note_signal(int signal) { interrupted = signal; }
+
+// A folder of its own below $TMPDIR; the real path, since the interpreter prints that one.
+Result<std::string> make_folder() {
+  const char* base = std::getenv("TMPDIR");
+  std::string path = path_join(base == nullptr || *base == '\0' ? "/tmp" : base, "scankit-selftest-XXXXXX");
+  if (::mkdtemp(path.data()) == nullptr)
+    return Error{Errc::Io, say("cannot make a folder {}", path),
+                 say("set TMPDIR to a folder that you can write")};
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  path = real;
+  std::free(real);  // NOLINT(cppcoreguidelines-no-malloc): realpath() allocates
+  return path;
+}
+
+// Root that runs another user's interpreter runs that user's code (DESIGN decision 17).
+bool ours_to_run(const std::string& executable) {
+  struct stat info {};
+  return ::geteuid() != 0 || (::stat(executable.c_str(), &info) == 0 && info.st_uid == 0);
+}
+
+Result<Snapshot> facts_of(const std::string& python_option) {
+  const std::unique_ptr<Host> host = make_real_host("");
+  std::vector<std::string> notes;
+  std::optional<std::string> wanted;
+  if (!python_option.empty()) wanted = python_option;
+  SCANKIT_TRY(const std::string python, choose_python(*host, wanted, notes));
+  Snapshot facts = take_snapshot(*host, {.python = python, .modules = {kSelftestModule}});
+  if (!facts.python.present()) return Error{Errc::InvalidArgument, facts.python.note, ""};
+  const Python& found = facts.python.value;
+  if (found.implementation != "cpython" || found.free_threaded || facts.os.value.machine != "x86_64")
+    return Error{
+        Errc::InvalidArgument,
+        say("selftest plants files for CPython with its lock on x86_64, and {} is another", found.requested),
+        say("name one with --python")};
+  return facts;
+}
+
+int tell(const SelftestRequest& request, const SelftestOptions& options,
+         const Result<std::vector<Trial>>& trials) {
+  if (!trials) {
+    complain(trials.error());
+    return kExitInternal;
+  }
+  if (interrupted != 0) return 128 + interrupted;
+  std::cout << (options.json ? selftest_json(request, *trials) : selftest_text(request, *trials))
+            << std::flush;
+  return std::cout ? exit_status_of(*trials) : kExitInternal;
+}
+
+}  // namespace
+
+int run_selftest_command(const SelftestOptions& options) {
+  SelftestRequest request;
+  auto facts = facts_of(options.python);
+  if (!facts) {
+    complain(facts.error());
+    return kExitUsage;
+  }
+  request.facts = *std::move(facts);
+  auto folder = make_folder();
+  if (!folder) {
+    complain(folder.error());
+    return kExitInternal;
+  }
+  request.folder = *std::move(folder);
+  request.self = "/proc/self/exe";
+  if (char* self = ::realpath("/proc/self/exe", nullptr); self != nullptr) {
+    request.self = self;
+    std::free(self);  // NOLINT(cppcoreguidelines-no-malloc)
+  }
+  request.import = ours_to_run(request.facts.python.value.executable);
+  // The folder goes also where the user stops it. A child is its own group: it ends by itself in seconds.
+  std::signal(SIGINT, note_signal);
+  std::signal(SIGTERM, note_signal);
+  request.stop = [] { return interrupted != 0; };
+  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, static_cast<unsigned>(selftest_faults().size()));
+  request.progress = [&](const std::string& phase) { progress.phase(say("planting {}", phase)); };
+  if (!request.import)
+    std::cerr << "scankit: "
+              << plain(say("{} belongs to another user: nothing is imported",
+                           request.facts.python.value.executable),
+                       false)
+              << "\n";
+  const auto trials = run_selftest(request);
+  progress.finish();
+  const int status = tell(request, options, trials);
+  if (options.keep) {
+    std::cerr << say("scankit: kept {}", request.folder) << "\n";
+    return status;
+  }
+  std::error_code failed;
+  std::filesystem::remove_all(request.folder, failed);
+  if (failed) complain({Errc::Io, say("cannot remove {}: {}", request.folder, failed.message()), ""});
+  return status;
+}
+
+}  // namespace scankit

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/selftest/judge.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of("\r\n ");
+  if (end == std::string::npos) return "";
+  const auto start = text.rfind('\n', end);
+  return text.substr(start == std::string::npos ? 0 : start + 1,
+                     end - (start == std::string::npos ? 0 : start + 1) + 1);
+}
+
+std::string seen(const ProcessResult& imported) {
+  if (imported.timed_out) return say("no answer within {} ms", imported.duration.count());
+  if (imported.signal != 0) return say("killed by signal {}", imported.signal);
+  return last_line(imported.err);
+}
+
+Judgement judgement_of(const SelftestFault& fault, const Json& answer, int exit_code, Trial& trial) {
+  const Json& root = answer.at("root");
+  const std::string verdict = answer.at("verdict").get<std::string>();
+  trial.named = root.is_object() ? root.at("cause").get<std::string>() : verdict;
+  const bool right = fault.cause.empty()
+                         ? verdict == "healthy" && root.is_null() && exit_code == kExitClean
+                         : verdict == "broken" && trial.named == fault.cause && exit_code == kExitFindings;
+  return right ? Judgement::Named : Judgement::Missed;
+}
+
+}  // namespace
+
+std::string_view judgement_word(Judgement judgement) {
+  switch (judgement) {
+    case Judgement::Named:
+      return "named";
+    case Judgement::Missed:
+      return "missed";
+    case Judgement::NotPlanted:
+      return "not-planted";
+    case Judgement::Failed:
+      return "failed";
+    case Judgement::Skipped:
+      return "skipped";
+  }
+  return "";
+}
+
+Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& imported,
+            const Result<ProcessResult>& doctor) {
+  Trial trial{.fault = fault.name, .planted = fault.planted, .expected = fault.cause};
+  if (imported) {
+    trial.import_line = imported->ok() ? "" : seen(*imported);
+    const bool should_work = fault.cause.empty() || fault.hides;
+    if (imported->ok() != should_work) {
+      trial.judgement = Judgement::NotPlanted;
+      trial.why = should_work ? say("the interpreter refuses it: {}", trial.import_line)
+                              : say("the interpreter imports it without an error");
+      return trial;
+    }
+  }
+  trial.judgement = Judgement::Failed;
+  if (!doctor) {
+    trial.why = doctor.error().message;
+  } else if (doctor->timed_out || doctor->signal != 0) {
+    trial.why = doctor->timed_out ? say("the doctor gave no answer in time")
+                                  : say("the doctor was killed by signal {}", doctor->signal);
+  } else {
+    try {
+      trial.judgement = judgement_of(fault, Json::parse(doctor->out), doctor->exit_code, trial);
+    } catch (const Json::exception&) {
+      trial.why = say("the doctor's answer is not what its schema says; exit status {}: {}",
+                      doctor->exit_code, last_line(doctor->err));
+    }
+  }
+  return trial;
+}
+
+int exit_status_of(const std::vector<Trial>& trials) {
+  const auto any = [&](Judgement wanted) {
+    return std::ranges::any_of(trials, [&](const Trial& trial) { return trial.judgement == wanted; });
+  };
+  if (any(Judgement::Failed) || any(Judgement::NotPlanted)) return kExitInternal;
+  if (any(Judgement::Missed)) return kExitFindings;
+  return any(Judgement::Named) ? kExitClean : kExitInternal;
+}
+
+}  // namespace scankit

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "doctor/selftest/judge.h"
+
+namespace scankit {
+
+struct SelftestRequest {
+  Snapshot facts;      // of the Python that the faults are planted for
+  std::string folder;  // where; empty, and ours
+  std::string self;    // the scankit under test
+  bool import = true;  // also ask the interpreter, so that each fault is seen to be one
+  std::function<void(const std::string& phase)> progress;  // may be empty
+  std::function<bool()> stop;                              // asked between faults; may be empty
+};
+
+// Runs a command line; the tests put one in its place that answers wrongly.
+using RunCommand = std::function<Result<ProcessResult>(const ProcessRequest&)>;
+
+// Plants every fault in turn and asks the doctor about each. Error: the folder cannot be written.
+Result<std::vector<Trial>> run_selftest(const SelftestRequest& request, const RunCommand& run = run_process);
+
+// The table for people, and the same as JSON (doctor/report/schema/selftest-1.json).
+std::string selftest_text(const SelftestRequest& request, const std::vector<Trial>& trials);
+std::string selftest_json(const SelftestRequest& request, const std::vector<Trial>& trials);
+
+}  // namespace scankit
