@@ -62,6 +62,34 @@ TEST(Redacted, HidesCredentialsByNameByFormAndInUrls) {
   EXPECT_EQ(clean.environment.at("PATH"), "/usr/bin:/opt/pypi-tools:/home/user/bin");
 }
 
+std::string clean_note(const std::string& note) {
+  Snapshot snapshot;
+  snapshot.environment["NOTE"] = note;
+  return redacted(snapshot).environment.at("NOTE");
+}
+
+TEST(Redacted, KnowsHowSecretsAreWritten) {
+  for (const char* text :
+       {"password: hunter2", "password=\"hunter2\"", "PASSWORD = 'hunter2'", "{\"api_key\": \"hunter2\"}",
+        "twine upload --password hunter2 x", "--hub-token=hunter2", "HF_TOKEN=hunter2 pip",
+        "x?access_key=hunter2&y=1", "Authorization: Basic hunter2", "authorization: Bearer hunter2",
+        "https://a:hunter2@h/x", "git clone https://hunter2@h.example/x"})
+    EXPECT_EQ(clean_note(text).find("hunter2"), std::string::npos) << clean_note(text);
+  for (const char* text : {"unexpected token in expression", "error: expected ';' before 'token' here",
+                           "bearer of news", "secretary of state"})
+    EXPECT_EQ(clean_note(text), text == std::string("bearer of news") ? "bearer [redacted] news" : text);
+}
+
+TEST(Redacted, KnowsMailAddressesAndPromptsFromVersions) {
+  EXPECT_EQ(clean_note("write to ann.lee@corp.example, please"), "write to user@host, please");
+  EXPECT_EQ(clean_note("zelda@login03:~/x$ ssh login03; cd /mnt/zelda"),
+            "user@host:~/x$ ssh host; cd /mnt/user");
+  EXPECT_EQ(clean_note("C:\\Users\\Zelda\\x /users/quentin/y"), "C:\\Users\\user2\\x /users/user/y");
+  for (const char* text :
+       {"gcc@12.2.0", "memcpy@@GLIBC_2.14", "_ZN3c105ErrorC1Ev@VERS_1.0", "pkg @ file", "a@b"})
+    EXPECT_EQ(clean_note(text), text);
+}
+
 // Every string of a recorded machine gets the same secrets, so that no field is forgotten, nor one that is
 // added later.
 void plant(Json& json, const std::string& secret, std::size_t& planted) {

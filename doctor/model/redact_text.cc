@@ -14,7 +14,7 @@ namespace {
 bool is_alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool is_word(char c) { return is_alnum(c) || c == '_'; }
 
-constexpr std::array<std::string_view, 3> kHomes{"/home/", "/Users/", "/homes/"};
+constexpr std::array<std::string_view, 5> kHomes{"/home/", "/Users/", "/homes/", "/users/", "\\Users\\"};
 constexpr std::string_view kEndOfName = "/\"'\\:;, \t\r\n)]}>";
 
 // Accounts that say nothing about a person, and words that facts consist of.
@@ -36,6 +36,8 @@ void for_each_home(std::string_view text, const Use& use) {
     for (auto at = text.find(parent); at != std::string_view::npos; at = text.find(parent, at + 1)) {
       const std::size_t start = at + parent.size();
       const std::size_t end = std::min(text.find_first_of(kEndOfName, start), text.size());
+      // A package may hold a folder "users"; homes lie in one of the root alone.
+      if (parent == "/users/" && at > 0 && (is_word(text[at - 1]) || text[at - 1] == '/')) continue;
       if (end > start) use(start, end - start);
     }
 }
@@ -54,6 +56,32 @@ void for_each_url(std::string_view text, const Use& use) {
     const auto at_sign = text.substr(url.start, url.end - url.start).rfind('@');
     if (at_sign != std::string_view::npos) url.host = url.start + at_sign + 1;
     if (url.end > url.start) use(url);
+  }
+}
+
+struct Login {
+  std::size_t start = 0, host = 0, end = 0;  // of user@host
+  bool prompt = false;                       // "user@host:~/x$": both names are certain; else a mail address
+};
+
+// Calls use(login) for every mail address and shell prompt. "gcc@12.2" and "memcpy@GLIBC_2.14" are neither.
+template <class Use>
+void for_each_login(std::string_view text, const Use& use) {
+  const auto in_name = [](char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; };
+  const auto in_host = [](char c) { return is_alnum(c) || c == '.' || c == '-'; };
+  for (auto at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+    Login login{at, at + 1, at + 1};
+    while (login.start > 0 && in_name(text[login.start - 1])) --login.start;
+    while (login.end < text.size() && in_host(text[login.end])) ++login.end;
+    if (login.start == at || login.end == login.host) continue;
+    const std::string_view rest = text.substr(login.end, 2);
+    login.prompt = rest == ":~" || rest == ":/";
+    const std::string_view host = text.substr(login.host, login.end - login.host);
+    const auto dot = host.rfind('.');
+    const bool mail = dot != std::string_view::npos && dot + 2 < host.size() &&
+                      std::all_of(host.begin() + static_cast<std::ptrdiff_t>(dot) + 1, host.end(),
+                                  [](unsigned char c) { return std::isalpha(c) != 0; });
+    if (login.prompt || mail) use(login);
   }
 }
 
@@ -100,22 +128,52 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// "password=...", "token: ...", "Authorization: Bearer ...", as logs and query strings have them.
+// Where the value behind a name of a secret starts: `NAME=value`, `NAME: value`, `"NAME": "value"`, `--NAME
+// value`; npos where none does.
+std::size_t value_start(std::string_view text, std::size_t name, std::size_t end) {
+  const auto skip = [&](std::size_t at, std::string_view what) {
+    return std::min(text.find_first_not_of(what, at), text.size());
+  };
+  std::size_t start = name;  // of the whole word: "--hub-token"
+  while (start > 0 && (is_word(text[start - 1]) || text[start - 1] == '-')) --start;
+  const bool flag = text.substr(start, 2) == "--";
+  std::size_t at = skip(end, "\"'");
+  const std::size_t sign = skip(at, " ");
+  if (sign < text.size() && (text[sign] == '=' || text[sign] == ':'))
+    at = skip(sign + 1, " ");
+  else if (flag && sign > at)
+    at = sign;
+  else
+    return std::string_view::npos;
+  return skip(at, "\"'");
+}
+
+// As logs, command lines, variables and query strings have them.
 std::string without_named_secrets(std::string text) {
-  for (const std::string_view name : {"password", "passwd", "secret", "token", "api_key", "apikey",
-                                      "access_key", "bearer", "authorization: basic"}) {
+  for (const std::string_view name :
+       {"password", "passwd", "passphrase", "secret", "token", "api_key", "api-key", "apikey", "access_key",
+        "access-key", "bearer", "authorization: basic"}) {
     std::string low = lower(text);
     for (auto at = low.find(name); at != std::string::npos; at = low.find(name, at + 1)) {
-      std::size_t start = at + name.size();
-      const bool spaced = name == "bearer" || name.ends_with("basic");
-      if (start >= text.size() || (spaced ? text[start] != ' ' : text[start] != '=')) continue;
-      ++start;
+      const std::size_t behind = at + name.size();
+      const bool scheme = name == "bearer" || name.ends_with("basic");
+      std::size_t start = value_start(text, at, behind);
+      if (scheme) start = behind < text.size() && text[behind] == ' ' ? behind + 1 : std::string::npos;
+      if (start >= text.size()) continue;
       const std::size_t end = std::min(text.find_first_of("&;, \t\r\n\"'", start), text.size());
       if (end == start) continue;
       text.replace(start, end - start, TextRedactor::hidden());
       low.replace(start, end - start, TextRedactor::hidden());
     }
   }
+  return text;
+}
+
+std::string without_addresses(std::string text) {
+  std::vector<Login> logins;
+  for_each_login(text, [&](const Login& login) { logins.push_back(login); });
+  for (auto login = logins.rbegin(); login != logins.rend(); ++login)
+    if (!login->prompt) text.replace(login->start, login->end - login->start, "user@host");
   return text;
 }
 
@@ -188,6 +246,11 @@ void TextRedactor::learn_from(std::string_view text) {
   for_each_home(text, [&](std::size_t start, std::size_t length) {
     learn_user(std::string(text.substr(start, length)));
   });
+  for_each_login(text, [&](const Login& login) {
+    if (!login.prompt) return;
+    learn_user(std::string(text.substr(login.start, login.host - 1 - login.start)));
+    learn_host(std::string(text.substr(login.host, login.end - login.host)));
+  });
   for (std::size_t at = 0; at + 4 < text.size(); ++at)
     if (is_serial_start(text, at) && serial_length(text, at) == kWholeSerial)
       learn_serial(std::string(text.substr(at, serial_length(text, at))));
@@ -214,7 +277,7 @@ std::string TextRedactor::clean(std::string text) const {
   });
   for (auto url = urls.rbegin(); url != urls.rend(); ++url)
     text.replace(url->first.start, url->first.end - url->first.start, url->second);
-  text = without_tokens(without_named_secrets(std::move(text)));
+  text = without_addresses(without_tokens(without_named_secrets(std::move(text))));
   std::vector<std::pair<std::size_t, std::size_t>> homes;
   for_each_home(text, [&](std::size_t start, std::size_t length) { homes.emplace_back(start, length); });
   std::ranges::sort(homes, std::greater<>());
