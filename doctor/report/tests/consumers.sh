@@ -18,16 +18,17 @@ if [ "$what" = browser ]; then
 fi
 readers=$(fx_report_readers)/bin/python || { echo "SKIP: the readers cannot be installed here" && exit 77; }
 
-"$readers" "$here/make_snapshots.py" "$root/doctor/tests" "$work"
-pages=()
+"$readers" "$here/make_snapshots.py" "$root/doctor/tests" "$work" "$what"
+stems=() pages=()
 for snapshot in "$work"/*.snapshot.json; do
   stem=${snapshot%.snapshot.json} code=0
   "$scankit" doctor --from "$snapshot" --gpu sm_90 --driver 580.65.06 --report "json=$stem.json" --report "sarif=$stem.sarif" \
     --report "junit=$stem.xml" --report "html=$stem.html" --report "markdown=$stem.md" --report "github=$stem.github" \
     >"$stem.txt" || code=$?
   case $code in 0 | 1 | 4) ;; *) echo "exit status $code of $snapshot" && exit 1 ;; esac
-  [ "$what" = browser ] || "$readers" "$here/validate.py" "$root/doctor/report/schema" "$stem"
+  stems+=("$stem")
   pages+=("$stem.html")
 done
+[ "$what" = browser ] || "$readers" "$here/validate.py" "$root/doctor/report/schema" "${stems[@]}"
 [ "$what" = readers ] || "$readers" "$here/browser.py" "$browser" "${pages[@]}"
 echo "ok: ${#pages[@]} reports"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_snapshots.py TESTS FOLDER: recorded machines as they are, broken by cases, and with text that hurts."""
+"""make_snapshots.py TESTS FOLDER readers|browser: recorded machines as they are, broken by cases, and with text that hurts."""
 import json
 import pathlib
 import sys
@@ -17,10 +17,12 @@ def at(document, pointer, value):
     *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
     for part in parents:
         document = document[int(part)] if isinstance(document, list) else document[part]
-    if isinstance(document, list):
-        document[int(last)] = value
-    else:
+    if not isinstance(document, list):
         document[last] = value
+    elif last == "-":
+        document.append(value)
+    else:
+        document[int(last)] = value
 
 
 def hurt(value, key=""):
@@ -33,29 +35,46 @@ def hurt(value, key=""):
     return value
 
 
-def broken(machine, *cases):
-    snapshot = json.loads(json.dumps(machine))
-    for case in cases:
-        for pointer, value in json.loads((tests / "cases" / f"{case}.json").read_text()).get("at", {}).items():
-            at(snapshot, pointer, value)
+def merged(document, patch):
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(document) if isinstance(document, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def machine(name):
+    return json.loads((tests / "machines" / name / "snapshot.json").read_text())
+
+
+def case(name):
+    """As doctor/checks/cases_test.cc reads them."""
+    test = json.loads((tests / "cases" / f"{name}.json").read_text())
+    snapshot = merged(machine(test["base"]), test.get("patch", {}))
+    for pointer, value in test.get("at", {}).items():
+        at(snapshot, pointer, value)
     return snapshot
 
 
-tests, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-cpu = json.loads((tests / "machines/cpu_torch211/snapshot.json").read_text())
-made = {
-    "healthy": cpu,
-    "h200": json.loads((tests / "machines/h200_torch211/snapshot.json").read_text()),
-    "old_wheel": broken(cpu, "torch_symbols_resolve.old_wheel"),
-    "vanished": broken(cpu, "file_is_whole.vanished"),
-}
-made["hostile"] = hurt(broken(cpu, "torch_symbols_resolve.old_wheel"))
-# The module alone keeps its path, so that there are findings too.
-made["hostile"]["modules"] = cpu["modules"]
+tests, folder, many = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "readers"
+cpu = machine("cpu_torch211")
+made = {"healthy": cpu, "h200": machine("h200_torch211")}
+for name in ("torch_symbols_resolve.old_wheel", "file_is_whole.vanished", "every_extension_loads.old_torch_module"):
+    made[name] = case(name)
+made["hostile"] = merged(hurt(made["torch_symbols_resolve.old_wheel"]), {"modules": cpu["modules"]})
+# What decides whether there are findings keeps its value.
 for mine, theirs in zip(made["hostile"]["extensions"]["value"], cpu["extensions"]["value"]):
-    for field in ("module", "tag", "sys_path_index"):
-        mine[field] = theirs[field]
-for field in ("soabi", "extension_suffixes", "version", "implementation"):
-    made["hostile"]["python"]["value"][field] = cpu["python"]["value"][field]
+    mine.update({field: theirs[field] for field in ("module", "tag", "sys_path_index")})
+fixed = ("soabi", "extension_suffixes", "version", "implementation")
+made["hostile"]["python"]["value"].update({field: cpu["python"]["value"][field] for field in fixed})
+made["hostile"]["audit"] = hurt(made["every_extension_loads.old_torch_module"]["audit"])
+if many:  # one case of each check
+    for path in sorted((tests / "cases").glob("*.json"), reverse=True):
+        made[path.name.split(".")[0]] = case(path.stem)
 for name, snapshot in made.items():
     (folder / f"{name}.snapshot.json").write_text(json.dumps(snapshot))
