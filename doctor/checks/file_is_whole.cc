@@ -16,7 +16,8 @@ constexpr std::array kKinds{Kind{"empty", "is empty"},
                             Kind{"damaged", "is damaged"},
                             Kind{"html", "is a web page, not a library"},
                             Kind{"git-lfs", "is a git-lfs pointer, not the library that it points to"},
-                            Kind{"not-elf", "is no ELF file"}};
+                            Kind{"not-elf", "is no ELF file"},
+                            Kind{"windows", "is made for Windows"}};
 
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
@@ -24,7 +25,7 @@ CheckResult run(const Snapshot& snapshot) {
     const auto kind = std::ranges::find(kKinds, copy->file_state, &Kind::state);
     if (kind == kKinds.end()) continue;
     result.findings.push_back(
-        {.cause = Cause::CorruptBinary,
+        {.cause = copy->file_state == "windows" ? Cause::Windows : Cause::CorruptBinary,
          .subject = copy->path,
          .module = copy->module,
          .summary = "the file " + std::string(kind->words) + " (" + std::to_string(copy->size) + " bytes" +

@@ -7,7 +7,8 @@ namespace scankit {
 namespace {
 
 bool belongs_to_another_check(const std::string& soname) {
-  return is_torch_library(soname) || is_cuda_library(soname) || is_driver_library(soname);
+  return is_torch_library(soname) || is_cuda_library(soname) || is_driver_library(soname) ||
+         is_library_of_another_python(soname);
 }
 
 // What is broken here has no class in the catalogue, so it is said in full and left unknown, never passed

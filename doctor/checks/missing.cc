@@ -30,14 +30,20 @@ bool is_torch_cuda_library(const std::string& soname) {
 }
 
 bool is_cuda_library(const std::string& soname) {
-  constexpr std::array<std::string_view, 12> kPrefixes{
-      "libcudart.so", "libcublas",    "libcusparse.so", "libcusolver",   "libcurand.so", "libcufft",
-      "libnvrtc",     "libnvJitLink", "libcupti.so",    "libnvToolsExt", "libnpp",       "libcufile.so"};
+  constexpr std::array<std::string_view, 19> kPrefixes{
+      "libcudart.so", "libcublas",   "libcusparse",   "libcusolver", "libcurand.so", "libcufft", "libnvrtc",
+      "libnvJitLink", "libcupti.so", "libnvToolsExt", "libnpp",      "libcufile",    "libcudnn", "libnccl.so",
+      "libcutensor",  "libnvshmem",  "libnvtx",       "libcudss",    "libnvjpeg"};
   return starts_with_one(soname, kPrefixes);
 }
 
 bool is_driver_library(const std::string& soname) {
   return soname.starts_with("libcuda.so") || soname.starts_with("libnvidia-");
+}
+
+bool is_library_of_another_python(const std::string& soname) {
+  constexpr std::array<std::string_view, 4> kPrefixes{"libpython", "libpypy", "libc.musl-", "ld-musl-"};
+  return starts_with_one(soname, kPrefixes);
 }
 
 TorchNames torch_names(const Copy& copy) {
@@ -96,6 +102,7 @@ bool torch_lost(const Snapshot& snapshot, const std::string& soname) {
 std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy) {
   std::vector<std::size_t> foreign;
   const Torch& torch = snapshot.torch.value;
+  if (torch.libraries.empty()) return foreign;  // it has none of its own either: torch-complete says so
   for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
     const std::string& soname = copy->missing_libraries[i].soname;
     if (!is_torch_library(soname) || (is_torch_cuda_library(soname) && torch.cuda.empty())) continue;

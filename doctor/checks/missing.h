@@ -14,6 +14,9 @@ bool is_torch_cuda_library(const std::string& soname);  // a CPU build of torch 
 bool is_cuda_library(const std::string& soname);        // of the CUDA toolkit
 bool is_driver_library(const std::string& soname);      // of the NVIDIA driver
 
+// Of one Python release (libpython3.10.so.1.0), or the C library of Alpine's.
+bool is_library_of_another_python(const std::string& soname);
+
 // The missing names that torch should export, by what their absence proves. Positions in missing_symbols.
 struct TorchNames {
   std::vector<std::size_t> flipped;  // torch exports them with the other string ABI

@@ -41,7 +41,8 @@ Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
-    const bool undecided = names_may_be_a_missing_library_s(copy);
+    const bool undecided = (copy->uses_torch && snapshot.torch.value.libraries.empty()) ||
+                           names_may_be_a_missing_library_s(copy);
     const auto own = [&](const MissingSymbol& s) {
       return s.owner == "own" || (s.owner == "unknown" && !undecided);
     };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
@@ -16,11 +18,19 @@ std::string this_python(const Python& python) {
          " (" + python.soabi + ")";
 }
 
-// "cpython-310-aarch64-linux-gnu" without its machine part: what is left is the Python it was made for.
+// "cpython-310-aarch64-linux-gnu" without its machine part: what is left is the Python it was made for. The C
+// library belongs to it: a Python of musl ("...-linux-musl") and one of glibc never load the same file.
 std::string python_part(const std::string& tag) {
   const auto second = tag.find('-', tag.find('-') + 1);
-  return tag.substr(0, second);
+  if (second == std::string::npos) return tag;
+  const std::string_view system = std::string_view(tag).substr(second);
+  for (const std::string_view libc : {"-linux-gnu", "-linux-musl"})
+    if (const auto at = system.find(libc); at != std::string_view::npos)
+      return tag.substr(0, second) + std::string(libc);
+  return tag;
 }
+
+bool is_for_windows(const std::string& path) { return path.ends_with(".pyd"); }
 
 // Import never opens a file whose suffix is not one of the interpreter's, so the user reads "No module named
 // ...".
@@ -33,6 +43,7 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
     if (python_part(copy->tag) == python_part(python.soabi)) continue;  // another machine: machine-matches
     if (finding.subject.empty()) {
       finding.subject = copy->path;
+      if (is_for_windows(copy->path)) finding.cause = Cause::Windows;
       finding.summary = path_basename(copy->path) + " is made for " +
                         (copy->tag.empty() ? "another Python" : copy->tag) + "; " + this_python(python) +
                         " does not look at it and says \"No module named\"";
@@ -56,12 +67,32 @@ std::optional<Finding> missing_python_names(const Copy& copy, const Python& pyth
                  .evidence = evidence};
 }
 
+// Linked with the library of one Python release, or with the C library that only Pythons of Alpine and its
+// like use.
+std::optional<Finding> missing_python_library(const Copy& copy, const Python& python) {
+  for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
+    const std::string& soname = copy->missing_libraries[i].soname;
+    if (!is_library_of_another_python(soname)) continue;
+    return Finding{.cause = Cause::PythonAbiTagMismatch,
+                   .subject = copy->path,
+                   .module = copy->module,
+                   .summary = say("it was linked with {}, which {} does not use and which is nowhere here",
+                                  soname, this_python(python)),
+                   .evidence = {copy.at("missing_libraries", i, "soname", soname)}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> wrong_inside(const Copy& copy, const Python& python) {
+  auto finding = missing_python_names(copy, python);
+  return finding ? finding : missing_python_library(copy, python);
+}
+
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const std::string& module : snapshot.modules) {
     const auto selected = selected_copy(snapshot, module);
-    auto finding =
-        selected ? missing_python_names(*selected, snapshot.python.value) : near_miss(snapshot, module);
+    auto finding = selected ? wrong_inside(*selected, snapshot.python.value) : near_miss(snapshot, module);
     if (!finding) continue;
     const std::string otherwise = "build or fetch " + module + " for this Python";
     finding->fixes =

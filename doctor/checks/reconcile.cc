@@ -3,6 +3,7 @@
 // verdict, and a failure that no check explains is unknown with everything observed, never healthy.
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/runner.h"
 #include "doctor/checks/view.h"
@@ -64,10 +65,31 @@ bool torch_import_failed(const Snapshot& snapshot) {
   return torch != nullptr && torch->outcome != "ok";
 }
 
+// The files explain nothing, and the interpreter's own words do: the loader is right about what it could not
+// do.
+void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& seen, Cause cause) {
+  const auto copy = selected_copy(snapshot, seen.module);
+  const auto at = static_cast<std::size_t>(&seen - snapshot.observations.value.data());
+  outcome.findings.push_back(
+      {.cause = cause,
+       .subject = copy ? copy->extension->path : seen.module,
+       .module = seen.module,
+       .summary = say("{}: {}", in_words(seen), seen.reading),
+       .evidence = {{"/observations/value/" + std::to_string(at) + "/message", seen.message}},
+       .fixes = module_fixes(snapshot, seen.module, std::string(info(cause).next_step)),
+       // Whatever the class is otherwise, here it ended an import.
+       .severity_override = Severity::Error});
+  outcome.state = CheckState::Found;
+}
+
 void add_unexplained(Report& report, const Observation& seen) {
   Outcome* outcome = outcome_of(report, "import-observed");
   if (outcome == nullptr) return;
-  outcome->why += (outcome->why.empty() ? "" : "; ") + in_words(seen) + ", and no check explains it";
+  if (const auto cause = cause_from_slug(seen.reads_as))
+    return add_as_read(*outcome, report.snapshot, seen, *cause);
+  outcome->why += (outcome->why.empty() ? "" : "; ") +
+                  (seen.reading.empty() ? say("{}, and no check explains it", in_words(seen))
+                                        : say("{}: {}", in_words(seen), seen.reading));
   if (outcome->findings.empty()) outcome->state = CheckState::Unknown;
   outcome->could_hide_error = true;
 }

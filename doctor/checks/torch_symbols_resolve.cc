@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -17,6 +18,10 @@ std::string words(const MissingSymbol& symbol) {
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
+  if (torch.libraries.empty()) {
+    result.not_checked.push_back(say("{} holds no libraries whose names could be compared", torch.location));
+    return result;
+  }
   for (const Copy& copy : resolved_copies(snapshot)) {
     const auto drifted = torch_names(copy).drifted;
     const auto foreign = foreign_torch_libraries(snapshot, copy);

@@ -13,6 +13,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 #include "doctor/explain/explainer.h"
+#include "doctor/explain/observed.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/root_choice.h"
@@ -126,6 +127,7 @@ int run_doctor(const DoctorOptions& given) {
     facts.notes.clear();  // they name the Pythons of this user
   }
   describe_target(options.target, facts.snapshot);
+  read_observations(facts.snapshot);
   Report report = diagnose(std::move(facts.snapshot));
   fold(report);
   const int findings = exit_status_of(report, options.fail_on);

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/knowledge/faults.h"
 
@@ -12,17 +13,28 @@ namespace {
 
 void section(const std::string& name, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
-  std::cout << "\n" << name << "\n";
+  if (!name.empty()) std::cout << "\n" << name << "\n";
   for (const std::string& line : lines) std::cout << "  " << line << "\n";
+}
+
+// One side of the proof: what is looked at, or why there is nothing to look at.
+void side(const std::string& name, const std::vector<std::string>& lines, const std::string& excuse) {
+  section(name, lines);
+  if (!excuse.empty()) section(lines.empty() ? name : "", {say("Not by the doctor: {}", excuse)});
+}
+
+std::string files_excuse(const FaultClass& fault) {
+  return fault.explained_only ? say("no check of the files finds it so far.") : fault.no_static;
 }
 
 void print_list() {
   std::size_t width = 0;
   for (const FaultClass& fault : fault_classes()) width = std::max(width, fault.id.size());
-  std::cout << "Causes; those marked * are found in a log alone (`scankit doctor --log FILE`) so far:\n";
+  std::cout << say("Causes, and what shows them: f the files, i an observed import, l an error log.") << "\n";
   for (const FaultClass& fault : fault_classes())
     std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id
-              << (fault.explained_only ? "* " : "  ") << fault.title << "\n";
+              << (fault.by_files() ? 'f' : '-') << (fault.by_import() ? 'i' : '-')
+              << (fault.by_log() ? 'l' : '-') << "  " << fault.title << "\n";
 }
 
 std::string nearest(const std::string& wanted) {
@@ -47,12 +59,15 @@ int run_explain(const std::string& cause, bool list) {
   }
   const auto known = cause_from_slug(slug);
   std::cout << fault->id << ": " << (known ? std::string(info(*known).title) : fault->title) << "\n";
-  if (fault->explained_only)
-    std::cout << "So far `scankit doctor` finds this cause in a log alone: scankit doctor --log FILE\n";
   section("What users see", fault->error_lines);
+  section("Seen beside it", fault->seen_with);
   section("Why", {fault->root_cause});
-  section("How it is proven from files", fault->proof_static);
-  section("How it is proven by running", fault->proof_observed);
+  side("How it is proven from files", fault->proof_static, files_excuse(*fault));
+  side("How it is proven by running", fault->proof_observed, fault->no_observed);
+  side("How a log shows it",
+       fault->by_log() ? std::vector{say("scankit doctor --log FILE knows the lines above.")}
+                       : std::vector<std::string>(),
+       fault->no_log);
   section("How it is fixed", {fault->fix});
   if (known) section("What scankit does", {std::string(info(*known).next_step)});
   section("Seen in", fault->sources);

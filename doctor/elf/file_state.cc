@@ -26,7 +26,7 @@ struct Signature {
 constexpr std::array kSignatures{
     Signature{"version https://git-lfs"sv, "git-lfs", "a git-lfs pointer: the file itself was never fetched"},
     Signature{"PK\x03\x04"sv, "not-elf", "a zip archive or wheel, not the library inside it"},
-    Signature{"MZ"sv, "not-elf", "a Windows program or library"},
+    Signature{"MZ"sv, "windows", "a Windows program or library"},
     Signature{"\xcf\xfa\xed\xfe"sv, "not-elf", "a macOS library (Mach-O)"},
     Signature{"\xce\xfa\xed\xfe"sv, "not-elf", "a 32-bit macOS library (Mach-O)"},
     Signature{"\xca\xfe\xba\xbe"sv, "not-elf", "a macOS universal library"},

@@ -8,7 +8,8 @@ namespace scankit {
 
 // What a file that should be a shared library really is. The words are those of Extension::file_state.
 struct FileState {
-  std::string state;    // "elf", "empty", "truncated", "html", "git-lfs", "not-elf", "unreadable", "vanished"
+  std::string state;    // "elf", "empty", "truncated", "html", "git-lfs", "windows", "not-elf", "unreadable",
+                        // "vanished"
   std::string detail;   // what was seen, in one line
   std::string machine;  // of an ELF file: "x86_64"
 };

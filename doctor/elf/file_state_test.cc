@@ -21,7 +21,7 @@ TEST(FileState, TellsWhatElseAFileIs) {
       {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>", "html"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "git-lfs"},
       {"PK\x03\x04rest", "not-elf"},
-      {"MZ\x90", "not-elf"},
+      {"MZ\x90", "windows"},
       {"Entry not found", "not-elf"},
       {std::string(4096, '\0'), "not-elf"},
       {"\x7f"

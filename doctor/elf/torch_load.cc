@@ -106,6 +106,7 @@ TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadReq
   const std::string extension = find_extension(host, request.location, "_C", request);
   if (extension.empty()) {
     torch.note = request.location + " holds no _C module for this Python";
+    torch.missing.push_back({.name = "_C", .needed_by = request.location + "/__init__.py"});
     return torch;
   }
   LoadResult result = process.load(extension, process.python_object(), false);

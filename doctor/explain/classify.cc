@@ -69,14 +69,11 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                        ? "torch misses a library of its own: " + name
                        : "the module needs " + name + ", which only `import torch` brings into the process",
                    "the same import after `import torch`", {"torch_incomplete"});
-  if (starts_with_any(name, {"libpython"}))
+  if (starts_with_any(name, {"libpython", "libpypy", "libc.musl-", "ld-musl-"}))
     return verdict("python_abi_tag_mismatch", "likely", "the module was linked with " + name,
                    "the version of the interpreter");
-  if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem"}))
-    return verdict("torch_incomplete", "likely", "torch needs " + name + ", and it is not where torch looks",
-                   "the nvidia-* wheels that torch's metadata pins, against those installed",
-                   {"missing_cudart"});
-  if (starts_with_any(name, {"libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
+  if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
+                             "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
                              "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     if (torch_itself)
       return verdict("torch_incomplete", "likely",
@@ -84,7 +81,7 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                      "the nvidia-* wheels that torch's metadata pins, against those installed");
     return verdict("missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
                    "the module was linked with " + name + ", and the installed torch brings no such library",
-                   "torch.version.cuda");
+                   "torch.version.cuda", {"torch_incomplete"});
   }
   // Python opens a file that it has seen. The loader skips one of another machine and says that there is
   // none.

@@ -30,12 +30,16 @@ std::vector<FaultClass> read_table() {
                        .title = text(fault["title"]),
                        .stage = text(fault["stage"]),
                        .error_lines = lines(fault["error_lines"]),
+                       .seen_with = lines(fault["seen_with"]),
                        .root_cause = text(fault["root_cause"]),
                        .proof_static = lines(proof["static"]),
                        .proof_observed = lines(proof["probe"]),
                        .fix = text(fault["fix"]),
                        .sources = lines(fault["sources"]),
-                       .explained_only = text(fault["detector"]) == "none"});
+                       .explained_only = text(fault["detector"]) == "none",
+                       .no_static = text(proof["no_static"]),
+                       .no_observed = text(proof["no_observed"]),
+                       .no_log = text(proof["no_log"])});
   }
   return classes;
 }

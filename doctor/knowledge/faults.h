@@ -10,12 +10,18 @@ namespace scankit {
 // One failure class of faults.yaml, for `scankit explain`.
 struct FaultClass {
   std::string id, title, stage;
-  std::vector<std::string> error_lines;  // what users see
+  std::vector<std::string> error_lines;  // what users see; a log rule knows each by itself
+  std::vector<std::string> seen_with;    // lines beside them that mean nothing alone
   std::string root_cause;
   std::vector<std::string> proof_static, proof_observed;
   std::string fix;
   std::vector<std::string> sources;
   bool explained_only = false;  // no check raises it, only the log rules
+  // Why the doctor has no such side: the files, an observed import, a log. "" where it has.
+  std::string no_static, no_observed, no_log;
+  bool by_files() const { return no_static.empty() && !explained_only; }
+  bool by_import() const { return no_observed.empty(); }
+  bool by_log() const { return no_log.empty(); }
 };
 const std::vector<FaultClass>& fault_classes();
 const FaultClass* fault_class(std::string_view id);  // nullptr where there is none

@@ -13,7 +13,11 @@ TEST(FaultClasses, AreCompleteAndNamedOnce) {
   for (const FaultClass& fault : fault_classes()) {
     EXPECT_TRUE(ids.insert(fault.id).second) << fault.id;
     EXPECT_FALSE(fault.title.empty() || fault.root_cause.empty() || fault.fix.empty()) << fault.id;
-    EXPECT_FALSE(fault.proof_static.empty() && fault.proof_observed.empty()) << fault.id;
+    // Every side is there, or says why it is not. What the doctor does not do, the user still may.
+    EXPECT_NE(fault.proof_static.empty(), fault.no_static.empty()) << fault.id;
+    EXPECT_FALSE(fault.proof_observed.empty() && fault.no_observed.empty()) << fault.id;
+    EXPECT_FALSE(fault.error_lines.empty() && fault.no_log.empty()) << fault.id;
+    EXPECT_TRUE(fault.by_files() || fault.by_import() || fault.by_log()) << fault.id;
     EXPECT_FALSE(fault.sources.empty()) << fault.id;
   }
   EXPECT_FALSE(ids.empty());

@@ -167,8 +167,8 @@ struct Extension {
   bool selected = false;         // the copy that `import MODULE` would take
   std::string why_not_selected;  // "suffix .cpython-310-... is not one of this Python's", "shadowed by FILE"
   std::string tag;               // "cpython-311-x86_64-linux-gnu", "abi3", ""
-  std::string file_state;        // "elf", "empty", "truncated", "damaged", "html", "git-lfs", "not-elf",
-                                 // "unreadable", "vanished"
+  std::string file_state;        // "elf", "empty", "truncated", "damaged", "html", "git-lfs", "windows",
+                                 // "not-elf", "unreadable", "vanished"
   std::string file_detail;       // what was seen, in one line
   std::uint64_t size = 0;
   std::string machine;  // "x86_64", "aarch64"
@@ -208,6 +208,7 @@ struct Observation {
   std::string exception, message, file;  // "ImportError", its text, module.__file__
   int signal = 0;
   std::int64_t duration_ms = 0;
+  std::string reads_as, reading;  // what the message says by itself: a cause's slug, and one sentence
 };
 
 struct Snapshot {

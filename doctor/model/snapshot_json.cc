@@ -75,7 +75,7 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
-               duration_ms)
+               duration_ms, reads_as, reading)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
 SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,

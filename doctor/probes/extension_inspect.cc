@@ -80,6 +80,9 @@ void take_inits(const ElfLibrary& library, Extension& copy) {
   const std::string leaf = copy.module.substr(copy.module.rfind('.') + 1);
   copy.inits = library.symbols.exported_with_prefix({"PyInit_"}, 64);
   std::ranges::sort(copy.inits);
+  // What Python 2 called: such a module is old, not misnamed.
+  if (copy.inits.empty() && library.symbols.exports(SymbolQuery("init" + leaf)))
+    copy.inits.push_back("init" + leaf);
   copy.has_init = library.symbols.exports(SymbolQuery("PyInit_" + leaf));
 }
 

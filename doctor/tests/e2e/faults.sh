@@ -4,8 +4,9 @@
 # One function a fault: fault_NAME ENV breaks ENV (a scratch venv that has torch) by the real mechanism and says what the
 # doctor must answer. Sourced by run_fault.sh after ci/fixtures.sh. It reads $MODULES (build_modules.sh's objects) and
 # sets: ERROR, a pattern that the real interpreter's own error must match; ROOT, the cause that must be the root; and
-# where they differ from the usual: FOUND (causes that must all be found), VERDICT, STATUS, PREPARE (environment for
-# Python and doctor alike, as NAME=VALUE words), DOCTOR (extra arguments), STARTS_IN (the current folder).
+# where they differ from the usual: LOG (what the error by itself says, or none), ONLY_OBSERVED (the files say nothing),
+# FOUND (causes that must all be found), VERDICT, STATUS, PREPARE (environment for Python and doctor alike, as NAME=VALUE
+# words), DOCTOR (extra arguments), STARTS_IN (the current folder).
 
 module_file() { printf '%s/selective_scan_cuda%s' "$(fx_site "$1/bin/python")" "$(fx_suffix "$1/bin/python")"; }
 
@@ -38,7 +39,7 @@ install_mamba() { # ENV: the real mamba-ssm without its compiled module, by pip,
 
 fault_torch_version_mismatch() {
   link_stale "$(module_file "$1")" "$1"
-  ERROR='undefined symbol: _ZN.*' ROOT=torch_version_mismatch
+  ERROR='undefined symbol: _ZN.*' ROOT=torch_version_mismatch LOG='torch_version_mismatch|abi_cxx11_mismatch'
 }
 
 fault_abi_cxx11_mismatch() {
@@ -62,7 +63,7 @@ fault_missing_cudart_over_old_abi() {
   link_module "$(module_file "$1")" "$1" "$MODULES/binding-oldabi.o" "$MODULES/scan.o" "$MODULES/runtime.o" \
     "$1.stub/libcudart.so"
   rm -r "$1.stub"
-  ERROR='libcudart.so.12: cannot open shared object file' ROOT='missing_cudart|abi_cxx11_mismatch'
+  ERROR='libcudart.so.12: cannot open shared object file' ROOT='missing_cudart|abi_cxx11_mismatch' LOG=missing_cudart
   FOUND='missing_cudart abi_cxx11_mismatch'
 }
 
@@ -78,7 +79,7 @@ fault_python_abi_tag_mismatch() {
     include=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   gcc -shared -fPIC -I"$include" "$FAULTS/module/plain.c" -o "$(fx_site "$1/bin/python")/selective_scan_cuda$suffix"
   install_mamba "$1"
-  ERROR="ModuleNotFoundError: No module named 'selective_scan_cuda'" ROOT=python_abi_tag_mismatch
+  ERROR="ModuleNotFoundError: No module named 'selective_scan_cuda'" ROOT=python_abi_tag_mismatch LOG=module_not_built
 }
 
 fault_module_not_built() {
@@ -142,7 +143,7 @@ fault_own_symbol_undefined() {
 fault_torch_not_imported_first() {
   link_good "$(module_file "$1")" "$1"
   IMPORT='import selective_scan_cuda' ERROR='lib(c10|torch.*)\.so: cannot open shared object file'
-  ROOT='' FOUND=torch_not_imported_first VERDICT=healthy STATUS=0
+  ROOT='' LOG=torch_not_imported_first FOUND=torch_not_imported_first VERDICT=healthy STATUS=0
 }
 
 # The C library of the build machine was newer. A stub libc.so.6 with that version stands in for it at link time: what
@@ -167,20 +168,20 @@ fault_several_copies_pythonpath() {
   link_good "$(module_file "$1")" "$1"
   link_stale "$1.checkout/selective_scan_cuda$(fx_suffix "$1/bin/python")" "$1"
   PREPARE=PYTHONPATH=$1.checkout
-  ERROR="ImportError: $1.checkout/.*undefined symbol" ROOT=several_copies FOUND='several_copies torch_version_mismatch'
+  ERROR="ImportError: $1.checkout/.*undefined symbol" ROOT=several_copies FOUND='several_copies torch_version_mismatch' LOG='torch_version_mismatch|abi_cxx11_mismatch'
 }
 
 fault_several_copies_same_folder() {
   link_good "$(fx_site "$1/bin/python")/selective_scan_cuda.abi3.so" "$1"
   link_stale "$(module_file "$1")" "$1"
-  ERROR='undefined symbol' ROOT=several_copies FOUND='several_copies torch_version_mismatch'
+  ERROR='undefined symbol' ROOT=several_copies FOUND='several_copies torch_version_mismatch' LOG='torch_version_mismatch|abi_cxx11_mismatch'
 }
 
 fault_several_copies_current_folder() {
   link_good "$(module_file "$1")" "$1"
   link_stale "$1.checkout/selective_scan_cuda$(fx_suffix "$1/bin/python")" "$1"
   STARTS_IN=$1.checkout
-  ERROR="ImportError: .*undefined symbol" ROOT=several_copies FOUND='several_copies torch_version_mismatch'
+  ERROR="ImportError: .*undefined symbol" ROOT=several_copies FOUND='several_copies torch_version_mismatch' LOG='torch_version_mismatch|abi_cxx11_mismatch'
 }
 
 all_faults() { declare -F | sed -n 's/^declare -f fault_//p'; }

@@ -21,11 +21,13 @@ way=pth
 [ "$fault" = torch_version_mismatch ] && way=plain # one fault in an environment without .pth lines
 env=$(fx_scratch_env "$work/env" "$way")
 IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT=broken STATUS=1 PREPARE='' DOCTOR='' STARTS_IN=$work
+ONLY_OBSERVED='' LOG=''
 "fault_$fault" "$env"
-: "${FOUND:=$ROOT}"
+: "${FOUND:=$ROOT}" "${LOG:=$ROOT}"
 
 # 1. The environment is really broken, in the way meant.
 code=0
+# shellcheck disable=SC2086
 (cd "$STARTS_IN" && env $PREPARE "$env/bin/python" -c "$IMPORT") >"$work/import.txt" 2>&1 || code=$?
 tail -n 1 "$work/import.txt" | tee "$work/error.txt"
 [ "$code" -ne 0 ] || expect_fail "the planted fault does not break the import: $IMPORT"
@@ -37,8 +39,17 @@ for way in doctor static; do
   [ "$way" = static ] && options+=(--no-import)
   # shellcheck disable=SC2086
   (cd "$STARTS_IN" && env $PREPARE "$scankit" "${options[@]}" $DOCTOR) >"$work/$way.json" 2>"$work/$way.err" && code=0 || code=$?
+  if [ "$way" = static ] && [ -n "$ONLY_OBSERVED" ]; then
+    jq -e '.root == null' "$work/static.json" >/dev/null || expect_fail "the files alone cannot prove $(jq -c .root "$work/static.json")"
+    continue
+  fi
   expect_report "$work/$way.json" "$code"
 done
+# 3. The interpreter's own words, alone, lead there too.
+if [ -n "$ERROR" ] && [ "$LOG" != none ]; then
+  "$scankit" doctor --log "$work/import.txt" --json >"$work/log.json" 2>"$work/log.err" || true
+  jq -r '.root.cause' "$work/log.json" | grep -qxE "$LOG" || expect_fail "the log alone gives $(jq -c .root "$work/log.json"), not $LOG"
+fi
 # shellcheck disable=SC2086
 (cd "$STARTS_IN" && env $PREPARE "$scankit" doctor --python "$env/bin/python" $DOCTOR) >"$work/doctor.txt" 2>&1 || true
 rm -rf "$env" # the report stays, the environment does not: a run of all faults would leave gigabytes of links
