@@ -40,10 +40,10 @@ std::string html_table(const AuditTable& table, bool broken) {
       rows += "<tr>" + cell(xml_escaped(say("not read"))) + cell("") + cell("") + cell(xml_escaped(part)) +
               "</tr>\n";
   if (rows.empty()) return "";
-  return "<table><thead><tr><th scope=\"col\">" + xml_escaped(say("answer")) + "</th><th scope=\"col\">" +
-         xml_escaped(say("package")) + "</th><th scope=\"col\">" + xml_escaped(say("extension")) +
-         "</th><th scope=\"col\">" + xml_escaped(say("why")) + "</th></tr></thead><tbody>\n" + rows +
-         "</tbody></table>\n";
+  return "<table class=\"wide\"><thead><tr><th scope=\"col\">" + xml_escaped(say("answer")) +
+         "</th><th scope=\"col\">" + xml_escaped(say("package")) + "</th><th scope=\"col\">" +
+         xml_escaped(say("extension")) + "</th><th scope=\"col\">" + xml_escaped(say("why")) +
+         "</th></tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
 }  // namespace

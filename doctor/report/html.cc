@@ -58,11 +58,15 @@ std::string bar(const std::string& title, const std::vector<Part>& parts) {
 
 std::string checks_bar(const Report& report) {
   const Tally n = tally(report);
-  const auto found =
-      static_cast<std::size_t>(std::ranges::count(report.outcomes, CheckState::Found, &Outcome::state));
+  const auto is_error = [](const Finding& finding) { return finding.severity() == Severity::Error; };
+  std::size_t errors = 0, milder = 0;
+  for (const Outcome& outcome : report.outcomes)
+    if (outcome.state == CheckState::Found)
+      ++(std::ranges::any_of(outcome.findings, is_error) ? errors : milder);
   const auto asked = report.outcomes.size() -
                      static_cast<std::size_t>(std::ranges::count(report.outcomes, true, &Outcome::not_asked));
-  return bar(plural(asked, "check"), {{"found something", "c-error", found},
+  return bar(plural(asked, "check"), {{"found an error", "c-error", errors},
+                                      {"found something milder", "c-warning", milder},
                                       {"unknown", "c-unknown", n.unknown + n.crashed},
                                       {"passed", "c-good", n.passed},
                                       {"not applicable", "c-none", n.not_applicable}});

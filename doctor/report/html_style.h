@@ -27,6 +27,9 @@ p{margin:.4rem 0}.soft{color:var(--soft)}
 table{border-collapse:collapse;width:100%;table-layout:fixed;font-size:.9rem}
 th,td{border-bottom:1px solid var(--line);padding:.3rem .5rem .3rem 0;text-align:left;vertical-align:top}
 th{color:var(--soft);font-weight:600}th:first-child{width:38%}
+table.wide th:first-child{width:12%}table.wide th:nth-child(2){width:18%}
+@media (max-width:40rem){table.wide thead{display:none}table.wide tr,table.wide td{display:block}
+table.wide td{border:0;padding:.1rem 0}table.wide tr{border-bottom:1px solid var(--line);padding:.4rem 0}}
 summary{cursor:pointer;color:var(--note)}
 svg{display:block;width:100%;height:20px;margin:.3rem 0}
 ul.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:.2rem 0;font-size:.9rem}

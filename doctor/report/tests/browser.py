@@ -31,10 +31,12 @@ LOOK = """() => {
   }
   const outside = [...document.body.querySelectorAll('*')]
     .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName);
+  const squeezed = [...document.querySelectorAll('td')]
+    .filter(e => e.clientWidth < 90 && e.textContent.length > 30).map(e => e.textContent);
   const bars = [...document.querySelectorAll('svg')].map(svg => ({
     width: svg.getBoundingClientRect().width, named: svg.querySelector('title').textContent,
     sum: [...svg.querySelectorAll('rect')].reduce((sum, r) => sum + r.width.baseVal.value, 0)}));
-  return {faint, outside, bars, width: document.documentElement.scrollWidth, hit: window.hit === undefined ? 0 : 1,
+  return {faint, outside, squeezed, bars, width: document.documentElement.scrollWidth, hit: window.hit === undefined ? 0 : 1,
           scripts: document.scripts.length, images: document.images.length, back: behind(document.body),
           heading: document.querySelector('h1').textContent};
 }"""
@@ -53,6 +55,7 @@ def opened(browser, url, scheme, size):
     assert not said, said
     assert seen["hit"] == 0 and seen["scripts"] == 0 and seen["images"] == 0, seen
     assert seen["width"] <= size[0] and not seen["outside"], (size, seen["width"], seen["outside"][:5])
+    assert not seen["squeezed"], (size, seen["squeezed"][:2])
     assert not seen["faint"], (scheme, seen["faint"][:5])
     assert seen["bars"] and all(bar["named"] and bar["width"] > 100 and bar["sum"] > 990 for bar in seen["bars"]), seen["bars"]
     return seen
