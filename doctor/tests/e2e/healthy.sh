@@ -7,6 +7,10 @@ FAULTS=$(cd "$(dirname "$0")" && pwd)
 . "$FAULTS/../../../ci/fixtures.sh"
 # shellcheck source=doctor/tests/e2e/faults.sh
 . "$FAULTS/faults.sh"
+# shellcheck source=doctor/tests/e2e/faults_truth.sh
+. "$FAULTS/faults_truth.sh"
+# shellcheck source=doctor/tests/e2e/healthy_more.sh
+. "$FAULTS/healthy_more.sh"
 # shellcheck source=doctor/tests/e2e/expect.sh
 . "$FAULTS/expect.sh"
 name=$1 scankit=$2 MODULES=$3 work=$4/healthy_$1
@@ -43,7 +47,7 @@ case_startup_noise() {
 }
 
 IMPORT='' PREPARE='' ROOT='' FOUND='' VERDICT=healthy STATUS=0
-"case_$name"
+if declare -F "case_$name" >/dev/null; then "case_$name"; else "$name"; fi
 cd "$work"
 # shellcheck disable=SC2086
 env $PREPARE "$env/bin/python" -c "$IMPORT" >import.txt 2>&1 ||
@@ -54,6 +58,7 @@ for way in doctor static; do
   # shellcheck disable=SC2086
   env $PREPARE "$scankit" "${options[@]}" >$way.json 2>$way.err && code=0 || code=$?
   expect_report $way.json "$code"
+  jq -e 'all(.findings[]; .severity != "warning")' $way.json >/dev/null || expect_fail "$way: a warning in a healthy environment"
 done
 rm -rf "$env"
 echo "ok: $name"
