@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
@@ -48,6 +49,12 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
     if (importer.masked) finding.evidence.push_back({pointer + "/masked", "true"});
   }
   finding.fixes = module_fixes(snapshot, module, "build " + module + " for this Python and torch");
+  const auto nearby = [&](std::size_t i) { return is_only_nearby(snapshot, snapshot.importers.value[i]); };
+  if (!importers.empty() && !was_asked_for(snapshot, module) && std::ranges::all_of(importers, nearby)) {
+    finding.severity_override = Severity::Note;
+    finding.summary =
+        say("{}; nothing that is installed needs it, only files of the current folder do", finding.summary);
+  }
   return finding;
 }
 

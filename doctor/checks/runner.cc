@@ -49,6 +49,15 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
     missing.absent = "no log was given";
   else if (needs & kLog)
     look(snapshot.log, "log", missing);
+  // No folder of sources, or a snapshot from before they were looked at: nothing is going to be built.
+  const bool no_sources =
+      snapshot.sources.state == ProbeState::Absent || snapshot.sources.state == ProbeState::NotRun;
+  if ((needs & kSources) && no_sources && missing.absent.empty()) {
+    missing.absent = "no folder of sources";
+    missing.unknown.clear();
+  }
+  if ((needs & kSources) && !no_sources) look(snapshot.sources, "sources", missing);
+  if ((needs & kSources) && snapshot.sources.present()) look(snapshot.build_tools, "build tools", missing);
   return missing;
 }
 

@@ -133,6 +133,30 @@ bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension) {
   return was_asked_for(snapshot, extension.module) || !needing_importers(snapshot, extension.module).empty();
 }
 
+bool is_only_nearby(const Snapshot& snapshot, const Importer& importer) {
+  const PathEntry* home = nullptr;  // the innermost folder of the path that holds the file
+  for (const PathEntry& entry : snapshot.python.value.sys_path) {
+    if (!entry.exists || !importer.file.starts_with(entry.path == "/" ? "/" : entry.path + "/")) continue;
+    const bool inner = home == nullptr || entry.path.size() > home->path.size();
+    // PYTHONPATH or a .pth file that names the current folder too puts its files there for every program.
+    const bool also = !inner && entry.path == home->path && home->origin == "cwd";
+    if (inner || also) home = &entry;
+  }
+  if (home == nullptr || home->origin != "cwd") return false;
+  for (const Distribution& installed : snapshot.distributions.value)
+    if (installed.editable && !installed.project.empty() &&
+        importer.file.starts_with(installed.project + "/"))
+      return false;
+  const std::string name = path_basename(importer.file);
+  const bool test = name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py";
+  const bool starts_here =
+      path_dirname(importer.file) == home->path && !importer.masked && !importer.in_function && !test;
+  const auto& built = snapshot.sources.value.modules;
+  const bool its_sources = snapshot.sources.present() && snapshot.sources.value.folder == home->path &&
+                           std::ranges::find(built, importer.module) != built.end();
+  return !starts_here || its_sources;
+}
+
 bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
   return std::ranges::find(snapshot.modules_asked, module) != snapshot.modules_asked.end();
 }

@@ -48,6 +48,9 @@ std::string interpreter_machine(const Snapshot& snapshot);
 std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::string& module);
 // It lies on the import path: in a folder of the environment, or in the current one and somebody needs it.
 bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension);
+// A file of the current folder that nothing installed: a checkout, or a test. Not the user's own program,
+// which is a file of that folder itself that imports the module as it starts.
+bool is_only_nearby(const Snapshot& snapshot, const Importer& importer);
 bool was_asked_for(const Snapshot& snapshot, const std::string& module);
 
 // The repairs of a module whose file is of no use here.

@@ -49,6 +49,10 @@ void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
       ->type_name("M")
       ->delimiter(',')
       ->check(CLI::Validator(check_module, ""));
+  command
+      .add_option("--sources", options.sources,
+                  "Folder of sources to be built (default: the current one, where it is one)")
+      ->type_name("DIR");
   command.add_option("--timeout", options.timeout_s, "Seconds that one import may take (default 60)")
       ->type_name("S")
       ->check(CLI::Range(0.1, 86400.0));
@@ -88,18 +92,19 @@ void add_doctor(CLI::App& app, int& exit_status) {
       ->type_name("FILE|WHEEL|DIR")
       ->excludes("--all")
       ->excludes("--module")
+      ->excludes("--sources")
       ->excludes("--import");
   auto* from =
       command->add_option("--from", options->from, "Diagnose a stored snapshot (- for standard input)");
   from->type_name("SNAPSHOT");
-  for (const char* live :
-       {"--all", "--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
+  for (const char* live : {"--all", "--python", "--module", "--sources", "--timeout", "--no-import",
+                           "--import", "--root", "--so"})
     from->excludes(command->get_option(live));
   auto* log = command->add_option("--log", options->log,
                                   "Explain this error log (- for standard input), alone or with --from");
   log->type_name("FILE");
-  for (const char* live :
-       {"--all", "--python", "--module", "--timeout", "--no-import", "--import", "--root", "--so"})
+  for (const char* live : {"--all", "--python", "--module", "--sources", "--timeout", "--no-import",
+                           "--import", "--root", "--so"})
     log->excludes(command->get_option(live));
   add_target_options(*command, options->target);
   command->add_flag("--json", options->json, "The answer as JSON on standard output");

@@ -15,6 +15,7 @@ struct EnvironmentOptions {
   bool all = false;                  // every compiled extension of the environment too
   std::string python;                // "" where the user named none
   std::vector<std::string> modules;  // as named by the user
+  std::string sources;               // --sources
   ImportPolicy imports = ImportPolicy::IfOursToRun;
   double timeout_s = 60;
   std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules

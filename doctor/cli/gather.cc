@@ -58,6 +58,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   if (!options.so.empty()) request.named = &named;
   request.audit = options.all;
   request.ask_nvml = true;
+  request.sources = options.sources;
   // A path that is no Python is answered in one line.
   if (python) request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
   request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
@@ -67,6 +68,10 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   if (!python) {
     facts.snapshot.python = Probed<Python>::failed(python.error().message);
     if (requested) facts.status = kExitUsage;
+  }
+  if (!options.sources.empty() && !facts.snapshot.sources.present()) {
+    complain({Errc::InvalidArgument, "--sources: " + facts.snapshot.sources.note, ""});
+    facts.status = kExitUsage;
   }
   ObserveRequest observe;
   observe.policy = options.imports;

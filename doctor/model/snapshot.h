@@ -8,6 +8,7 @@
 
 #include "doctor/model/audit.h"
 #include "doctor/model/log.h"
+#include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 
 // Facts about one machine and one Python environment, as data. Probes fill it, checks read it,
@@ -198,6 +199,7 @@ struct Importer {
   std::string caught;        // the guarding `except`: "ImportError", "everything", "" for none
   bool masked = false;       // inside try/except ImportError
   std::string masked_value;  // what the name becomes: "None"
+  bool in_function = false;  // imported when that is called, not with the file
 };
 
 // One really attempted import, in a child.
@@ -238,8 +240,10 @@ struct Snapshot {
   Probed<std::vector<Extension>> extensions;
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
-  Probed<Audit> audit;  // of `doctor --all`; NotRun where it was not asked for
-  Probed<Log> log;      // an error log that was given to explain
+  Probed<Audit> audit;             // of `doctor --all`; NotRun where it was not asked for
+  Probed<SourceTree> sources;      // a folder that builds a torch extension
+  Probed<BuildTools> build_tools;  // with which it would be built
+  Probed<Log> log;                 // an error log that was given to explain
 };
 
 }  // namespace scankit

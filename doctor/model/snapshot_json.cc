@@ -73,7 +73,7 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
                pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch)
-SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value)
+SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms, reads_as, reading)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
@@ -89,10 +89,22 @@ SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine
                uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
                settled_by)
 SCANKIT_FIELDS(Audit, files, libraries, folders, unreadable)
+SCANKIT_FIELDS(SourceFact, file, line, value, guards)
+SCANKIT_FIELDS(SourceTree, folder, name, asked, build_file, homepage, unpacked_archive, imports_torch,
+               wants_ninja, generates, fetches_wheel, own_helpers, has_pyproject, avoids_isolation,
+               build_requires, modules, cuda, has_kernels, sources, missing, standards, archs, passes_archs,
+               sets_arch_list, asks_gpu, minimum_cuda, type_dispatch, lost_headers, cuda_headers,
+               full_headers, not_read)
+SCANKIT_FIELDS(CudaHeader, name, path)
+SCANKIT_FIELDS(HostCompiler, role, path, kind, version, chosen_by)
+SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_archs, limits_file, gcc_max,
+               clang_min, clang_max, limits_waived, torch_gcc_below, torch_clang_below, gcc_min, headers,
+               host_compilers, python_include, python_header, ninja, jobs, jobs_from, arch_list, torch_archs,
+               named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
-               toolkits, compilers, python, distributions, torch, extensions, importers, observations, log,
-               audit)
+               toolkits, compilers, python, distributions, torch, extensions, importers, observations,
+               sources, build_tools, log, audit)
 
 namespace {
 using Json = nlohmann::json;

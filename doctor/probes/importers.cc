@@ -123,7 +123,7 @@ class Search {
     bytes_ += text->size();
     for (const ImportLine& line : scan_imports(*text, modules_))
       found_.push_back(Importer{owner.name, owner.version, path, line.line, line.module, line.caught,
-                                !line.caught.empty(), line.masked_value});
+                                !line.caught.empty(), line.masked_value, line.in_function});
   }
 
   const Host& host_;

@@ -231,6 +231,17 @@ std::optional<std::size_t> guarding_try(const std::vector<Statement>& statements
   return std::nullopt;
 }
 
+bool inside_function(const std::vector<Statement>& statements, std::size_t at) {
+  std::size_t indent = statements[at].indent;
+  for (std::size_t i = at; i-- > 0 && indent > 0;) {
+    if (statements[i].indent >= indent) continue;
+    indent = statements[i].indent;
+    if (starts_with_word(statements[i].text, "def") || starts_with_word(statements[i].text, "async"))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<ImportLine> scan_imports(std::string_view source, const std::vector<std::string>& modules) {
@@ -241,7 +252,7 @@ std::vector<ImportLine> scan_imports(std::string_view source, const std::vector<
   for (std::size_t i = 0; i < statements.size(); ++i) {
     const auto bound = import_of(statements[i].text, modules);
     if (!bound) continue;
-    ImportLine line{bound->module, statements[i].line, {}, {}};
+    ImportLine line{bound->module, statements[i].line, {}, {}, inside_function(statements, i)};
     std::optional<std::size_t> guard = i;
     std::size_t indent = statements[i].indent;
     if (!starts_with_word(statements[i].text, "try")) guard = guarding_try(statements, i, indent);

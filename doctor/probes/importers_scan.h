@@ -11,6 +11,7 @@ struct ImportLine {
   unsigned line = 0;
   std::string caught;  // the `except` that guards it: "ImportError", "Exception", "everything"; "" for none
   std::string masked_value;  // what the handler makes of the name: "None"
+  bool in_function = false;  // runs when that is called, not when the file is imported
 };
 
 // The lines of a Python source that import one of `modules`. Goes by indentation and strings, not by a

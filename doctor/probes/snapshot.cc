@@ -12,6 +12,7 @@
 #include "doctor/probes/importers.h"
 #include "doctor/probes/named_files.h"
 #include "doctor/probes/python.h"
+#include "doctor/probes/sources.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
 
@@ -116,6 +117,9 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
     phase("compiled extensions of all packages");
     snapshot.audit = probe_audit(host, snapshot, request.part);
   }
+  if (request.named != nullptr) return snapshot;
+  snapshot.sources = probe_sources(host, request.sources, snapshot.torch);
+  snapshot.build_tools = probe_build_tools(host, snapshot);
   return snapshot;
 }
 

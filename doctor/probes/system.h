@@ -22,5 +22,6 @@ Probed<Driver> probe_driver(const Host& host);
 Probed<std::vector<Gpu>> probe_gpus(const Host& host);
 Probed<std::vector<Toolkit>> probe_toolkits(const Host& host);
 Probed<std::vector<Compiler>> probe_compilers(const Host& host);
+Compiler describe_compiler(const Host& host, const std::string& path);
 
 }  // namespace scankit

@@ -93,6 +93,13 @@ Probed<std::vector<Toolkit>> probe_toolkits(const Host& host) {
   return Probed<std::vector<Toolkit>>::of(toolkits);
 }
 
+Compiler describe_compiler(const Host& host, const std::string& path) {
+  const std::string real = host.realpath(path).value_or(path);
+  const bool clang = path_basename(path).find("clang") != std::string::npos ||
+                     path_basename(real).find("clang") != std::string::npos;
+  return {path, clang ? "clang" : "gcc", clang ? clang_version(host, path) : gcc_version(host, path)};
+}
+
 Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
   std::vector<Compiler> compilers;
   std::set<std::string> seen;
@@ -104,9 +111,7 @@ Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
   for (const std::string& path : candidates) {
     const auto real = host.realpath(path);
     if (!real || !seen.insert(*real).second) continue;
-    const bool clang = path_basename(path).find("clang") != std::string::npos;
-    compilers.push_back(
-        {path, clang ? "clang" : "gcc", clang ? clang_version(host, path) : gcc_version(host, path)});
+    compilers.push_back(describe_compiler(host, path));
   }
   if (compilers.empty()) return Probed<std::vector<Compiler>>::absent("neither g++ nor clang++ is on PATH");
   return Probed<std::vector<Compiler>>::of(compilers);

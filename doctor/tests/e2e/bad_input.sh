@@ -46,6 +46,39 @@ case_not_a_python() {
   run_doctor --python /bin/true
   expect_one_line 2 /bin/true
 }
+# Sources of a stranger: nothing of them is run, followed or believed.
+case_hostile_sources() {
+  local deep=sources i
+  good_env
+  mkdir -p sources/csrc outside
+  head -c 400000 /dev/urandom >sources/binary.py
+  { echo 'from torch.utils.cpp_extension import CUDAExtension'
+    printf 'CUDAExtension("m", [\n'
+    for i in $(seq 9000); do printf '  "csrc/file%s.cu", "-std=c++14",\n' "$i"; done; } >sources/setup.py
+  for i in $(seq 200); do deep=$deep/d; done
+  mkdir -p "$deep"
+  ln -s / sources/root
+  ln -s . sources/loop
+  mkfifo sources/csrc/file1.cu
+  ln -s /dev/zero sources/csrc/file2.cu
+  printf '#!/bin/sh\ntouch %s/ran\n' "$work" | tee sources/nvcc sources/c++ >sources/gcc
+  chmod +x sources/nvcc sources/c++ sources/gcc
+  # The user named the folder: its setup.py is read, and the programs in it are not started.
+  PATH=$work/sources:$PATH run_doctor --python "$env/bin/python" --no-import --sources sources
+  [ "$code" -le 4 ] && [ "$code" -ne 3 ] && jq -e . doctor.json >/dev/null || expect_fail "exit status $code: $(cat doctor.err)"
+  [ ! -e ran ] || expect_fail "a program of the folder was started"
+  head -c 700000 /dev/zero | tr '\0' 'x' >>sources/setup.py
+  run_doctor --python "$env/bin/python" --no-import --sources sources
+  expect_one_line 2 'setup.py'
+  head -c 3000 /dev/urandom >sources/setup.py
+  cd sources
+  run_doctor --python "$env/bin/python" --no-import
+  cd ..
+  VERDICT=healthy
+  expect_report sources/doctor.json "$code"
+  run_doctor --python "$env/bin/python" --no-import --sources no/such/folder
+  expect_one_line 2 'no/such/folder'
+}
 case_script_shim() { # looked through, as pyenv's and conda's wrappers are
   good_env
   printf '#!/bin/sh\nexec "%s" "$@"\n' "$env/bin/python" >shim && chmod +x shim

@@ -46,6 +46,45 @@ case_startup_noise() {
     >"$(fx_site "$env/bin/python")/sitecustomize.py"
 }
 
+# Folders of sources that are no torch extension, or a good one, whose build really works.
+case_plain_python_project() {
+  env=$(fx_scratch_env "$work/env" plain) IMPORT='import plain'
+  printf 'from setuptools import setup\nsetup(name="plain", py_modules=["plain"])\n' >"$work/setup.py"
+  echo 'x = 1' >"$work/plain.py"
+}
+case_cpp_project() {
+  env=$(fx_scratch_env "$work/env" bare) IMPORT='import json'
+  printf 'project(tool LANGUAGES CXX)\nset(CMAKE_CXX_STANDARD 11)\nadd_executable(tool missing.cpp)\n' >"$work/CMakeLists.txt"
+}
+case_checkout_of_mamba() {
+  env=$(fx_scratch_env "$work/env" plain) IMPORT='import torch'
+  mkdir -p "$work/mamba_ssm/ops"
+  echo 'import selective_scan_cuda' | tee "$work/mamba_ssm/ops/selective_scan_interface.py" >"$work/test_scan.py"
+}
+case_good_extension_sources() {
+  local flags=''
+  env=$(fx_scratch_env "$work/env" pth)
+  mkdir -p "$work/csrc"
+  command -v nvcc >/dev/null && flags=', "csrc/scan_fwd.cu"'
+  cat >"$work/setup.py" <<PY
+import sys
+from setuptools import setup
+import torch
+from torch.utils.cpp_extension import BuildExtension, CppExtension, CUDAExtension
+kind = $([ -n "$flags" ] && echo CUDAExtension || echo CppExtension)
+flags = ["-O2"] + (["/std:c++14"] if sys.platform == "win32" else ["-std=c++17"])
+if sys.platform == "win32":
+    flags.append("-std=c++14")
+setup(name="scan", cmdclass={"build_ext": BuildExtension}, ext_modules=[kind("scan_cuda", ["csrc/scan.cpp"$flags],
+      extra_compile_args={"cxx": flags, "nvcc": ["-gencode", "arch=compute_90,code=sm_90"]})])
+PY
+  printf '[tool.uv]\nno-build-isolation-package = ["scan"]\n' >"$work/pyproject.toml"
+  printf '#include "scan.h"\n#include <Python.h>\nint scan() { return 0; }\n' >"$work/csrc/scan.cpp"
+  printf '#pragma once\n#ifdef OLD_TORCH\n#include <THC/THC.h>\n#endif\n' >"$work/csrc/scan.h"
+  printf '#include <cuda_fp16.h>\n__global__ void scan_fwd(__half* x) { *x = __float2half(1.0f); }\n' >"$work/csrc/scan_fwd.cu"
+  IMPORT='import runpy, sys; sys.argv = ["setup.py", "build_ext"]; runpy.run_path("setup.py", run_name="__main__")'
+}
+
 IMPORT='' PREPARE='' ROOT='' FOUND='' VERDICT=healthy STATUS=0
 if declare -F "case_$name" >/dev/null; then "case_$name"; else "$name"; fi
 cd "$work"

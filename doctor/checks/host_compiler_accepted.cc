@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/build_view.h"
+#include "doctor/checks/check.h"
+
+namespace scankit {
+namespace {
+
+struct Limit {
+  std::string text, fact, value;  // whose demand it is, and where that stands
+  unsigned wanted = 0;            // a gcc that would do, 0 for none known
+};
+
+// -std=c++20 is gcc's from 10 on (gcc manual: before, it was c++2a).
+constexpr unsigned kGccForCxx20 = 10;
+
+Limit limit(std::string text, const char* field, unsigned bound, unsigned wanted) {
+  return {std::move(text), std::string("/build_tools/value/") + field, std::to_string(bound), wanted};
+}
+
+std::optional<Limit> limit_of_torch(const Snapshot& snapshot, bool gcc, unsigned number) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  if (gcc && number < tools.gcc_min)
+    return limit(say("torch's headers demand gcc {} or newer", tools.gcc_min), "gcc_min", tools.gcc_min,
+                 tools.gcc_min);
+  if (gcc && snapshot.torch.value.cxx_standard == "20" && number < kGccForCxx20)
+    return Limit{say("torch's headers are C++20, which gcc has from {} on", kGccForCxx20),
+                 "/torch/value/cxx_standard", "20", kGccForCxx20};
+  return std::nullopt;
+}
+
+// nvcc's own bounds stand in a header that each compilation includes; torch's stand in cpp_extension, are
+// narrower for some releases, and hold for the C++ compiler where a .cu file is compiled.
+std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler& compiler, unsigned number) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  if (!needs_no_nvcc(snapshot).empty()) return std::nullopt;
+  const bool gcc = compiler.kind == "gcc";
+  const unsigned below = gcc ? tools.torch_gcc_below : tools.torch_clang_below;
+  const bool by_torch = compiler.role == "C++" && builds_no_python_module(snapshot).empty() &&
+                        (gcc || path_basename(compiler.path).starts_with("clang"));
+  if (by_torch && below != 0 && number >= below)
+    return limit(say("torch refuses {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
+                 gcc ? "torch_gcc_below" : "torch_clang_below", below, gcc ? below - 1 : 0);
+  if (compiler.role != "nvcc" || tools.limits_waived) return std::nullopt;
+  if (gcc && tools.gcc_max != 0 && number > tools.gcc_max)
+    return limit(say("nvcc {} takes gcc up to {}", tools.nvcc_version, tools.gcc_max), "gcc_max",
+                 tools.gcc_max, tools.gcc_max);
+  if (!gcc && tools.clang_max != 0 && number > tools.clang_max)
+    return limit(say("nvcc {} takes clang up to {}", tools.nvcc_version, tools.clang_max), "clang_max",
+                 tools.clang_max, 0);
+  if (!gcc && number < tools.clang_min)
+    return limit(say("nvcc {} takes clang from {} on", tools.nvcc_version, tools.clang_min), "clang_min",
+                 tools.clang_min, 0);
+  return std::nullopt;
+}
+
+Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
+  if (limit.wanted == 0)
+    return Advice{say("name a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
+  const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
+  if (snapshot.python.value.kind == "conda")
+    return Advice{
+        say("conda install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
+            word_for_shell(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
+  return Advice{say("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
+}
+
+Finding not_there(const Snapshot& snapshot, const HostCompiler& compiler, const std::string& at) {
+  Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
+                                  compiler.role == "nvcc"
+                                      ? say("nvcc's host compiler is {}, chosen by {}, and that is not there",
+                                            compiler.path, compiler.chosen_by)
+                                      : say("the C++ compiler is {}, chosen by {}, and that is not there",
+                                            compiler.path, compiler.chosen_by));
+  finding.evidence = {{at + "/path", compiler.path}, {at + "/kind", ""}};
+  finding.fixes = {Advice{say(
+      "install g++ (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++), or name one that is here: {}",
+      build_command(snapshot, "CC=gcc CXX=g++"))}};
+  return finding;
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  for (std::size_t i = 0; i < tools.host_compilers.size() && result.findings.empty(); ++i) {
+    const HostCompiler& compiler = tools.host_compilers[i];
+    if (compiler.role == "nvcc" && !needs_no_nvcc(snapshot).empty()) continue;
+    const std::string at = "/build_tools/value/host_compilers/" + std::to_string(i);
+    if (compiler.kind.empty()) {
+      result.findings.push_back(not_there(snapshot, compiler, at));
+      break;
+    }
+    const auto version = Version::parse(compiler.version);
+    if (!version) {
+      result.not_checked.push_back(say("{} does not say its version", compiler.path));
+      continue;
+    }
+    auto broken = limit_of_torch(snapshot, compiler.kind == "gcc", version->part(0));
+    if (!broken) broken = limit_of_nvcc(snapshot, compiler, version->part(0));
+    if (!broken) continue;
+    Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
+                                    say("{}; {}, chosen by {}, is {} {}", broken->text, compiler.path,
+                                        compiler.chosen_by, compiler.kind, compiler.version));
+    finding.evidence = {{at + "/version", compiler.version}, {broken->fact, broken->value}};
+    finding.fixes = build_fixes(snapshot, other_compiler(snapshot, *broken));
+    result.findings.push_back(std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kHostCompilerAccepted{.id = "host-compiler-accepted",
+                                         .question = "Do nvcc and torch accept the C++ compiler?",
+                                         .needs = kSources,
+                                         .not_applicable = nullptr,
+                                         .run = run,
+                                         .asked = sources_are_here};
+}  // namespace scankit

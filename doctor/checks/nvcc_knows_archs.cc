@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/build_view.h"
+#include "doctor/checks/check.h"
+#include "doctor/knowledge/nvcc_archs.h"
+
+namespace scankit {
+namespace {
+
+// Nothing where neither nvcc itself nor the table says.
+std::optional<bool> knows(const BuildTools& tools, const std::string& arch) {
+  if (!tools.nvcc_archs.empty()) return std::ranges::find(tools.nvcc_archs, arch) != tools.nvcc_archs.end();
+  return nvcc_knows_arch(tools.nvcc_version, arch);
+}
+
+std::string number_of(const std::string& arch) {  // "9.0a+PTX" -> "90"
+  std::string digits;
+  for (const char c : arch.substr(0, arch.find('+')))
+    if (c >= '0' && c <= '9') digits += c;
+  return digits;
+}
+
+// As torch reads TORCH_CUDA_ARCH_LIST: blanks and semicolons separate, names of generations are replaced by
+// the table of cpp_extension.
+std::vector<std::string> listed(const BuildTools& tools) {
+  std::string list = tools.arch_list;
+  std::ranges::replace(list, ' ', ';');
+  for (const std::string& named : tools.named_archs) {
+    const auto equals = named.find('=');
+    const std::string name = named.substr(0, equals), value = named.substr(equals + 1);
+    for (auto at = list.find(name); !name.empty() && at != std::string::npos;
+         at = list.find(name, at + value.size()))
+      list.replace(at, name.size(), value);
+  }
+  std::vector<std::string> archs(1);
+  for (const char c : list) c == ';' ? archs.emplace_back() : archs.back() += c;
+  return archs;
+}
+
+unsigned as_number(const std::string& digits) {
+  unsigned number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+// Without a list torch takes those of the GPUs, at most the newest that it has code for itself.
+std::vector<std::size_t> derived_from_gpus(const Snapshot& snapshot) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < snapshot.gpus.value.size(); ++i)
+    if (!snapshot.gpus.value[i].sm.empty()) found.push_back(i);
+  return found;
+}
+
+unsigned newest_of_torch(const Snapshot& snapshot) {
+  unsigned newest = 0;
+  for (const DeviceImage& image : snapshot.torch.value.images)
+    if (image.kind == "cubin") newest = std::max(newest, image.sm);
+  return newest;
+}
+
+class Question {
+ public:
+  explicit Question(const Snapshot& snapshot)
+      : snapshot_(snapshot), tree_(snapshot.sources.value), tools_(snapshot.build_tools.value) {}
+
+  CheckResult answer() {
+    for (const std::size_t i : in_force(snapshot_, tree_.archs))
+      look(tree_.archs[i].value, place(tree_.archs[i]), source_evidence("archs", i, tree_.archs[i].value));
+    // torch leaves its own list away where the flags say "arch".
+    const bool by_torch = !tree_.passes_archs && !tree_.sets_arch_list && tree_.build_file == "setup.py";
+    if (by_torch && !tools_.arch_list.empty() && tools_.arch_list != "native") look_at_list();
+    if (by_torch && tools_.arch_list.empty()) look_at_gpus();
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  void look(const std::string& arch, const std::string& where, Evidence evidence) {
+    const auto known = knows(tools_, arch);
+    const std::string name = "compute_" + arch;
+    if (!known) result_.not_checked.push_back(say("whether nvcc {} knows {}", tools_.nvcc_version, name));
+    if (known != false) return;
+    if (std::ranges::find(refused_, name) == refused_.end()) refused_.push_back(name);
+    if (std::ranges::find(places_, where) == places_.end()) places_.push_back(where);
+    evidence_.push_back(std::move(evidence));
+  }
+
+  void look_at_list() {
+    for (const std::string& arch : listed(tools_)) {
+      std::string plain = arch;
+      if (plain.ends_with("+PTX")) plain.resize(plain.size() - 4);
+      const auto& known = tools_.torch_archs;
+      if (!known.empty() && std::ranges::find(known, plain) == known.end()) {
+        refuse_for_torch(arch);
+      } else if (const std::string digits = number_of(plain); !digits.empty()) {
+        look(digits, "TORCH_CUDA_ARCH_LIST", {"/build_tools/value/arch_list", tools_.arch_list});
+      }
+    }
+  }
+
+  void look_at_gpus() {
+    const unsigned newest = newest_of_torch(snapshot_);
+    for (const std::size_t i : derived_from_gpus(snapshot_)) {
+      const Gpu& gpu = snapshot_.gpus.value[i];
+      const unsigned arch = std::min(as_number(gpu.sm), newest == 0 ? as_number(gpu.sm) : newest);
+      look(std::to_string(arch), gpu.name.empty() ? "GPU " + std::to_string(gpu.index) : gpu.name,
+           {"/gpus/value/" + std::to_string(i) + "/sm", gpu.sm});
+    }
+  }
+
+  // ValueError: Unknown CUDA arch (...) or GPU not supported
+  void refuse_for_torch(const std::string& arch) {
+    Finding finding = build_finding(snapshot_, Cause::NvccUnknownArch,
+                                    say("TORCH_CUDA_ARCH_LIST names \"{}\", which torch {} does not know",
+                                        arch, snapshot_.torch.value.version));
+    finding.evidence = {{"/build_tools/value/arch_list", tools_.arch_list},
+                        {"/torch/value/version", snapshot_.torch.value.version}};
+    finding.fixes = build_fixes(snapshot_, shorter_list());
+    result_.findings.push_back(std::move(finding));
+  }
+
+  Fix shorter_list() const {
+    for (const Gpu& gpu : snapshot_.gpus.value)
+      if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true)
+        return Advice{build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm))};
+    return Advice{say("name only architectures that nvcc --list-gpu-arch prints, 9.0 for instance: {}",
+                      build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0"))};
+  }
+
+  void conclude() {
+    if (refused_.empty()) return;
+    Finding finding = build_finding(snapshot_, Cause::NvccUnknownArch,
+                                    say("nvcc {} does not know {}, which is asked of it by {}",
+                                        tools_.nvcc_version, join(refused_), join(places_)));
+    finding.evidence = std::move(evidence_);
+    finding.evidence.push_back({"/build_tools/value/nvcc_version", tools_.nvcc_version});
+    finding.fixes =
+        build_fixes(snapshot_, tree_.passes_archs
+                                   ? Fix(Advice{say("take {} out of the flags at {}, then: {}",
+                                                    join(refused_), join(places_), build_command(snapshot_))})
+                                   : shorter_list());
+    result_.findings.push_back(std::move(finding));
+  }
+
+  const Snapshot& snapshot_;
+  const SourceTree& tree_;
+  const BuildTools& tools_;
+  CheckResult result_;
+  std::vector<std::string> refused_, places_;
+  std::vector<Evidence> evidence_;
+};
+
+CheckResult run(const Snapshot& snapshot) { return Question(snapshot).answer(); }
+
+}  // namespace
+
+extern const Check kNvccKnowsArchs{.id = "nvcc-knows-archs",
+                                   .question = "Does nvcc know the architectures that it will be asked for?",
+                                   .needs = kSources,
+                                   .not_applicable = needs_no_nvcc,
+                                   .run = run,
+                                   .asked = sources_are_here};
+}  // namespace scankit

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// The folder that the user named, or where it is "" the current one of a running system. Absent where it
+// builds no torch extension; Failed where the user named it and it cannot be read or builds none.
+Probed<SourceTree> probe_sources(const Host& host, const std::string& folder, const Probed<Torch>& torch);
+// What torch's cpp_extension, setuptools and nvcc would take for building it.
+Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot);
+
+// For probe_sources: what setup.py and CMakeLists.txt say, given as text.
+void read_setup_py(std::string_view text, SourceTree& tree);
+std::vector<std::string> imported_names(std::string_view setup_py);
+void read_cmake_lists(std::string_view text, SourceTree& tree);
+bool finds_torch(std::string_view cmake_lists);
+void read_pyproject(std::string_view text, SourceTree& tree);
+// What the compiled files include and call, against the headers of `torch`. `files` are relative to the
+// folder; headers of the folder are followed among `all_files`.
+void read_native_sources(const Host& host, const std::vector<std::string>& files,
+                         const std::vector<std::string>& all_files, const Probed<Torch>& torch,
+                         SourceTree& tree);
+
+// "compute_90a,sm_80" -> "90", "80".
+std::vector<std::string> architectures_in(std::string_view flags);
+// "-std=c++17", "--std=gnu++2a" -> "17", "20".
+std::vector<std::string> standards_in(std::string_view flags);
+
+}  // namespace scankit
