@@ -26,8 +26,7 @@ void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& resu
 void add_versions(const Copy& copy, CheckResult& result) {
   for (const UnmetVersion& unmet : copy->unmet_versions) {
     const std::string& version = unmet.version;
-    if (version.starts_with("GLIBC_") || version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_"))
-      continue;
+    if (version.starts_with("GLIBC_") || is_compiler_runtime_version(version)) continue;
     result.unknown.push_back(unmet.needed_by + " needs version " + version + " of " + unmet.library +
                              ", which does not define it: another build of that library");
   }

@@ -10,7 +10,8 @@ namespace {
 // LD_LIBRARY_PATH.
 CheckResult run(const Snapshot& snapshot) {
   return {unmet_versions(
-              snapshot, Cause::LibstdcxxTooOld, {"GLIBCXX_", "CXXABI_"},
+              snapshot, Cause::LibstdcxxTooOld,
+              {kCompilerRuntimeVersions.begin(), kCompilerRuntimeVersions.end()},
               "install a newer libstdc++ where this Python finds it, or rebuild with the older compiler"),
           {}};
 }

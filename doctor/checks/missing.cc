@@ -41,6 +41,10 @@ bool is_driver_library(const std::string& soname) {
   return soname.starts_with("libcuda.so") || soname.starts_with("libnvidia-");
 }
 
+bool is_compiler_runtime_version(const std::string& version) {
+  return starts_with_one(version, kCompilerRuntimeVersions);
+}
+
 bool is_library_of_another_python(const std::string& soname) {
   constexpr std::array<std::string_view, 4> kPrefixes{"libpython", "libpypy", "libc.musl-", "ld-musl-"};
   return starts_with_one(soname, kPrefixes);

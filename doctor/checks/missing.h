@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,11 @@ bool is_torch_library(const std::string& soname);
 bool is_torch_cuda_library(const std::string& soname);  // a CPU build of torch has none of these
 bool is_cuda_library(const std::string& soname);        // of the CUDA toolkit
 bool is_driver_library(const std::string& soname);      // of the NVIDIA driver
+
+// The version nodes of what g++ brings: libstdc++, libgcc_s, libgomp and their like.
+inline constexpr std::array<std::string_view, 8> kCompilerRuntimeVersions{
+    "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_", "LIBATOMIC_", "QUADMATH_"};
+bool is_compiler_runtime_version(const std::string& version);
 
 // Of one Python release (libpython3.10.so.1.0), or the C library of Alpine's.
 bool is_library_of_another_python(const std::string& soname);

@@ -78,10 +78,12 @@ CheckResult run(const Snapshot& snapshot) {
       continue;
     }
     bool on_the_path = false;
-    std::vector<Evidence> elsewhere;
+    std::vector<Evidence> elsewhere, links;
     for (const Copy& copy : copies(snapshot)) {
       if (copy->module != module) continue;
-      on_the_path = on_the_path || copy->selected || copy->sys_path_index >= 0;
+      const bool dangling = !copy->selected && copy->file_state == "vanished";
+      on_the_path = on_the_path || copy->selected || (copy->sys_path_index >= 0 && !dangling);
+      if (dangling) links.push_back(copy.at("path", copy->path));
       if (copy->sys_path_index < 0) elsewhere.push_back(copy.at("path", copy->path));
     }
     if (on_the_path) continue;
@@ -95,6 +97,9 @@ CheckResult run(const Snapshot& snapshot) {
     if (!elsewhere.empty())
       finding.summary += "; a file of it lies outside the path: " + elsewhere.front().value;
     finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
+    if (!links.empty())
+      finding.summary += "; " + links.front().value + " is a link to a file that is not there";
+    finding.evidence.insert(finding.evidence.end(), links.begin(), links.end());
     result.findings.push_back(finding);
   }
   return result;

@@ -44,6 +44,8 @@ CheckResult run(const Snapshot& snapshot) {
     const bool undecided = (copy->uses_torch && snapshot.torch.value.libraries.empty()) ||
                            names_may_be_a_missing_library_s(copy);
     const auto own = [&](const MissingSymbol& s) {
+      // Bound to a version node, a name is that library's in which the linker found it.
+      if (!s.version.empty()) return false;
       return s.owner == "own" || (s.owner == "unknown" && !undecided);
     };
     std::vector<Finding> found;

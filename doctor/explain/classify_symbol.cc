@@ -150,7 +150,7 @@ Judged judge_symbol(const Captures& captures) {
 Judged judge_version(const Captures& captures) {
   const std::string version = capture(captures, "version"), needed_by = capture(captures, "needed_by");
   const std::string who = needed_by.empty() ? "a library" : path_basename(needed_by);
-  for (const char* node : {"GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_"})
+  for (const char* node : {"GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_"})
     if (version.starts_with(node)) return floor_of(version, who);
   return {.cause = "ld_library_path_shadow",
           .sure = "likely",

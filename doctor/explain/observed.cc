@@ -24,7 +24,11 @@ void read_observations(Snapshot& snapshot) {
     const LogHit& hit = log.hits.front();
     seen.reading = hit.meaning;
     // A guess that the same words could be of something else is no finding.
-    if (hit.sure != "possible") seen.reads_as = hit.cause;
+    // Without the variable it can shadow nothing: another copy came first in another way.
+    const auto path = snapshot.environment.find("LD_LIBRARY_PATH");
+    const bool shadow =
+        hit.cause == "ld_library_path_shadow" && (path == snapshot.environment.end() || path->second.empty());
+    if (hit.sure != "possible" && !shadow) seen.reads_as = hit.cause;
   }
 }
 

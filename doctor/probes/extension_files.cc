@@ -54,6 +54,10 @@ class Search {
       const std::string file = name_.leaf + suffix, path = folder + "/" + file;
       if (!holds(entries, file) || host_.is_directory(path)) continue;
       fitting.insert(file);
+      if (leads_nowhere(path)) {  // import asks whether it is a file, and goes on
+        add(path, index, "a link to a file that is not there");
+        continue;
+      }
       add(path, index, winner_.empty() ? "" : "shadowed by " + winner_);
       if (winner_.empty()) winner_ = path;
     }
@@ -65,6 +69,11 @@ class Search {
       const std::string suffix = entry.name.substr(name_.leaf.size());
       add(folder + "/" + entry.name, index, "suffix " + suffix + " is not one of this Python's");
     }
+  }
+
+  bool leads_nowhere(const std::string& path) const {
+    const auto file = host_.stat(path);
+    return !file && file.error().code == Errc::NotFound && host_.readlink(path);
   }
 
   // A folder of that name is the module only where it has an __init__; else import goes on.

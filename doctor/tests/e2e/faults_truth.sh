@@ -293,3 +293,15 @@ C
   IMPORT='import torch, selective_scan_cuda' ERROR='compiled against ABI version|multiarray failed to import'
   ROOT=python_abi_tag_mismatch ONLY_OBSERVED=yes
 }
+
+# g++ brings libgomp too, and torch has loaded its own, older copy of it.
+fault_libgomp_of_torch_is_older() {
+  needs_library "$1" libgomp.so.1 GOMP_newer_thing GOMP_9.9
+  ERROR="version .GOMP_9.9' not found" ROOT=libstdcxx_too_old
+}
+# Linked into a checkout that was removed since: import asks whether it is a file, and goes on.
+fault_module_link_to_nowhere() {
+  install_mamba "$1"
+  ln -s /nowhere/build/selective_scan_cuda.so "$(module_file "$1")"
+  ERROR="ModuleNotFoundError: No module named 'selective_scan_cuda'" ROOT=module_not_built
+}
