@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes doctor/dating/atlas.bin and doctor/dating/torch_releases.yaml anew from the torch wheels of the package index.
 #   ci/atlas.sh BUILD_DIR [WORK_DIR]
-# BUILD_DIR: a configured build tree. WORK_DIR (default: a folder in the cache) keeps some 25 GB of libraries, so that an
-# interrupted run goes on where it was; remove it afterwards. One wheel at a time is downloaded and unpacked in part.
+# BUILD_DIR: a configured build tree. WORK_DIR (default: a folder in the cache) keeps what was read, some 5 MB a release,
+# so that an interrupted run goes on where it was. One wheel at a time is downloaded, unpacked in part, read and removed:
+# some 15 GB over the network, 6 GB on the disk.
 # A new minor release: add its newest patch to RELEASES and run this.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,17 +43,22 @@ unpack() {
     "${platform_options[@]}" -d "$work/wheel" "torch==$release" || die "torch $release cannot be downloaded"
   # unzip's 11: some of the patterns matched nothing.
   unzip -q -o "$work"/wheel/*.whl 'torch/lib/libc10*' 'torch/lib/libtorch*' 'torch/lib/libshm*' 'torch/lib/libcaffe2*' \
-    '*.dist-info/METADATA' 'torch/version.py' 'torch/include/ATen/ATen.h' -d "$folder" || [ $? = 11 ]
+    '*.dist-info/METADATA' 'torch/version.py' 'torch/include/ATen/ATen.h' \
+    -d "$folder" || [ $? = 11 ]
   rm -rf "$work/wheel"
 }
 
-folders=()
-for release in $RELEASES; do
-  folder=$work/$release minor=${release%.*}
-  [ -e "$folder.ready" ] || { unpack "$release" "$folder" && touch "$folder.ready"; }
-  grep -Eo "torch-${minor/./\\.}\.[0-9]+(-[0-9]+)?-cp[^ #()]*manylinux[^ #()]*x86_64\.whl" "$work/links.txt" |
-    sort -u > "$folder/tags.txt" || die "pip lists no wheel of torch $minor"
-  folders+=("$folder")
-done
+tool=$build/doctor/dating/scankit_make_atlas
 cmake --build "$build" --target scankit_make_atlas
-"$build/doctor/dating/scankit_make_atlas" doctor/dating/atlas.bin doctor/dating/torch_releases.yaml "${folders[@]}"
+facts=()
+for release in $RELEASES; do
+  minor=${release%.*}
+  facts+=("$work/$release.facts")
+  [ ! -s "$work/$release.facts" ] || continue
+  unpack "$release" "$work/unpacked"
+  grep -Eo "torch-${minor/./\\.}\.[0-9]+(-[0-9]+)?-cp[^ #()]*manylinux[^ #()]*x86_64\.whl" "$work/links.txt" |
+    sort -u > "$work/unpacked/tags.txt" || die "pip lists no wheel of torch $minor"
+  "$tool" --read "$work/unpacked" "$work/$release.facts"
+  rm -rf "$work/unpacked"
+done
+"$tool" doctor/dating/atlas.bin doctor/dating/torch_releases.yaml "${facts[@]}"

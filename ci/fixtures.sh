@@ -10,6 +10,8 @@ FX_TORCH=2.11.0
 # left the headers, at::detail::tensor_cpu changed its parameters), and its wheel is the smallest.
 FX_OTHER_TORCH=2.13.0
 FX_MAMBA=2.3.1
+# A real extension of another torch (its METADATA pins 2.6.0), the smallest that needs many of torch's names.
+FX_EXTENSION=torchvision==0.21.0
 
 fx_say() { printf '%s\n' "fixtures: $*" >&2; }
 fx_die() {
@@ -175,6 +177,18 @@ fx_make_report_readers() {
 
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
 fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-1" fx_make_report_readers; }
+
+fx_make_extension_wheel() {
+  mkdir -p "$1"
+  fx_download "$1" "$FX_EXTENSION"
+}
+
+# The wheel of FX_EXTENSION for the environments' Python.
+fx_extension_wheel() {
+  local folder
+  folder=$(fx_once "$SCANKIT_CACHE/wheel-$FX_EXTENSION" fx_make_extension_wheel) || return 1
+  ls "$folder"/*.whl
+}
 
 fx_make_foreign_root() {
   command -v debootstrap >/dev/null || return 1

@@ -32,6 +32,9 @@ struct TorchNames {
 };
 TorchNames torch_names(const Copy& copy);
 
+// The evidence of which torch the module was made for.
+void add_dating(const Copy& copy, Finding& finding);
+
 // One finding of `cause` for each module that needs a version, named with one of the prefixes ("GLIBC_"),
 // that the library which the loader takes does not define. `otherwise`: what to do where scankit's module
 // does not serve.

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
+
+// Either an older torch's file, or a flag that somebody wrote into a set-up script: the names alone cannot
+// tell.
+void add_made_for(const Dating& dating, bool is_new, Finding& finding) {
+  const std::string made_for = torch_words(dating);
+  if (made_for.empty()) return;
+  finding.summary =
+      is_new ? say("{}; it was built for {}, or without the torch's own -D_GLIBCXX_USE_CXX11_ABI=0",
+                   finding.summary, made_for)
+             : say("{}; it was built for {}, or with -D_GLIBCXX_USE_CXX11_ABI=0 for a torch that is not",
+                   finding.summary, made_for);
+}
 
 // Proven name by name: torch exports the same function with the other spelling of std::string.
 CheckResult run(const Snapshot& snapshot) {
@@ -25,6 +38,8 @@ CheckResult run(const Snapshot& snapshot) {
                                (is_new ? "old" : "new") + " one, such as " + readable(first)};
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+    add_made_for(copy->dating, is_new, finding);
+    add_dating(copy, finding);
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
     finding.fixes = rebuild_fixes(snapshot, copy, "rebuild " + copy->module + " with torch's own string ABI");
     result.findings.push_back(finding);

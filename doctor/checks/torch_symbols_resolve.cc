@@ -39,6 +39,9 @@ CheckResult run(const Snapshot& snapshot) {
       finding.evidence.push_back(
           copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
     }
+    if (const std::string made_for = torch_words(copy->dating); !made_for.empty())
+      finding.summary = say("{}; it was built for {}", finding.summary, made_for);
+    add_dating(copy, finding);
     finding.evidence.push_back({"/torch/value/version", torch.version});
     finding.fixes =
         rebuild_fixes(snapshot, copy, "rebuild " + copy->module + " against torch " + torch.version);

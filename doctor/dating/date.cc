@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
 #include "doctor/dating/names.h"
 #include "doctor/elf/mangling.h"
 
@@ -47,36 +49,44 @@ std::string range_words(const Atlas& atlas, Set set) {
   if (set == 0) return "";
   const auto& releases = atlas.releases();
   const std::size_t first = oldest(set), last = newest(set);
-  if (first == 0 && last + 1 == releases.size()) return "every known release";
+  if (first == 0 && last + 1 == releases.size()) return std::string(kEveryRelease);
   if (last + 1 == releases.size()) return releases[first].minor + " or newer";
   if (first == 0) return releases[last].minor + " or older";
   return first == last ? releases[first].minor : releases[first].minor + "-" + releases[last].minor;
 }
 
+Set lowest_run(Set set) { return set & ~(set + (set & (~set + 1))); }  // of releases that follow one another
+
+// A name may have gone and come back.
+std::string runs_in_words(const Atlas& atlas, Set set) {
+  std::string words;
+  for (; set != 0; set &= ~lowest_run(set))
+    words += (words.empty() ? "" : ", ") + range_words(atlas, lowest_run(set));
+  return words;
+}
+
 // What is known of a file while its names are read.
 struct Tally {
   Set fits = 0;
-  bool any_cxx = false, any_c = false, python_names = false;
-  unsigned known = 0, unknown = 0;
+  bool any_cxx = false, any_c = false;
+  unsigned unknown = 0;
   std::string first_unknown;
-  // The names that bound the answer: introduced last, and gone first.
-  std::string introduced, gone;
-  Set introduced_set = 0, gone_set = 0;
+  struct Known {
+    const std::string* name;
+    Set set;
+  };
+  std::vector<Known> names;
 };
 
 void take_name(const Atlas& atlas, const std::string& name, Tally& tally) {
   (is_stable_c_name(name) ? tally.any_c : tally.any_cxx) = true;
-  if (name.starts_with("THP") || outermost_scope(name) == "pybind11") tally.python_names = true;
   const Set set = api_set(atlas, name);
   if (set == 0) {
     if (tally.unknown++ == 0) tally.first_unknown = name;
     return;
   }
-  ++tally.known;
   tally.fits &= set;
-  if (tally.introduced_set == 0 || oldest(set) > oldest(tally.introduced_set))
-    tally.introduced = name, tally.introduced_set = set;
-  if (tally.gone_set == 0 || newest(set) < newest(tally.gone_set)) tally.gone = name, tally.gone_set = set;
+  tally.names.push_back({&name, set});
 }
 
 Tally read_names(const Atlas& atlas, const DatingInput& input) {
@@ -101,15 +111,46 @@ void narrow(Set& fits, Set by, const std::string& line, Dating& dating) {
   dating.evidence.push_back(line);
 }
 
-// The index's wheels change their std::string at one release; the last one before it exists with both.
+// The releases whose pybind11 has the number of the file's; 0 where it says none. Number 5 is 4 on Python
+// 3.12 and later (pybind11 2.x, detail/internals.h).
+Set pybind_releases(const Atlas& atlas, const DatingInput& input) {
+  constexpr std::string_view kMark = "__pybind11_internals_v";
+  if (!input.pybind_internals.starts_with(kMark)) return 0;
+  const unsigned long number = std::strtoul(input.pybind_internals.c_str() + kMark.size(), nullptr, 10);
+  return releases_where(
+      atlas, [&](const AtlasRelease& r) { return r.pybind_internals == (number == 5 ? 4 : number); });
+}
+
+// Told and not used: a module may be built with a pybind11 of its own, and some are (fairseq2n).
+void tell_pybind(const Atlas& atlas, const DatingInput& input, Set fits, Dating& dating) {
+  const Set by = pybind_releases(atlas, input);
+  if (by != 0 && (fits & by) != fits)
+    dating.evidence.push_back(say(
+        "its pybind11 internals are {}: torch {} brings a pybind11 of that number, but a module may bring "
+        "its own",
+        input.pybind_internals, range_words(atlas, by)));
+}
+
+// The index's wheels had the old std::string up to one release and have the new one since. Nobody
+// distributes a later torch with the old one; but conda, vendors and torch's own archive have had the new one
+// all along, so that it rules nothing out.
 void narrow_by_strings(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
-  if (input.string_abi != "old" && input.string_abi != "new") return;
-  const bool modern = input.string_abi == "new";
-  Set by = releases_where(atlas, [&](const AtlasRelease& r) { return r.new_strings == modern; });
-  if (modern && by != 0 && oldest(by) > 0) by |= Set{1} << (oldest(by) - 1);
-  narrow(fits, by,
-         "it is built with the " + input.string_abi + " std::string, as torch " + range_words(atlas, by),
-         dating);
+  const Set old = releases_where(atlas, [](const AtlasRelease& r) { return !r.new_strings; });
+  if (old == 0 || old == all_releases(atlas)) return;
+  const Set modern = all_releases(atlas) & ~old;
+  if (input.string_abi == "new" && (fits & old) != 0) {
+    dating.evidence.push_back(
+        say("it is built with the new std::string: of the package index torch {} has it, of conda and "
+            "other channels every release",
+            range_words(atlas, modern)));
+  } else if (input.string_abi == "old" && (fits & old) != fits) {
+    // A set-up script may ask for the old one by a flag of its own; a later pybind11 makes that the likelier.
+    const Set by = pybind_releases(atlas, input);
+    if (by != 0 && (by & old) == 0) return;
+    const std::string line = say("it is built with the old std::string, as torch {} of the package index",
+                                 range_words(atlas, old));
+    narrow(fits, old, line, dating);
+  }
 }
 
 // "cp311" of "cpython-311-x86_64-linux-gnu", "cp313t" of "cpython-313t-...".
@@ -120,26 +161,20 @@ std::string python_of(const std::string& tag) {
   return "cp" + tag.substr(kStart.size(), end == std::string::npos ? end : end - kStart.size());
 }
 
-void narrow_by_python(const Atlas& atlas, const DatingInput& input, const Tally& tally, Set& fits,
-                      Dating& dating) {
-  if (const std::string python = python_of(input.tag); !python.empty()) {
-    const Set by = releases_where(atlas, [&](const AtlasRelease& r) {
-      return r.python_tags.find(" " + python + " ") != std::string::npos;
-    });
-    if (by != 0) narrow(fits, by, "torch " + range_words(atlas, by) + " has wheels for " + python, dating);
-  }
-  // Only who binds Python through torch's headers has torch's pybind11. Number 5 is 4 on Python 3.12 and
-  // later (pybind11 2.x, detail/internals.h).
-  constexpr std::string_view kMark = "__pybind11_internals_v";
-  if (!tally.python_names || !input.pybind_internals.starts_with(kMark)) return;
-  const unsigned long number = std::strtoul(input.pybind_internals.c_str() + kMark.size(), nullptr, 10);
-  const Set by = releases_where(
-      atlas, [&](const AtlasRelease& r) { return r.pybind_internals == (number == 5 ? 4 : number); });
-  if (by != 0)
-    narrow(fits, by,
-           "its pybind11 internals are number " + std::to_string(number) + ", as in torch " +
-               range_words(atlas, by),
-           dating);
+// The headers of a torch know no Python of later years. Other channels built for a new one up to one release
+// before the index did, and for old ones long after it: only the lower end narrows.
+void narrow_by_python(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
+  const std::string python = python_of(input.tag);
+  if (python.empty()) return;
+  const Set with_wheels = releases_where(atlas, [&](const AtlasRelease& r) {
+    return r.python_tags.find(" " + python + " ") != std::string::npos;
+  });
+  if (with_wheels == 0 || oldest(with_wheels) == 0) return;
+  const std::size_t first = oldest(with_wheels);
+  narrow(fits, all_releases(atlas) & ~((Set{1} << (first - 1)) - 1),
+         say("torch {} is the first of the package index with wheels for {}", atlas.releases()[first].minor,
+             python),
+         dating);
 }
 
 void take_bounds(const Atlas& atlas, Set fits, Dating& dating) {
@@ -164,19 +199,102 @@ std::string why_not_narrower(const Dating& dating) {
   return why + count_names(dating.torch_names) + " of torch, and each of these releases exports them";
 }
 
+std::string exported_line(const Atlas& atlas, const Tally::Known& known) {
+  return say("{}: exported by torch {}", demangle(*known.name), runs_in_words(atlas, known.set));
+}
+
+// A name that the release before the first lacks, and one that the release after the last lacks.
 void name_the_bounds(const Atlas& atlas, const Tally& tally, Dating& dating) {
-  const auto line = [&](const std::string& name, Set set) {
-    return demangle(name) + ": exported by torch " + range_words(atlas, set);
+  const Tally::Known* told = nullptr;
+  const auto tell = [&](Set outside) {
+    const auto bound = std::ranges::find_if(
+        tally.names, [&](const Tally::Known& known) { return (known.set & outside) == 0; });
+    if (bound == tally.names.end() || told == &*bound) return;
+    told = &*bound;
+    dating.evidence.push_back(exported_line(atlas, *bound));
   };
-  const bool lower = oldest(tally.introduced_set) > 0,
-             upper = newest(tally.gone_set) + 1 < atlas.releases().size();
-  if (lower) dating.evidence.push_back(line(tally.introduced, tally.introduced_set));
-  if (upper && (tally.gone != tally.introduced || !lower))
-    dating.evidence.push_back(line(tally.gone, tally.gone_set));
-  if (tally.unknown > 0)
-    dating.evidence.push_back(count_names(tally.unknown) +
-                              " in torch's namespaces that no known release exports, such as " +
-                              demangle(tally.first_unknown) + ": a library beside it, or another torch");
+  if (oldest(tally.fits) > 0) tell(Set{1} << (oldest(tally.fits) - 1));
+  if (newest(tally.fits) + 1 < atlas.releases().size()) tell(Set{1} << (newest(tally.fits) + 1));
+}
+
+void name_the_unknown(const Tally& tally, Dating& dating) {
+  if (tally.unknown == 0) return;
+  dating.evidence.push_back(count_names(tally.unknown) +
+                            " in torch's namespaces that no known release exports, such as " +
+                            demangle(tally.first_unknown) + ": a library beside it, or another torch");
+}
+
+// The run of releases in the set that lies nearest to the one.
+Set nearest_run(Set set, std::size_t release) {
+  Set nearest = 0;
+  const auto distance = [&](Set run) {
+    if ((run >> release & 1) != 0) return std::size_t{0};
+    return oldest(run) > release ? oldest(run) - release : release - newest(run);
+  };
+  for (; set != 0;) {
+    const Set run = lowest_run(set);
+    if (nearest == 0 || distance(run) < distance(nearest)) nearest = run;
+    set &= ~run;
+  }
+  return nearest;
+}
+
+// No release exports all the names. The truth lies between where the first of them vanished and where the
+// last one appeared, seen from the release that exports most: a name may have come and gone twice.
+void take_bracket(const Atlas& atlas, const Tally& tally, Dating& dating) {
+  std::size_t best = 0, most = 0;
+  for (std::size_t release = 0; release < atlas.releases().size(); ++release) {
+    const auto here = static_cast<std::size_t>(std::ranges::count_if(
+        tally.names, [&](const Tally::Known& known) { return (known.set >> release & 1) != 0; }));
+    if (here >= most) most = here, best = release;
+  }
+  const auto by_end = [&](const Tally::Known& a, const Tally::Known& b) {
+    return newest(nearest_run(a.set, best)) < newest(nearest_run(b.set, best));
+  };
+  const auto by_start = [&](const Tally::Known& a, const Tally::Known& b) {
+    return oldest(nearest_run(a.set, best)) < oldest(nearest_run(b.set, best));
+  };
+  const Tally::Known gone = *std::ranges::min_element(tally.names, by_end),
+                     introduced = *std::ranges::max_element(tally.names, by_start);
+  dating.between_known_releases = dating.dated = true;
+  dating.torch_min = atlas.releases()[newest(nearest_run(gone.set, best))].minor;
+  dating.torch_max = atlas.releases()[oldest(nearest_run(introduced.set, best))].minor;
+  dating.evidence.push_back(exported_line(atlas, gone));
+  dating.evidence.push_back(exported_line(atlas, introduced));
+}
+
+Set set_of(const Atlas& atlas, const std::vector<std::string>& minors) {
+  return releases_where(
+      atlas, [&](const AtlasRelease& r) { return std::ranges::find(minors, r.minor) != minors.end(); });
+}
+
+// The highest floor of all, and whatever else the first file says that says anything.
+void take_facts(const Dating& file, Dating& together) {
+  const auto floor = Version::parse(file.glibc_min), so_far = Version::parse(together.glibc_min);
+  if (floor && (!so_far || *so_far < *floor)) together.glibc_min = file.glibc_min;
+  if (together.string_abi.empty() || together.string_abi == "neutral") together.string_abi = file.string_abi;
+  if (together.cuda_major.empty()) together.cuda_major = file.cuda_major;
+  if (together.python_tag.empty()) together.python_tag = file.python_tag;
+  together.torch_names += file.torch_names;
+  together.unknown_names += file.unknown_names;
+}
+
+void take_evidence(const Dating& file, Dating& together) {
+  for (const std::string& line : file.evidence) together.evidence.push_back(file.file + ": " + line);
+}
+
+// The first file that reaches no lower than the answer, and the first that reaches no higher.
+void name_the_bounding_files(const Atlas& atlas, const std::vector<Dating>& files, Set fits,
+                             Dating& together) {
+  const Dating *lower = nullptr, *upper = nullptr;
+  for (const Dating& file : files) {
+    const Set own = set_of(atlas, file.releases);
+    if (own == 0 || !file.dated) continue;
+    if (lower == nullptr && oldest(own) == oldest(fits)) lower = &file;
+    if (upper == nullptr && newest(own) == newest(fits)) upper = &file;
+  }
+  if (lower != nullptr) take_evidence(*lower, together);
+  if (upper != nullptr && upper != lower) take_evidence(*upper, together);
 }
 
 }  // namespace
@@ -189,14 +307,14 @@ Dating date_file(const Atlas& atlas, const DatingInput& input) {
   dating.cuda_major = input.cuda_major;
   dating.python_tag = input.tag;
   const Tally tally = read_names(atlas, input);
-  dating.torch_names = tally.known;
+  dating.torch_names = static_cast<unsigned>(tally.names.size());
   dating.unknown_names = tally.unknown;
   dating.stable_abi = tally.any_c && !tally.any_cxx;
   if (atlas.releases().empty()) {
     dating.why_not_narrower = "the symbol atlas of this build cannot be read";
     return dating;
   }
-  if (tally.known == 0) {
+  if (tally.names.empty()) {
     dating.why_not_narrower =
         tally.unknown == 0
             ? "the file uses no torch symbol"
@@ -204,17 +322,15 @@ Dating date_file(const Atlas& atlas, const DatingInput& input) {
     return dating;
   }
   Set fits = tally.fits;
-  name_the_bounds(atlas, tally, dating);
   if (fits == 0) {
-    // The truth lies between where the first name vanished and where the last one appeared.
-    std::size_t from = newest(tally.gone_set), to = oldest(tally.introduced_set);
-    if (from > to) std::swap(from, to);
-    dating.between_known_releases = dating.dated = true;
-    dating.torch_min = atlas.releases()[from].minor;
-    dating.torch_max = atlas.releases()[to].minor;
+    take_bracket(atlas, tally, dating);
+    name_the_unknown(tally, dating);
   } else {
+    name_the_bounds(atlas, tally, dating);
+    name_the_unknown(tally, dating);
+    narrow_by_python(atlas, input, fits, dating);
     narrow_by_strings(atlas, input, fits, dating);
-    narrow_by_python(atlas, input, tally, fits, dating);
+    tell_pybind(atlas, input, fits, dating);
     take_bounds(atlas, fits, dating);
   }
   dating.why_not_narrower = why_not_narrower(dating);
@@ -225,38 +341,46 @@ Dating date_together(const Atlas& atlas, const std::string& name, const std::vec
   Dating together;
   together.file = name;
   Set fits = all_releases(atlas);
-  unsigned counted = 0;
-  bool stable = true;
+  const Dating* bracket = nullptr;  // of a file that fits no known release
+  bool stable = true, any_fits = false;
   for (const Dating& file : files) {
-    if (file.torch_names == 0 || file.releases.empty()) continue;
-    ++counted;
-    fits &= releases_where(atlas, [&](const AtlasRelease& r) {
-      return std::ranges::find(file.releases, r.minor) != file.releases.end();
-    });
+    take_facts(file, together);
+    if (file.torch_names == 0) continue;
+    ++together.together;
     stable = stable && file.stable_abi;
-    together.torch_names += file.torch_names;
-    together.unknown_names += file.unknown_names;
-    if (together.string_abi.empty() || together.string_abi == "neutral")
-      together.string_abi = file.string_abi;
-    if (together.cuda_major.empty()) together.cuda_major = file.cuda_major;
-    if (together.python_tag.empty()) together.python_tag = file.python_tag;
-    if (const std::string words = dating_words(file); !words.empty())
-      together.evidence.push_back(file.file + ": torch " + words);
+    if (file.between_known_releases && bracket == nullptr) bracket = &file;
+    if (file.releases.empty()) continue;
+    any_fits = true;
+    fits &= set_of(atlas, file.releases);
   }
-  together.stable_abi = stable && counted > 0;
-  if (counted == 0) {
-    together.why_not_narrower = "none of its files fits a known release of torch";
-  } else if (fits == 0) {
+  together.stable_abi = stable && together.together > 0;
+  if (together.together == 0) {
+    together.why_not_narrower = together.unknown_names == 0
+                                    ? "none of its files uses a torch symbol"
+                                    : "no known release exports any torch name that its files need";
+  } else if (bracket != nullptr) {
+    together.between_known_releases = together.dated = true;
+    together.torch_min = bracket->torch_min;
+    together.torch_max = bracket->torch_max;
+    together.why_not_narrower = bracket->why_not_narrower;
+    take_evidence(*bracket, together);
+  } else if (!any_fits || fits == 0) {
     together.why_not_narrower = "its files were made for different releases of torch: no known one fits all";
+    for (const Dating& file : files)
+      if (const std::string words = dating_words(file); !words.empty())
+        together.evidence.push_back(file.file + ": torch " + words);
   } else {
     take_bounds(atlas, fits, together);
     together.why_not_narrower = why_not_narrower(together);
+    name_the_bounding_files(atlas, files, fits, together);
   }
   return together;
 }
 
-std::string exported_by(const Atlas& atlas, const std::string& mangled) {
-  return range_words(atlas, api_set(atlas, mangled));
+Exporters exporters(const Atlas& atlas, const std::string& mangled) {
+  if (const auto known = atlas.find(mangled))
+    return {runs_in_words(atlas, known->exact), runs_in_words(atlas, known->twin)};
+  return {"", runs_in_words(atlas, api_set(atlas, mangled))};
 }
 
 std::string dating_words(const Dating& dating) {

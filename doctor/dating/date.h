@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/dating/atlas.h"
@@ -22,8 +23,14 @@ Dating date_file(const Atlas& atlas, const DatingInput& input);
 // Files that were built together (a wheel, a folder, a distribution): what fits all of them.
 Dating date_together(const Atlas& atlas, const std::string& name, const std::vector<Dating>& files);
 
-// "2.1-2.3", "2.7 or newer", "2.0 or older": the releases that export the name; "" where no known one does.
-std::string exported_by(const Atlas& atlas, const std::string& mangled);
+inline constexpr std::string_view kEveryRelease = "every known release";
+
+// kEveryRelease, "2.1-2.3", "2.7 or newer", "2.0 or older", "1.11-1.13, 2.4": the releases that export the
+// name as it is, and those that export it with the other std::string; "" where no known one does.
+struct Exporters {
+  std::string as_named, other_strings;
+};
+Exporters exporters(const Atlas& atlas, const std::string& mangled);
 
 // "2.3-2.6", "2.12 or newer", "between 2.4 and 2.5"; "" where not dated. For sentences.
 std::string dating_words(const Dating& dating);

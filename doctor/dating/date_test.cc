@@ -13,17 +13,17 @@ constexpr const char* kModern = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESa
 // Releases 2.4 2.5 2.6 (old strings) 2.7 2.8 (new): bits 0 to 4.
 Atlas five() {
   const std::string modern = std::string("_ZN2at5namedE") + kModern;
-  std::vector<AtlasName> names = {{"THPVariableClass", {31, 0}}, {"_ZN2at10always_newEv", {31, 0}},
-                                  {"_ZN2at4goneEv", {7, 0}},     {"_ZN2at4lastEv", {16, 0}},
-                                  {"_ZN2at5firstEv", {1, 0}},    {modern, {24, 7}},
-                                  {"_ZN2at5namedESs", {7, 24}},  {"_ZN2at6newishEv", {28, 0}},
-                                  {"_ZN2at7oldnameESs", {3, 0}}, {"aoti_torch_call", {30, 0}}};
+  std::vector<AtlasName> names = {
+      {"THPVariableClass", {31, 0}}, {"_ZN2at10always_newEv", {31, 0}}, {"_ZN2at4goneEv", {7, 0}},
+      {"_ZN2at4lastEv", {16, 0}},    {"_ZN2at5firstEv", {1, 0}},        {modern, {24, 7}},
+      {"_ZN2at5namedESs", {7, 24}},  {"_ZN2at6newishEv", {28, 0}},      {"_ZN2at7oldnameESs", {3, 0}},
+      {"aoti_torch_call", {30, 0}},  {"_ZN2at5twiceEv", {13, 0}}};
   std::ranges::sort(names, {}, &AtlasName::name);
   return Atlas::parse(write_atlas({{"2.4", false, 4, " cp39 cp310 "},
                                    {"2.5", false, 4, " cp39 cp310 cp313 "},
                                    {"2.6", false, 4, " cp310 cp313 "},
-                                   {"2.7", true, 4, " cp310 cp313 "},
-                                   {"2.8", true, 11, " cp310 cp313 "}},
+                                   {"2.7", true, 4, " cp310 cp313 cp314 "},
+                                   {"2.8", true, 11, " cp310 cp313 cp314 "}},
                                   names))
       .value();
 }
@@ -100,26 +100,57 @@ TEST(Date, AnEmptyIntersectionIsABracket) {
   EXPECT_NE(dating.why_not_narrower.find("nightly"), std::string::npos);
 }
 
-TEST(Date, TheStringAbiCutsTheApiAndTheBorderHasBoth) {
-  const std::string modern = std::string("_ZN2at5namedE") + kModern;
-  EXPECT_EQ(dating_words(date({"_ZN2at5namedESs"}, "old")), "2.6 or older");
-  EXPECT_EQ(dating_words(date({modern}, "new")), "2.6 or newer");
-  // An old API with new strings: the API is what is told, and that no wheel of the index is like that.
-  const Dating conda = date({std::string("_ZN2at7oldnameE") + kModern}, "new");
-  EXPECT_EQ(dating_words(conda), "2.5 or older");
-  EXPECT_NE(conda.evidence.back().find("another channel"), std::string::npos);
+// As torch-xla 2.8.0, made for a nightly: one name left with 2.5, one was away until 2.6.
+TEST(Date, ABracketIsSeenFromTheReleaseThatExportsMost) {
+  const Dating dating = date({"_ZN2at7oldnameESs", "_ZN2at5twiceEv", "_ZN2at6newishEv"});
+  EXPECT_TRUE(dating.between_known_releases);
+  EXPECT_EQ(dating_words(dating), "between 2.5 and 2.6");
+  ASSERT_EQ(dating.evidence.size(), 2u);
+  EXPECT_TRUE(dating.evidence[0].starts_with("at::oldname(")) << dating.evidence[0];
 }
 
-TEST(Date, PythonAndPybindNarrow) {
-  EXPECT_EQ(dating_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-39-x86_64-linux-gnu")),
-            "2.5 or older");
+TEST(Date, OldStringsEndWithTheIndexsLastRelease) {
+  EXPECT_EQ(dating_words(date({"_ZN2at5namedESs"}, "old")), "2.6 or older");
+  EXPECT_EQ(dating_words(date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old")), "2.6");
+  // A torch that somebody made with the old strings of a release that has none: the names stand.
+  const Dating own = date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old");
+  EXPECT_EQ(dating_words(own), "2.8 or newer");
+  EXPECT_NE(own.evidence.back().find("another channel"), std::string::npos);
+}
+
+TEST(Date, NewStringsRuleNothingOut) {
+  const std::string modern = std::string("_ZN2at5namedE") + kModern;
+  EXPECT_EQ(dating_words(date({modern}, "new")), "");
+  EXPECT_EQ(dating_words(date({modern, "_ZN2at6newishEv"}, "new")), "2.6 or newer");
+  // An old API with new strings, as conda had it: known by the name's twin, and by its demangled form.
+  const Dating conda = date({std::string("_ZN2at7oldnameE") + kModern}, "new");
+  EXPECT_EQ(dating_words(conda), "2.5 or older");
+  EXPECT_NE(conda.evidence.back().find("conda"), std::string::npos);
+  EXPECT_EQ(dating_words(date({"_ZN2at4goneEv", modern}, "new")), "2.6 or older");
+}
+
+TEST(Date, TheFilesPythonNarrows) {
+  // One before the index's first, for other channels; and no upper end.
+  const Dating dating = date({"_ZN2at10always_newEv"}, "neutral", "cpython-314-x86_64-linux-gnu");
+  EXPECT_EQ(dating_words(dating), "2.6 or newer");
+  EXPECT_EQ(dating.evidence.back(), "torch 2.7 is the first of the package index with wheels for cp314");
+  EXPECT_EQ(dating_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-39-x86_64-linux-gnu")), "");
   EXPECT_EQ(dating_words(date({"_ZN2at10always_newEv"}, "neutral", "abi3")), "");
   EXPECT_EQ(dating_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-377-x86_64-linux-gnu")), "");
+}
+
+// fairseq2n has its own: 2.x long after torch went to 3.
+TEST(Date, PybindIsToldAndRulesNothingOut) {
   const std::string v11 = "__pybind11_internals_v11_system__", v5 = "__pybind11_internals_v5_gcc__";
-  EXPECT_EQ(dating_words(date({"THPVariableClass"}, "neutral", "", v11)), "2.8 or newer");
-  EXPECT_EQ(dating_words(date({"THPVariableClass"}, "neutral", "", v5)), "2.7 or older");
-  // Whoever uses none of torch's Python names may have a pybind11 of its own.
-  EXPECT_EQ(dating_words(date({"_ZN2at10always_newEv"}, "neutral", "", v11)), "");
+  const Dating later = date({"THPVariableClass"}, "neutral", "", v11);
+  EXPECT_EQ(dating_words(later), "");
+  ASSERT_FALSE(later.evidence.empty());
+  EXPECT_NE(later.evidence.back().find("torch 2.8 or newer brings a pybind11 of that number"),
+            std::string::npos);
+  // Number 5 is what 2.4 to 2.7 have on a later Python.
+  EXPECT_NE(date({"THPVariableClass"}, "neutral", "", v5).evidence.back().find("torch 2.7 or older"),
+            std::string::npos);
+  EXPECT_EQ(dating_words(date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", v11)), "2.6 or newer");
 }
 
 TEST(Date, StableNamesAloneAreTheStableInterface) {
@@ -140,11 +171,43 @@ TEST(Date, FilesBuiltTogetherShareOneAnswer) {
   EXPECT_FALSE(date_together(atlas, "x.whl", {date({"printf"})}).dated);
 }
 
+TEST(Date, AFileBetweenReleasesPutsItsWheelThere) {
+  const Atlas atlas = five();
+  const Dating strange = date({"_ZN2at5firstEv", "_ZN2at4lastEv"});
+  const Dating together = date_together(atlas, "x.whl", {date({"_ZN2at4goneEv"}), strange});
+  EXPECT_TRUE(together.between_known_releases);
+  EXPECT_EQ(dating_words(together), "between 2.4 and 2.8");
+  EXPECT_EQ(together.together, 2u);
+  EXPECT_FALSE(together.evidence.empty());
+}
+
+TEST(Date, TheBoundsOfAWheelNameTheirFile) {
+  const Atlas atlas = five();
+  Dating lower = date({"_ZN2at6newishEv"}), upper = date({"_ZN2at4goneEv"});
+  lower.file = "lower.so";
+  lower.glibc_min = "2.17";
+  upper.file = "upper.so";
+  upper.glibc_min = "2.28";
+  const Dating together = date_together(atlas, "x.whl", {lower, upper, date({"printf"})});
+  ASSERT_EQ(together.evidence.size(), 2u);
+  EXPECT_EQ(together.evidence[0], "lower.so: at::newish(): exported by torch 2.6 or newer");
+  EXPECT_EQ(together.evidence[1], "upper.so: at::gone(): exported by torch 2.6 or older");
+  EXPECT_EQ(together.glibc_min, "2.28");
+  EXPECT_EQ(together.together, 2u);
+}
+
 TEST(Date, OneNameAlone) {
   const Atlas atlas = five();
-  EXPECT_EQ(exported_by(atlas, "_ZN2at4goneEv"), "2.6 or older");
-  EXPECT_EQ(exported_by(atlas, "_ZN2at10always_newEv"), "every known release");
-  EXPECT_EQ(exported_by(atlas, "_ZN2at7nothingEv"), "");
+  EXPECT_EQ(exporters(atlas, "_ZN2at4goneEv").as_named, "2.6 or older");
+  EXPECT_EQ(exporters(atlas, "_ZN2at10always_newEv").as_named, "every known release");
+  EXPECT_EQ(exporters(atlas, "_ZN2at7nothingEv").as_named, "");
+  EXPECT_EQ(exporters(atlas, "_ZN2at5namedESs").as_named, "2.6 or older");
+  EXPECT_EQ(exporters(atlas, "_ZN2at5namedESs").other_strings, "2.7 or newer");
+  // No wheel of the index has this one, and yet its old form is known.
+  const Exporters conda = exporters(atlas, std::string("_ZN2at7oldnameE") + kModern);
+  EXPECT_EQ(conda.as_named, "");
+  EXPECT_EQ(conda.other_strings, "2.5 or older");
+  EXPECT_EQ(exporters(atlas, "_ZN2at5twiceEv").as_named, "2.4 or older, 2.6-2.7");
 }
 
 TEST(Date, WithoutAnAtlasItSaysSo) {

@@ -2,6 +2,7 @@
 #include "doctor/base/files.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/explain/classify.h"
+#include "doctor/explain/dating.h"
 
 namespace scankit {
 namespace {
@@ -142,6 +143,9 @@ Judged judge_symbol(const Captures& captures) {
         .settles = "whether the sources of the module define it",
         .alternatives = {"torch_version_mismatch"},
         .more = {}};
+  // A name that the log cut short ends in dots and is in no table.
+  if (owner == "torch" && symbol == capture(captures, "symbol") && !symbol.empty() && !is_torch_library(file))
+    add_exporters(symbol, judged);
   judged.more["demangled"] = readable;
   judged.more["owner"] = owner;
   return judged;

@@ -10,6 +10,7 @@
 #include <deque>
 
 #include "doctor/base/files.h"
+#include "doctor/explain/dating.h"
 #include "doctor/explain/decide.h"
 #include "doctor/explain/lines.h"
 #include "doctor/explain/matcher.h"
@@ -75,6 +76,7 @@ struct Explainer::State {
   std::uint64_t attempt = 0;
   std::uint64_t bytes = 0;
   std::deque<LogLine> unexplained;
+  NamesOfLog torch_names;
 
   void take(std::uint64_t line, const std::string& text) {
     if (text.empty()) return;
@@ -154,6 +156,8 @@ struct Explainer::State {
     hit.file = needed_by.empty() ? capture(captures, "file") : needed_by;
     hit.module = capture(captures, "module");
     if (hit.module.empty()) hit.module = module_of(hit.file);
+    if (captures.contains("exported_by") || captures.contains("exported_with_other_string_abi_by"))
+      torch_names.take(hit.file, capture(captures, "symbol"));
     captures.erase("quote");
     for (const auto& [name, value] : captures) hit.facts.push_back({name, value.substr(0, kShown)});
     if (rule.role == "clue") {
@@ -181,6 +185,7 @@ Log Explainer::finish() {
   log.bytes = state_->bytes;
   log.lines = state_->cutter.lines();
   log.hits = decide(std::move(state_->seen));
+  log.datings = state_->torch_names.datings();
   log.unexplained.assign(state_->unexplained.begin(), state_->unexplained.end());
   return log;
 }

@@ -9,7 +9,8 @@ namespace scankit {
 // Which releases of torch a file was made for, as far as the names that it needs tell. Minors only: patches
 // of one minor export the same names.
 struct Dating {
-  std::string file;
+  std::string file;                   // or the wheel, folder or distribution
+  unsigned together = 0;              // of how many files that use torch it is the answer; 0: of this one
   bool dated = false;                 // some release was ruled out
   std::vector<std::string> releases;  // known minors that export every name it needs; oldest first
   // Unset: open-ended on that side, or not dated. Where `between_known_releases`, releases is empty, and the
@@ -22,5 +23,15 @@ struct Dating {
   std::string why_not_narrower;       // one line; "" where one minor is left
   std::vector<std::string> evidence;  // one line each
 };
+
+// "torch 2.3 to 2.6", "torch 2.9 or newer"; "" where no release was ruled out. For use within a sentence.
+std::string torch_words(const Dating& dating);
+
+// "2.11" of "2.11.0+cu130"; "" for what is no version.
+std::string torch_minor(const std::string& version);
+
+// One line: "built for torch 2.3 to 2.6, old string ABI; 2.11 is installed". `installed`: torch's version, ""
+// for none. "" where the file was not dated at all.
+std::string dating_sentence(const Dating& dating, const std::string& installed);
 
 }  // namespace scankit

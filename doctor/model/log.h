@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "doctor/model/dating.h"
+
 // What an error log says: its lines cleaned of terminal escapes, the rules that recognised them, and which of
 // them decides. Filled by doctor/explain.
 namespace scankit {
@@ -34,6 +36,7 @@ struct Log {
   bool alone = false;  // nothing but this log was looked at
   std::uint64_t bytes = 0, lines = 0;
   std::vector<LogHit> hits;          // the root first, then in the order of the log
+  std::vector<Dating> datings;       // of files that it blames, by the torch names that it says they miss
   std::vector<LogLine> unexplained;  // lines that look like errors and that no rule knows
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "doctor/model/audit.h"
+#include "doctor/model/dating.h"
 #include "doctor/model/log.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
@@ -189,6 +190,7 @@ struct Extension {
   std::string string_abi;  // "old", "new", "neutral"
   std::string pybind_internals, cuda_major, glibc_min, glibcxx_min;
   bool uses_torch = false;  // needs a torch library, or names a torch symbol
+  Dating dating;            // which releases of torch it was made for; no `file`: not asked
 };
 
 // A package that imports one of the modules under diagnosis.
@@ -238,6 +240,7 @@ struct Snapshot {
   Probed<std::vector<Distribution>> distributions;
   Probed<Torch> torch;
   Probed<std::vector<Extension>> extensions;
+  std::vector<Dating> datings;  // of libraries beside the modules, and of files together: a wheel, a folder
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
   Probed<Audit> audit;             // of `doctor --all`; NotRun where it was not asked for

@@ -68,11 +68,14 @@ SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, loca
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
 SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
 SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)
+SCANKIT_FIELDS(Dating, file, together, dated, releases, torch_min, torch_max, between_known_releases,
+               stable_abi, string_abi, glibc_min, cuda_major, python_tag, torch_names, unknown_names,
+               why_not_narrower, evidence)
 SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index, selected, why_not_selected,
                tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
-               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch)
+               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms, reads_as, reading)
@@ -81,7 +84,7 @@ SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
 SCANKIT_FIELDS(LogLine, line, text)
-SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, unexplained)
+SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, datings, unexplained)
 SCANKIT_FIELDS(AuditedSymbol, name, version, owner, needed_by, flipped_exported_by)
 SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
 SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
@@ -103,7 +106,7 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
-               toolkits, compilers, python, distributions, torch, extensions, importers, observations,
+               toolkits, compilers, python, distributions, torch, extensions, datings, importers, observations,
                sources, build_tools, log, audit)
 
 namespace {

@@ -10,6 +10,7 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
+#include "doctor/probes/dating.h"
 #include "doctor/probes/extensions.h"
 
 namespace scankit {
@@ -167,6 +168,7 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
   take_symbols(*undefined, copy);
   take_images(library->image, copy);
   take_inits(*library, copy);
+  copy.dating = date_extension(copy, *undefined);
   return library;
 }
 

@@ -2,8 +2,10 @@
 #include "doctor/probes/named_files.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "doctor/probes/dating.h"
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_resolve.h"
 #include "doctor/probes/python_text.h"
@@ -163,13 +165,20 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
 
   std::vector<Extension> found;
   std::set<std::string> taken;
+  std::map<std::string, std::vector<Dating>> groups;  // by wheel or folder
   for (const NamedFile& file : named.files) {
     Extension copy;
     copy.module = file.module;
     copy.path = file.path;
     copy.tag = tag_of(file.path);
     const bool whole = inspect_file(*named.host, copy) != nullptr;
-    if (!is_module(file, copy)) continue;
+    const bool is_dated = !copy.dating.file.empty();
+    if (is_dated && !file.named_itself) groups[file.folder].push_back(copy.dating);
+    if (!is_module(file, copy)) {
+      // Not imported by itself, yet it was built for the same torch.
+      if (is_dated) snapshot.datings.push_back(copy.dating);
+      continue;
+    }
     copy.sys_path_index = place_on_path(python, file.folder);
     choose(python, taken, copy);
     if (!whole) copy.resolution_note = "the file is no whole library: " + copy.file_state;
@@ -178,6 +187,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
     found.push_back(std::move(copy));
   }
   snapshot.modules_asked = snapshot.modules;
+  for (const auto& [name, files] : groups) snapshot.datings.push_back(date_files_together(name, files));
 
   ExtensionResolver resolver(*named.host, snapshot);
   snapshot.torch.value.missing_libraries = resolver.torch_missing();

@@ -7,6 +7,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/host/gpu_helper.h"
 #include "doctor/probes/audit.h"
+#include "doctor/probes/dating.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
@@ -94,6 +95,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   std::vector<std::string> torch_missing;
   snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing);
   snapshot.torch.value.missing_libraries = std::move(torch_missing);
+  snapshot.datings = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/report/audit.h"
+#include "doctor/report/dating.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/words.h"
@@ -77,36 +78,6 @@ Json target(const Snapshot& snapshot) {
           {"described", snapshot.described}};
 }
 
-// What the file itself says today; which torch releases export its names is the symbol atlas's to say.
-Json dating(const Snapshot& snapshot) {
-  Json list = Json::array();
-  if (!snapshot.extensions.present()) return list;
-  const auto& extensions = snapshot.extensions.value;
-  for (std::size_t i = 0; i < extensions.size(); ++i) {
-    const Extension& file = extensions[i];
-    if (file.file_state != "elf") continue;
-    const std::string pointer = "/extensions/value/" + std::to_string(i);
-    Json entry{{"file", file.path},
-               {"torch_min", nullptr},
-               {"torch_max", nullptr},
-               {"between_known_releases", false},
-               {"string_abi", or_null(file.string_abi)},
-               {"stable_abi", file.uses_torch ? Json(nullptr) : Json(false)},  // of torch; the atlas tells
-               {"glibc_min", or_null(file.glibc_min)},
-               {"cuda_major", or_null(file.cuda_major)},
-               {"python_tag", or_null(file.tag)},
-               {"why_not_narrower", file.uses_torch ? "the symbol atlas is not part of this version"
-                                                    : "the file uses no torch symbol"},
-               {"evidence", Json::array()}};
-    for (const auto& [field, value] :
-         {std::pair{"string_abi", file.string_abi}, std::pair{"glibc_min", file.glibc_min},
-          std::pair{"cuda_major", file.cuda_major}, std::pair{"tag", file.tag}})
-      if (!value.empty()) entry["evidence"].push_back({{"fact", pointer + "/" + field}, {"value", value}});
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
 }  // namespace
 
 std::string doctor_json(const Report& report) {
@@ -124,7 +95,7 @@ std::string doctor_json(const Report& report) {
     json["findings"].push_back(finding_json(finding, report.snapshot));
   add_outcomes(report, json);
   if (report.snapshot.audit.state != ProbeState::NotRun) json["audit"] = audit_json(report.snapshot);
-  json["dating"] = dating(report.snapshot);
+  json["dating"] = dating_json(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

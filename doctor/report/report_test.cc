@@ -99,6 +99,35 @@ TEST(DoctorJson, HasTheShapeThatOthersProgramAgainst) {
   EXPECT_EQ(json["dating"][0]["python_tag"], "cpython-311-x86_64-linux-gnu");
 }
 
+TEST(DoctorJson, DatesEachFileAndThoseThatBelongTogether) {
+  const Json json = Json::parse(doctor_json(report_of("torch_symbols_resolve.dated")));
+  ASSERT_EQ(json["dating"].size(), 2u);
+  const Json& file = json["dating"][0];
+  EXPECT_EQ(file["torch_min"], "2.1");
+  EXPECT_EQ(file["torch_max"], "2.2");
+  EXPECT_EQ(file["string_abi"], "old");
+  EXPECT_EQ(file["glibc_min"], "2.17");
+  EXPECT_EQ(file["cuda_major"], nullptr);
+  EXPECT_EQ(file["evidence"][0]["fact"], "/extensions/value/0/dating/evidence/0");
+  EXPECT_EQ(file["evidence"][0]["value"], "c10::cuda::SetDevice(int): exported by torch 2.1-2.2");
+  EXPECT_EQ(json["dating"][1]["file"], "mamba-ssm");
+  EXPECT_EQ(json["dating"][1]["why_not_narrower"], nullptr);
+  EXPECT_NE(json["root"]["summary"].get<std::string>().find("; it was built for torch 2.1 to 2.2"),
+            std::string::npos);
+  const std::string text = doctor_text(report_of("torch_symbols_resolve.dated"), {});
+  EXPECT_NE(text.find("built for torch 2.1 to 2.2, old string ABI; 2.11 is installed\n"), std::string::npos);
+  EXPECT_NE(
+      text.find("mamba-ssm, 2 files together: built for torch 2.1, old string ABI; 2.11 is installed\n"),
+      std::string::npos);
+}
+
+TEST(DoctorJson, OldStringsComeFromAnOldTorchOrFromAFlag) {
+  const Json json = Json::parse(doctor_json(report_of("string_abi_matches.dated")));
+  EXPECT_NE(json["root"]["summary"].get<std::string>().find(
+                "; it was built for torch 2.5 to 2.6, or with -D_GLIBCXX_USE_CXX11_ABI=0"),
+            std::string::npos);
+}
+
 // The published schema and the renderer name the same keys.
 TEST(DoctorJson, KeepsToItsSchema) {
   const Json schema = Json::parse(read(SCANKIT_SOURCE_DIR "/doctor/report/schema/doctor-1.json"));
@@ -110,8 +139,8 @@ TEST(DoctorJson, KeepsToItsSchema) {
       EXPECT_TRUE(variant || described["properties"].contains(key)) << key;
     }
   };
-  for (const char* name : {"torch_symbols_resolve.old_wheel", "file_is_whole.vanished",
-                           "every_extension_loads.old_torch_module"}) {
+  for (const char* name : {"torch_symbols_resolve.old_wheel", "torch_symbols_resolve.dated",
+                           "file_is_whole.vanished", "every_extension_loads.old_torch_module"}) {
     const Json json = Json::parse(doctor_json(report_of(name)));
     same_keys(json, schema);
     same_keys(json["target"], schema["properties"]["target"]);

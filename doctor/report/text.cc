@@ -6,6 +6,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
+#include "doctor/report/dating.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/plain.h"
 #include "doctor/report/words.h"
@@ -85,7 +86,11 @@ void print_facts(Page& page, const Snapshot& snapshot) {
       what += " (" + std::to_string(file.provided) + " of " + plural(file.undefined, "needed name") +
               " provided)";
     page.line(2, "module  " + file.path + what);
+    const std::string made_for = dating_sentence(file.dating, torch.version);
+    if (!made_for.empty()) page.line(10, made_for);
   }
+  for (const Dating& more : snapshot.datings)
+    if (more.together > 1) page.line(2, "        " + together_sentence(more, torch.version));
 }
 
 // What the sentence above it already says is not said again, except with --verbose.

@@ -7,11 +7,13 @@
 #include "doctor/probes/extension_inspect.h"
 
 // scankit_date_files FILE...: one line a file and one for all together, for ci/dating.sh:
-// "FILE <tab> number of torch names <tab> releases that fit <tab> words". Not part of the product.
+// "FILE <tab> number of torch names <tab> releases that fit, or the two that it lies between <tab> words".
+// Not part of the product.
 namespace {
 
 void print(const scankit::Dating& dating) {
   std::string releases;
+  if (dating.between_known_releases) releases = *dating.torch_min + "," + *dating.torch_max;
   for (const std::string& release : dating.releases) releases += (releases.empty() ? "" : ",") + release;
   const std::string words = scankit::dating_words(dating);
   std::printf("%s\t%u\t%s\t%s\n", dating.file.c_str(), dating.torch_names, releases.c_str(),

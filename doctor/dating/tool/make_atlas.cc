@@ -9,8 +9,9 @@
 #include "doctor/dating/tool/release.h"
 #include "doctor/elf/mangling.h"
 
-// scankit_make_atlas ATLAS.bin RELEASES.yaml FOLDER...: the atlas and the release table from unpacked torch
-// wheels, one folder a minor release. ci/atlas.sh gets the wheels and calls this.
+// scankit_make_atlas --read FOLDER FACTS: what one unpacked torch wheel says.
+// scankit_make_atlas ATLAS.bin RELEASES.yaml FACTS...: the atlas and the release table, one file of facts a
+// minor release. ci/atlas.sh gets the wheels and calls this.
 namespace scankit {
 namespace {
 
@@ -54,14 +55,24 @@ std::string yaml_of(const std::vector<TorchWheel>& wheels) {
   return out;
 }
 
+std::string absolute(const std::string& path) {
+  return path_normalize(path.starts_with("/") ? path : path_join(current_directory(), path));
+}
+
+Result<void> read(const std::string& folder, const std::string& facts) {
+  SCANKIT_TRY(const TorchWheel wheel, read_torch_wheel(absolute(folder)));
+  std::printf("torch %s: %zu names\n", wheel.version.c_str(), wheel.names.size());
+  return write_file_atomically(facts, wheel_to_text(wheel));
+}
+
 Result<void> make(const std::string& atlas_file, const std::string& table_file,
-                  const std::vector<std::string>& folders) {
+                  const std::vector<std::string>& facts) {
   std::vector<TorchWheel> wheels;
-  for (const std::string& folder : folders) {
-    const std::string path = folder.starts_with("/") ? folder : path_join(current_directory(), folder);
-    SCANKIT_TRY(auto wheel, read_torch_wheel(path_normalize(path)));
-    std::printf("torch %s: %zu names\n", wheel.version.c_str(), wheel.names.size());
-    wheels.push_back(std::move(wheel));
+  for (const std::string& file : facts) {
+    SCANKIT_TRY(const std::string text, read_whole_file(file));
+    auto wheel = wheel_from_text(text);
+    if (!wheel) return Error{wheel.error().code, file + ": " + wheel.error().message, "remove it"};
+    wheels.push_back(*std::move(wheel));
   }
   std::ranges::sort(wheels, [](const TorchWheel& a, const TorchWheel& b) {
     return Version::parse(a.version).value_or(Version()) < Version::parse(b.version).value_or(Version());
@@ -89,10 +100,13 @@ Result<void> make(const std::string& atlas_file, const std::string& table_file,
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: scankit_make_atlas ATLAS.bin RELEASES.yaml FOLDER...\n");
+    std::fprintf(stderr,
+                 "usage: scankit_make_atlas --read FOLDER FACTS | ATLAS.bin RELEASES.yaml FACTS...\n");
     return 2;
   }
-  const auto made = scankit::make(argv[1], argv[2], {argv + 3, argv + argc});
+  const bool reads = std::string_view(argv[1]) == "--read";
+  const auto made =
+      reads ? scankit::read(argv[2], argv[3]) : scankit::make(argv[1], argv[2], {argv + 3, argv + argc});
   if (!made) std::fprintf(stderr, "scankit_make_atlas: %s\n", made.error().message.c_str());
   return made ? 0 : 3;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/version.h"
@@ -116,6 +117,37 @@ Result<TorchWheel> read_torch_wheel(const std::string& folder) {
   for (const DirEntry& entry : entries)
     if (entry.name.ends_with(".dist-info"))
       add_pins(text_of(path_join(path_join(folder, entry.name), "METADATA")), wheel);
+  return wheel;
+}
+
+std::string wheel_to_text(const TorchWheel& wheel) {
+  std::string text = "minor\t" + wheel.minor + "\n";
+  for (const std::string& tag : wheel.python_tags) text += "python\t" + tag + "\n";
+  for (const auto& [key, value] : wheel.properties) text += "property " + key + "\t" + value + "\n";
+  text += "\n";
+  for (const std::string& name : wheel.names) text += name + "\n";
+  return text;
+}
+
+Result<TorchWheel> wheel_from_text(const std::string& text) {
+  TorchWheel wheel;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line) && !line.empty();) {
+    const auto tab = line.find('\t');
+    if (tab == std::string::npos) return Error{Errc::Malformed, "no fact: " + line, ""};
+    const std::string key = line.substr(0, tab), value = line.substr(tab + 1);
+    if (key == "minor") wheel.minor = value;
+    if (key == "python") wheel.python_tags.push_back(value);
+    if (!key.starts_with("property ")) continue;
+    wheel.properties.push_back({key.substr(9), value});
+    if (key == "property version") wheel.version = value;
+    if (key == "property string_abi") wheel.new_strings = value == "new";
+    if (key == "property pybind_internals")
+      wheel.pybind_internals = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
+  }
+  for (std::string line; std::getline(lines, line);) wheel.names.push_back(line);
+  if (wheel.minor.empty() || wheel.names.empty())
+    return Error{Errc::Malformed, "no release or no names in it", ""};
   return wheel;
 }
 

@@ -20,4 +20,9 @@ struct TorchWheel {
 };
 Result<TorchWheel> read_torch_wheel(const std::string& folder);
 
+// The same as text, so that the libraries of one wheel can go before the next comes: "KEY<tab>VALUE" lines,
+// an empty one, then the names.
+std::string wheel_to_text(const TorchWheel& wheel);
+Result<TorchWheel> wheel_from_text(const std::string& text);
+
 }  // namespace scankit

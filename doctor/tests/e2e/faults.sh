@@ -6,7 +6,8 @@
 # sets: ERROR, a pattern that the real interpreter's own error must match; ROOT, the cause that must be the root; and
 # where they differ from the usual: LOG (what the error by itself says, or none), ONLY_OBSERVED (the files say nothing),
 # FOUND (causes that must all be found), VERDICT, STATUS, PREPARE (environment for Python and doctor alike, as NAME=VALUE
-# words), DOCTOR (extra arguments), STARTS_IN (the current folder).
+# words), DOCTOR (extra arguments), STARTS_IN (the current folder), DATED (arguments of expect_dated after the report), SAYS
+# (a pattern that a line of the text report must match).
 
 module_file() { printf '%s/selective_scan_cuda%s' "$(fx_site "$1/bin/python")" "$(fx_suffix "$1/bin/python")"; }
 
@@ -40,11 +41,15 @@ install_mamba() { # ENV: the real mamba-ssm without its compiled module, by pip,
 fault_torch_version_mismatch() {
   link_stale "$(module_file "$1")" "$1"
   ERROR='undefined symbol: _ZN.*' ROOT=torch_version_mismatch LOG='torch_version_mismatch|abi_cxx11_mismatch'
+  DATED="$(basename "$(module_file "$1")") ${FX_OTHER_TORCH%.*}"
+  SAYS='^ +built for torch 2\.[0-9]+.*; 2\.11 is installed$'
 }
 
 fault_abi_cxx11_mismatch() {
   link_module "$(module_file "$1")" "$1" "$MODULES/binding-oldabi.o" "$MODULES/scan.o"
   ERROR='undefined symbol: _ZN3c10.*Ss' ROOT=abi_cxx11_mismatch
+  # The index's torch of that release has the new strings: what the file says of itself is that, not the release.
+  SAYS='old string ABI; 2\.11 is installed$|; it was built for torch .*, or with -D_GLIBCXX_USE_CXX11_ABI=0'
 }
 
 fault_missing_cudart_12() { missing_cudart "$1" libcudart.so.12; }

@@ -21,7 +21,7 @@ way=pth
 [ "$fault" = torch_version_mismatch ] && way=plain # one fault in an environment without .pth lines
 env=$(fx_scratch_env "$work/env" "$way")
 IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT=broken STATUS=1 PREPARE='' DOCTOR='' STARTS_IN=$work
-ONLY_OBSERVED='' LOG=''
+ONLY_OBSERVED='' LOG='' DATED='' SAYS=''
 "fault_$fault" "$env"
 : "${FOUND:=$ROOT}" "${LOG:=$ROOT}"
 
@@ -44,6 +44,8 @@ for way in doctor static; do
     continue
   fi
   expect_report "$work/$way.json" "$code"
+  # shellcheck disable=SC2086
+  [ -z "$DATED" ] || expect_dated "$work/$way.json" $DATED
 done
 # 3. The interpreter's own words, alone, lead there too.
 if [ -n "$ERROR" ] && [ "$LOG" != none ]; then
@@ -52,5 +54,6 @@ if [ -n "$ERROR" ] && [ "$LOG" != none ]; then
 fi
 # shellcheck disable=SC2086
 (cd "$STARTS_IN" && env $PREPARE "$scankit" doctor --python "$env/bin/python" $DOCTOR) >"$work/doctor.txt" 2>&1 || true
+[ -z "$SAYS" ] || grep -qE -- "$SAYS" "$work/doctor.txt" || expect_fail "$work/doctor.txt does not say '$SAYS'"
 rm -rf "$env" # the report stays, the environment does not: a run of all faults would leave gigabytes of links
 echo "ok: $fault"

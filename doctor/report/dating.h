@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "doctor/model/snapshot.h"
+
+// Which torch the examined files were built for, in the report.
+namespace scankit {
+
+// "dating" of `doctor --json`: one entry a file that could be read, one more a wheel, folder or distribution.
+nlohmann::ordered_json dating_json(const Snapshot& snapshot);
+
+// "mamba-ssm, 3 files together: built for torch 2.4; 2.11 is installed".
+std::string together_sentence(const Dating& dating, const std::string& installed);
+
+}  // namespace scankit
