@@ -199,6 +199,8 @@ std::vector<UnmetNeed> ProcessImage::unmet_versions(const std::vector<int>& obje
   return unmet;
 }
 
+bool ProcessImage::is_global(int index) const { return std::ranges::find(global_, index) != global_.end(); }
+
 int ProcessImage::python_object() const {
   for (int i = 0; i < object_count(); ++i)
     if (path_basename(object(i).path).starts_with("libpython")) return i;

@@ -58,6 +58,7 @@ class ProcessImage {
   std::vector<UnmetNeed> unmet_versions(const std::vector<int>& objects) const;
 
   const LoadedObject& object(int index) const { return objects_[static_cast<std::size_t>(index)]; }
+  bool is_global(int index) const;  // every library that is loaded later sees its names
   int object_count() const { return static_cast<int>(objects_.size()); }
   // By requested name, soname or path; -1 where it is not loaded.
   int find(const std::string& name) const;

@@ -8,6 +8,7 @@
 
 #include "doctor/model/audit.h"
 #include "doctor/model/dating.h"
+#include "doctor/model/exports.h"
 #include "doctor/model/log.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
@@ -189,8 +190,12 @@ struct Extension {
   std::vector<DeviceImage> images;
   std::string string_abi;  // "old", "new", "neutral"
   std::string pybind_internals, cuda_major, glibc_min, glibcxx_min;
-  bool uses_torch = false;  // needs a torch library, or names a torch symbol
-  Dating dating;            // which releases of torch it was made for; no `file`: not asked
+  bool uses_torch = false;     // needs a torch library, or names a torch symbol
+  Dating dating;               // which releases of torch it was made for; no `file`: not asked
+  bool registers_ops = false;  // its names make torch operators as it is loaded (torch.ops.load_library)
+  // Resolved for another machine (--so with --from): what the facts about it do not decide, one line each,
+  // and what was taken to hold because its library's soname promises it.
+  std::vector<std::string> undecided, taken_on_trust;
 };
 
 // A package that imports one of the modules under diagnosis.
@@ -243,10 +248,12 @@ struct Snapshot {
   std::vector<Dating> datings;  // of libraries beside the modules, and of files together: a wheel, a folder
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
-  Probed<Audit> audit;             // of `doctor --all`; NotRun where it was not asked for
-  Probed<SourceTree> sources;      // a folder that builds a torch extension
-  Probed<BuildTools> build_tools;  // with which it would be built
-  Probed<Log> log;                 // an error log that was given to explain
+  Probed<Audit> audit;                         // of `doctor --all`; NotRun where it was not asked for
+  Probed<SourceTree> sources;                  // a folder that builds a torch extension
+  Probed<BuildTools> build_tools;              // with which it would be built
+  Probed<std::vector<std::string>> reachable;  // sonames that the loader finds without any RPATH
+  Probed<Exports> exports;                     // --with-exports
+  Probed<Log> log;                             // an error log that was given to explain
 };
 
 }  // namespace scankit

@@ -75,11 +75,14 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
-               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating)
+               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating, registers_ops,
+               undecided, taken_on_trust)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms, reads_as, reading)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
+SCANKIT_FIELDS(ExportTable, path, soname, global, needed, versions, count, names)
+SCANKIT_FIELDS(Exports, libraries)
 SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
@@ -106,8 +109,8 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
-               toolkits, compilers, python, distributions, torch, extensions, datings, importers, observations,
-               sources, build_tools, log, audit)
+               toolkits, compilers, python, distributions, torch, extensions, datings, importers,
+               observations, sources, build_tools, log, audit, reachable, exports)
 
 namespace {
 using Json = nlohmann::json;

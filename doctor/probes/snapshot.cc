@@ -9,6 +9,7 @@
 #include "doctor/probes/audit.h"
 #include "doctor/probes/dating.h"
 #include "doctor/probes/distributions.h"
+#include "doctor/probes/exports.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
 #include "doctor/probes/named_files.h"
@@ -90,6 +91,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.disk = probe_disk(host, python.prefix);
   snapshot.distributions = probe_distributions(host, python);
   snapshot.torch = probe_torch(host, python, snapshot.distributions.value);
+  snapshot.reachable = probe_reachable(host, snapshot);
+  if (request.with_exports) snapshot.exports = probe_exports(host, snapshot);
   if (request.named != nullptr) return probe_named_files(*request.named, snapshot);
   snapshot.importers = probe_importers(host, python, snapshot.modules);
   std::vector<std::string> torch_missing;
