@@ -10,6 +10,7 @@
 #include "doctor/model/dating.h"
 #include "doctor/model/exports.h"
 #include "doctor/model/log.h"
+#include "doctor/model/misfit.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 
@@ -141,7 +142,9 @@ struct Torch {
   std::vector<Library> libraries;  // torch/lib/*.so*
   std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
   std::vector<std::string>
-      missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+      missing_libraries;           // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+  std::vector<Misfit> misfits;     // in what its own libraries are bound to
+  std::vector<CudaPin> cuda_pins;  // where there are misfits: what its metadata demands
   std::vector<DeviceImage>
       images;  // kinds of device images of libtorch_cuda.so, each once; size is their sum
 };
@@ -186,6 +189,7 @@ struct Extension {
   std::vector<MissingLibrary> missing_libraries;  // with torch imported first
   std::vector<std::string> needs_torch_first;  // sonames that resolve only because `import torch` loaded them
   std::vector<UnmetVersion> unmet_versions;
+  std::vector<Misfit> misfits;       // in what it and its libraries are bound to
   std::vector<std::string> closure;  // files in load order
   std::vector<DeviceImage> images;
   std::string string_abi;  // "old", "new", "neutral"
