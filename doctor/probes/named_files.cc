@@ -166,8 +166,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
   std::vector<Inspected> found;
   std::set<std::string> taken;
   Python& python = snapshot.python.value;
-#include "doctor/probes/dating.h"
-
+  std::map<std::string, std::vector<Dating>> groups;  // by wheel or folder
   for (const NamedFile& file : named.files) {
     Extension copy;
     copy.module = file.module;
