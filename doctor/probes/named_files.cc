@@ -192,8 +192,8 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     found.push_back({std::move(copy), &file});
   }
   snapshot.modules_asked = snapshot.modules;
+  for (const auto& [name, files] : groups) snapshot.datings.push_back(date_files_together(name, files));
   return found;
-#include "doctor/probes/dating.h"
 }
 
 // False where there is no Python to place them in.
