@@ -38,17 +38,16 @@ case_good_folder() {
   expect_report doctor.json "$code"
   expect_dated doctor.json "$work/built" "${FX_TORCH%.*}" new
 }
-# A real wheel of the package index, built for another torch than the one that is installed.
-case_wheel_of_another_torch() {
+# A real wheel of the package index, built for another torch than the one that is installed. Its libraries are no Python
+# modules (torch.ops loads them), so that there is no verdict on an import: what is told is for which torch they were built.
+case_dating_of_a_real_wheel() {
   wheel=$(fx_extension_wheel) || exit 77
-  VERDICT=broken STATUS=1 ROOT=torch_version_mismatch
   examine --so "$wheel"
-  expect_report doctor.json "$code"
   expect_dated doctor.json "$wheel" 2.6 old
   expect_dated doctor.json torchvision/_C.so 2.6 old
   jq -e '.dating[] | select(.file | endswith(".whl")) | .glibc_min != null and .stable_abi == false' doctor.json >/dev/null ||
     expect_fail "the wheel's own facts are missing: $(jq -c .dating doctor.json)"
-  "$scankit" doctor --python "$env/bin/python" --so "$wheel" >doctor.txt 2>/dev/null && expect_fail "exit status 0"
+  "$scankit" doctor --python "$env/bin/python" --so "$wheel" >doctor.txt 2>/dev/null || true
   grep -qE 'files together: built for torch 2\.[0-9]+.*old string ABI; 2\.11 is installed$' doctor.txt ||
     expect_fail "the text does not date the wheel: $(cat doctor.txt)"
 }
