@@ -8,6 +8,8 @@
 
 #include "doctor/model/audit.h"
 #include "doctor/model/log.h"
+#include "doctor/model/packages.h"
+#include "doctor/model/repairs.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 
@@ -204,13 +206,16 @@ struct Importer {
 
 // One really attempted import, in a child.
 struct Observation {
-  std::string module, variant;  // "torch-first", "bare", "torch-only"
+  std::string module, variant;  // "torch-first", "bare", "torch-only", "package", "sibling"
   std::string outcome;          // "ok", "error", "crashed", "timeout", "not-run"
   std::string why_not_run;
   std::string exception, message, file;  // "ImportError", its text, module.__file__
   int signal = 0;
   std::int64_t duration_ms = 0;
   std::string reads_as, reading;  // what the message says by itself: a cause's slug, and one sentence
+  std::vector<std::string>
+      signatures;  // of its functions, as pybind11 documents them: "fwd(arg0: torch.Tensor) -> int"
+  std::vector<std::string> lacks;  // names that a package takes from it and that it does not have
 };
 
 struct Snapshot {
@@ -244,6 +249,8 @@ struct Snapshot {
   Probed<SourceTree> sources;      // a folder that builds a torch extension
   Probed<BuildTools> build_tools;  // with which it would be built
   Probed<Log> log;                 // an error log that was given to explain
+  Probed<Packages> packages;       // around the modules
+  Probed<std::vector<UnfinishedRepair>> repairs;
 };
 
 }  // namespace scankit

@@ -11,7 +11,9 @@
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
 #include "doctor/probes/named_files.h"
+#include "doctor/probes/packages.h"
 #include "doctor/probes/python.h"
+#include "doctor/probes/repairs.h"
 #include "doctor/probes/sources.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
@@ -94,6 +96,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   std::vector<std::string> torch_missing;
   snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing);
   snapshot.torch.value.missing_libraries = std::move(torch_missing);
+  snapshot.packages = probe_packages(host, snapshot);
+  snapshot.repairs = probe_repairs(host, python);
 }
 
 }  // namespace
