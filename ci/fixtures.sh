@@ -190,6 +190,33 @@ fx_extension_wheel() {
   ls "$folder"/*.whl
 }
 
+fx_make_python_wheel() {
+  local python
+  python=$(fx_torch_env)/bin/python || return 1
+  mkdir -p "$1"
+  MAMBA_SKIP_CUDA_BUILD=TRUE MAMBA_FORCE_BUILD=TRUE CAUSAL_CONV1D_SKIP_CUDA_BUILD=TRUE CAUSAL_CONV1D_FORCE_BUILD=TRUE \
+    "$python" -m pip --disable-pip-version-check -q wheel --no-deps --no-binary :all: --no-build-isolation -w "$1" \
+    "$(basename "$1")"
+}
+
+# fx_python_wheel NAME VERSION: a wheel of mamba-ssm or causal-conv1d without its compiled module.
+fx_python_wheel() {
+  local folder
+  folder=$(fx_once "$SCANKIT_CACHE/python-wheels/$1==$2" fx_make_python_wheel) || return 1
+  ls "$folder"/*.whl
+}
+
+# fx_packages REQUIREMENT...: wheels of the index, in one folder for pip's --find-links.
+fx_packages() {
+  local folder=$SCANKIT_CACHE/packages
+  mkdir -p "$folder"
+  (
+    flock 9
+    fx_download "$folder" "$@" || exit 1
+  ) 9>"$folder/.lock" >&2 || fx_die "could not download $*"
+  printf '%s\n' "$folder"
+}
+
 fx_make_foreign_root() {
   command -v debootstrap >/dev/null || return 1
   fx_say "making a root file system of another release (bullseye, glibc 2.31)"

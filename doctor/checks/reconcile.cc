@@ -5,6 +5,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/packages.h"
 #include "doctor/checks/runner.h"
 #include "doctor/checks/view.h"
 
@@ -94,6 +95,30 @@ void add_unexplained(Report& report, const Observation& seen) {
   outcome->could_hide_error = true;
 }
 
+// A package fails for a reason of its own files, or because of a module that it needs.
+bool package_explained(const Report& report, const PackageFound& package) {
+  const auto needs = [&](const std::string& module) {
+    return std::ranges::any_of(report.snapshot.packages.value.imports, [&](const PackageImport& import) {
+      return import.target == module && import.caught.empty();
+    });
+  };
+  const auto explains = [&](const Finding& finding) {
+    return finding.severity() == Severity::Error && finding.cause != Cause::NoKernelImage &&
+           (finding.module == package.name || finding.module == "torch" || needs(finding.module) ||
+            finding.subject.starts_with(package.path + "/"));
+  };
+  return std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
+    return std::ranges::any_of(outcome.findings, explains);
+  });
+}
+
+void weigh_packages(Report& report) {
+  for (const PackageFound& package : report.snapshot.packages.value.found)
+    if (const Observation* seen = seen_package(report.snapshot, package.name);
+        seen != nullptr && seen->outcome == "error" && !package_explained(report, package))
+      add_unexplained(report, *seen);
+}
+
 // Unknown files cannot hide an import error once every module and torch were seen to import.
 void settle_unknowns(Report& report) {
   const Snapshot& snapshot = report.snapshot;
@@ -133,6 +158,7 @@ void reconcile(Report& report) {
     if (module != "torch" && seen->variant == "bare" && torch_import_failed(snapshot)) continue;
     add_unexplained(report, *seen);
   }
+  weigh_packages(report);
   settle_unknowns(report);
 }
 

@@ -42,6 +42,11 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   if (needs & kTorch) look(snapshot.torch, "torch", missing);
   if (needs & kExtensions) look(snapshot.extensions, "modules", missing);
   if (needs & kGpus) look(snapshot.gpus, "GPUs", missing);
+  // A snapshot of an earlier release does not have them: there is nothing to look at.
+  if ((needs & kPackages) && snapshot.packages.state != ProbeState::NotRun)
+    look(snapshot.packages, "packages", missing);
+  else if ((needs & kPackages) && missing.absent.empty())
+    missing.absent = "the packages around the modules were not read";
   // That nothing imports a module is an answer, not a reason to look away.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
     look(snapshot.importers, "importers", missing);

@@ -11,6 +11,8 @@
 #include "doctor/model/exports.h"
 #include "doctor/model/log.h"
 #include "doctor/model/misfit.h"
+#include "doctor/model/packages.h"
+#include "doctor/model/repairs.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 
@@ -215,13 +217,16 @@ struct Importer {
 
 // One really attempted import, in a child.
 struct Observation {
-  std::string module, variant;  // "torch-first", "bare", "torch-only"
+  std::string module, variant;  // "torch-first", "bare", "torch-only", "package", "sibling"
   std::string outcome;          // "ok", "error", "crashed", "timeout", "not-run"
   std::string why_not_run;
   std::string exception, message, file;  // "ImportError", its text, module.__file__
   int signal = 0;
   std::int64_t duration_ms = 0;
   std::string reads_as, reading;  // what the message says by itself: a cause's slug, and one sentence
+  std::vector<std::string>
+      signatures;  // of its functions, as pybind11 documents them: "fwd(arg0: torch.Tensor) -> int"
+  std::vector<std::string> lacks;  // names that a package takes from it and that it does not have
 };
 
 struct Snapshot {
@@ -258,6 +263,8 @@ struct Snapshot {
   Probed<std::vector<std::string>> reachable;  // sonames that the loader finds without any RPATH
   Probed<Exports> exports;                     // --with-exports
   Probed<Log> log;                             // an error log that was given to explain
+  Probed<Packages> packages;                   // around the modules
+  Probed<std::vector<UnfinishedRepair>> repairs;
 };
 
 }  // namespace scankit

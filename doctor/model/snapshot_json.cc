@@ -81,10 +81,19 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                undecided, taken_on_trust, misfits)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
-               duration_ms, reads_as, reading)
+               duration_ms, reads_as, reading, signatures, lacks)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
 SCANKIT_FIELDS(ExportTable, path, soname, global, needed, versions, count, names)
 SCANKIT_FIELDS(Exports, libraries)
+SCANKIT_FIELDS(UnfinishedRepair, journal, state, module, running)
+SCANKIT_FIELDS(PackageFound, name, version, path, current_folder)
+SCANKIT_FIELDS(PackageCall, package, version, file, line, callee, arguments)
+SCANKIT_FIELDS(PythonFunction, name, file, line, least, most)
+SCANKIT_FIELDS(ModuleTexts, module, path, read, arguments, defaults, open_ended, build_trace, installed)
+SCANKIT_FIELDS(PackageImport, package, version, file, line, target, name, when, reached, loaded, caught,
+               masked_value, tested, called_at, offered, why, target_package, target_version, target_path)
+SCANKIT_FIELDS(Packages, found, calls, imports, functions, texts, torch_installed, torch_record,
+               torch_brought_by, triton_pin)
 SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
@@ -112,7 +121,7 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
                toolkits, compilers, python, distributions, torch, extensions, datings, importers,
-               observations, sources, build_tools, log, audit, reachable, exports)
+               observations, sources, build_tools, log, audit, reachable, exports, packages, repairs)
 
 namespace {
 using Json = nlohmann::json;

@@ -9,6 +9,7 @@
 
 #include "doctor/host/host.h"
 #include "doctor/probes/observed_child.h"
+#include "doctor/probes/observed_packages.h"
 
 namespace scankit {
 namespace {
@@ -33,8 +34,10 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
   for (std::size_t first = 0; first < tasks.size(); first += width) {
     std::vector<std::future<ChildAnswer>> running;
     for (std::size_t i = first; i < std::min(tasks.size(), first + width); ++i)
-      running.push_back(std::async(std::launch::async,
-                                   [&, i] { return import_in_child(python, tasks[i].modules, timeout); }));
+      running.push_back(std::async(std::launch::async, [&, i] {
+        const auto& modules = tasks[i].modules;
+        return import_in_child(python, modules, modules.size() > 2 ? 2 * timeout : timeout);
+      }));
     for (std::size_t i = 0; i < running.size(); ++i) tasks[first + i].answer = running[i].get();
   }
 }
@@ -48,6 +51,7 @@ std::optional<std::string> whose_code(const Host& host, const Snapshot& snapshot
     if (entry.exists) paths.push_back(entry.path);
   for (const Extension& file : snapshot.extensions.value)
     if (file.selected) paths.push_back(file.path);
+  for (const PackageFound& package : snapshot.packages.value.found) paths.push_back(package.path);
   for (const std::string& path : paths) {
     const auto info = path.empty() ? Result<FileInfo>(Error{}) : host.stat(path);
     if (info && info->uid != 0)
@@ -99,7 +103,8 @@ void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observatio
   }
   if (task.modules.size() < 2) return;
   if (imports.size() < 2) {
-    seen.push_back(not_run(task.modules[1], "torch-first", "`import torch` before it did not succeed"));
+    seen.push_back(
+        not_run(bare_name(task.modules[1]), "torch-first", "`import torch` before it did not succeed"));
     return;
   }
   seen.push_back(imports[1]);
@@ -125,15 +130,23 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
     if (task.answer.imports.empty()) return no_interpreter(task.answer);
     seen.push_back(task.answer.imports.front());
     seen.back().variant = "bare";
-    if (!no_such_module(seen.back())) after_torch.push_back({.modules = {"torch", seen.back().module}});
+    if (!no_such_module(seen.back()))
+      after_torch.push_back({.modules = {"torch", with_called_names(so_far, seen.back().module)}});
   }
-  if (so_far.torch.state == ProbeState::Absent) return Seen::of(std::move(seen));
-  if (after_torch.empty()) after_torch.push_back({.modules = {"torch"}});
+  const bool torch = so_far.torch.state != ProbeState::Absent;
+  if (torch && after_torch.empty()) after_torch.push_back({.modules = {"torch"}});
+  if (!torch) after_torch.clear();
+  const std::size_t of_modules = after_torch.size();
+  for (auto& modules : package_imports(so_far, torch)) after_torch.push_back({.modules = std::move(modules)});
   run_all(python, after_torch, width, request.timeout);
   bool torch_seen = false;
-  for (const Task& task : after_torch) {
+  for (std::size_t i = 0; i < after_torch.size(); ++i) {
+    const Task& task = after_torch[i];
     if (task.answer.imports.empty()) return no_interpreter(task.answer);
-    take_torch_first(task, torch_seen, seen);
+    if (i < of_modules)
+      take_torch_first(task, torch_seen, seen);
+    else
+      take_package(bare_name(task.modules.back()), task.answer.imports, seen);
   }
   return Seen::of(std::move(seen));
 }

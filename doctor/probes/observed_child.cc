@@ -27,6 +27,15 @@ std::string text_of(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+std::vector<std::string> texts_of(const Json& json, const char* key) {
+  std::vector<std::string> texts;
+  const auto found = json.find(key);
+  if (found != json.end() && found->is_array())
+    for (const Json& each : *found)
+      if (each.is_string()) texts.push_back(each.get<std::string>());
+  return texts;
+}
+
 // The first line of `text` that starts with `prefix`, or the last one that is not empty where the prefix is
 // "".
 std::string pick_line(const std::string& text, std::string_view prefix) {
@@ -92,6 +101,8 @@ void take(const Json& event, ChildAnswer& answer) {
   seen.exception = text_of(event, "exception");
   seen.message = text_of(event, "message");
   seen.file = text_of(event, "file");
+  seen.signatures = texts_of(event, "signatures");
+  seen.lacks = texts_of(event, "lacks");
   if (const auto ms = event.find("ms"); ms != event.end() && ms->is_number_integer())
     seen.duration_ms = ms->get<std::int64_t>();
 }

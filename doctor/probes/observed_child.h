@@ -10,7 +10,7 @@
 namespace scankit {
 
 // What one child said of the modules it was to import, in order. A module that it did not come to is not
-// listed.
+// listed. `modules` are those of observed_program.h, which says what "?" and ":" in them mean.
 struct ChildAnswer {
   bool started = false;  // our program began to run
   std::string why_not;   // not started: one line

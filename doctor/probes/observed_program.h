@@ -7,6 +7,10 @@ namespace scankit {
 // on descriptor 3 what became of each, one JSON object a line. Standard output and error are the modules'
 // own. Descriptor 3 is moved away first, so that nobody's noise can land among the answers, and the end is
 // _exit: what the interpreter does while it closes down is no part of an import.
+//
+// "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
+// import name` would. What a function takes is written as pybind11 writes it, a Python function's `def`
+// likewise.
 inline constexpr const char* kImportProgram = R"(
 import os, sys
 channel = os.dup(3)
@@ -18,6 +22,31 @@ def say(**fields):
     os.write(channel, (json.dumps(fields) + '\n').encode())
 def text(value):
     return str(value).encode('utf-8', 'backslashreplace').decode()[:4000]
+def signatures(module, asked):
+    found = []
+    try:
+        for name, value in sorted(vars(module).items()):
+            kind = type(value).__name__
+            doc = getattr(value, '__doc__', None) if kind == 'builtin_function_or_method' else None
+            if isinstance(doc, str) and doc.startswith(name + '('):
+                found.append(text(doc.split('\n', 1)[0]))
+            elif name in asked and kind == 'function':
+                import inspect
+                takes = [('*' if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) else '') + p.name +
+                         ('' if p.default is p.empty else ' = ...')
+                         for p in inspect.signature(value).parameters.values()]
+                found.append(text(name + '(' + ', '.join(takes) + ') -> object'))
+    except Exception:
+        pass
+    return found[:200]
+def offers(module, name):
+    try:
+        if hasattr(module, name):
+            return True
+        importlib.import_module(module.__name__ + '.' + name)
+        return True
+    except BaseException:
+        return False
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -31,17 +60,22 @@ try:
 except Exception:
     pass
 for name in modules:
+    soft, name = name.startswith('?'), name.lstrip('?')
+    name, _, asked = name.partition(':')
+    asked = [each for each in asked.split(',') if each]
     say(event='begin', module=name)
     began = time.time()
     answer = {'event': 'end', 'module': name, 'outcome': 'ok'}
     try:
         module = importlib.import_module(name)
         answer['file'] = text(getattr(module, '__file__', None) or '')
+        answer['signatures'] = signatures(module, asked)
+        answer['lacks'] = [each for each in asked if not offers(module, each)]
     except BaseException as problem:
         answer.update(outcome='error', exception=type(problem).__name__, message=text(problem))
     answer['ms'] = int((time.time() - began) * 1000)
     say(**answer)
-    if answer['outcome'] != 'ok':
+    if answer['outcome'] != 'ok' and not soft:
         break
 os._exit(0)
 )";

@@ -14,7 +14,9 @@
 #include "doctor/probes/importers.h"
 #include "doctor/probes/misfits.h"
 #include "doctor/probes/named_files.h"
+#include "doctor/probes/packages.h"
 #include "doctor/probes/python.h"
+#include "doctor/probes/repairs.h"
 #include "doctor/probes/sources.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
@@ -103,6 +105,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.torch.value.misfits = std::move(torch_misfits);
   if (!snapshot.torch.value.misfits.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
   snapshot.datings = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
+  snapshot.packages = probe_packages(host, snapshot);
+  snapshot.repairs = probe_repairs(host, python);
 }
 
 }  // namespace

@@ -38,9 +38,14 @@ std::optional<Cause> cause_of(const Finding& symptom, const std::vector<Finding>
   };
   for (const Link& link : kLinks)
     if (link.symptom == symptom.cause && present(link.cause)) return link.cause;
-  if (symptom.cause == Cause::ImportCrash) {
-    for (const Cause cause : kRank)
+  // A name that became None, and a slow way taken, show that an import failed: for each reason that stands
+  // before those of mere calls.
+  const bool masked = symptom.cause == Cause::SilentNoneCausalConv1d || symptom.cause == Cause::SpeedSlowPath;
+  if (symptom.cause == Cause::ImportCrash || masked) {
+    for (const Cause cause : kRank) {
+      if (masked && rank(cause) >= rank(Cause::SignatureMismatch)) break;
       if (present(cause)) return cause;
+    }
   } else if (present(Cause::SeveralCopies)) {
     return Cause::SeveralCopies;
   }
@@ -76,7 +81,8 @@ void fold(Report& report) {
   for (const Outcome& outcome : report.outcomes)
     all.insert(all.end(), outcome.findings.begin(), outcome.findings.end());
   for (Finding& finding : all)
-    if (is_error(finding)) finding.because_of = cause_of(finding, all);
+    if (is_error(finding) || finding.cause == Cause::SpeedSlowPath)
+      finding.because_of = cause_of(finding, all);
 
   const auto key = [&](const Finding& finding) {
     return std::tuple(-static_cast<int>(finding.severity()), module_order(report.snapshot, finding.module),

@@ -5,6 +5,7 @@
 #   binding.o scan.o              against the installed torch
 #   binding-other.o scan-other.o  against another torch release's headers
 #   binding-oldabi.o              against the installed torch, with the old string ABI
+#   conv7.o conv8.o               causal_conv1d_cuda of two times, against the installed torch
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=ci/fixtures.sh
@@ -33,5 +34,8 @@ compile binding.o binding.cc "$torch" &
 compile scan.o scan.cc "$torch" &
 wait -n && wait -n
 compile binding-oldabi.o binding.cc "$torch" -D_GLIBCXX_USE_CXX11_ABI=0
+for arguments in 7 8; do
+  compile conv$arguments.o conv.cc "$torch" -DARGUMENTS=$arguments -DTORCH_EXTENSION_NAME=causal_conv1d_cuda
+done
 gcc -O1 -fPIC -c "$here/module/runtime.c" -o "$out/runtime.o"
 gcc -O1 -fPIC -c "$here/module/newer_glibc.c" -o "$out/newer_glibc.o"

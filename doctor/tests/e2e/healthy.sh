@@ -11,6 +11,8 @@ FAULTS=$(cd "$(dirname "$0")" && pwd)
 . "$FAULTS/faults_truth.sh"
 # shellcheck source=doctor/tests/e2e/healthy_more.sh
 . "$FAULTS/healthy_more.sh"
+# shellcheck source=doctor/tests/e2e/faults_packages.sh
+. "$FAULTS/faults_packages.sh"
 # shellcheck source=doctor/tests/e2e/expect.sh
 . "$FAULTS/expect.sh"
 name=$1 scankit=$2 MODULES=$3 work=$4/healthy_$1
@@ -39,6 +41,32 @@ case_leftovers_of_another_python() {
 case_harmless_ld_library_path() {
   case_good_module
   PREPARE="LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:$work/nothing-here:"
+}
+# The package needs transformers; triton and causal-conv1d are optional for it, and not installed.
+case_mamba_1_2() {
+  case_good_module
+  install_release "$env" mamba-ssm 1.2.0.post1
+  install_transformers_4 "$env"
+  IMPORT='import mamba_ssm'
+}
+case_mamba_1_2_with_conv() {
+  case_mamba_1_2
+  install_release "$env" causal-conv1d 1.4.0
+  link_conv "$env" 7
+  IMPORT='import mamba_ssm, causal_conv1d'
+}
+case_mamba_2_without_conv() {
+  case_good_module
+  install_mamba "$env"
+  install_transformers_4 "$env"
+  install_with "$env" "$FX_TRITON"
+  IMPORT='import mamba_ssm; mamba_ssm.Mamba2'
+}
+case_conv_alone() {
+  case_good_module
+  install_release "$env" causal-conv1d 1.6.0
+  link_conv "$env" 8
+  IMPORT='import causal_conv1d'
 }
 case_startup_noise() {
   case_good_module

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/packages.h"
+
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string observation_pointer(const Snapshot& snapshot, const Observation& seen) {
+  return "/observations/value/" + std::to_string(&seen - snapshot.observations.value.data());
+}
+std::string import_pointer(std::size_t import) { return "/packages/value/imports/" + std::to_string(import); }
+
+std::string what_it_said(const Observation& seen) {
+  if (seen.outcome == "timeout") return say("its import does not end");
+  if (seen.outcome == "crashed") return say("its import kills the process");
+  return say("its import fails with {}: {}", seen.exception, seen.message);
+}
+
+// The import by itself, below the package's `except`.
+std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImport& import) {
+  if (!snapshot.observations.present()) return std::nullopt;
+  for (const Observation& seen : snapshot.observations.value) {
+    if (seen.module != import.target || (seen.variant != "sibling" && seen.variant != "package")) continue;
+    const std::string pointer = observation_pointer(snapshot, seen);
+    if (seen.outcome == "ok") {
+      const auto lacking = std::ranges::find(seen.lacks, import.name);
+      if (lacking == seen.lacks.end()) return Offering{Offer::Yes, "", "", {}};
+      return Offering{Offer::No,
+                      say("an import shows no {} in it", import.name),
+                      "",
+                      {{pointer + "/lacks/" + std::to_string(lacking - seen.lacks.begin()), import.name}}};
+    }
+    const bool itself = seen.exception == "ModuleNotFoundError" &&
+                        seen.message.find("'" + import.target_package + "'") != std::string::npos;
+    return Offering{itself ? Offer::Absent : Offer::No,
+                    what_it_said(seen),
+                    "",
+                    {{pointer + "/outcome", seen.outcome}, {pointer + "/message", seen.message}}};
+  }
+  return std::nullopt;
+}
+
+// A module under diagnosis: what its import said, else what its file says.
+Offering of_module(const Snapshot& snapshot, const std::string& module) {
+  const auto copy = selected_copy(snapshot, module);
+  if (const Observation* seen = deciding_import(snapshot, module); seen != nullptr && copy) {
+    const std::string pointer = observation_pointer(snapshot, *seen);
+    if (seen->outcome == "ok") return {Offer::Yes, "", module, {}};
+    return {Offer::No,
+            what_it_said(*seen),
+            module,
+            {{pointer + "/outcome", seen->outcome}, {pointer + "/message", seen->message}}};
+  }
+  if (copy) {
+    const auto obstacle = static_obstacle(snapshot, **copy);
+    if (!obstacle) return {Offer::Unknown, "", module, {}};
+    if (obstacle->empty()) return {Offer::Yes, "", module, {}};
+    return {Offer::No,
+            say("{} cannot be loaded: {}", (*copy)->path, *obstacle),
+            module,
+            {copy->at("path", (*copy)->path)}};
+  }
+  for (const Copy& other : copies(snapshot))
+    if (other->module == module && other->sys_path_index >= 0)
+      return {Offer::No,
+              say("import takes none of the files of {}", module),
+              module,
+              {other.at("path", other->path)}};
+  return {Offer::Absent, say("{} is not installed", module), module, {}};
+}
+
+// `import causal_conv1d` imports causal_conv1d_cuda, unguarded.
+std::optional<Offering> module_below(const Snapshot& snapshot, const std::string& package) {
+  const auto& imports = snapshot.packages.value.imports;
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    const PackageImport& below = imports[i];
+    if (below.package != package || below.offered != "module" || below.when != "import" || !below.reached ||
+        !below.caught.empty())
+      continue;
+    Offering module = of_module(snapshot, below.target);
+    if (module.offer != Offer::No && module.offer != Offer::Absent) continue;
+    module.offer = Offer::No;
+    module.evidence.push_back({import_pointer(i) + "/target", below.target});
+    return module;
+  }
+  return std::nullopt;
+}
+
+Offering of_files(const PackageImport& import, std::size_t at) {
+  Offering files{Offer::Unknown, import.why, "", {{import_pointer(at) + "/offered", import.offered}}};
+  if (!import.why.empty()) files.evidence.push_back({import_pointer(at) + "/why", import.why});
+  if (import.offered == "yes") files.offer = Offer::Yes;
+  if (import.offered == "no") files.offer = Offer::No;
+  if (import.offered == "absent") files.offer = Offer::Absent;
+  return files;
+}
+
+}  // namespace
+
+Offering offering(const Snapshot& snapshot, std::size_t at) {
+  const PackageImport& import = snapshot.packages.value.imports[at];
+  if (import.offered == "module") return of_module(snapshot, import.target);
+  auto below = module_below(snapshot, import.target_package);
+  if (auto seen = seen_offering(snapshot, import)) {
+    if (below && seen->offer == Offer::No) seen->module = below->module;
+    return *seen;
+  }
+  const Offering files = of_files(import, at);
+  return below && files.offer != Offer::Absent && files.offer != Offer::No ? *below : files;
+}
+
+const Observation* seen_package(const Snapshot& snapshot, const std::string& package) {
+  if (!snapshot.observations.present()) return nullptr;
+  const auto& all = snapshot.observations.value;
+  const auto found = std::ranges::find_if(
+      all, [&](const Observation& seen) { return seen.variant == "package" && seen.module == package; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string import_statement(const PackageImport& import) {
+  return import.name.empty() ? "import " + import.target : "from " + import.target + " import " + import.name;
+}
+
+std::string release(const std::string& name, const std::string& version) {
+  return version.empty() ? name : name + " " + version;
+}
+
+std::string which_copy(const Snapshot& snapshot, const std::string& package) {
+  const auto& all = snapshot.packages.value.found;
+  const auto found = std::ranges::find(all, package, &PackageFound::name);
+  return found != all.end() && found->current_folder ? say(" (the copy in the current folder)") : "";
+}
+
+std::string module_beside(const Snapshot& snapshot, const PackageImport& import) {
+  for (const Extension& file : snapshot.extensions.value)
+    if (!file.distribution.empty() && package_key(file.distribution) == package_key(import.target_package))
+      return file.module;
+  const std::string usual = import.target_package + "_cuda";
+  return std::ranges::find(snapshot.modules, usual) != snapshot.modules.end() ? usual : import.target_package;
+}
+
+}  // namespace scankit

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/model/finding.h"
+
+// What the checks of the packages around the modules ask of a snapshot.
+namespace scankit {
+
+enum class Offer { Yes, No, Absent, Unknown };
+
+// Does the target of an import offer what is taken from it? Best first: an import that was seen, the module
+// under diagnosis at its bottom, the files.
+struct Offering {
+  Offer offer = Offer::Unknown;
+  std::string why;     // for No, in a sentence's half
+  std::string module;  // the module under diagnosis that fails below it
+  std::vector<Evidence> evidence;
+};
+Offering offering(const Snapshot& snapshot, std::size_t import);
+
+// The import of a package in a child; nullptr where none was made.
+const Observation* seen_package(const Snapshot& snapshot, const std::string& package);
+
+std::string import_statement(const PackageImport& import);                 // "from a import b"
+std::string release(const std::string& name, const std::string& version);  // "mamba_ssm 2.3.1"
+// " (the copy in the current folder)", where import takes that.
+std::string which_copy(const Snapshot& snapshot, const std::string& package);
+// The finding's module: one that the sibling brings, so that what is said of both stands together; else the
+// sibling.
+std::string module_beside(const Snapshot& snapshot, const PackageImport& import);
+
+}  // namespace scankit

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/repairs.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+// The layout is builder/README.md's, and theirs to change: BASE/.scankit/journal/ID.json with "state" and
+// "module", BASE/.scankit/lock with the process that holds it. BASE is the prefix, the user base, or a folder
+// of --target, which is on the path.
+std::set<std::string> bases(const Python& python) {
+  std::set<std::string> folders{python.prefix};
+  for (const PathEntry& entry : python.sys_path) {
+    if (!entry.exists || entry.origin == "stdlib" || entry.origin == "lib-dynload") continue;
+    folders.insert(entry.path);
+    // USERBASE/lib/pythonX.Y/site-packages
+    if (entry.origin == "user-site") folders.insert(path_dirname(path_dirname(path_dirname(entry.path))));
+  }
+  folders.erase("");
+  return folders;
+}
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool holder_lives(const Host& host, const std::string& state_folder) {
+  const auto text =
+      host.is_live() ? host.read_file(path_join(state_folder, "lock"), 64) : Result<std::string>("");
+  if (!text || text->empty() || text->find_first_not_of("0123456789\n") != std::string::npos) return false;
+  return host.exists("/proc/" + text->substr(0, text->find('\n')));
+}
+
+void read_journals(const Host& host, const std::string& base, std::vector<UnfinishedRepair>& found) {
+  const std::string state_folder = path_join(base, ".scankit"), folder = path_join(state_folder, "journal");
+  const auto entries = host.list(folder);
+  if (!entries) return;
+  for (const DirEntry& entry : *entries) {
+    if (!entry.name.ends_with(".json") || found.size() >= 20) continue;
+    const std::string path = path_join(folder, entry.name);
+    const auto text = host.read_file(path, 1u << 20);
+    const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+    const std::string state = json.is_object() ? text_of(json, "state") : "";
+    if (state == "committed" || state == "undone") continue;
+    const bool known = state == "applying" || state == "undoing";
+    found.push_back({path, known ? state : "", known ? text_of(json, "module") : "",
+                     known && holder_lives(host, state_folder)});
+  }
+}
+
+}  // namespace
+
+Probed<std::vector<UnfinishedRepair>> probe_repairs(const Host& host, const Python& python) {
+  std::vector<UnfinishedRepair> found;
+  for (const std::string& base : bases(python)) read_journals(host, base, found);
+  if (!found.empty()) return Probed<std::vector<UnfinishedRepair>>::of(std::move(found));
+  return Probed<std::vector<UnfinishedRepair>>::absent("no scankit fix was left unfinished");
+}
+
+}  // namespace scankit
