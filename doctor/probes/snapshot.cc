@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/host/gpu_helper.h"
 #include "doctor/probes/audit.h"
@@ -101,8 +102,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
 }  // namespace
 
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
-  const auto phase = [&](const char* name) {
-    if (request.progress) request.progress(name);
+  const auto phase = [&](const std::string& sentence) {
+    if (request.progress) request.progress(sentence);
   };
   Snapshot snapshot;
   snapshot.schema = 1;
@@ -111,9 +112,9 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   snapshot.modules_asked = request.modules;
   for (const char* name : kVariables)
     if (const auto value = host.env(name)) snapshot.environment[name] = *value;
-  phase("machine");
+  phase(say("reading the machine"));
   probe_machine(host, request, snapshot);
-  phase("environment");
+  phase(say("reading the environment"));
   probe_environment(host, request, snapshot);
   if (request.audit) {
     phase("compiled extensions of all packages");
