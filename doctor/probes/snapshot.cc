@@ -117,7 +117,7 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   phase(say("reading the environment"));
   probe_environment(host, request, snapshot);
   if (request.audit) {
-    phase("compiled extensions of all packages");
+    phase(say("reading the compiled extensions of all packages"));
     snapshot.audit = probe_audit(host, snapshot, request.part);
   }
   if (request.named != nullptr) return snapshot;
