@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every file of doctor/tests/cases: a recorded machine, what is changed in it (an RFC 7386 merge patch, then
-// values at JSON pointers, because a merge patch replaces arrays whole), and the causes that must be named,
-// the root first.
+// Every file of doctor/tests/cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "doctor/checks/check.h"
+#include "doctor/checks/recorded_cases.h"
 #include "doctor/checks/runner.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/fold.h"
@@ -18,35 +15,6 @@
 namespace scankit {
 namespace {
 using Json = nlohmann::json;
-
-const std::filesystem::path kTests = std::filesystem::path(SCANKIT_SOURCE_DIR) / "doctor/tests";
-
-Json read_json(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return Json::parse(in);
-}
-
-std::vector<std::string> case_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kTests / "cases"))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem());
-  std::ranges::sort(names);
-  return names;
-}
-
-Json case_file(const std::string& name) { return read_json(kTests / "cases" / (name + ".json")); }
-
-Report report_of(const Json& test) {
-  Json machine = read_json(kTests / "machines" / test.at("base").get<std::string>() / "snapshot.json");
-  if (test.contains("patch")) machine.merge_patch(test["patch"]);
-  if (test.contains("at"))
-    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
-  const auto snapshot = snapshot_from_json(machine.dump());
-  EXPECT_TRUE(snapshot) << snapshot.error().message;
-  Report report = diagnose(*snapshot);
-  fold(report);
-  return report;
-}
 
 std::string check_of(const std::string& case_name) {
   std::string id = case_name.substr(0, case_name.find('.'));
