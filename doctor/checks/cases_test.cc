@@ -38,7 +38,7 @@ class Cases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Cases, FindExactlyTheExpectedCauses) {
   const Json test = case_file(GetParam());
-  const Report report = report_of(test);
+  const Report report = diagnosed(test);
   EXPECT_EQ(errors(report), test.at("expect").get<std::vector<std::string>>());
   EXPECT_EQ(word(report.verdict), test.at("verdict").get<std::string>());
 
@@ -57,7 +57,7 @@ TEST_P(Cases, FindExactlyTheExpectedCauses) {
 }
 
 TEST_P(Cases, ClaimNothingThatTheSnapshotDoesNotHold) {
-  const Report report = report_of(case_file(GetParam()));
+  const Report report = diagnosed(case_file(GetParam()));
   for (const Finding& finding : report.findings) {
     EXPECT_FALSE(finding.evidence.empty()) << finding.summary;
     EXPECT_FALSE(finding.subject.empty() || finding.module.empty() || finding.summary.empty());
@@ -70,7 +70,7 @@ TEST_P(Cases, ClaimNothingThatTheSnapshotDoesNotHold) {
 }
 
 TEST_P(Cases, HangEverySymptomOnACauseThatIsThere) {
-  const Report report = report_of(case_file(GetParam()));
+  const Report report = diagnosed(case_file(GetParam()));
   std::set<std::string> seen;
   for (const Finding& finding : report.findings) {
     if (finding.because_of) {
@@ -81,7 +81,7 @@ TEST_P(Cases, HangEverySymptomOnACauseThatIsThere) {
 }
 
 TEST_P(Cases, AreTheSameAfterTheSnapshotWasStored) {
-  const Report first = report_of(case_file(GetParam()));
+  const Report first = diagnosed(case_file(GetParam()));
   const auto stored = snapshot_from_json(snapshot_to_json(first.snapshot));
   ASSERT_TRUE(stored);
   Report second = diagnose(*stored);
@@ -101,7 +101,7 @@ TEST(Checks, HaveACaseThatFiresAndOneThatStaysSilent) {
   std::set<std::string> fire, silent;
   for (const std::string& name : case_names()) {
     const std::string id = check_of(name);
-    const Report report = report_of(case_file(name));
+    const Report report = diagnosed(case_file(name));
     for (const Outcome& outcome : report.outcomes) {
       if (outcome.check != id) continue;
       const bool raised = std::ranges::any_of(

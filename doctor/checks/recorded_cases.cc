@@ -41,14 +41,12 @@ Json machine_of(const Json& test) {
   return machine;
 }
 
-Report report_of(const Json& test) {
+Report diagnosed(const Json& test) {
   const auto snapshot = snapshot_from_json(machine_of(test).dump());
   if (!snapshot) throw std::runtime_error(snapshot.error().message);
   Report report = diagnose(*snapshot);
   fold(report);
   return report;
 }
-
-Report report_of(const std::string& name) { return report_of(case_file(name)); }
 
 }  // namespace scankit

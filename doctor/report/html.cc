@@ -91,10 +91,11 @@ std::string symbol_bars(const Snapshot& snapshot) {
 std::string audit_bar(const Snapshot& snapshot) {
   const auto table = audit_table(snapshot);
   if (!table) return "";
-  return bar(table->title, {{"would fail", "c-error", table->of(AuditVerdict::Fails)},
-                            {"unknown", "c-unknown", table->of(AuditVerdict::Unknown)},
-                            {"load", "c-good", table->of(AuditVerdict::Loads)},
-                            {"for another Python", "c-none", table->of(AuditVerdict::NotForThisPython)}});
+  return bar(table->title,
+             {{say("would fail"), "c-error", table->of(AuditVerdict::Fails)},
+              {say("unknown"), "c-unknown", table->of(AuditVerdict::Unknown)},
+              {say("load"), "c-good", table->of(AuditVerdict::Loads)},
+              {say("for another Python"), "c-none", table->of(AuditVerdict::NotForThisPython)}});
 }
 
 std::string fixes_of(const Finding& finding, const Snapshot& snapshot) {

@@ -27,25 +27,25 @@ class MoCatalogue : public Language {
   // What is wrong with it; "" where every entry lies inside the file and the keys are in order.
   std::string problem() {
     constexpr std::uint32_t kMagic = 0x950412deu;
-    if (bytes_.size() < 28) return "it is cut short";
+    if (bytes_.size() < 28) return say("it is cut short");
     swapped_ = word(0) != kMagic;
-    if (word(0) != kMagic) return "it does not start as a .mo file does";
-    if (word(4) >> 16 > 1) return "its format is newer than this program";
+    if (word(0) != kMagic) return say("it does not start as a .mo file does");
+    if (word(4) >> 16 > 1) return say("its format is newer than this program");
     const std::uint64_t count = word(8), keys = word(12), values = word(16);
-    if (keys + count * 8 > bytes_.size() || values + count * 8 > bytes_.size()) return "it is cut short";
+    if (keys + count * 8 > bytes_.size() || values + count * 8 > bytes_.size()) return say("it is cut short");
     entries_.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto key = text(keys + i * 8ull), value = text(values + i * 8ull);
-      if (!key || !value) return "an entry lies outside the file";
-      if (!entries_.empty() && first_form(*key) <= entries_.back().first)
-        return "its entries are not in order";
-      entries_.emplace_back(first_form(*key), *value);
+      if (!key || !value) return say("an entry lies outside the file");
+      if (!entries_.empty() && first_form(*key) <= entries_.back().key)
+        return say("its entries are not in order");
+      entries_.push_back({first_form(*key), *key, *value});
       add_pattern(*key);
     }
-    if (!entries_.empty() && entries_.front().first.empty()) header_ = entries_.front().second;
+    if (!entries_.empty() && entries_.front().key.empty()) header_ = entries_.front().forms;
     const auto charset = header_.find("charset=");
     if (charset != std::string_view::npos && !header_.substr(charset).starts_with("charset=UTF-8"))
-      return "it is not in UTF-8";
+      return say("it is not in UTF-8");
     return "";
   }
 
@@ -66,6 +66,24 @@ class MoCatalogue : public Language {
     return first_form(*rest);
   }
 
+  std::vector<std::string> misplaced() const {
+    std::vector<std::string> sentences;
+    for (const Entry& entry : entries_) {
+      if (entry.key.empty()) continue;
+      // The forms of a counted sentence may follow either English form: "one name", "{} names".
+      const std::string_view many =
+          entry.all_keys.substr(std::min(entry.key.size() + 1, entry.all_keys.size()));
+      for (std::string_view rest = entry.forms;;) {
+        const std::string_view form = first_form(rest);
+        if (!same_places(entry.key, form) && (many.empty() || !same_places(many, form)))
+          sentences.emplace_back(entry.key);
+        if (form.size() == rest.size()) break;
+        rest.remove_prefix(form.size() + 1);
+      }
+    }
+    return sentences;
+  }
+
   std::string_view code() const override {
     constexpr std::string_view kField = "Language: ";
     const auto at = header_.find(kField);
@@ -81,14 +99,16 @@ class MoCatalogue : public Language {
     SentencePattern parts;
     std::string key, one;  // `one`: the first form of a counted sentence, "" of another
   };
-  using Entry = std::pair<std::string_view, std::string_view>;
+  struct Entry {
+    std::string_view key, all_keys, forms;
+  };
 
   static std::string_view first_form(std::string_view text) { return text.substr(0, text.find('\0')); }
 
   std::optional<std::string_view> forms(std::string_view key) const {
-    const auto found = std::ranges::lower_bound(entries_, key, {}, &Entry::first);
-    if (key.empty() || found == entries_.end() || found->first != key) return std::nullopt;
-    return found->second;
+    const auto found = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
+    if (key.empty() || found == entries_.end() || found->key != key) return std::nullopt;
+    return found->forms;
   }
 
   void add_pattern(std::string_view key) {
@@ -165,12 +185,28 @@ const std::vector<Compiled>& compiled() {
 
 }  // namespace
 
-Result<std::unique_ptr<Language>> read_catalogue(std::string bytes, const std::string& name) {
+namespace {
+
+Result<std::unique_ptr<MoCatalogue>> opened(std::string bytes, const std::string& name) {
   auto catalogue = std::make_unique<MoCatalogue>(std::move(bytes));
   if (const std::string problem = catalogue->problem(); !problem.empty())
     return Error{Errc::Malformed, say("{} is no catalogue of translations: {}", name, problem),
                  say("make it with msgfmt from a .po file")};
-  return std::unique_ptr<Language>(std::move(catalogue));
+  return catalogue;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Language>> read_catalogue(std::string bytes, const std::string& name) {
+  auto catalogue = opened(std::move(bytes), name);
+  if (!catalogue) return catalogue.error();
+  return std::unique_ptr<Language>(*std::move(catalogue));
+}
+
+Result<std::vector<std::string>> misplaced_sentences(std::string bytes, const std::string& name) {
+  const auto catalogue = opened(std::move(bytes), name);
+  if (!catalogue) return catalogue.error();
+  return (*catalogue)->misplaced();
 }
 
 std::vector<std::string> compiled_languages() {

@@ -15,6 +15,9 @@ namespace scankit {
 // One language out of the bytes of a .mo file, which are not trusted. `name` is for error messages.
 Result<std::unique_ptr<Language>> read_catalogue(std::string bytes, const std::string& name);
 
+// The sentences whose translation has other places for values than the English one.
+Result<std::vector<std::string>> misplaced_sentences(std::string bytes, const std::string& name);
+
 // The languages that are compiled in: "de" or "pt_BR", sorted.
 std::vector<std::string> compiled_languages();
 // nullptr where it is not compiled in.

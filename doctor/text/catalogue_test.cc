@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "doctor/base/files.h"
 #include "doctor/text/choice.h"
 
 namespace scankit {
@@ -59,6 +60,14 @@ TEST_F(Translated, SaysInEnglishWhatIsNotTranslatedOrTranslatedBadly) {
   EXPECT_EQ(say("{} is {}", "a", "b"), "a is b");        // a brace is open
   EXPECT_EQ(said("{OTHER} is not installed"), "{OTHER} is not installed");
   EXPECT_EQ(said(""), "");
+}
+
+TEST_F(Translated, IsCheckedForItsPlaces) {
+  const auto bytes = read_whole_file(SCANKIT_BINARY_DIR "/doctor/text/scankit_text_of_xx.languages/xx.mo");
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ(*misplaced_sentences(*bytes, "xx"),
+            (std::vector<std::string>{"{OTHER} is not installed", "{} is {}", "{} lacks {}"}));
+  EXPECT_FALSE(misplaced_sentences("", "xx"));
 }
 
 TEST_F(Translated, RecognisesSentencesThatASnapshotHolds) {
