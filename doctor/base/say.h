@@ -56,6 +56,9 @@ std::string say_n(std::size_t n, fmt::format_string<Values...> one, fmt::format_
   return say_counted(n, one, many, fmt::make_format_args(values...));
 }
 
+// Marks a text for the catalogue that is said later, by said() or retold(): gettext's N_().
+constexpr std::string_view sayable(std::string_view english) { return english; }
+
 // A text of a table (causes.def, the YAML files, Check::question): nothing is put into it here.
 std::string said(std::string_view english);
 

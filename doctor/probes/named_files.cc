@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "doctor/base/say.h"
 #include "doctor/probes/dating.h"
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_resolve.h"
@@ -136,9 +137,9 @@ void choose(const Python& python, std::set<std::string>& taken, Extension& copy)
   const bool fits = std::ranges::any_of(python.extension_suffixes,
                                         [&](const std::string& suffix) { return base == leaf + suffix; });
   if (!fits)
-    copy.why_not_selected = "suffix " + base.substr(leaf.size()) + " is not one of this Python's";
+    copy.why_not_selected = say("suffix {} is not one of this Python's", base.substr(leaf.size()));
   else if (!taken.insert(copy.module).second)
-    copy.why_not_selected = "shadowed by another file of this module that was named";
+    copy.why_not_selected = say("shadowed by another file of this module that was named");
   copy.selected = copy.why_not_selected.empty();
 }
 
@@ -153,10 +154,11 @@ Result<NamedFiles> open_named_files(std::unique_ptr<Host> base, const std::vecto
 void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
   snapshot.wheels = named.wheels;
   snapshot.modules.clear();
-  snapshot.importers = Probed<std::vector<Importer>>::absent("only the files that --so names are examined");
+  snapshot.importers =
+      Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
   if (!snapshot.python.present()) {
     snapshot.extensions =
-        Probed<std::vector<Extension>>::failed("no Python to look at: " + snapshot.python.note);
+        Probed<std::vector<Extension>>::failed(say("no Python to look at: {}", snapshot.python.note));
     return;
   }
   Python& python = snapshot.python.value;
@@ -181,7 +183,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
     }
     copy.sys_path_index = place_on_path(python, file.folder);
     choose(python, taken, copy);
-    if (!whole) copy.resolution_note = "the file is no whole library: " + copy.file_state;
+    if (!whole) copy.resolution_note = say("the file is no whole library: {}", copy.file_state);
     if (std::ranges::find(snapshot.modules, copy.module) == snapshot.modules.end())
       snapshot.modules.push_back(copy.module);
     found.push_back(std::move(copy));
@@ -195,7 +197,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
   for (Extension& copy : found) {
     if (!copy.resolution_note.empty()) continue;
     if (!copy.machine.empty() && !machine.empty() && machine.find(copy.machine) == std::string::npos)
-      copy.resolution_note = "made for " + copy.machine + ", the interpreter for " + machine;
+      copy.resolution_note = say("made for {}, the interpreter for {}", copy.machine, machine);
     else
       resolver.resolve(copy);
   }

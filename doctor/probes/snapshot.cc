@@ -40,7 +40,7 @@ void ask_nvml(Snapshot& snapshot) {
   if (!answer || !answer->ok()) {
     if (answer) snapshot.driver.value.nvml_error = answer->err.substr(0, answer->err.find('\n'));
     snapshot.driver.note =
-        answer ? "NVML did not answer: " + snapshot.driver.value.nvml_error : answer.error().message;
+        answer ? say("NVML did not answer: {}", snapshot.driver.value.nvml_error) : answer.error().message;
     return;
   }
   std::vector<Gpu> gpus;
