@@ -39,7 +39,7 @@ FatbinEntry entry_from(const RawEntry& raw, std::uint64_t payload) {
   entry.kind = raw.kind == 1   ? "ptx"
                : raw.kind == 2 ? "cubin"
                : raw.kind == 8 ? "lto"
-                               : "kind " + std::to_string(raw.kind);
+                               : say("kind {}", raw.kind);
   entry.sm = raw.arch;
   entry.specific = (raw.flags & kArchSpecific) != 0 ? "a" : (raw.flags & kFamily) != 0 ? "f" : "";
   if (raw.kind == 1) entry.isa_major = raw.major, entry.isa_minor = raw.minor;

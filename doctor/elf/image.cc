@@ -69,7 +69,7 @@ std::string machine_name(const Identity& id) {
     case 190:
       return "cuda";  // EM_CUDA: a bare device image
     default:
-      return "machine " + std::to_string(id.machine);
+      return say("machine {}", id.machine);
   }
 }
 

@@ -21,7 +21,7 @@ std::string string_abi_of_torch(const Host& host, const std::string& libc10_path
     for (const auto& [tail, abi] : {std::pair{modern, "new"}, std::pair{std::string("Ss"), "old"}}) {
       const std::string name = start + constructor + middle + tail;
       if (!(*library)->symbols.exports(SymbolQuery(name))) continue;
-      reason = libc10_path + " exports " + name;
+      reason = say("{} exports {}", libc10_path, name);
       return abi;
     }
   }

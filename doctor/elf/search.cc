@@ -95,7 +95,7 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
   }
   if (no_default_folders) return result;
   for (const std::string& folder : context.default_folders) {
-    result.searched.push_back("default " + folder);
+    result.searched.push_back(say("default {}", folder));
     if (try_folder(libraries, context, folder, name, result)) return result;
   }
   return result;
@@ -103,7 +103,7 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
 
 SearchResult open_named_file(LibraryCache& libraries, const SearchContext& context, const std::string& path) {
   SearchResult result;
-  result.searched.push_back("file " + path);
+  result.searched.push_back(say("file {}", path));
   Attempt got = attempt(libraries, context, path);
   result.library = std::move(got.library);
   result.fatal = std::move(got.why);

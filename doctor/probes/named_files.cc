@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kManyEntries = 200'000, kDeep = 32;
 
 Error unusable(const std::string& name, const std::string& why, std::string hint) {
-  return {Errc::InvalidArgument, "--so " + printable(name) + ": " + why, std::move(hint)};
+  return {Errc::InvalidArgument, say("--so {}: {}", printable(name), why), std::move(hint)};
 }
 
 bool is_library_name(const std::string& name) { return name.ends_with(".so") && name.size() > 3; }

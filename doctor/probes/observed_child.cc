@@ -42,7 +42,7 @@ std::string pick_line(const std::string& text, std::string_view prefix) {
 
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
-  return name == nullptr ? "signal " + std::to_string(number) : std::string("SIG") + name;
+  return name == nullptr ? say("signal {}", number) : std::string("SIG") + name;
 }
 
 // faulthandler writes the innermost frame first, right below "(most recent call first)".

@@ -105,7 +105,7 @@ void list_others(const Host& host, const std::vector<Candidate>& candidates, con
 Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
   std::vector<Candidate> candidates = sources(host);
   for (PlacedPython& placed : pythons_in_root(host))
-    candidates.push_back({std::move(placed.path), "in " + placed.origin});
+    candidates.push_back({std::move(placed.path), say("in {}", placed.origin)});
   std::optional<std::pair<std::string, std::string>> first, with_torch;
   for (const Candidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);

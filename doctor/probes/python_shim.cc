@@ -134,7 +134,8 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     }
     const auto info = host.stat(found.path);
     if (info && (info->mode & 0111) == 0)
-      return unusable(found.path, say("the file is not executable"), "chmod +x " + printable(found.path));
+      return unusable(found.path, say("the file is not executable"),
+                      say("chmod +x {}", printable(found.path)));
     return found;
   }
   return unusable(requested, say("its scripts start one another without end"));

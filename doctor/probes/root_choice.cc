@@ -15,7 +15,7 @@ constexpr std::array kSigns{"usr", "bin", "lib", "lib64", "etc"};
 constexpr std::size_t kManyEntries = 256;
 
 Error no_root(const std::string& folder, const std::string& why, std::string hint) {
-  return {Errc::InvalidArgument, "--root " + printable(folder) + ": " + why, std::move(hint)};
+  return {Errc::InvalidArgument, say("--root {}: {}", printable(folder), why), std::move(hint)};
 }
 
 // What `docker save`, skopeo and buildah write: the layers, not the files.
