@@ -176,12 +176,13 @@ void add_explain(CLI::App& app, int& exit_status) {
 void add_selftest(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SelftestOptions>();
   CLI::App* command =
-      app.add_subcommand("selftest", "Plant real faults in a scratch folder; the doctor must name each");
+      app.add_subcommand("selftest", say("Plant real faults in a scratch folder; the doctor must name each"));
   command
-      ->add_option("--python", options->python, "The Python that they are planted for (default: as doctor)")
+      ->add_option("--python", options->python,
+                   say("The Python that they are planted for (default: as doctor)"))
       ->type_name("P");
-  command->add_flag("--json", options->json, "The answer as JSON on standard output");
-  command->add_flag("--keep", options->keep, "Leave the folder, to look at the faults");
+  command->add_flag("--json", options->json, say("The answer as JSON on standard output"));
+  command->add_flag("--keep", options->keep, say("Leave the folder, to look at the faults"));
   command->callback([options, &exit_status] { exit_status = run_selftest_command(*options); });
 }
 
