@@ -82,7 +82,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     if (requested) facts.status = kExitUsage;
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
-    complain({Errc::InvalidArgument, "--sources: " + facts.snapshot.sources.note, ""});
+    complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""});
     facts.status = kExitUsage;
   }
   ObserveRequest observe;
