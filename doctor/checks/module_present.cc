@@ -103,7 +103,8 @@ CheckResult run(const Snapshot& snapshot) {
           clauses({finding.summary, say("a file of it lies outside the path: {}", elsewhere.front().value)});
     finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
     if (!links.empty())
-      finding.summary += "; " + links.front().value + " is a link to a file that is not there";
+      finding.summary =
+          clauses({finding.summary, say("{} is a link to a file that is not there", links.front().value)});
     finding.evidence.insert(finding.evidence.end(), links.begin(), links.end());
     result.findings.push_back(finding);
   }
