@@ -53,6 +53,13 @@ row "python -c 'import torch'"
 measure 3 "$env/bin/python" -m torch.utils.collect_env
 row "python -m torch.utils.collect_env"
 
+# Every extension of an environment with some 480 of them, where doctor/tests/e2e/audit_truth.sh made one.
+many=${SCANKIT_AUDIT_ENV:-$SCANKIT_CACHE/envs/many}
+if [ -x "$many/bin/python" ]; then
+  measure 5 "$scankit" doctor --all --no-import --python "$many/bin/python"
+  row "scankit doctor --all, $("$scankit" doctor --all --no-import --json --python "$many/bin/python" 2>/dev/null | jq '.audit | length') extensions"
+fi
+
 modules=$(dirname "$scankit")/modules
 if [ -e "$modules/selective_scan_cuda.abi3.so" ]; then
   echo

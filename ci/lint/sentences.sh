@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 'doctor/probes/*.cc' 'doctor/elf/*.cc' \
   'doctor/explain/*.cc' 'doctor/cli/*.cc' |
-  grep -vE '_test\.cc$|elf/torch_preloads|explain/(matcher|observed)|probes/(setup_py|source_text)' | xargs -r -d '\n' awk '
+  grep -vE '_test\.cc$|elf/torch_preloads|/tool/|explain/(matcher|observed)|probes/(setup_py|source_text)' | xargs -r -d '\n' awk '
   FNR == 1 { files++; carried = "" }  # what the line before ended with
   /^[[:space:]]*(\/\/|#)/ { next }
   {

@@ -37,7 +37,7 @@ Fix repair_of(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
   const std::string name = owner == nullptr ? module_of(file) : owner->name;
   const bool damaged = cause == Cause::CorruptBinary || cause == Cause::WrongMachineArch;
   if (damaged && owner != nullptr && !owner->version.empty() && owner->conda_channel.empty())
-    return InstallPackages{{"--force-reinstall", "--no-deps", name + "==" + owner->version}};
+    return InstallPackages{{name + "==" + owner->version}, true};
   if (cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch)
     return Advice{
         say("install a release of {} that was built for torch {}, or build it here from its sources", name,

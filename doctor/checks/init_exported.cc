@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
@@ -11,6 +13,15 @@ namespace {
 bool claims_to_be_a_module(const Snapshot& snapshot, const Copy& copy) {
   return !copy->tag.empty() || was_asked_for(snapshot, copy->module) ||
          !needing_importers(snapshot, copy->module).empty();
+}
+
+// --so WHEEL or FOLDER takes every library that needs torch, module or not; a file that is named itself is
+// meant as one.
+bool lies_in_what_was_named(const Snapshot& snapshot, const Copy& copy) {
+  const auto& named = snapshot.named_files;
+  return !named.empty() && std::ranges::none_of(named, [&](const std::string& name) {
+    return path_basename(name) == path_basename(copy->path);
+  });
 }
 
 Finding named_otherwise(const Copy& copy) {
@@ -51,6 +62,12 @@ CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : whole_copies(snapshot)) {
     if (copy->has_init) continue;
+    if (copy->inits.empty() && lies_in_what_was_named(snapshot, copy) &&
+        (copy->registers_ops || path_basename(copy->path).starts_with("lib"))) {
+      result.not_checked.push_back(
+          say("{} holds no Python module: it is loaded as a library of its package", copy->path));
+      continue;
+    }
     if (!copy->inits.empty() && copy->inits.front().starts_with("PyInit_"))
       result.findings.push_back(named_otherwise(copy));
     else if (!copy->inits.empty())

@@ -90,6 +90,9 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
       partial.unknown.push_back(about(copy->resolution_note, say("its libraries were not resolved")));
     else
       ++partial.usable;
+    if (!(needs & kClosures) || !copy->resolved) continue;
+    for (const std::string& line : copy->undecided) partial.unknown.push_back(about(line, ""));
+    for (const std::string& line : copy->taken_on_trust) partial.not_checked.push_back(about(line, ""));
   }
   return partial;
 }

@@ -100,8 +100,8 @@ void add_doctor(CLI::App& app, int& exit_status) {
   auto* from =
       command->add_option("--from", options->from, say("Diagnose a stored snapshot (- for standard input)"));
   from->type_name("SNAPSHOT");
-  for (const char* live : {"--all", "--python", "--module", "--sources", "--timeout", "--no-import",
-                           "--import", "--root", "--so"})
+  for (const char* live :
+       {"--all", "--python", "--module", "--sources", "--timeout", "--no-import", "--import", "--root"})
     from->excludes(command->get_option(live));
   auto* log = command->add_option("--log", options->log,
                                   say("Explain this error log (- for standard input), alone or with --from"));
@@ -152,6 +152,9 @@ void add_snapshot(CLI::App& app, int& exit_status) {
       ->excludes(never);
   command->add_flag("--redact", options->redact,
                     say("Without user names, home folders, host names, tokens and GPU serials"));
+  command->add_flag(
+      "--with-exports", options->environment.with_exports,
+      say("Also the names of every library after import torch (some MB), for --so with --from"));
   command->add_option("--out", options->out, say("File to write (default: standard output)"))
       ->type_name("FILE");
   command->callback([options, &exit_status] { exit_status = run_snapshot(*options); });

@@ -19,6 +19,7 @@ struct EnvironmentOptions {
   ImportPolicy imports = ImportPolicy::IfOursToRun;
   double timeout_s = 60;
   std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules
+  bool with_exports = false;    // snapshot: also the names of torch's libraries
   std::string root;             // an unpacked file system; "" looks at the running one
 };
 
@@ -59,6 +60,8 @@ struct Facts {
 };
 // An Error: what --so names cannot be examined.
 Result<Facts> gather(const EnvironmentOptions& options);
+
+Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot);
 
 int exit_status_of(const Report& report, const std::string& fail_on);
 void complain(const Error& error);       // one line to standard error

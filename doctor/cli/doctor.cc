@@ -80,6 +80,8 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
     facts.snapshot.read_from = options.from;
+    if (!options.environment.so.empty())
+      SCANKIT_CHECK(join_named_files(options.environment.so, facts.snapshot));
   } else if (options.log.empty()) {
     SCANKIT_TRY(facts, gather(options.environment));
   } else {

@@ -69,6 +69,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   request.modules = options.modules;
   if (!options.so.empty()) request.named = &named;
   request.audit = options.all;
+  request.with_exports = options.with_exports;
   request.ask_nvml = true;
   request.sources = options.sources;
   // A path that is no Python is answered in one line.
@@ -100,6 +101,14 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   progress.finish();
   if (!python) complain_in(language, python.error());
   return facts;
+}
+
+// The machine of a stored snapshot, with files of this one in the place of its modules.
+Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot) {
+  SCANKIT_TRY(NamedFiles named, open_named_files_alone(so));
+  probe_named_files_elsewhere(named, snapshot);
+  snapshot.named_files = so;
+  return {};
 }
 
 }  // namespace scankit

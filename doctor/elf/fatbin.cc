@@ -135,8 +135,12 @@ Result<std::vector<FatbinEntry>> find_device_images(const Image& image) {
   const std::vector<Section> sections = image.sections();
   if (sections.empty()) return scan_segments(image);
   std::vector<FatbinEntry> found;
+  const bool is_object = image.identity().type == ET_REL;
   for (const Section& s : sections) {
-    if (s.type == SHT_NOBITS || (s.name != ".nv_fatbin" && s.name != "__nv_relfatbin")) continue;
+    // Relocatable code (nvcc -rdc) is the device linker's input: a library that still carries it loads only
+    // what was linked. cuobjdump lists the same.
+    const bool counts = s.name == ".nv_fatbin" || (s.name == "__nv_relfatbin" && is_object);
+    if (s.type == SHT_NOBITS || !counts) continue;
     SCANKIT_TRY(auto more, read_fatbin(image.file(), s.offset, s.size));
     std::ranges::move(more, std::back_inserter(found));
   }

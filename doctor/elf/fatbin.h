@@ -23,8 +23,8 @@ struct FatbinEntry {
 
 // Every image in the containers of [offset, offset+size) of the file.
 Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_t offset, std::uint64_t size);
-// Every image that the file carries: sections `.nv_fatbin` and `__nv_relfatbin`, or, where the section table
-// is gone, containers in the loaded segments.
+// Every image that the file can run: section `.nv_fatbin`, in an object file `__nv_relfatbin` too, or, where
+// the section table is gone, containers in the loaded segments.
 Result<std::vector<FatbinEntry>> find_device_images(const Image& image);
 
 // The payload, decompressed. Errc::Unsupported where it would be longer than `limit`.

@@ -102,7 +102,9 @@ constexpr std::array kCNames{Rule{"PyInit_", "own"},        Rule{"Py", "python"}
                              Rule{"nvshmem", "cuda"},       Rule{"__cxa_", "libstdc++"},
                              Rule{"__gxx_", "libstdc++"},   Rule{"__dynamic_cast", "libstdc++"},
                              Rule{"_Unwind_", "libstdc++"}, Rule{"__libc_", "libc"},
-                             Rule{"__isoc", "libc"},        Rule{"pthread_", "libc"}};
+                             Rule{"__isoc", "libc"},        Rule{"pthread_", "libc"},
+                             Rule{"dlopen", "libc"},        Rule{"dlsym", "libc"},
+                             Rule{"dlclose", "libc"},       Rule{"dlerror", "libc"}};
 
 std::string_view owner_of_version(std::string_view version) {
   if (version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_") || version.starts_with("GCC_"))

@@ -11,13 +11,15 @@ namespace scankit {
 
 constexpr std::size_t kObjectLimit = 4096;  // hostile chains of needs end somewhere
 
-Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::string& program) {
+Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::string& program,
+                                         bool use_library_path) {
   ProcessImage process;
   process.libraries_ = &libraries;
   SCANKIT_TRY(auto main_program, libraries.open(program));
   if (!main_program->dynamic.present || read_interpreter(main_program->image).empty())
     return Error{Errc::Unsupported, say("{} is linked statically: it loads no libraries", program), ""};
   process.context_ = make_search_context(libraries.host(), *main_program, program);
+  if (!use_library_path) process.context_.library_path.clear();
   const std::string& interpreter = process.context_.interpreter;
   if (interpreter.find("/ld-musl") != std::string::npos)
     return Error{Errc::Unsupported, say("{} runs on musl, whose loader has other rules", program), ""};
@@ -123,7 +125,9 @@ int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vect
     objects_[i].names.push_back(name);
     return static_cast<int>(i);
   }
-  return add(std::move(found.library), name, loader);
+  const int added = add(std::move(found.library), name, loader);
+  if (!found.searched.empty()) objects_.back().found_by = std::move(found.searched.back());
+  return added;
 }
 
 // Maps what `added` needs, breadth first, as _dl_map_object_deps does.
@@ -200,6 +204,8 @@ std::vector<UnmetNeed> ProcessImage::unmet_versions(const std::vector<int>& obje
   }
   return unmet;
 }
+
+bool ProcessImage::is_global(int index) const { return std::ranges::find(global_, index) != global_.end(); }
 
 int ProcessImage::python_object() const {
   for (int i = 0; i < object_count(); ++i)

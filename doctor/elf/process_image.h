@@ -13,6 +13,7 @@ namespace scankit {
 struct LoadedObject {
   std::shared_ptr<const ElfLibrary> library;
   std::string path;                // as the loader names it, ".." included: $ORIGIN is made of it
+  std::string found_by;            // the step of the search that found it: "LD_LIBRARY_PATH /x"
   int loader = -1;                 // the object whose need, or whose dlopen, brought it
   std::vector<std::string> names;  // requested names and sonames that it answers to
   std::vector<int> dependencies;   // those of DT_NEEDED that were found, in order
@@ -46,7 +47,9 @@ struct UnmetNeed {
 class ProcessImage {
  public:
   // The program with its preloads and needs. Fails for a program that is static, or not glibc's.
-  static Result<ProcessImage> start(LibraryCache& libraries, const std::string& program);
+  // Without `use_library_path`, as if LD_LIBRARY_PATH were not set.
+  static Result<ProcessImage> start(LibraryCache& libraries, const std::string& program,
+                                    bool use_library_path = true);
 
   // dlopen(path, global ? RTLD_GLOBAL : RTLD_LOCAL) called from code of object `caller`.
   LoadResult load(const std::string& path, int caller, bool global);
@@ -58,6 +61,7 @@ class ProcessImage {
   std::vector<UnmetNeed> unmet_versions(const std::vector<int>& objects) const;
 
   const LoadedObject& object(int index) const { return objects_[static_cast<std::size_t>(index)]; }
+  bool is_global(int index) const;  // every library that is loaded later sees its names
   int object_count() const { return static_cast<int>(objects_.size()); }
   // By requested name, soname or path; -1 where it is not loaded.
   int find(const std::string& name) const;

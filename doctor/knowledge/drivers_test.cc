@@ -18,6 +18,8 @@ TEST(Drivers, KnowTheNewestCudaOfADriver) {
 
 TEST(Drivers, SayWhereTheirTableEnds) {
   EXPECT_FALSE(cuda_of_driver(v("590.44.01"))->or_newer);
+  EXPECT_FALSE(cuda_of_driver(v("595.71.05"))->or_newer);
+  EXPECT_EQ(cuda_of_driver(v("610.43.02"))->cuda, v("13.3"));
   EXPECT_TRUE(cuda_of_driver(v("700.1"))->or_newer);
   EXPECT_FALSE(minimum_driver(v("14.0")));
   EXPECT_FALSE(cuda_of_ptx("12.0"));
@@ -33,6 +35,7 @@ TEST(Drivers, StartAnyReleaseOfTheirMajor) {
 TEST(Drivers, CompileAndUnpackWhatTheirTimeKnew) {
   EXPECT_EQ(cuda_of_ptx("9.0"), v("13.0"));
   EXPECT_EQ(cuda_of_ptx("8.5"), v("12.5"));
+  EXPECT_EQ(cuda_of_ptx("9.2"), v("13.2"));
   EXPECT_EQ(driver_that_unpacks("zstd"), v("550.54.14"));
   EXPECT_FALSE(driver_that_unpacks("lz4"));
   EXPECT_FALSE(driver_that_unpacks("none"));

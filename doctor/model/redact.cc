@@ -58,7 +58,10 @@ Owner own_names() {
 }
 
 Snapshot redacted(const Snapshot& snapshot, const Owner& owner) {
-  Json json = Json::parse(snapshot_to_json(snapshot));
+  Snapshot facts_only = snapshot;
+  // Names of functions say nothing of who has them, and packed text could be taken for a token.
+  for (ExportTable& table : facts_only.exports.value.libraries) table.names.clear();
+  Json json = Json::parse(snapshot_to_json(facts_only));
   TextRedactor redactor;
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
     redactor.learn_from(text);
@@ -72,7 +75,10 @@ Snapshot redacted(const Snapshot& snapshot, const Owner& owner) {
     text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : redactor.clean(std::move(text));
   });
   auto facts = snapshot_from_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
-  return facts ? *std::move(facts) : Snapshot{};
+  if (!facts) return Snapshot{};
+  for (std::size_t i = 0; i < facts->exports.value.libraries.size(); ++i)
+    facts->exports.value.libraries[i].names = snapshot.exports.value.libraries[i].names;
+  return *std::move(facts);
 }
 
 }  // namespace scankit

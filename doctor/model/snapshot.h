@@ -8,7 +8,9 @@
 
 #include "doctor/model/audit.h"
 #include "doctor/model/dating.h"
+#include "doctor/model/exports.h"
 #include "doctor/model/log.h"
+#include "doctor/model/misfit.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 
@@ -140,7 +142,9 @@ struct Torch {
   std::vector<Library> libraries;  // torch/lib/*.so*
   std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
   std::vector<std::string>
-      missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+      missing_libraries;           // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+  std::vector<Misfit> misfits;     // in what its own libraries are bound to
+  std::vector<CudaPin> cuda_pins;  // where there are misfits: what its metadata demands
   std::vector<DeviceImage>
       images;  // kinds of device images of libtorch_cuda.so, each once; size is their sum
 };
@@ -185,12 +189,17 @@ struct Extension {
   std::vector<MissingLibrary> missing_libraries;  // with torch imported first
   std::vector<std::string> needs_torch_first;  // sonames that resolve only because `import torch` loaded them
   std::vector<UnmetVersion> unmet_versions;
+  std::vector<Misfit> misfits;       // in what it and its libraries are bound to
   std::vector<std::string> closure;  // files in load order
   std::vector<DeviceImage> images;
   std::string string_abi;  // "old", "new", "neutral"
   std::string pybind_internals, cuda_major, glibc_min, glibcxx_min;
-  bool uses_torch = false;  // needs a torch library, or names a torch symbol
-  Dating dating;            // which releases of torch it was made for; no `file`: not asked
+  bool uses_torch = false;     // needs a torch library, or names a torch symbol
+  Dating dating;               // which releases of torch it was made for; no `file`: not asked
+  bool registers_ops = false;  // its names make torch operators as it is loaded (torch.ops.load_library)
+  // Resolved for another machine (--so with --from): what the facts about it do not decide, one line each,
+  // and what was taken to hold because its library's soname promises it.
+  std::vector<std::string> undecided, taken_on_trust;
 };
 
 // A package that imports one of the modules under diagnosis.
@@ -243,10 +252,12 @@ struct Snapshot {
   std::vector<Dating> datings;  // of libraries beside the modules, and of files together: a wheel, a folder
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
-  Probed<Audit> audit;             // of `doctor --all`; NotRun where it was not asked for
-  Probed<SourceTree> sources;      // a folder that builds a torch extension
-  Probed<BuildTools> build_tools;  // with which it would be built
-  Probed<Log> log;                 // an error log that was given to explain
+  Probed<Audit> audit;                         // of `doctor --all`; NotRun where it was not asked for
+  Probed<SourceTree> sources;                  // a folder that builds a torch extension
+  Probed<BuildTools> build_tools;              // with which it would be built
+  Probed<std::vector<std::string>> reachable;  // sonames that the loader finds without any RPATH
+  Probed<Exports> exports;                     // --with-exports
+  Probed<Log> log;                             // an error log that was given to explain
 };
 
 }  // namespace scankit

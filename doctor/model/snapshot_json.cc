@@ -65,8 +65,10 @@ SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, ex
 SCANKIT_FIELDS(Library, path, soname, build_id, needed)
 SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
 SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size, toolkit)
+SCANKIT_FIELDS(Misfit, needed_by, name, version, soname, library, found_by, wheel, without_library_path)
+SCANKIT_FIELDS(CudaPin, requirement, name, installed, met)
 SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi,
-               cxx_standard, libraries, nvidia_wheels, missing_libraries, images)
+               cxx_standard, libraries, nvidia_wheels, missing_libraries, images, misfits, cuda_pins)
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
 SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
 SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)
@@ -77,11 +79,14 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
-               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating)
+               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating, registers_ops,
+               undecided, taken_on_trust, misfits)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
                duration_ms, reads_as, reading)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
+SCANKIT_FIELDS(ExportTable, path, soname, global, needed, versions, count, names)
+SCANKIT_FIELDS(Exports, libraries)
 SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
@@ -109,7 +114,7 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
                toolkits, compilers, python, distributions, torch, extensions, datings, importers,
-               observations, sources, build_tools, log, audit)
+               observations, sources, build_tools, log, audit, reachable, exports)
 
 namespace {
 using Json = nlohmann::json;

@@ -91,13 +91,16 @@ TEST_F(DatingProbe, AFolderIsOneMoreAnswer) {
   snapshot.python = Probed<Python>::of(std::move(python));
   snapshot.torch = Probed<Torch>::absent("no torch");
   probe_named_files(*named, snapshot);
-  ASSERT_EQ(snapshot.extensions.value.size(), 1u);
-  EXPECT_EQ(snapshot.extensions.value[0].dating.torch_max, "2.7");
-  ASSERT_EQ(snapshot.datings.size(), 2u);
-  EXPECT_EQ(snapshot.datings[0].file, shop_.path("folder/libhelper.so"));
-  EXPECT_EQ(snapshot.datings[1].file, shop_.path("folder"));
-  EXPECT_EQ(snapshot.datings[1].torch_min, "2.3");
-  EXPECT_EQ(snapshot.datings[1].torch_max, "2.6");
+  // torch.ops.load_library would take the helper: it is examined like a module.
+  ASSERT_EQ(snapshot.extensions.value.size(), 2u);
+  const auto mod = std::ranges::find(snapshot.extensions.value, "mod", &Extension::module);
+  ASSERT_NE(mod, snapshot.extensions.value.end());
+  EXPECT_EQ(mod->dating.torch_max, "2.7");
+  ASSERT_EQ(snapshot.datings.size(), 1u);
+  EXPECT_EQ(snapshot.datings[0].file, shop_.path("folder"));
+  EXPECT_EQ(snapshot.datings[0].together, 2u);
+  EXPECT_EQ(snapshot.datings[0].torch_min, "2.3");
+  EXPECT_EQ(snapshot.datings[0].torch_max, "2.6");
 }
 
 }  // namespace

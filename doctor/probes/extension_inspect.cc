@@ -50,10 +50,14 @@ bool is_torch_soname(const std::string& name) {
 
 // Only names that torch owns count: the extension's own strings follow its compiler, whatever torch is.
 void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) {
+  // torch/library.h and torch/csrc/stable/library.h: what TORCH_LIBRARY's static initialiser calls.
+  constexpr std::string_view kLibraryClass = "_ZN5torch7Library", kStableLibrary = "aoti_torch_library_";
   bool any_old = false, any_new = false;
   for (const UndefinedSymbol& symbol : symbols) {
     if (symbol_owner(symbol.name, symbol.version) != "torch") continue;
     copy.uses_torch = true;
+    copy.registers_ops |= symbol.name.starts_with(kLibraryClass) || symbol.name.starts_with(kStableLibrary) ||
+                          symbol.name.find("RegisterOperators") != std::string::npos;
     if (symbol.name.find("cxx11") != std::string::npos)
       any_new = true;
     else if (symbol.name.find("Ss") != std::string::npos)

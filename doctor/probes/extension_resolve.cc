@@ -34,6 +34,16 @@ std::string newest_like(const Versions& versions, const std::string& wanted) {
 
 }  // namespace
 
+TorchLoadRequest torch_load_request(const Snapshot& so_far) {
+  TorchLoadRequest request;
+  request.location = so_far.torch.value.location;
+  if (const auto cuda = Version::parse(so_far.torch.value.cuda))
+    request.cuda_major = std::to_string(cuda->part(0));
+  for (const PathEntry& entry : so_far.python.value.sys_path) request.sys_path.push_back(entry.path);
+  request.extension_suffixes = so_far.python.value.extension_suffixes;
+  return request;
+}
+
 ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
     : host_(host), so_far_(so_far), libraries_(host) {
   auto process = ProcessImage::start(libraries_, so_far.python.value.executable);
@@ -52,13 +62,7 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
 }
 
 void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far) {
-  TorchLoadRequest request;
-  request.location = so_far.torch.value.location;
-  if (const auto cuda = Version::parse(so_far.torch.value.cuda))
-    request.cuda_major = std::to_string(cuda->part(0));
-  for (const PathEntry& entry : so_far.python.value.sys_path) request.sys_path.push_back(entry.path);
-  request.extension_suffixes = so_far.python.value.extension_suffixes;
-  const TorchLoad torch = load_torch(*with_torch_, host, request);
+  const TorchLoad torch = load_torch(*with_torch_, host, torch_load_request(so_far));
   if (!torch.loaded) torch_note_ = say("torch could not be loaded: {}", torch.note);
   for (const UnfoundLibrary& missing : torch.missing) {
     std::string line = say("{} needed by {}", missing.name, path_normalize(missing.needed_by));

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "doctor/elf/process_image.h"
+#include "doctor/elf/torch_load.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
+
+// What load_torch() must know of this environment.
+TorchLoadRequest torch_load_request(const Snapshot& so_far);
 
 // Resolves extensions in the process that this Python would be after `import torch`, which is built once.
 class ExtensionResolver {

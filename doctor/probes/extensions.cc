@@ -5,6 +5,7 @@
 #include "doctor/probes/extension_files.h"
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_resolve.h"
+#include "doctor/probes/misfits.h"
 
 namespace scankit {
 namespace {
@@ -20,12 +21,14 @@ std::string machine_of_python(const Host& host, const Snapshot& so_far) {
 
 Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
                                                 const std::vector<std::string>& modules,
-                                                std::vector<std::string>& torch_missing) {
+                                                std::vector<std::string>& torch_missing,
+                                                std::vector<Misfit>* torch_misfits) {
   using Answer = Probed<std::vector<Extension>>;
   if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
   FolderListings listings(host);
   ExtensionResolver resolver(host, so_far);
   torch_missing = resolver.torch_missing();
+  if (torch_misfits != nullptr) *torch_misfits = misfits_of_torch(host, so_far, resolver);
   const std::string machine = machine_of_python(host, so_far);
 
   std::vector<Extension> found;
@@ -33,6 +36,8 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
     for (Extension& copy : find_copies(host, so_far, module, listings)) {
       if (inspect_file(host, copy) != nullptr && (machine.empty() || copy.machine == machine)) {
         resolver.resolve(copy);
+        if (copy.resolved && copy.selected)
+          copy.misfits = misfits_of_module(host, so_far, resolver, copy.path);
       } else {
         copy.resolution_note = copy.file_state == "elf"
                                    ? say("made for {}, the interpreter for {}", copy.machine, machine)

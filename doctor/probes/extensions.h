@@ -14,7 +14,8 @@ namespace scankit {
 // meanwhile is a state of that file.
 Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
                                                 const std::vector<std::string>& modules,
-                                                std::vector<std::string>& torch_missing);
+                                                std::vector<std::string>& torch_missing,
+                                                std::vector<Misfit>* torch_misfits = nullptr);
 
 // One file by itself: everything that does not depend on an environment. `resolved` stays false.
 Extension inspect_extension(const Host& host, const std::string& path);

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
 #include "doctor/probes/dating.h"
+#include "doctor/probes/elsewhere_resolve.h"
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_resolve.h"
 #include "doctor/probes/python_text.h"
@@ -119,7 +121,9 @@ std::string tag_of(const std::string& path) {
 
 // A library beside the modules is none itself: it exports no PyInit_ and its name carries no Python's tag.
 bool is_module(const NamedFile& file, const Extension& copy) {
-  if (file.named_itself || !copy.inits.empty()) return true;
+  // torch.ops.load_library takes a library that no import could, and what it misses of torch it misses all
+  // the same.
+  if (file.named_itself || !copy.inits.empty() || copy.uses_torch) return true;
   if (copy.tag.starts_with("cpython-") || copy.tag.starts_with("pypy") || copy.tag == "abi3") return true;
   return copy.file_state != "elf" && !path_basename(copy.path).starts_with("lib");
 }
@@ -151,22 +155,18 @@ Result<NamedFiles> open_named_files(std::unique_ptr<Host> base, const std::vecto
   return opener.take();
 }
 
-void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
-  snapshot.wheels = named.wheels;
-  snapshot.modules.clear();
-  snapshot.importers =
-      Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
-  if (!snapshot.python.present()) {
-    snapshot.extensions =
-        Probed<std::vector<Extension>>::failed(say("no Python to look at: {}", snapshot.python.note));
-    return;
-  }
-  Python& python = snapshot.python.value;
-  const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
-  if (site != python.sys_path.end()) named.host->lay_grafts_over(site->path);
+namespace {
 
-  std::vector<Extension> found;
+struct Inspected {
+  Extension copy;
+  const NamedFile* file = nullptr;
+};
+
+// What the files say by themselves; they become the modules of the snapshot.
+std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& snapshot) {
+  std::vector<Inspected> found;
   std::set<std::string> taken;
+  Python& python = snapshot.python.value;
   std::map<std::string, std::vector<Dating>> groups;  // by wheel or folder
   for (const NamedFile& file : named.files) {
     Extension copy;
@@ -183,25 +183,79 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
     }
     copy.sys_path_index = place_on_path(python, file.folder);
     choose(python, taken, copy);
-    if (!whole) copy.resolution_note = say("the file is no whole library: {}", copy.file_state);
+    if (!whole)
+      copy.resolution_note = say("the file is no whole library: {}", copy.file_state);
+    else if (!copy.machine.empty() && !python.soabi.empty() &&
+             python.soabi.find(copy.machine) == std::string::npos)
+      copy.resolution_note = say("made for {}, the interpreter for {}", copy.machine, python.soabi);
     if (std::ranges::find(snapshot.modules, copy.module) == snapshot.modules.end())
       snapshot.modules.push_back(copy.module);
-    found.push_back(std::move(copy));
+    found.push_back({std::move(copy), &file});
   }
   snapshot.modules_asked = snapshot.modules;
   for (const auto& [name, files] : groups) snapshot.datings.push_back(date_files_together(name, files));
+  return found;
+}
 
+// False where there is no Python to place them in.
+bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
+  snapshot.wheels = named.wheels;
+  snapshot.modules.clear();
+  snapshot.importers =
+      Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
+  if (snapshot.python.present()) return true;
+  snapshot.extensions =
+      Probed<std::vector<Extension>>::failed(say("no Python to look at: {}", snapshot.python.note));
+  return false;
+}
+
+// "cp311" among the tags of the wheel that the file lies in, for a Python 3.11.
+bool wheel_promises(const NamedFiles& named, const std::string& folder, const std::string& python) {
+  const auto version = Version::parse(python);
+  if (!version) return false;
+  const std::string tag = "cp" + std::to_string(version->part(0)) + std::to_string(version->part(1));
+  return std::ranges::any_of(named.wheels, [&](const Wheel& wheel) {
+    return wheel.path == folder && std::ranges::find(wheel.abi_tags, tag) != wheel.abi_tags.end();
+  });
+}
+
+}  // namespace
+
+Result<NamedFiles> open_named_files_alone(const std::vector<std::string>& names) {
+  SCANKIT_TRY(TemporaryDirectory nothing, TemporaryDirectory::create("scankit-elsewhere"));
+  SCANKIT_TRY(NamedFiles named, open_named_files(make_real_host(nothing.path()), names));
+  named.unpacked.push_back(std::move(nothing));
+  return named;
+}
+
+void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
+  if (!start_named_files(named, snapshot)) return;
+  const Python& python = snapshot.python.value;
+  const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
+  if (site != python.sys_path.end()) named.host->lay_grafts_over(site->path);
+  std::vector<Inspected> found = inspect_named_files(named, snapshot);
   ExtensionResolver resolver(*named.host, snapshot);
   snapshot.torch.value.missing_libraries = resolver.torch_missing();
-  const auto machine = python.soabi;
-  for (Extension& copy : found) {
-    if (!copy.resolution_note.empty()) continue;
-    if (!copy.machine.empty() && !machine.empty() && machine.find(copy.machine) == std::string::npos)
-      copy.resolution_note = say("made for {}, the interpreter for {}", copy.machine, machine);
-    else
-      resolver.resolve(copy);
+  snapshot.extensions = Probed<std::vector<Extension>>::of({});
+  for (Inspected& one : found) {
+    if (one.copy.resolution_note.empty()) resolver.resolve(one.copy);
+    snapshot.extensions.value.push_back(std::move(one.copy));
   }
-  snapshot.extensions = Probed<std::vector<Extension>>::of(std::move(found));
+}
+
+void probe_named_files_elsewhere(NamedFiles& named, Snapshot& snapshot) {
+  const Snapshot machine = snapshot;
+  snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
+  if (!start_named_files(named, snapshot)) return;
+  std::vector<Inspected> found = inspect_named_files(named, snapshot);
+  ElsewhereResolver resolver(*named.host, machine);
+  snapshot.extensions = Probed<std::vector<Extension>>::of({});
+  for (Inspected& one : found) {
+    const std::string& folder = one.file->folder;
+    if (one.copy.resolution_note.empty())
+      resolver.resolve(one.copy, folder, wheel_promises(named, folder, machine.python.value.version));
+    snapshot.extensions.value.push_back(std::move(one.copy));
+  }
 }
 
 }  // namespace scankit

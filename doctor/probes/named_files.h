@@ -23,14 +23,19 @@ struct NamedFiles {
   std::unique_ptr<GraftedHost> host;  // the examined system with the files grafted in where they lie outside
   std::vector<NamedFile> files;
   std::vector<Wheel> wheels;
-  std::vector<TemporaryDirectory> unpacked;
+  std::vector<TemporaryDirectory> unpacked;  // wheels; an empty folder that stands for the other machine
 };
 
 // Opens what was named. One that is not there, is no wheel or holds no library is an Error of one line.
 // `base` is the examined system; names are paths of the running one.
 Result<NamedFiles> open_named_files(std::unique_ptr<Host> base, const std::vector<std::string>& names);
 
+// Opens what was named, for a machine of which no file is at hand: nothing but what was named is seen.
+Result<NamedFiles> open_named_files_alone(const std::vector<std::string>& names);
+
 // Inspects and resolves them in the environment of `snapshot`, whose modules they become.
 void probe_named_files(NamedFiles& named, Snapshot& snapshot);
+// The same with a stored snapshot of another machine, by the facts that it holds.
+void probe_named_files_elsewhere(NamedFiles& named, Snapshot& snapshot);
 
 }  // namespace scankit

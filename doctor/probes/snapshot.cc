@@ -10,8 +10,10 @@
 #include "doctor/probes/audit.h"
 #include "doctor/probes/dating.h"
 #include "doctor/probes/distributions.h"
+#include "doctor/probes/exports.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
+#include "doctor/probes/misfits.h"
 #include "doctor/probes/named_files.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/sources.h"
@@ -91,11 +93,16 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.disk = probe_disk(host, python.prefix);
   snapshot.distributions = probe_distributions(host, python);
   snapshot.torch = probe_torch(host, python, snapshot.distributions.value);
+  snapshot.reachable = probe_reachable(host, snapshot);
+  if (request.with_exports) snapshot.exports = probe_exports(host, snapshot);
   if (request.named != nullptr) return probe_named_files(*request.named, snapshot);
   snapshot.importers = probe_importers(host, python, snapshot.modules);
   std::vector<std::string> torch_missing;
-  snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing);
+  std::vector<Misfit> torch_misfits;
+  snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing, &torch_misfits);
   snapshot.torch.value.missing_libraries = std::move(torch_missing);
+  snapshot.torch.value.misfits = std::move(torch_misfits);
+  if (!snapshot.torch.value.misfits.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
   snapshot.datings = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
 }
 

@@ -18,7 +18,8 @@ rm -rf "$work" && mkdir -p "$work"
 work=$(cd "$work" && pwd)
 
 way=pth
-[ "$fault" = torch_version_mismatch ] && way=plain # one fault in an environment without .pth lines
+# One fault in an environment without .pth lines, and those that change what lies beside torch.
+case $fault in torch_version_mismatch | cuda_wheels_*) way=plain ;; esac
 env=$(fx_scratch_env "$work/env" "$way")
 IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT=broken STATUS=1 PREPARE='' DOCTOR='' STARTS_IN=$work
 ONLY_OBSERVED='' LOG='' DATED='' SAYS=''

@@ -38,17 +38,16 @@ case_good_folder() {
   expect_report doctor.json "$code"
   expect_dated doctor.json "$work/built" "${FX_TORCH%.*}" new
 }
-# A real wheel of the package index, built for another torch than the one that is installed.
-case_wheel_of_another_torch() {
+# A real wheel of the package index, built for another torch than the one that is installed. Its libraries are no Python
+# modules (torch.ops loads them), so that there is no verdict on an import: what is told is for which torch they were built.
+case_dating_of_a_real_wheel() {
   wheel=$(fx_extension_wheel) || exit 77
-  VERDICT=broken STATUS=1 ROOT=torch_version_mismatch
   examine --so "$wheel"
-  expect_report doctor.json "$code"
   expect_dated doctor.json "$wheel" 2.6 old
   expect_dated doctor.json torchvision/_C.so 2.6 old
   jq -e '.dating[] | select(.file | endswith(".whl")) | .glibc_min != null and .stable_abi == false' doctor.json >/dev/null ||
     expect_fail "the wheel's own facts are missing: $(jq -c .dating doctor.json)"
-  "$scankit" doctor --python "$env/bin/python" --so "$wheel" >doctor.txt 2>/dev/null && expect_fail "exit status 0"
+  "$scankit" doctor --python "$env/bin/python" --so "$wheel" >doctor.txt 2>/dev/null || true
   grep -qE 'files together: built for torch 2\.[0-9]+.*old string ABI; 2\.11 is installed$' doctor.txt ||
     expect_fail "the text does not date the wheel: $(cat doctor.txt)"
 }
@@ -99,6 +98,90 @@ case_no_root() {
   mkdir empty
   examine --root "$work/empty"
   refused empty
+}
+
+# An environment copied below a folder, as an unpacked image holds it: its links are absolute, as they were made in it.
+copied_root() { # sets $root; the environment is /srv/env in it
+  local base
+  root=$work/image
+  base=$(dirname "$(dirname "$(cat "$env.python")")")
+  mkdir -p "$root/srv/env/bin" "$root$base" "$root/etc" "$root/lib/x86_64-linux-gnu" "$root/lib64"
+  cp -a "$base/bin" "$base/include" "$root$base/" 2>/dev/null || cp -a "$base/bin" "$root$base/"
+  mkdir -p "$root$base/lib"
+  cp -al "$base"/lib/libpython* "$root$base/lib/" 2>/dev/null || cp -a "$base"/lib/libpython* "$root$base/lib/" 2>/dev/null || true
+  cp -a "$base"/lib/python3* "$root$base/lib/"
+  cp -a "$env/pyvenv.cfg" "$env/lib" "$root/srv/env/"
+  ln -s "$(cat "$env.python")" "$root/srv/env/bin/python"
+  cp -aL /lib/x86_64-linux-gnu/lib{c,m,dl,pthread,rt,util,stdc++,gcc_s}.so.* "$root/lib/x86_64-linux-gnu/" 2>/dev/null || true
+  cp -aL /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
+  printf 'ID=made\nVERSION_ID=1\nPRETTY_NAME="made"\n' >"$root/etc/os-release"
+}
+look_into() { # ARGUMENT...
+  "$scankit" doctor --json --root "$root" --python /srv/env/bin/python "$@" >doctor.json 2>doctor.err && code=0 || code=$?
+}
+case_root_with_a_broken_module() {
+  : >"$(module_file "$env")"
+  copied_root
+  VERDICT=broken STATUS=1 ROOT=corrupt_binary
+  look_into
+  expect_report doctor.json "$code"
+  jq -e 'all(.findings[]; .subject | startswith("/srv/env/"))' doctor.json >/dev/null ||
+    expect_fail "a path is told as this machine sees it: $(jq -c '[.findings[].subject]' doctor.json)"
+}
+# A link means what it means inside the root: never a file of this machine. The empty file tells which was read.
+case_root_links_stay_inside() {
+  local file up=../../../../../../../../../../../..
+  copied_root
+  file=$(echo "$root"/srv/env/lib/python3.*/site-packages)/$(basename "$(module_file "$env")")
+  : >"$root/srv/empty.so"
+  : >"$work/empty.so"
+  leads_to() { # TARGET YES-OR-NO: corrupt_binary is found
+    ln -sf "$1" "$file"
+    look_into --module selective_scan_cuda
+    local found=no
+    jq -e 'any(.findings[]; .cause == "corrupt_binary")' doctor.json >/dev/null && found=yes
+    [ "$found" = "$2" ] || expect_fail "a link to $1: the empty file was read: $found, should be $2"
+  }
+  leads_to /srv/empty.so yes
+  leads_to "$up/srv/empty.so" yes
+  leads_to "$work/empty.so" no
+  leads_to "$up$work/empty.so" no
+}
+case_root_without_that_python() {
+  mkdir -p "$work/image/etc" && echo 'ID=made' >"$work/image/etc/os-release"
+  mkdir -p "$work/image/usr/lib" "$work/image/lib"
+  "$scankit" doctor --json --root "$work/image" --python /no/such/python >doctor.json 2>doctor.err && code=0 || code=$?
+  [ "$code" -eq 2 ] || expect_fail "exit status $code, should be 2"
+  grep -q '/no/such/python' doctor.err || expect_fail "the line does not name it: $(cat doctor.err)"
+}
+case_gpu_none() {
+  link_good "$(module_file "$env")" "$env"
+  examine --no-import --gpu none
+  expect_report doctor.json "$code"
+}
+# torch of CUDA 13 on a driver of CUDA 12.
+case_driver_of_the_old_major() {
+  link_good "$(module_file "$env")" "$env"
+  VERDICT=broken STATUS=1 ROOT=driver_too_old
+  examine --no-import --gpu sm_90 --driver 525.60
+  expect_report doctor.json "$code"
+  VERDICT=healthy STATUS=0 ROOT=''
+  examine --no-import --gpu sm_120 --driver 580.65.06
+  expect_report doctor.json "$code"
+}
+case_options_that_exclude_each_other() {
+  local pair
+  for pair in '--from x.json --root /' '--from x.json --python p' '--from x.json --all' '--from x.json --import' \
+    '--root / --import' '--no-import --import' '--so x.so --import' '--so x.so --module m' '--log x --so x.so' \
+    '--log x --root /' '--gpu sm_90a' '--gpu 90' '--gpu sm_9' '--driver r570' '--driver 570' '--driver 570.86.15.1' \
+    '--gpu' '--driver'; do
+    # shellcheck disable=SC2086
+    "$scankit" doctor --json $pair >doctor.json 2>doctor.err && code=0 || code=$?
+    [ "$code" -eq 2 ] || expect_fail "\"$pair\" ends with $code: $(head -3 doctor.err)"
+    [ ! -s doctor.json ] || expect_fail "\"$pair\" has a report"
+    [ "$(grep -c . doctor.err)" -le 3 ] || expect_fail "\"$pair\": not a short answer: $(cat doctor.err)"
+    grep -qF -e "${pair%% *}" doctor.err || expect_fail "\"$pair\": the option is not named: $(cat doctor.err)"
+  done
 }
 
 "case_$name"

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "doctor/base/files.h"
+#include "doctor/elf/fatbin.h"
+#include "doctor/elf/library.h"
+
+// scankit_list_images FILE: one line an image, for the tests that compare with other readers of the same
+// file: "cubin sm_90a zstd abi 8", "ptx sm_75 none isa 9.0".
+namespace scankit {
+namespace {
+
+void print(const FileBytes& file, const FatbinEntry& entry) {
+  std::string more;
+  if (entry.kind == "ptx")
+    more = " isa " + std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
+  if (entry.kind == "cubin" || entry.kind == "ptx") {
+    const auto payload = fatbin_payload(file, entry);
+    if (!payload) more += " UNREADABLE " + payload.error().message;
+    // The payload's own header must say what the entry says.
+    if (payload && entry.kind == "cubin") {
+      const auto facts = cubin_facts(*payload);
+      more += facts && facts->sm == entry.sm ? " abi " + std::to_string(facts->abi_version) : " CONTRADICTED";
+    }
+    if (payload && entry.kind == "ptx") {
+      const auto facts = ptx_facts(*payload);
+      if (!facts || facts->sm != entry.sm || facts->specific != entry.specific) more += " CONTRADICTED";
+    }
+  }
+  std::printf("%s sm_%u%s %s%s\n", entry.kind.c_str(), entry.sm, entry.specific.c_str(),
+              entry.compression.c_str(), more.c_str());
+}
+
+int list(const std::string& path) {
+  const auto host = make_real_host();
+  auto source = host->open(path);
+  if (!source) return 2;
+  const auto image = Image::open(std::shared_ptr<const ByteSource>(*std::move(source)));
+  if (!image) return 3;
+  const auto images = find_device_images(*image);
+  if (!images) return 4;
+  for (const FatbinEntry& entry : *images) print(image->file(), entry);
+  return 0;
+}
+
+}  // namespace
+}  // namespace scankit
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  return scankit::list(argv[1][0] == '/' ? argv[1]
+                                         : scankit::path_join(scankit::current_directory(), argv[1]));
+}
