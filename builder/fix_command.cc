@@ -77,7 +77,7 @@ class FixRun {
     request.python = python;
     request.modules = {kModuleName};
     request.ask_nvml = true;
-    request.progress = [](const std::string& phase) { say("reading the " + phase); };
+    request.progress = [](const std::string& phase) { say(phase); };
     Snapshot snapshot = take_snapshot(*host_, request);
     say("importing torch and " + std::string(kModuleName));
     snapshot.observations = observe_imports(*host_, snapshot, {});

@@ -1,27 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one main of scankit: every component adds its commands, CLI11 parses, the chosen command runs.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "builder/cli.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/cli.h"
+#include "doctor/cli/commands.h"
+#include "doctor/text/choice.h"
 #include "validate/cli.h"
 
 namespace {
 
-constexpr const char* kWelcome =
-    "scankit keeps compiled PyTorch CUDA extensions working.\n\n"
-    "  scankit doctor       why does the import fail? (of the Python in front of you, or --python P)\n"
-    "  scankit fix          build and install a module that works, or change nothing\n"
-    "  scankit validate     prove that the installed module computes right\n\n"
-    "scankit --help lists everything.\n";
+std::string welcome() {
+  return scankit::say(
+      "scankit keeps compiled PyTorch CUDA extensions working.\n\n"
+      "  scankit doctor       why does the import fail? (of the Python in front of you, or --python P)\n"
+      "  scankit fix          build and install a module that works, or change nothing\n"
+      "  scankit validate     prove that the installed module computes right\n\n"
+      "scankit --help lists everything.\n");
+}
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
 
 int run(int argc, char** argv) {
-  CLI::App app{"Environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions",
-               "scankit"};
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const auto language = scankit::choose_language(scankit::take_language_option(words), variable);
+  if (!language) {
+    scankit::complain(language.error());
+    return scankit::kExitUsage;
+  }
+  const scankit::Speaking speaking(language->get());
+  CLI::App app{
+      scankit::say("Environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),
+      "scankit"};
+  std::string shown_in_the_help;  // taken out of the words above, wherever it stands
+  app.add_option("--lang", shown_in_the_help,
+                 scankit::say("Language of what people read: en, a translation, or the path of a .mo file "
+                              "(default: LANGUAGE, LC_ALL, LC_MESSAGES, LANG)"))
+      ->type_name("L");
   app.set_version_flag("--version", std::string("scankit ") + scankit::kToolVersion);
   app.require_subcommand(0, 1);
   int exit_status = scankit::kExitClean;
@@ -29,14 +57,15 @@ int run(int argc, char** argv) {
   scankit::add_builder_commands(app, exit_status);
   scankit::add_validate_commands(app, exit_status);
   try {
-    app.parse(argc, argv);
+    std::ranges::reverse(words);  // CLI11 takes a vector from its end
+    app.parse(std::move(words));
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& problem) {
-    std::fprintf(stderr, "scankit: %s (see: scankit --help)\n", problem.what());
+    std::fprintf(stderr, "scankit: %s\n", scankit::say("{} (see: scankit --help)", problem.what()).c_str());
     return scankit::kExitUsage;
   }
-  if (app.get_subcommands().empty()) std::fputs(kWelcome, stdout);
+  if (app.get_subcommands().empty()) std::fputs(welcome().c_str(), stdout);
   return exit_status;
 }
 

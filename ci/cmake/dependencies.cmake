@@ -8,6 +8,7 @@
 # apt: libminizip-dev     (wheels; minizip of zlib 1.2.13)
 # apt: libre2-dev          (RE2: log rules; no backtracking)
 # apt: libfmt-dev          (fmt 9.1: sentences for people)
+# apt: gettext            (gettext 0.21: xgettext, msgfmt; the catalogue and its translations)
 # apt: libgtest-dev        (GoogleTest 1.12)
 # apt: strace             (tests that kill a fix between any two of its system calls)
 # apt: clang-format clang-tidy
@@ -42,3 +43,4 @@ scankit_archive(ZLIBA z)
 scankit_archive(RE2 re2)
 scankit_archive(MINIZIP minizip)
 find_package(fmt 9 REQUIRED)  # its headers: the distribution has no archive of it (doctor/base/say.cc)
+find_program(MSGFMT_PROGRAM msgfmt)  # only where doctor/text holds a translation, and for tests

@@ -12,23 +12,24 @@
 #include <filesystem>
 #include <system_error>
 
+#include "doctor/base/say.h"
 #include "doctor/base/sha256.h"
 
 namespace scankit {
 namespace {
 
-Error from_errno(const std::string& what, const std::string& path, int number) {
+Error from_errno(const std::string& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
                                                           : Errc::Io;
-  return {code, what + " " + path + ": " + std::strerror(number), ""};
+  return {code, what + ": " + std::strerror(number), ""};
 }
 
 Result<void> write_all(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return from_errno("cannot write", path, errno);
+    if (written < 0) return from_errno(say("cannot write {}", path), errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
@@ -48,12 +49,12 @@ std::string hex(const unsigned char (&digest)[32]) {
 template <class Sink>
 Result<void> read_pieces(const std::string& path, Sink sink) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return from_errno("cannot open", path, errno);
+  if (fd.get() < 0) return from_errno(say("cannot open {}", path), errno);
   std::string buffer(1u << 18, '\0');
   for (;;) {
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return from_errno("cannot read", path, errno);
+    if (got < 0) return from_errno(say("cannot read {}", path), errno);
     if (got == 0) return {};
     SCANKIT_CHECK(sink(buffer.data(), static_cast<std::size_t>(got)));
   }
@@ -77,7 +78,7 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t limit) 
   std::string bytes;
   SCANKIT_CHECK(read_pieces(path, [&](const char* data, std::size_t length) -> Result<void> {
     if (bytes.size() + length > limit)
-      return Error{Errc::Unsupported, path + " is longer than " + std::to_string(limit) + " bytes", ""};
+      return Error{Errc::Unsupported, say("{} is longer than {} bytes", path, limit), ""};
     bytes.append(data, length);
     return {};
   }));
@@ -87,12 +88,13 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t limit) 
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode) {
   std::string aside = path + ".XXXXXX";
   Descriptor fd(::mkostemp(aside.data(), O_CLOEXEC));
-  if (fd.get() < 0) return from_errno("cannot create", aside, errno);
+  if (fd.get() < 0) return from_errno(say("cannot create {}", aside), errno);
   auto finish = [&]() -> Result<void> {
     SCANKIT_CHECK(write_all(fd.get(), bytes, aside));
-    if (::fchmod(fd.get(), mode) != 0) return from_errno("cannot set the mode of", aside, errno);
-    if (::fsync(fd.get()) != 0) return from_errno("cannot flush", aside, errno);
-    if (::rename(aside.c_str(), path.c_str()) != 0) return from_errno("cannot rename to", path, errno);
+    if (::fchmod(fd.get(), mode) != 0) return from_errno(say("cannot set the mode of {}", aside), errno);
+    if (::fsync(fd.get()) != 0) return from_errno(say("cannot flush {}", aside), errno);
+    if (::rename(aside.c_str(), path.c_str()) != 0)
+      return from_errno(say("cannot rename to {}", path), errno);
     return {};
   };
   auto done = finish();
@@ -106,15 +108,16 @@ Result<void> write_file_atomically(const std::string& path, std::string_view byt
 Result<void> make_directories(const std::string& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
-  if (code) return from_errno("cannot create the folder", path, code.value());
+  if (code) return from_errno(say("cannot create the folder {}", path), code.value());
   return {};
 }
 
 Result<void> fsync_directory(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return from_errno("cannot open the folder", path, errno);
+  if (fd.get() < 0) return from_errno(say("cannot open the folder {}", path), errno);
   // Some network file systems refuse to sync a folder; the rename itself is then all that can be had.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) return from_errno("cannot flush the folder", path, errno);
+  if (::fsync(fd.get()) != 0 && errno != EINVAL)
+    return from_errno(say("cannot flush the folder {}", path), errno);
   return {};
 }
 
@@ -171,7 +174,7 @@ Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   const char* base = std::getenv("TMPDIR");
   std::string path =
       path_join(base != nullptr && *base != '\0' ? base : "/tmp", std::string(stem) + ".XXXXXX");
-  if (::mkdtemp(path.data()) == nullptr) return from_errno("cannot create the folder", path, errno);
+  if (::mkdtemp(path.data()) == nullptr) return from_errno(say("cannot create the folder {}", path), errno);
   return TemporaryDirectory(std::move(path));
 }
 

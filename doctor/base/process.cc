@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 extern char** environ;
 
@@ -28,7 +29,7 @@ struct Pipe {
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return Error{Errc::Io, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
+    return Error{Errc::Io, say("cannot make a pipe: {}", std::strerror(errno)), ""};
   Pipe made{Descriptor(ends[0]), Descriptor(ends[1])};
   // The child's descriptors 0 to 3 are assigned by dup2; an end that already has such a number would be
   // overwritten.
@@ -89,7 +90,7 @@ Result<Spawned> spawn(const ProcessRequest& request) {
                       : failed == EACCES || failed == EPERM ? Errc::PermissionDenied
                       : failed == ENOEXEC                   ? Errc::Malformed
                                                             : Errc::Io;
-    return Error{code, "cannot start " + request.argv[0] + ": " + std::strerror(failed), ""};
+    return Error{code, say("cannot start {}: {}", request.argv[0], std::strerror(failed)), ""};
   }
   child.in.read = Descriptor();
   child.out.write = Descriptor();
@@ -168,7 +169,7 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
 }  // namespace
 
 Result<ProcessResult> run_process(const ProcessRequest& request) {
-  if (request.argv.empty()) return Error{Errc::InvalidArgument, "no program to run", ""};
+  if (request.argv.empty()) return Error{Errc::InvalidArgument, say("no program to run"), ""};
   static const bool ignored =
       ::signal(SIGPIPE, SIG_IGN) != SIG_ERR;  // a child that closes its input is no reason to die
   (void)ignored;

@@ -6,10 +6,92 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace scankit {
+namespace {
+
+const Language* g_language = nullptr;
+
+// The places of a text, "{}" numbered as fmt numbers them. Nothing where a brace is open, or where "{}" and
+// "{0}" are mixed, which fmt refuses.
+std::optional<std::set<std::string>> places(std::string_view text) {
+  std::set<std::string> found;
+  unsigned next = 0;
+  bool numbered = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '{' && text[at] != '}') continue;
+    if (at + 1 < text.size() && text[at + 1] == text[at]) {
+      ++at;  // "{{" and "}}" stand for themselves
+      continue;
+    }
+    const auto end = text.find('}', at);
+    if (text[at] == '}' || end == std::string_view::npos) return std::nullopt;
+    std::string inside(text.substr(at + 1, end - at - 1));
+    at = end;
+    if (inside.empty() || inside[0] == ':') {
+      inside.insert(0, std::to_string(next++));
+    } else if (inside[0] >= '0' && inside[0] <= '9') {
+      numbered = true;
+    }
+    found.insert(std::move(inside));
+  }
+  if (numbered && next > 0) return std::nullopt;
+  return found;
+}
+
+std::string formatted(fmt::string_view english, std::optional<std::string_view> translation,
+                      fmt::format_args values) {
+  if (translation) {
+    try {
+      return fmt::vformat(fmt::string_view(translation->data(), translation->size()), values);
+    } catch (const fmt::format_error&) {  // a fault of the translation, which must not cost the answer
+    }
+  }
+  return fmt::vformat(english, values);
+}
+
+}  // namespace
+
+Speaking::Speaking(const Language* language) : before_(g_language) { g_language = language; }
+Speaking::~Speaking() { g_language = before_; }
+const Language* spoken_language() { return g_language; }
 
 std::string say_formatted(fmt::string_view english, fmt::format_args values) {
-  return fmt::vformat(english, values);
+  if (g_language == nullptr) return fmt::vformat(english, values);
+  const std::string_view key(english.data(), english.size());
+  auto translation = g_language->sentence(key);
+  if (translation && !same_places(key, *translation)) translation.reset();
+  return formatted(english, translation, values);
+}
+
+std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values) {
+  const fmt::string_view english = n == 1 ? one : many;
+  if (g_language == nullptr) return fmt::vformat(english, values);
+  const std::string_view single(one.data(), one.size()), several(many.data(), many.size());
+  auto translation = g_language->counted(single, n);
+  if (translation && !same_places(single, *translation) && !same_places(several, *translation))
+    translation.reset();
+  return formatted(english, translation, values);
+}
+
+std::string said(std::string_view english) {
+  if (g_language == nullptr || english.empty()) return std::string(english);
+  const auto translation = g_language->sentence(english);
+  return std::string(translation && same_places(english, *translation) ? *translation : english);
+}
+
+std::string retold(std::string_view english) {
+  if (g_language == nullptr || english.empty()) return std::string(english);
+  return g_language->retold(english).value_or(std::string(english));
+}
+
+bool same_places(std::string_view english, std::string_view translation) {
+  if (english.find_first_of("{}") == std::string_view::npos &&
+      translation.find_first_of("{}") == std::string_view::npos)
+    return true;
+  const auto wanted = places(english), given = places(translation);
+  return given && wanted == given;
 }
 
 }  // namespace scankit

@@ -2,11 +2,43 @@
 #pragma once
 #include <fmt/core.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace scankit {
 
+// The translations into one language; doctor/text reads them. What it does not hold is said in English.
+class Language {
+ public:
+  Language() = default;
+  Language(const Language&) = delete;
+  Language& operator=(const Language&) = delete;
+  virtual ~Language() = default;
+  virtual std::optional<std::string_view> sentence(std::string_view english) const = 0;
+  // The form that this language uses for `n` things; `one` is the English key.
+  virtual std::optional<std::string_view> counted(std::string_view one, std::size_t n) const = 0;
+  virtual std::string_view code() const = 0;  // "de"; "" where it does not say
+  // A sentence that was made of a key and values, said anew; its key is not known any more.
+  virtual std::optional<std::string> retold(std::string_view english) const = 0;
+};
+
+// Sentences are said in this language as long as the object lives; nullptr is English. For one thread: it is
+// set where no other thread says anything.
+class Speaking {
+ public:
+  explicit Speaking(const Language* language);
+  Speaking(const Speaking&) = delete;
+  Speaking& operator=(const Speaking&) = delete;
+  ~Speaking();
+
+ private:
+  const Language* before_;
+};
+const Language* spoken_language();
+
 std::string say_formatted(fmt::string_view english, fmt::format_args values);
+std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values);
 
 // A sentence for people: `say("{} needs {}", file, library)`. The English text, braces included, is the key
 // of its translation (as with gettext: one sentence a call, never built from halves, since other languages
@@ -15,5 +47,26 @@ template <typename... Values>
 std::string say(fmt::format_string<Values...> english, Values&&... values) {
   return say_formatted(english, fmt::make_format_args(values...));
 }
+
+// A sentence with a number: `say_n(n, "{} name is missing", "{} names are missing", n)`. Languages have from
+// one to six forms; English picks by n == 1, a translation by its own rule.
+template <typename... Values>
+std::string say_n(std::size_t n, fmt::format_string<Values...> one, fmt::format_string<Values...> many,
+                  Values&&... values) {
+  return say_counted(n, one, many, fmt::make_format_args(values...));
+}
+
+// Marks a text for the catalogue that is said later, by said() or retold(): gettext's N_().
+constexpr std::string_view sayable(std::string_view english) { return english; }
+
+// A text of a table (causes.def, the YAML files, Check::question): nothing is put into it here.
+std::string said(std::string_view english);
+
+// A sentence out of a snapshot: facts are stored in English, and read in the language of the reader.
+std::string retold(std::string_view english);
+
+// Whether both texts have the same places for values: {} {0} {name}. A translation may order them anew by
+// numbers; one that drops, adds or garbles a place is not used.
+bool same_places(std::string_view english, std::string_view translation);
 
 }  // namespace scankit

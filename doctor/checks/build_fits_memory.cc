@@ -15,7 +15,7 @@ constexpr std::uint64_t kUsual = 3'000'000'000, kLeast = 500'000'000;
 
 std::string gigabytes(std::uint64_t bytes) {
   const std::uint64_t tenths = (bytes + 50'000'000) / 100'000'000;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB";
+  return say("{}.{} GB", tenths / 10, tenths % 10);
 }
 
 std::uint64_t room_of(const Memory& memory) {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every file of doctor/tests/cases: a recorded machine, what is changed in it (an RFC 7386 merge patch, then
-// values at JSON pointers, because a merge patch replaces arrays whole), and the causes that must be named,
-// the root first.
+// Every file of doctor/tests/cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "doctor/checks/check.h"
+#include "doctor/checks/recorded_cases.h"
 #include "doctor/checks/runner.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/fold.h"
@@ -18,35 +15,6 @@
 namespace scankit {
 namespace {
 using Json = nlohmann::json;
-
-const std::filesystem::path kTests = std::filesystem::path(SCANKIT_SOURCE_DIR) / "doctor/tests";
-
-Json read_json(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return Json::parse(in);
-}
-
-std::vector<std::string> case_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kTests / "cases"))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem());
-  std::ranges::sort(names);
-  return names;
-}
-
-Json case_file(const std::string& name) { return read_json(kTests / "cases" / (name + ".json")); }
-
-Report report_of(const Json& test) {
-  Json machine = read_json(kTests / "machines" / test.at("base").get<std::string>() / "snapshot.json");
-  if (test.contains("patch")) machine.merge_patch(test["patch"]);
-  if (test.contains("at"))
-    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
-  const auto snapshot = snapshot_from_json(machine.dump());
-  EXPECT_TRUE(snapshot) << snapshot.error().message;
-  Report report = diagnose(*snapshot);
-  fold(report);
-  return report;
-}
 
 std::string check_of(const std::string& case_name) {
   std::string id = case_name.substr(0, case_name.find('.'));
@@ -70,7 +38,7 @@ class Cases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Cases, FindExactlyTheExpectedCauses) {
   const Json test = case_file(GetParam());
-  const Report report = report_of(test);
+  const Report report = diagnosed(test);
   EXPECT_EQ(errors(report), test.at("expect").get<std::vector<std::string>>());
   EXPECT_EQ(word(report.verdict), test.at("verdict").get<std::string>());
 
@@ -89,7 +57,7 @@ TEST_P(Cases, FindExactlyTheExpectedCauses) {
 }
 
 TEST_P(Cases, ClaimNothingThatTheSnapshotDoesNotHold) {
-  const Report report = report_of(case_file(GetParam()));
+  const Report report = diagnosed(case_file(GetParam()));
   for (const Finding& finding : report.findings) {
     EXPECT_FALSE(finding.evidence.empty()) << finding.summary;
     EXPECT_FALSE(finding.subject.empty() || finding.module.empty() || finding.summary.empty());
@@ -102,7 +70,7 @@ TEST_P(Cases, ClaimNothingThatTheSnapshotDoesNotHold) {
 }
 
 TEST_P(Cases, HangEverySymptomOnACauseThatIsThere) {
-  const Report report = report_of(case_file(GetParam()));
+  const Report report = diagnosed(case_file(GetParam()));
   std::set<std::string> seen;
   for (const Finding& finding : report.findings) {
     if (finding.because_of) {
@@ -113,7 +81,7 @@ TEST_P(Cases, HangEverySymptomOnACauseThatIsThere) {
 }
 
 TEST_P(Cases, AreTheSameAfterTheSnapshotWasStored) {
-  const Report first = report_of(case_file(GetParam()));
+  const Report first = diagnosed(case_file(GetParam()));
   const auto stored = snapshot_from_json(snapshot_to_json(first.snapshot));
   ASSERT_TRUE(stored);
   Report second = diagnose(*stored);
@@ -133,7 +101,7 @@ TEST(Checks, HaveACaseThatFiresAndOneThatStaysSilent) {
   std::set<std::string> fire, silent;
   for (const std::string& name : case_names()) {
     const std::string id = check_of(name);
-    const Report report = report_of(case_file(name));
+    const Report report = diagnosed(case_file(name));
     for (const Outcome& outcome : report.outcomes) {
       if (outcome.check != id) continue;
       const bool raised = std::ranges::any_of(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -7,14 +8,16 @@ namespace scankit {
 namespace {
 
 std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
-  std::string text = "it needs " + library.soname + ", which the loader finds nowhere";
   const Torch& torch = snapshot.torch.value;
-  if (!torch.cuda.empty()) text += "; torch " + torch.version + " uses CUDA " + torch.cuda;
-  if (!library.same_library_other_version.empty())
-    text += "; here is " + join(library.same_library_other_version);
-  if (!library.found_elsewhere.empty())
-    text += "; a file of that name lies where the loader does not look: " + library.found_elsewhere.front();
-  return text;
+  return clauses({say("it needs {}, which the loader finds nowhere", library.soname),
+                  torch.cuda.empty() ? "" : say("torch {} uses CUDA {}", torch.version, torch.cuda),
+                  library.same_library_other_version.empty()
+                      ? ""
+                      : say("here is {}", join(library.same_library_other_version)),
+                  library.found_elsewhere.empty()
+                      ? ""
+                      : say("a file of that name lies where the loader does not look: {}",
+                            library.found_elsewhere.front())});
 }
 
 // A toolkit of that major on LD_LIBRARY_PATH would hide this and fail on torch's own CUDA calls: not offered.
@@ -25,7 +28,8 @@ CheckResult run(const Snapshot& snapshot) {
     for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
       const MissingLibrary& library = copy->missing_libraries[i];
       if (!is_cuda_library(library.soname) || torch_lost(snapshot, library.soname)) continue;
-      finding.summary += (finding.summary.empty() ? "" : ". And ") + sentence(snapshot, library);
+      const std::string text = sentence(snapshot, library);
+      finding.summary = finding.summary.empty() ? text : say("{}. And {}", finding.summary, text);
       finding.evidence.push_back(copy.at("missing_libraries", i, "soname", library.soname));
       finding.evidence.push_back(copy.at("missing_libraries", i, "needed_by", library.needed_by));
     }
@@ -33,7 +37,7 @@ CheckResult run(const Snapshot& snapshot) {
     if (snapshot.torch.present())
       finding.evidence.push_back({"/torch/value/cuda", snapshot.torch.value.cuda});
     finding.fixes =
-        rebuild_fixes(snapshot, copy, "use a build of " + copy->module + " for torch's CUDA major");
+        rebuild_fixes(snapshot, copy, say("use a build of {} for torch's CUDA major", copy->module));
     result.findings.push_back(finding);
   }
   return result;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -16,11 +17,11 @@ CheckResult run(const Snapshot& snapshot) {
           {.cause = Cause::NoDriverLibcuda,
            .subject = copy->path,
            .module = copy->module,
-           .summary = path_basename(library.needed_by) + " needs " + library.soname +
-                      ", which the NVIDIA driver brings and this system does not have",
+           .summary = say("{} needs {}, which the NVIDIA driver brings and this system does not have",
+                          path_basename(library.needed_by), library.soname),
            .evidence = {copy.at("missing_libraries", i, "soname", library.soname)},
            .fixes = module_fixes(snapshot, copy->module,
-                                 "start the container with its GPUs, or install the driver")});
+                                 say("start the container with its GPUs, or install the driver"))});
     }
   }
   return result;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_view.h"
 #include "doctor/knowledge/drivers.h"
@@ -7,10 +8,10 @@ namespace scankit {
 namespace {
 
 std::string not_applicable(const Snapshot& snapshot) {
-  if (snapshot.gpus.state == ProbeState::Absent) return "GPUs: " + snapshot.gpus.note;
-  if (snapshot.torch.state == ProbeState::Absent) return "torch: " + snapshot.torch.note;
-  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return "torch is no CUDA build";
-  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
+  if (snapshot.torch.state == ProbeState::Absent) return say("torch: {}", why_missing(snapshot.torch));
+  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return say("torch is no CUDA build");
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   return "";
 }
 
@@ -26,7 +27,7 @@ std::string dotted(const Version& version) {
 
 std::vector<Fix> fixes_for(const Snapshot& snapshot, const Version& minimum) {
   const Driver& driver = snapshot.driver.value;
-  std::vector<Fix> fixes = {Advice{"update the NVIDIA driver to " + dotted(minimum) + " or newer"}};
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", dotted(minimum))}};
   if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum) {
     const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
     const std::string folder = path_dirname(driver.compat);
@@ -35,8 +36,7 @@ std::vector<Fix> fixes_for(const Snapshot& snapshot, const Version& minimum) {
                                                           : folder + ":" + set->second});
   }
   if (const auto cuda = supported_cuda(snapshot))
-    fixes.push_back(
-        Advice{"or install a torch build for CUDA " + std::to_string(cuda->cuda.part(0)) + " or older"});
+    fixes.push_back(Advice{say("or install a torch build for CUDA {} or older", cuda->cuda.part(0))});
   return fixes;
 }
 
@@ -53,13 +53,16 @@ const SeenGpu* refused_by_compat(const Snapshot& snapshot, const std::vector<See
 Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::string& which,
                 const Evidence& evidence) {
   const auto cuda = supported_cuda(snapshot);
+  const Torch& torch = snapshot.torch.value;
   return {.cause = Cause::DriverTooOld,
-          .subject = "NVIDIA driver " + which,
+          .subject = say("NVIDIA driver {}", which),
           .module = "torch",
-          .summary = "torch " + snapshot.torch.value.version + " is built with CUDA " +
-                     snapshot.torch.value.cuda + ", which needs driver " + dotted(minimum) +
-                     "; this one is " + which +
-                     (cuda ? " and supports CUDA up to " + cuda->cuda.major_minor() : ""),
+          .summary = cuda ? say("torch {} is built with CUDA {}, which needs driver {}; this one is {} and "
+                                "supports CUDA up "
+                                "to {}",
+                                torch.version, torch.cuda, dotted(minimum), which, cuda->cuda.major_minor())
+                          : say("torch {} is built with CUDA {}, which needs driver {}; this one is {}",
+                                torch.version, torch.cuda, dotted(minimum), which),
           .evidence = {{"/torch/value/cuda", snapshot.torch.value.cuda}, evidence},
           .fixes = fixes_for(snapshot, minimum)};
 }
@@ -71,18 +74,16 @@ CheckResult run(const Snapshot& snapshot) {
     result.unknown.push_back(std::move(why));
     return result;
   };
-  if (!snapshot.driver.present())
-    return unknown("driver: " + (snapshot.driver.note.empty() ? "not probed" : snapshot.driver.note));
-  if (!snapshot.torch.present())
-    return unknown("torch: " + (snapshot.torch.note.empty() ? "not probed" : snapshot.torch.note));
+  if (!snapshot.driver.present()) return unknown(say("driver: {}", why_missing(snapshot.driver)));
+  if (!snapshot.torch.present()) return unknown(say("torch: {}", why_missing(snapshot.torch)));
   const auto built = Version::parse(snapshot.torch.value.cuda);
   const auto minimum = built ? minimum_driver(*built) : std::nullopt;
   const auto cuda = supported_cuda(snapshot);
   if (cuda && built && cuda->cuda.part(0) > built->part(0)) return result;
   if (!built || !minimum)
-    return unknown("which driver CUDA " + snapshot.torch.value.cuda + " needs is not in the table");
+    return unknown(say("which driver CUDA {} needs is not in the table", snapshot.torch.value.cuda));
   const auto user = user_driver(snapshot);
-  if (!user && !cuda) return unknown("the version of the driver is not known: " + driver.source);
+  if (!user && !cuda) return unknown(say("the version of the driver is not known: {}", driver.source));
 
   const std::vector<SeenGpu> gpus = seen_gpus(snapshot);
   const bool by_major = !user || snapshot.os.value.wsl;  // Windows counts its drivers by other numbers
@@ -90,7 +91,7 @@ CheckResult run(const Snapshot& snapshot) {
   if (old) {
     const bool library = user && *user == Version::parse(driver.libcuda_version);
     const std::string which = library                  ? driver.libcuda_version
-                              : driver.version.empty() ? "one of CUDA " + driver.cuda_version
+                              : driver.version.empty() ? say("one of CUDA {}", driver.cuda_version)
                                                        : driver.version;
     const Evidence evidence = library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
                               : user  ? Evidence{"/driver/value/version", driver.version}
@@ -99,8 +100,8 @@ CheckResult run(const Snapshot& snapshot) {
   } else if (const SeenGpu* gpu = refused_by_compat(snapshot, gpus);
              gpu != nullptr && kernel_driver(snapshot) && *kernel_driver(snapshot) < *minimum) {
     Finding finding = too_old(snapshot, *minimum, driver.version, {"/driver/value/version", driver.version});
-    finding.summary +=
-        "; the forward compatibility library " + driver.libcuda + " does not serve " + gpu->name();
+    finding.summary = clauses({finding.summary, say("the forward compatibility library {} does not serve {}",
+                                                    driver.libcuda, gpu->name())});
     finding.fixes.erase(finding.fixes.begin() + 1, finding.fixes.end());
     result.findings.push_back(finding);
   }

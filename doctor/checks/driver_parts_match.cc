@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_view.h"
 
@@ -9,36 +10,36 @@ namespace {
 std::string not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
   const Driver& driver = snapshot.driver.value;
-  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   if (snapshot.driver.present() && !kernel_driver(snapshot))
-    return "no kernel module of the driver is visible here";
+    return say("no kernel module of the driver is visible here");
   if (snapshot.driver.present() && driver.libcuda_version.empty() && driver.libnvidia_ml_version.empty() &&
       driver.nvml_error.empty())
-    return "no library of the driver has a version in its name";
+    return say("no library of the driver has a version in its name");
   return "";
 }
 
 Finding mismatch(const Snapshot& snapshot, const std::string& library, const std::string& version,
                  const std::string& field) {
   const Driver& driver = snapshot.driver.value;
-  return {.cause = Cause::NvmlMismatch,
-          .subject = library,
-          .module = "torch",
-          .summary = library + " is of driver " + version + ", the kernel module that runs is " +
-                     driver.version + " (" + driver.source + ")",
-          .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
-          .fixes = {Advice{snapshot.os.value.container.empty()
-                               ? "reboot, or unload and load the nvidia kernel modules"
-                               : "remove the driver libraries that the image brings, so that those of the "
-                                 "host are mounted; on the host, reboot if its driver was updated"}}};
+  return {
+      .cause = Cause::NvmlMismatch,
+      .subject = library,
+      .module = "torch",
+      .summary = say("{} is of driver {}, the kernel module that runs is {} ({})", library, version,
+                     driver.version, driver.source),
+      .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
+      .fixes = {Advice{snapshot.os.value.container.empty()
+                           ? say("reboot, or unload and load the nvidia kernel modules")
+                           : say("remove the driver libraries that the image brings, so that those of the "
+                                 "host are mounted; on the host, reboot if its driver was updated")}}};
 }
 
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
   if (!snapshot.driver.present()) {
-    result.unknown.push_back("driver: " +
-                             (snapshot.driver.note.empty() ? "not probed" : snapshot.driver.note));
+    result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
     return result;
   }
   const auto kernel = kernel_driver(snapshot);
@@ -53,13 +54,14 @@ CheckResult run(const Snapshot& snapshot) {
     result.findings.push_back(
         mismatch(snapshot, driver.libnvidia_ml, driver.libnvidia_ml_version, "libnvidia_ml_version"));
   if (result.findings.empty() && driver.nvml_error.find("version mismatch") != std::string::npos) {
-    result.findings.push_back({.cause = Cause::NvmlMismatch,
-                               .subject = "NVML",
-                               .module = "torch",
-                               .summary = "NVML refuses to work with the kernel module " + driver.version +
-                                          ": " + driver.nvml_error,
-                               .evidence = {{"/driver/value/nvml_error", driver.nvml_error}},
-                               .fixes = {Advice{"reboot, or unload and load the nvidia kernel modules"}}});
+    result.findings.push_back(
+        {.cause = Cause::NvmlMismatch,
+         .subject = "NVML",
+         .module = "torch",
+         .summary =
+             say("NVML refuses to work with the kernel module {}: {}", driver.version, driver.nvml_error),
+         .evidence = {{"/driver/value/nvml_error", driver.nvml_error}},
+         .fixes = {Advice{say("reboot, or unload and load the nvidia kernel modules")}}});
   }
   return result;
 }

@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
-
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
 
-struct Kind {
-  std::string_view state, words;
-};
-constexpr std::array kKinds{Kind{"empty", "is empty"},
-                            Kind{"truncated", "is cut short"},
-                            Kind{"damaged", "is damaged"},
-                            Kind{"html", "is a web page, not a library"},
-                            Kind{"git-lfs", "is a git-lfs pointer, not the library that it points to"},
-                            Kind{"not-elf", "is no ELF file"},
-                            Kind{"windows", "is made for Windows"}};
+// What is wrong with a file in this state, in a sentence; "" where it is another check's matter. `size` has
+// its unit.
+std::string in_words(const std::string& state, const std::string& size) {
+  if (state == "empty") return say("the file is empty ({})", size);
+  if (state == "truncated") return say("the file is cut short ({})", size);
+  if (state == "damaged") return say("the file is damaged ({})", size);
+  if (state == "html") return say("the file is a web page, not a library ({})", size);
+  if (state == "git-lfs")
+    return say("the file is a git-lfs pointer, not the library that it points to ({})", size);
+  if (state == "windows") return say("the file is made for Windows ({})", size);
+  return state == "not-elf" ? say("the file is no ELF file ({})", size) : "";
+}
+
+std::string size_in_words(const Extension& file) {
+  return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), retold(file.file_detail)});
+}
 
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : selected_copies(snapshot)) {
-    const auto kind = std::ranges::find(kKinds, copy->file_state, &Kind::state);
-    if (kind == kKinds.end()) continue;
+    const std::string summary = in_words(copy->file_state, size_in_words(*copy));
+    if (summary.empty()) continue;
     result.findings.push_back(
         {.cause = copy->file_state == "windows" ? Cause::Windows : Cause::CorruptBinary,
          .subject = copy->path,
          .module = copy->module,
-         .summary = "the file " + std::string(kind->words) + " (" + std::to_string(copy->size) + " bytes" +
-                    (copy->file_detail.empty() ? "" : "; " + copy->file_detail) + ")",
+         .summary = summary,
          .evidence = {copy.at("file_state", copy->file_state), copy.at("size", std::to_string(copy->size))},
-         .fixes = rebuild_fixes(snapshot, copy, "fetch or build the file again and compare its hash")});
+         .fixes = rebuild_fixes(snapshot, copy, say("fetch or build the file again and compare its hash"))});
   }
   return result;
 }

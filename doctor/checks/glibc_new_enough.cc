@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -10,7 +11,7 @@ namespace {
 // node is absent.
 CheckResult run(const Snapshot& snapshot) {
   return {unmet_versions(snapshot, Cause::GlibcTooOld, {"GLIBC_"},
-                         "build the module on this system, or use one made for an older glibc"),
+                         say("build the module on this system, or use one made for an older glibc")),
           {}};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_view.h"
 #include "doctor/knowledge/drivers.h"
@@ -9,14 +10,15 @@ namespace scankit {
 namespace {
 
 std::string no_device_code(const Snapshot& snapshot) {
-  return device_code(snapshot).empty() ? "neither torch nor a module under diagnosis holds device code" : "";
+  return device_code(snapshot).empty() ? say("neither torch nor a module under diagnosis holds device code")
+                                       : "";
 }
 
 std::vector<Fix> fixes_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   if (code.module == "torch")
-    return {Advice{"install a torch release whose CUDA build names sm_" + gpu.gpu->sm +
-                   " in torch.cuda.get_arch_list()"}};
-  return rebuild_for(snapshot, code, gpu, "rebuild " + code.module + " for sm_" + gpu.gpu->sm);
+    return {Advice{say("install a torch release whose CUDA build names sm_{} in torch.cuda.get_arch_list()",
+                       gpu.gpu->sm)}};
+  return rebuild_for(snapshot, code, gpu, say("rebuild {} for sm_{}", code.module, gpu.gpu->sm));
 }
 
 Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
@@ -24,9 +26,11 @@ Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu
   return {.cause = Cause::NoKernelImage,
           .subject = code.subject,
           .module = code.module,
-          .summary = "it holds device code for " + image_list(*code.images) +
-                     (ptx ? "" : " and no PTX that the driver could compile") + "; " + gpu.name() +
-                     " is sm_" + gpu.gpu->sm,
+          .summary =
+              ptx ? say("it holds device code for {}; {} is sm_{}", image_list(*code.images), gpu.name(),
+                        gpu.gpu->sm)
+                  : say("it holds device code for {} and no PTX that the driver could compile; {} is sm_{}",
+                        image_list(*code.images), gpu.name(), gpu.gpu->sm),
           .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
                        {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
           .fixes = fixes_for(snapshot, code, gpu)};
@@ -41,21 +45,22 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
   const auto needed = driver_that_unpacks(packing);
   std::string floor;
   for (const unsigned part : needed->release) floor += (floor.empty() ? "" : ".") + std::to_string(part);
-  std::vector<Fix> fixes = {Advice{"update the NVIDIA driver to " + floor + " or newer"}};
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
   if (code.module != "torch") {
     const auto more = module_fixes(snapshot, code.module,
-                                   "or rebuild " + code.module + " with nvcc -Xfatbin -compress-mode=speed");
+                                   say("or rebuild {} with nvcc -Xfatbin -compress-mode=speed", code.module));
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
-  return {.cause = Cause::NoKernelImage,
-          .subject = code.subject,
-          .module = code.module,
-          .summary = "its images for " + gpu.name() + " are packed with " + packing +
-                     ", which drivers read from " + floor + " on; this one is " + version,
-          .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
-                       library ? Evidence{"/driver/value/libcuda_version", version}
-                               : Evidence{"/driver/value/version", version}},
-          .fixes = std::move(fixes)};
+  return {
+      .cause = Cause::NoKernelImage,
+      .subject = code.subject,
+      .module = code.module,
+      .summary = say("its images for {} are packed with {}, which drivers read from {} on; this one is {}",
+                     gpu.name(), packing, floor, version),
+      .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
+                   library ? Evidence{"/driver/value/libcuda_version", version}
+                           : Evidence{"/driver/value/version", version}},
+      .fixes = std::move(fixes)};
 }
 
 void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
@@ -71,8 +76,8 @@ void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
     unclear = gpu.visibility == Visibility::Unclear;
   }
   if (gpu.visibility == Visibility::Unclear || unclear) {
-    result.unknown.push_back(code.subject + " does not serve " + gpu.name() +
-                             ", and CUDA_VISIBLE_DEVICES may or may not hide it");
+    result.unknown.push_back(say("{} does not serve {}, and CUDA_VISIBLE_DEVICES may or may not hide it",
+                                 code.subject, gpu.name()));
     return;
   }
   result.findings.push_back(fits ? unreadable_images(snapshot, code, gpu, *packed)
@@ -90,11 +95,14 @@ void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& r
         {.cause = Cause::NumArchMiscompile,
          .subject = code.subject,
          .module = code.module,
-         .summary = "it holds sm_103 code made by nvcc " + image.toolkit + ", which " + gpu.name() +
-                    " prefers; such code of causal_conv1d is known to compute wrong numbers",
+         .summary =
+             say("it holds sm_103 code made by nvcc {}, which {} prefers; such code of causal_conv1d is "
+                 "known to compute wrong numbers",
+                 image.toolkit, gpu.name()),
          .evidence = {{code.pointer + "/" + std::to_string(i) + "/toolkit", image.toolkit},
                       {gpu.pointer() + "/sm", gpu.gpu->sm}},
-         .fixes = {Advice{"compare its results with a reference on that GPU, or rebuild for sm_100 only"}},
+         .fixes = {Advice{
+             say("compare its results with a reference on that GPU, or rebuild for sm_100 only")}},
          .severity_override = Severity::Note});
     return;
   }
@@ -104,11 +112,11 @@ CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const SeenGpu& gpu : seen_gpus(snapshot)) {
     if (gpu.visibility == Visibility::Hidden) {
-      result.not_checked.push_back(gpu.name() + " is hidden by CUDA_VISIBLE_DEVICES");
+      result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES", gpu.name()));
       continue;
     }
     if (gpu.sm == 0) {
-      result.unknown.push_back("the compute capability of " + gpu.name() + " is not known");
+      result.unknown.push_back(say("the compute capability of {} is not known", gpu.name()));
       continue;
     }
     for (const DeviceCode& code : device_code(snapshot)) {

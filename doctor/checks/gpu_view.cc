@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 
+#include "doctor/base/say.h"
 #include "doctor/knowledge/drivers.h"
 
 namespace scankit {
@@ -80,7 +81,7 @@ Visibility visibility_of(const Snapshot& snapshot, std::size_t g, const VisibleD
 
 std::string SeenGpu::name() const {
   const std::string& what = gpu->name.empty() ? gpu->pci_device : gpu->name;
-  return "GPU " + std::to_string(gpu->index) + (what.empty() ? "" : " (" + what + ")");
+  return what.empty() ? say("GPU {}", gpu->index) : say("GPU {} ({})", gpu->index, what);
 }
 std::string SeenGpu::pointer() const { return "/gpus/value/" + std::to_string(index); }
 
@@ -90,7 +91,7 @@ std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot) {
   VisibleDevices set{.text = found->second, .accepted = {}, .refused = ""};
   for (const std::string& entry : entries_of(set.text)) {
     if (!entry_is_good(entry, snapshot.gpus.value)) {
-      set.refused = entry.empty() ? "an empty entry" : entry;
+      set.refused = entry.empty() ? say("an empty entry") : entry;
       break;
     }
     set.accepted.push_back(entry);
@@ -195,12 +196,12 @@ std::vector<DeviceCode> device_code(const Snapshot& snapshot) {
 }
 
 std::string no_use_of_gpus(const Snapshot& snapshot) {
-  if (snapshot.gpus.state == ProbeState::Absent) return "GPUs: " + snapshot.gpus.note;
+  if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
   const bool torch_uses = snapshot.torch.present() && !snapshot.torch.value.cuda.empty();
   const bool torch_open =
       snapshot.torch.state == ProbeState::Failed || snapshot.torch.state == ProbeState::NotRun;
   if (torch_uses || torch_open || !device_code(snapshot).empty()) return "";
-  return "neither torch nor a module under diagnosis computes on a GPU";
+  return say("neither torch nor a module under diagnosis computes on a GPU");
 }
 
 std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_view.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 std::string not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
-  return visible_devices(snapshot) ? "" : "CUDA_VISIBLE_DEVICES is not set";
+  return visible_devices(snapshot) ? "" : say("CUDA_VISIBLE_DEVICES is not set");
 }
 
 CheckResult run(const Snapshot& snapshot) {
@@ -22,24 +23,33 @@ CheckResult run(const Snapshot& snapshot) {
   if (!std::ranges::all_of(gpus, is(Visibility::Hidden))) {
     for (const SeenGpu& gpu : gpus)
       if (gpu.visibility == Visibility::Hidden)
-        result.not_checked.push_back(gpu.name() + " is hidden by CUDA_VISIBLE_DEVICES=" + set->text);
-    if (!snapshot.driver.value.mig.empty())
-      result.not_checked.push_back("which of the " +
-                                   count(snapshot.driver.value.mig.size(), "MIG instance", "MIG instances") +
-                                   " the variable means");
+        result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set->text));
+    if (const std::size_t n = snapshot.driver.value.mig.size(); n > 0)
+      result.not_checked.push_back(say_n(n, "which of the {} MIG instance the variable means",
+                                         "which of the {} MIG instances the variable means", n));
     return result;
   }
   // An empty value, "-1" and "NoDevFiles" are how one hides them on purpose; a number or id that names
   // nothing is a mistake.
   const bool on_purpose = set->text.empty() || set->text.starts_with('-') || set->text.starts_with("NoDev");
-  Finding finding{.cause = Cause::NoDriverLibcuda,
-                  .subject = "CUDA_VISIBLE_DEVICES",
-                  .module = "torch",
-                  .summary = "CUDA_VISIBLE_DEVICES=" + (set->text.empty() ? "\"\"" : set->text) +
-                             (on_purpose ? " hides all " : " names none of the ") +
-                             count(gpus.size(), "GPU", "GPUs") + " here, so CUDA finds no device",
-                  .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
-                  .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}};
+  const std::string value = set->text.empty() ? "\"\"" : set->text;
+  const std::size_t n = gpus.size();
+  Finding finding{
+      .cause = Cause::NoDriverLibcuda,
+      .subject = "CUDA_VISIBLE_DEVICES",
+      .module = "torch",
+      .summary =
+          on_purpose
+              ? say_n(n, "CUDA_VISIBLE_DEVICES={} hides the only GPU here, so CUDA finds no device",
+                      "CUDA_VISIBLE_DEVICES={} hides all {} GPUs here, so CUDA finds no device", value, n)
+              : say_n(n,
+                      "CUDA_VISIBLE_DEVICES={} does not name the only GPU here, so CUDA finds no "
+                      "device",
+                      "CUDA_VISIBLE_DEVICES={} names none of the {} GPUs here, so CUDA finds no "
+                      "device",
+                      value, n),
+      .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
+      .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}};
   if (on_purpose) finding.severity_override = Severity::Note;
   result.findings.push_back(finding);
   return result;

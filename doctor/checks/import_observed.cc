@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
@@ -8,13 +9,21 @@ namespace {
 std::string not_tried(const Snapshot& snapshot) {
   const auto& seen = snapshot.observations;
   if (seen.state == ProbeState::NotRun)
-    return "no import was tried" + (seen.note.empty() ? std::string() : ": " + seen.note);
-  return seen.state == ProbeState::Absent ? seen.note : "";
+    return seen.note.empty() ? say("no import was tried") : say("no import was tried: {}", retold(seen.note));
+  return seen.state == ProbeState::Absent ? retold(seen.note) : "";
 }
 
 std::string what_was_tried(const Observation& seen) {
-  if (seen.variant == "start") return "the interpreter's own start";
-  return "`import " + seen.module + "`" + (seen.variant == "torch-first" ? " after torch" : "");
+  if (seen.variant == "start") return say("the interpreter's own start");
+  return seen.variant == "torch-first" ? say("`import {}` after torch", seen.module)
+                                       : say("`import {}`", seen.module);
+}
+
+std::string how_it_ended(const Observation& seen) {
+  const std::string tried = what_was_tried(seen);
+  if (seen.outcome == "timeout")
+    return say("{} did not end within {} s", tried, (seen.duration_ms + 500) / 1000);
+  return seen.signal != 0 ? say("{} killed the process", tried) : say("{} did not come back", tried);
 }
 
 Finding ended_badly(const Observation& seen, const std::string& pointer, const std::string& subject) {
@@ -23,15 +32,11 @@ Finding ended_badly(const Observation& seen, const std::string& pointer, const s
   Finding finding{.cause = cause,
                   .subject = subject,
                   .module = seen.module,
-                  .summary = what_was_tried(seen),
+                  .summary = how_it_ended(seen),
                   .evidence = {{pointer + "/outcome", seen.outcome}},
-                  .fixes = {Advice{std::string(info(cause).next_step)}}};
-  if (hung)
-    finding.summary += " did not end within " + std::to_string((seen.duration_ms + 500) / 1000) + " s";
-  else
-    finding.summary += seen.signal != 0 ? " killed the process" : " did not come back";
+                  .fixes = {Advice{said(info(cause).next_step)}}};
   if (!seen.message.empty()) {
-    finding.summary += ": " + seen.message;
+    finding.summary += ": " + retold(seen.message);
     finding.evidence.push_back({pointer + "/message", seen.message});
   }
   if (!hung) finding.evidence.push_back({pointer + "/signal", std::to_string(seen.signal)});
@@ -46,7 +51,7 @@ std::string subject_of(const Snapshot& snapshot, const Observation& seen) {
 
 // Errors of an import are weighed against what the other checks found, in reconcile.cc.
 CheckResult run(const Snapshot& snapshot) {
-  if (snapshot.observations.state == ProbeState::Failed) return {{}, {snapshot.observations.note}};
+  if (snapshot.observations.state == ProbeState::Failed) return {{}, {retold(snapshot.observations.note)}};
   CheckResult result;
   const auto& all = snapshot.observations.value;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -30,7 +30,7 @@ Finding named_otherwise(const Copy& copy) {
           .module = copy->module,
           .summary = say("the file is named {} and holds {}", copy->module, join(copy->inits)),
           .evidence = {copy.at("inits", 0, "", copy->inits.front())},
-          .fixes = {Advice{"give the file the name of the module that it holds"}}};
+          .fixes = {Advice{say("give the file the name of the module that it holds")}}};
 }
 
 // Python 2 called initNAME; a module of its time has that and nothing else.
@@ -75,7 +75,8 @@ CheckResult run(const Snapshot& snapshot) {
     else if (claims_to_be_a_module(snapshot, copy))
       result.findings.push_back(no_module_inside(snapshot, copy));
     else
-      result.unknown.push_back(copy->path + " exports no PyInit_ function: a library, but no Python module");
+      result.unknown.push_back(
+          say("{} exports no PyInit_ function: a library, but no Python module", copy->path));
   }
   return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_view.h"
 
@@ -9,9 +10,9 @@ namespace {
 
 std::string not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
-  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   if (snapshot.driver.present() && snapshot.driver.value.source == "described")
-    return "the driver is described, not installed";
+    return say("the driver is described, not installed");
   return "";
 }
 
@@ -49,33 +50,42 @@ CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
   if (!snapshot.driver.present()) {
-    result.unknown.push_back("driver: " +
-                             (snapshot.driver.note.empty() ? "not probed" : snapshot.driver.note));
+    result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
     const std::string rest = without_folder(snapshot, path_dirname(driver.libcuda));
-    result.findings.push_back(
-        unusable(snapshot,
-                 "the loader takes " + driver.libcuda +
-                     (variable ? " by LD_LIBRARY_PATH" : " by its " + driver.libcuda_reached) +
-                     ", a stub for the linker: it loads, and then every call of CUDA fails",
-                 {"/driver/value/libcuda", driver.libcuda},
-                 variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
-                          : Fix{Advice{"take the stub's folder out of /etc/ld.so.conf.d and run ldconfig"}}));
+    result.findings.push_back(unusable(
+        snapshot,
+        variable ? say("the loader takes {} by LD_LIBRARY_PATH, a stub for the linker: it loads, and then "
+                       "every call of CUDA fails",
+                       driver.libcuda)
+                 : say("the loader takes {} by its {}, a stub for the linker: it loads, and then every call "
+                       "of CUDA fails",
+                       driver.libcuda, retold(driver.libcuda_reached)),
+        {"/driver/value/libcuda", driver.libcuda},
+        variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
+                 : Fix{Advice{say("take the stub's folder out of /etc/ld.so.conf.d and run ldconfig")}}));
   } else if (driver.libcuda.empty()) {
     result.findings.push_back(unusable(
         snapshot,
-        "the kernel module of driver " + driver.version + " runs, but no libcuda.so.1 is here" +
-            (snapshot.os.value.container.empty() ? "" : ": the container was started without its GPUs"),
+        snapshot.os.value.container.empty()
+            ? say("the kernel module of driver {} runs, but no libcuda.so.1 is here", driver.version)
+            : say("the kernel module of driver {} runs, but no libcuda.so.1 is here: the container was "
+                  "started "
+                  "without its GPUs",
+                  driver.version),
         {"/driver/value/libcuda", ""},
-        Advice{snapshot.os.value.container.empty()
-                   ? "install the driver's libraries of that version"
-                   : "start the container with its GPUs (docker run --gpus all, or the nvidia runtime)"}));
+        Advice{
+            snapshot.os.value.container.empty()
+                ? say("install the driver's libraries of that version")
+                : say("start the container with its GPUs (docker run --gpus all, or the nvidia runtime)")}));
   } else if (driver.libcuda_reached == "not by the loader") {
     result.findings.push_back(unusable(
-        snapshot, driver.libcuda + " is here, but neither LD_LIBRARY_PATH nor the loader's cache leads to it",
+        snapshot,
+        say("{} is here, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
-        Advice{"name " + path_dirname(driver.libcuda) + " in a file of /etc/ld.so.conf.d and run ldconfig"}));
+        Advice{
+            say("name {} in a file of /etc/ld.so.conf.d and run ldconfig", path_dirname(driver.libcuda))}));
   }
   return result;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -16,10 +17,11 @@ bool belongs_to_another_check(const std::string& soname) {
 void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
     if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;
-    std::string line = copy->path + " needs " + library.soname + " (by " + path_basename(library.needed_by) +
-                       "), which the loader finds nowhere";
-    if (!library.found_elsewhere.empty()) line += "; it does not look at " + library.found_elsewhere.front();
-    result.unknown.push_back(line);
+    result.unknown.push_back(clauses({say("{} needs {} (by {}), which the loader finds nowhere", copy->path,
+                                          library.soname, path_basename(library.needed_by)),
+                                      library.found_elsewhere.empty()
+                                          ? ""
+                                          : say("it does not look at {}", library.found_elsewhere.front())}));
   }
 }
 
@@ -27,8 +29,9 @@ void add_versions(const Copy& copy, CheckResult& result) {
   for (const UnmetVersion& unmet : copy->unmet_versions) {
     const std::string& version = unmet.version;
     if (version.starts_with("GLIBC_") || is_compiler_runtime_version(version)) continue;
-    result.unknown.push_back(unmet.needed_by + " needs version " + version + " of " + unmet.library +
-                             ", which does not define it: another build of that library");
+    result.unknown.push_back(
+        say("{} needs version {} of {}, which does not define it: another build of that library",
+            unmet.needed_by, version, unmet.library));
   }
 }
 
@@ -36,10 +39,14 @@ void add_cuda_names(const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries)
     if (is_cuda_library(library.soname) || is_driver_library(library.soname)) return;  // the names are theirs
   const auto names = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "cuda"; });
-  if (!names.empty())
-    result.unknown.push_back(copy->path + " needs " + count(names.size(), "CUDA name", "CUDA names") +
-                             " that no library in its closure exports, such as " + names.front().value +
-                             ": an older CUDA library, or one it was never linked with");
+  if (const std::size_t n = names.size(); n > 0)
+    result.unknown.push_back(
+        say_n(n,
+              "{} needs {} CUDA name that no library in its closure exports, such as {}: an "
+              "older CUDA library, or one it was never linked with",
+              "{} needs {} CUDA names that no library in its closure exports, such as {}: an "
+              "older CUDA library, or one it was never linked with",
+              copy->path, n, names.front().value));
 }
 
 CheckResult run(const Snapshot& snapshot) {
@@ -51,7 +58,7 @@ CheckResult run(const Snapshot& snapshot) {
     const bool wanted =
         was_asked_for(snapshot, copy->module) || !needing_importers(snapshot, copy->module).empty();
     if (snapshot.torch.state == ProbeState::Absent && copy->uses_torch && wanted)
-      result.unknown.push_back(copy->path + " needs torch, which is not installed for this Python");
+      result.unknown.push_back(say("{} needs torch, which is not installed for this Python", copy->path));
   }
   return result;
 }

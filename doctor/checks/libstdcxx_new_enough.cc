@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -9,11 +10,12 @@ namespace {
 // Which libstdc++ the process loads is the resolver's answer: conda's, the system's or one from
 // LD_LIBRARY_PATH.
 CheckResult run(const Snapshot& snapshot) {
-  return {unmet_versions(
-              snapshot, Cause::LibstdcxxTooOld,
-              {kCompilerRuntimeVersions.begin(), kCompilerRuntimeVersions.end()},
-              "install a newer libstdc++ where this Python finds it, or rebuild with the older compiler"),
-          {}};
+  return {
+      unmet_versions(
+          snapshot, Cause::LibstdcxxTooOld,
+          {kCompilerRuntimeVersions.begin(), kCompilerRuntimeVersions.end()},
+          say("install a newer libstdc++ where this Python finds it, or rebuild with the older compiler")),
+      {}};
 }
 
 }  // namespace

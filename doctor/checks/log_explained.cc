@@ -1,35 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
 
+std::string sureness(const std::string& word) {
+  if (word == "certain") return say("certain");
+  return word == "likely" ? say("likely") : say("possible");
+}
+
 Finding finding_of(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
   const LogHit& hit = log.hits[i];
   const std::string at = "/log/value/hits/" + std::to_string(i) + "/";
   Finding finding;
   finding.cause = cause;
-  finding.subject = hit.file.empty() ? (log.source == "-" ? "standard input" : log.source) : hit.file;
+  finding.subject = hit.file.empty() ? (log.source == "-" ? say("standard input") : log.source) : hit.file;
   finding.module = hit.module;
   if (finding.module.empty()) finding.module = snapshot.modules.size() == 1 ? snapshot.modules[0] : "log";
-  finding.summary =
-      "line " + std::to_string(hit.line) + " of the log: " + hit.meaning + " (" + hit.sure + ")";
+  finding.summary = say("line {} of the log: {} ({})", hit.line, retold(hit.meaning), sureness(hit.sure));
   finding.evidence = {{at + "text", hit.text}, {at + "line", std::to_string(hit.line)}};
   for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
-  if (!hit.settles.empty()) finding.fixes.push_back(Advice{"to be sure, look at " + hit.settles});
-  finding.fixes.push_back(Advice{std::string(info(cause).next_step)});
+  if (!hit.settles.empty())
+    finding.fixes.push_back(Advice{say("to be sure, look at {}", retold(hit.settles))});
+  finding.fixes.push_back(Advice{said(info(cause).next_step)});
   return finding;
 }
 
 std::string quoted_lines(const Log& log) {
   std::string out;
   for (const LogLine& line : log.unexplained)
-    out +=
-        (out.empty() ? "" : "; ") + ("line " + std::to_string(line.line) + ": " + line.text.substr(0, 200));
+    out = clauses({out, say("line {}: {}", line.line, line.text.substr(0, 200))});
   return out;
 }
 
@@ -48,7 +53,7 @@ extern const Check kLogExplained{
             const LogHit& hit = log.hits[i];
             const auto cause = cause_from_slug(hit.cause);
             if (!cause && hit.role == "root")
-              result.unknown.push_back("line " + std::to_string(hit.line) + " of the log: " + hit.meaning);
+              result.unknown.push_back(say("line {} of the log: {}", hit.line, retold(hit.meaning)));
             if (!cause) continue;
             Finding finding = finding_of(snapshot, log, i, *cause);
             // What the log ended in is an error, however mild its class is otherwise; what else it holds is
@@ -58,10 +63,10 @@ extern const Check kLogExplained{
             result.findings.push_back(std::move(finding));
           }
           if (!root && result.unknown.empty())
-            result.unknown.push_back(log.unexplained.empty()
-                                         ? "no line of the log is an error that scankit knows"
-                                         : "no known error in the log; these lines look like errors: " +
-                                               quoted_lines(log));
+            result.unknown.push_back(
+                log.unexplained.empty()
+                    ? say("no line of the log is an error that scankit knows")
+                    : say("no known error in the log; these lines look like errors: {}", quoted_lines(log)));
           return result;
         },
     .asked = [](const Snapshot& snapshot) { return snapshot.log.state != ProbeState::NotRun; }};

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
-
-std::string no_copy(const Snapshot& snapshot) {
-  return copies(snapshot).empty() ? "no file of a module under diagnosis was found" : "";
-}
 
 // Selected, or what import would take were it made for this machine (its suffix names another one).
 bool matters(const Snapshot& snapshot, const Extension& extension) {
@@ -18,7 +15,7 @@ bool matters(const Snapshot& snapshot, const Extension& extension) {
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   const std::string machine = interpreter_machine(snapshot);
-  if (machine.empty()) return {{}, {"which machine this Python is made for is not known"}};
+  if (machine.empty()) return {{}, {say("which machine this Python is made for is not known")}};
   for (const Copy& copy : copies(snapshot)) {
     if (!matters(snapshot, *copy) || copy->machine.empty() || copy->machine == machine) continue;
     // glibc says "cannot open shared object file: No such file or directory" of such a file.
@@ -26,10 +23,10 @@ CheckResult run(const Snapshot& snapshot) {
         {.cause = Cause::WrongMachineArch,
          .subject = copy->path,
          .module = copy->module,
-         .summary = "the file is made for " + copy->machine + ", this Python runs on " + machine,
+         .summary = say("the file is made for {}, this Python runs on {}", copy->machine, machine),
          .evidence = {copy.at("machine", copy->machine),
                       {"/python/value/soabi", snapshot.python.value.soabi}},
-         .fixes = rebuild_fixes(snapshot, copy, "build or fetch " + copy->module + " for " + machine)});
+         .fixes = rebuild_fixes(snapshot, copy, say("build or fetch {} for {}", copy->module, machine))});
   }
   return result;
 }
@@ -40,6 +37,6 @@ extern const Check kMachineMatches{.id = "machine-matches",
                                    .question = "Is each module's file made for this processor?",
                                    .needs = kPython | kExtensions | kContents,
                                    .settled_by_import = true,
-                                   .not_applicable = no_copy,
+                                   .not_applicable = no_copy_found,
                                    .run = run};
 }  // namespace scankit

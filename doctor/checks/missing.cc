@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -16,6 +18,14 @@ bool takes_strings(const MissingSymbol& symbol) {
   return symbol.name.find("__cxx11") != std::string::npos ||
          symbol.demangled.find("std::string") != std::string::npos ||
          symbol.demangled.find("basic_string") != std::string::npos;
+}
+
+std::string need_in_words(const UnmetVersion& unmet) {
+  const std::string by = path_basename(unmet.needed_by);
+  if (unmet.symbols.empty())
+    return say("{} needs {}, {} ends at {}", by, unmet.version, unmet.library, unmet.provided_max);
+  return say("{} needs {}, {} ends at {} (for {})", by, unmet.version, unmet.library, unmet.provided_max,
+             join(unmet.symbols));
 }
 
 }  // namespace
@@ -90,9 +100,7 @@ std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
       if (std::ranges::none_of(prefixes,
                                [&](std::string_view prefix) { return version.starts_with(prefix); }))
         continue;
-      finding.summary += (finding.summary.empty() ? "" : "; ") + path_basename(unmet[i].needed_by) +
-                         " needs " + version + ", " + unmet[i].library + " ends at " + unmet[i].provided_max;
-      if (!unmet[i].symbols.empty()) finding.summary += " (for " + join(unmet[i].symbols) + ")";
+      finding.summary = clauses({finding.summary, need_in_words(unmet[i])});
       finding.evidence.push_back(copy.at("unmet_versions", i, "version", version));
       finding.evidence.push_back(copy.at("unmet_versions", i, "provided_max", unmet[i].provided_max));
     }

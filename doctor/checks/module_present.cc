@@ -15,17 +15,18 @@ std::string nothing_needs_them(const Snapshot& snapshot) {
     if (needed || selected_copy(snapshot, module)) return "";
     absent.push_back(module);
   }
-  return absent.empty() ? "no module is under diagnosis"
-                        : "not installed, and nothing that is installed needs it: " + join(absent);
+  return absent.empty() ? say("no module is under diagnosis")
+                        : say("not installed, and nothing that is installed needs it: {}", join(absent));
 }
 
 std::string how_it_is_imported(const Importer& importer) {
-  std::string text = importer.package + (importer.version.empty() ? "" : " " + importer.version) +
-                     " imports it (" + importer.file + ":" + std::to_string(importer.line) + ")";
-  if (importer.masked)
-    text += ", inside try/except ImportError" +
-            (importer.masked_value.empty() ? std::string() : ": the name becomes " + importer.masked_value);
-  return text;
+  const std::string package = importer.package + (importer.version.empty() ? "" : " " + importer.version);
+  const std::string place = importer.file + ":" + std::to_string(importer.line);
+  if (!importer.masked) return say("{} imports it ({})", package, place);
+  if (importer.masked_value.empty())
+    return say("{} imports it ({}), inside try/except ImportError", package, place);
+  return say("{} imports it ({}), inside try/except ImportError: the name becomes {}", package, place,
+             importer.masked_value);
 }
 
 Finding absence(const Snapshot& snapshot, const std::string& module,
@@ -33,22 +34,23 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
   Finding finding{.cause = Cause::ModuleNotBuilt,
                   .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
                   .module = module,
-                  .summary = "no file of " + module + " is on this Python's path"};
+                  .summary = importers.empty()
+                                 ? say("no file of {} is on this Python's path, and it was asked for", module)
+                                 : say("no file of {} is on this Python's path", module)};
   if (importers.empty()) {
     const auto& asked = snapshot.modules_asked;
     const auto at = std::ranges::find(asked, module) - asked.begin();
-    finding.summary += ", and it was asked for";
     finding.evidence.push_back({"/modules_asked/" + std::to_string(at), module});
   }
   for (const std::size_t i : importers) {
     const Importer& importer = snapshot.importers.value[i];
     const std::string pointer = "/importers/value/" + std::to_string(i);
-    if (i == importers.front()) finding.summary += "; " + how_it_is_imported(importer);
+    if (i == importers.front()) finding.summary = clauses({finding.summary, how_it_is_imported(importer)});
     finding.evidence.push_back({pointer + "/file", importer.file});
     finding.evidence.push_back({pointer + "/line", std::to_string(importer.line)});
     if (importer.masked) finding.evidence.push_back({pointer + "/masked", "true"});
   }
-  finding.fixes = module_fixes(snapshot, module, "build " + module + " for this Python and torch");
+  finding.fixes = module_fixes(snapshot, module, say("build {} for this Python and torch", module));
   const auto nearby = [&](std::size_t i) { return is_only_nearby(snapshot, snapshot.importers.value[i]); };
   if (!importers.empty() && !was_asked_for(snapshot, module) && std::ranges::all_of(importers, nearby)) {
     finding.severity_override = Severity::Note;
@@ -74,7 +76,8 @@ CheckResult run(const Snapshot& snapshot) {
     const auto importers = needing_importers(snapshot, module);
     if (importers.empty() && !was_asked_for(snapshot, module)) {
       if (!selected_copy(snapshot, module))
-        result.not_checked.push_back(module + " is not installed, and nothing that is installed needs it");
+        result.not_checked.push_back(
+            say("{} is not installed, and nothing that is installed needs it", module));
       continue;
     }
     bool on_the_path = false;
@@ -88,17 +91,20 @@ CheckResult run(const Snapshot& snapshot) {
     }
     if (on_the_path) continue;
     if (importers.empty() && names_a_distribution(snapshot, module)) {
-      result.unknown.push_back(
-          "no compiled file of " + module +
-          " is on this Python's path, but a distribution of that name is installed: an import tells");
+      result.unknown.push_back(say(
+          "no compiled file of {} is on this Python's path, but a distribution of that name is installed: an "
+          "import tells",
+          module));
       continue;
     }
     Finding finding = absence(snapshot, module, importers);
     if (!elsewhere.empty())
-      finding.summary += "; a file of it lies outside the path: " + elsewhere.front().value;
+      finding.summary =
+          clauses({finding.summary, say("a file of it lies outside the path: {}", elsewhere.front().value)});
     finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
     if (!links.empty())
-      finding.summary += "; " + links.front().value + " is a link to a file that is not there";
+      finding.summary =
+          clauses({finding.summary, say("{} is a link to a file that is not there", links.front().value)});
     finding.evidence.insert(finding.evidence.end(), links.begin(), links.end());
     result.findings.push_back(finding);
   }

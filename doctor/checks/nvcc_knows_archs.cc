@@ -107,7 +107,7 @@ class Question {
     for (const std::size_t i : derived_from_gpus(snapshot_)) {
       const Gpu& gpu = snapshot_.gpus.value[i];
       const unsigned arch = std::min(as_number(gpu.sm), newest == 0 ? as_number(gpu.sm) : newest);
-      look(std::to_string(arch), gpu.name.empty() ? "GPU " + std::to_string(gpu.index) : gpu.name,
+      look(std::to_string(arch), gpu.name.empty() ? say("GPU {}", gpu.index) : gpu.name,
            {"/gpus/value/" + std::to_string(i) + "/sm", gpu.sm});
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -16,23 +17,25 @@ bool names_may_be_a_missing_library_s(const Copy& copy) {
 
 // A qualifier outside torch's namespaces, whatever the argument types: no torch release ever had that name.
 Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const std::string& demangled) {
-  return {.cause = Cause::OwnSymbolUndefined,
-          .subject = copy->path,
-          .module = copy->module,
-          .summary = "it calls " + count(names.size(), "function", "functions") +
-                     " of its own that it does not contain: " + demangled +
-                     (names.size() > 1 ? " first" : ""),
-          .evidence = names};
+  const std::size_t n = names.size();
+  return {
+      .cause = Cause::OwnSymbolUndefined,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = say_n(n, "it calls {} function of its own that it does not contain: {}",
+                       "it calls {} functions of its own that it does not contain: {} first", n, demangled),
+      .evidence = names};
 }
 
 Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
   const MissingSymbol& first = copy->missing_symbols[names.front()];
+  const std::size_t n = names.size();
   Finding finding{.cause = Cause::OwnSymbolUndefined,
                   .subject = copy->path,
                   .module = copy->module,
-                  .summary = "it was not linked with " + path_basename(first.exported_by_torch) +
-                             ", which has " + count(names.size(), "name", "names") +
-                             " that it needs: " + first.name};
+                  .summary = say_n(n, "it was not linked with {}, which has {} name that it needs: {}",
+                                   "it was not linked with {}, which has {} names that it needs: {}",
+                                   path_basename(first.exported_by_torch), n, first.name)};
   for (const std::size_t i : names)
     finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
   return finding;
@@ -56,7 +59,7 @@ CheckResult run(const Snapshot& snapshot) {
       found.push_back(never_linked(copy, torch));
     for (Finding& finding : found) {
       finding.fixes = rebuild_fixes(
-          snapshot, copy, "build " + copy->module + " again from a clean folder with all its sources");
+          snapshot, copy, say("build {} again from a clean folder with all its sources", copy->module));
       result.findings.push_back(std::move(finding));
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_view.h"
 #include "doctor/knowledge/drivers.h"
@@ -27,11 +28,11 @@ bool only_ptx(const DeviceCode& code, const SeenGpu& gpu) {
 }
 
 std::string not_applicable(const Snapshot& snapshot) {
-  if (snapshot.driver.state == ProbeState::Absent) return "driver: " + snapshot.driver.note;
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   for (const DeviceCode& code : device_code(snapshot))
     for (const SeenGpu& gpu : seen_gpus(snapshot))
       if (only_ptx(code, gpu)) return "";
-  return "nothing here rests on PTX alone";
+  return say("nothing here rests on PTX alone");
 }
 
 void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
@@ -41,8 +42,9 @@ void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
   for (const std::size_t i : ptx) {
     const auto needed = cuda_of_ptx((*code.images)[i].isa);
     if (!supported || !needed || (*needed > supported->cuda && supported->or_newer)) {
-      result.unknown.push_back(code.subject + " serves " + gpu.name() + " by PTX " + (*code.images)[i].isa +
-                               " alone; whether this driver compiles it is not known");
+      result.unknown.push_back(
+          say("{} serves {} by PTX {} alone; whether this driver compiles it is not known", code.subject,
+              gpu.name(), (*code.images)[i].isa));
       return;
     }
     too_new += *needed > supported->cuda ? 1 : 0;
@@ -50,23 +52,25 @@ void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
   if (too_new == 0) return;
   const DeviceImage& image = (*code.images)[ptx.front()];
   if (too_new < ptx.size() || gpu.visibility == Visibility::Unclear) {
-    result.unknown.push_back(code.subject + " serves " + gpu.name() +
-                             " by PTX alone, a part of which this driver cannot compile");
+    result.unknown.push_back(say("{} serves {} by PTX alone, a part of which this driver cannot compile",
+                                 code.subject, gpu.name()));
     return;
   }
   const std::string needed = cuda_of_ptx(image.isa)->major_minor();
-  std::vector<Fix> fixes = {Advice{"update the NVIDIA driver to one that supports CUDA " + needed}};
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to one that supports CUDA {}", needed)}};
   if (code.module != "torch") {
     const auto more =
-        rebuild_for(snapshot, code, gpu, "or rebuild " + code.module + " for sm_" + gpu.gpu->sm);
+        rebuild_for(snapshot, code, gpu, say("or rebuild {} for sm_{}", code.module, gpu.gpu->sm));
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
   result.findings.push_back(
       {.cause = Cause::PtxToolchain,
        .subject = code.subject,
        .module = code.module,
-       .summary = "for " + gpu.name() + " it holds only PTX " + image.isa + ", which a driver of CUDA " +
-                  needed + " compiles; this one supports CUDA up to " + supported->cuda.major_minor(),
+       .summary = say(
+           "for {} it holds only PTX {}, which a driver of CUDA {} compiles; this one supports CUDA up to "
+           "{}",
+           gpu.name(), image.isa, needed, supported->cuda.major_minor()),
        .evidence = {{code.pointer + "/" + std::to_string(ptx.front()) + "/isa", image.isa},
                     {gpu.pointer() + "/sm", gpu.gpu->sm},
                     supported->evidence},

@@ -9,10 +9,6 @@
 namespace scankit {
 namespace {
 
-std::string no_copy(const Snapshot& snapshot) {
-  return copies(snapshot).empty() ? "no file of a module under diagnosis was found" : "";
-}
-
 std::string this_python(const Python& python) {
   return (python.implementation == "cpython" ? "CPython " : python.implementation + " ") + python.version +
          " (" + python.soabi + ")";
@@ -44,9 +40,13 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
     if (finding.subject.empty()) {
       finding.subject = copy->path;
       if (is_for_windows(copy->path)) finding.cause = Cause::Windows;
-      finding.summary = path_basename(copy->path) + " is made for " +
-                        (copy->tag.empty() ? "another Python" : copy->tag) + "; " + this_python(python) +
-                        " does not look at it and says \"No module named\"";
+      const std::string name = path_basename(copy->path), here = this_python(python);
+      finding.summary =
+          copy->tag.empty()
+              ? say("{} is made for another Python; {} does not look at it and says \"No module named\"",
+                    name, here)
+              : say("{} is made for {}; {} does not look at it and says \"No module named\"", name, copy->tag,
+                    here);
     }
     finding.evidence.push_back(copy.at("path", copy->path));
   }
@@ -57,14 +57,16 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
 
 std::optional<Finding> missing_python_names(const Copy& copy, const Python& python) {
   const auto evidence = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "python"; });
-  if (evidence.empty()) return std::nullopt;
-  return Finding{.cause = Cause::PythonAbiTagMismatch,
-                 .subject = copy->path,
-                 .module = copy->module,
-                 .summary = "it needs " + count(evidence.size(), "name", "names") +
-                            " of Python's C interface that " + this_python(python) + " does not have, " +
-                            evidence.front().value + " first",
-                 .evidence = evidence};
+  const std::size_t n = evidence.size();
+  if (n == 0) return std::nullopt;
+  return Finding{
+      .cause = Cause::PythonAbiTagMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = say_n(n, "it needs {} name of Python's C interface that {} does not have, {} first",
+                       "it needs {} names of Python's C interface that {} does not have, {} first", n,
+                       this_python(python), evidence.front().value),
+      .evidence = evidence};
 }
 
 // Linked with the library of one Python release, or with the C library that only Pythons of Alpine and its
@@ -94,7 +96,7 @@ CheckResult run(const Snapshot& snapshot) {
     const auto selected = selected_copy(snapshot, module);
     auto finding = selected ? wrong_inside(*selected, snapshot.python.value) : near_miss(snapshot, module);
     if (!finding) continue;
-    const std::string otherwise = "build or fetch " + module + " for this Python";
+    const std::string otherwise = say("build or fetch {} for this Python", module);
     finding->fixes =
         selected ? rebuild_fixes(snapshot, *selected, otherwise) : module_fixes(snapshot, module, otherwise);
     result.findings.push_back(*std::move(finding));
@@ -108,6 +110,6 @@ extern const Check kPythonTagFits{.id = "python-tag-fits",
                                   .question = "Is each module's file made for this Python?",
                                   .needs = kPython | kExtensions | kContents,
                                   .settled_by_import = true,
-                                  .not_applicable = no_copy,
+                                  .not_applicable = no_copy_found,
                                   .run = run};
 }  // namespace scankit

@@ -25,8 +25,10 @@ void withdraw(Report& report, const Observation& seen) {
     for (Finding& finding : outcome.findings) {
       if (finding.module != seen.module || finding.severity() != Severity::Error) continue;
       finding.severity_override = Severity::Note;
-      finding.summary += " - withdrawn: its import was seen to work" +
-                         (seen.file.empty() ? std::string() : " from " + seen.file);
+      finding.summary =
+          seen.file.empty()
+              ? say("{} - withdrawn: its import was seen to work", finding.summary)
+              : say("{} - withdrawn: its import was seen to work from {}", finding.summary, seen.file);
       finding.fixes.clear();
     }
   }
@@ -43,9 +45,10 @@ bool explained(const Report& report, const std::string& module) {
 }
 
 std::string in_words(const Observation& seen) {
-  if (seen.variant == "start") return seen.message;
-  return "`import " + seen.module + "`" + (seen.variant == "torch-first" ? " after torch" : "") +
-         " fails with " + seen.exception + ": " + seen.message;
+  if (seen.variant == "start") return retold(seen.message);
+  if (seen.variant == "torch-first")
+    return say("`import {}` after torch fails with {}: {}", seen.module, seen.exception, seen.message);
+  return say("`import {}` fails with {}: {}", seen.module, seen.exception, seen.message);
 }
 
 Outcome* outcome_of(Report& report, std::string_view check) {
@@ -88,9 +91,9 @@ void add_unexplained(Report& report, const Observation& seen) {
   if (outcome == nullptr) return;
   if (const auto cause = cause_from_slug(seen.reads_as))
     return add_as_read(*outcome, report.snapshot, seen, *cause);
-  outcome->why += (outcome->why.empty() ? "" : "; ") +
-                  (seen.reading.empty() ? say("{}, and no check explains it", in_words(seen))
-                                        : say("{}: {}", in_words(seen), seen.reading));
+  outcome->why =
+      clauses({outcome->why, seen.reading.empty() ? say("{}, and no check explains it", in_words(seen))
+                                                  : say("{}: {}", in_words(seen), retold(seen.reading))});
   if (outcome->findings.empty()) outcome->state = CheckState::Unknown;
   outcome->could_hide_error = true;
 }

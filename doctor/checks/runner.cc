@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
@@ -29,8 +30,9 @@ struct Missing {
 };
 
 template <class T>
-void look(const Probed<T>& fact, const char* name, Missing& missing) {
-  const std::string why = std::string(name) + ": " + (fact.note.empty() ? "not probed" : fact.note);
+void look(const Probed<T>& fact, const std::string& name, Missing& missing) {
+  if (fact.present()) return;
+  const std::string why = name + ": " + why_missing(fact);
   if (fact.state == ProbeState::Absent && missing.absent.empty()) missing.absent = why;
   if ((fact.state == ProbeState::Failed || fact.state == ProbeState::NotRun) && missing.unknown.empty())
     missing.unknown = why;
@@ -38,31 +40,32 @@ void look(const Probed<T>& fact, const char* name, Missing& missing) {
 
 Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   Missing missing;
-  if (needs & kPython) look(snapshot.python, "Python", missing);
-  if (needs & kTorch) look(snapshot.torch, "torch", missing);
-  if (needs & kExtensions) look(snapshot.extensions, "modules", missing);
-  if (needs & kGpus) look(snapshot.gpus, "GPUs", missing);
+  if (needs & kPython) look(snapshot.python, say("Python"), missing);
+  if (needs & kTorch) look(snapshot.torch, say("torch"), missing);
+  if (needs & kExtensions) look(snapshot.extensions, say("modules"), missing);
+  if (needs & kGpus) look(snapshot.gpus, say("GPUs"), missing);
   // A snapshot of an earlier release does not have them: there is nothing to look at.
   if ((needs & kPackages) && snapshot.packages.state != ProbeState::NotRun)
-    look(snapshot.packages, "packages", missing);
+    look(snapshot.packages, say("packages"), missing);
   else if ((needs & kPackages) && missing.absent.empty())
-    missing.absent = "the packages around the modules were not read";
+    missing.absent = say("the packages around the modules were not read");
   // That nothing imports a module is an answer, not a reason to look away.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
-    look(snapshot.importers, "importers", missing);
+    look(snapshot.importers, say("importers"), missing);
   if ((needs & kLog) && snapshot.log.state == ProbeState::NotRun)
-    missing.absent = "no log was given";
+    missing.absent = say("no log was given");
   else if (needs & kLog)
-    look(snapshot.log, "log", missing);
+    look(snapshot.log, say("log"), missing);
   // No folder of sources, or a snapshot from before they were looked at: nothing is going to be built.
   const bool no_sources =
       snapshot.sources.state == ProbeState::Absent || snapshot.sources.state == ProbeState::NotRun;
   if ((needs & kSources) && no_sources && missing.absent.empty()) {
-    missing.absent = "no folder of sources";
+    missing.absent = say("no folder of sources");
     missing.unknown.clear();
   }
-  if ((needs & kSources) && !no_sources) look(snapshot.sources, "sources", missing);
-  if ((needs & kSources) && snapshot.sources.present()) look(snapshot.build_tools, "build tools", missing);
+  if ((needs & kSources) && !no_sources) look(snapshot.sources, say("sources"), missing);
+  if ((needs & kSources) && snapshot.sources.present())
+    look(snapshot.build_tools, say("build tools"), missing);
   return missing;
 }
 
@@ -79,16 +82,17 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
   for (const Copy& copy : selected_copies(snapshot)) {
     const std::string& state = copy->file_state;
     const auto about = [&](const std::string& detail, const std::string& otherwise) {
-      return copy->path + ": " + (detail.empty() ? otherwise : detail);
+      return copy->path + ": " + (detail.empty() ? otherwise : retold(detail));
     };
     if (state == "unreadable" || state == "vanished")
-      partial.unknown.push_back(about(copy->file_detail, state));
+      partial.unknown.push_back(
+          about(copy->file_detail, state == "vanished" ? say("vanished") : say("unreadable")));
     else if ((needs & (kImages | kClosures)) && state != "elf")
-      partial.not_checked.push_back(about("", "not a whole library"));
+      partial.not_checked.push_back(about("", say("not a whole library")));
     else if ((needs & kClosures) && !machine.empty() && !copy->machine.empty() && copy->machine != machine)
-      partial.not_checked.push_back(about("", "made for " + copy->machine));
+      partial.not_checked.push_back(about("", say("made for {}", copy->machine)));
     else if ((needs & kClosures) && !copy->resolved)
-      partial.unknown.push_back(about(copy->resolution_note, "its libraries were not resolved"));
+      partial.unknown.push_back(about(copy->resolution_note, say("its libraries were not resolved")));
     else
       ++partial.usable;
     if (!(needs & kClosures) || !copy->resolved) continue;
@@ -101,7 +105,7 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
 }  // namespace
 
 Outcome run_check(const Check& check, const Snapshot& snapshot) {
-  Outcome outcome{.check = std::string(check.id), .question = std::string(check.question)};
+  Outcome outcome{.check = std::string(check.id), .question = said(check.question)};
   const auto end = [&](CheckState state, std::string why) {
     outcome.state = state;
     outcome.why = std::move(why);
@@ -111,7 +115,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     return outcome;
   };
   if (!(check.needs & kLog) && snapshot.log.present() && snapshot.log.value.alone)
-    return end(CheckState::NotApplicable, "only a log was given");
+    return end(CheckState::NotApplicable, say("only a log was given"));
   const Missing missing = whole_facts(check.needs, snapshot);
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
   if (!missing.absent.empty()) return end(CheckState::NotApplicable, missing.absent);

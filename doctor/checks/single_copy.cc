@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
-
-std::string no_copy(const Snapshot& snapshot) {
-  return copies(snapshot).empty() ? "no file of a module under diagnosis was found" : "";
-}
 
 bool same_content(const Extension& a, const Extension& b) {
   return a.real_path == b.real_path || (a.size == b.size && !a.build_id.empty() && a.build_id == b.build_id);
@@ -20,19 +17,21 @@ Finding shadowing(const Copy& winner, const Copy& good, const std::string& obsta
   return {.cause = Cause::SeveralCopies,
           .subject = winner->path,
           .module = winner->module,
-          .summary = "this copy (" + obstacle + ") comes first and hides a good one: " + good->path,
+          .summary = say("this copy ({}) comes first and hides a good one: {}", obstacle, good->path),
           .evidence = {winner.at("path", winner->path), good.at("path", good->path)},
           .fixes = {RemoveShadow{winner->path}}};
 }
 
 Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
-  Finding finding{.cause = Cause::SeveralCopies,
-                  .subject = winner->path,
-                  .module = winner->module,
-                  .summary = count(others.size(), "other file", "other files") + " of " + winner->module +
-                             " lie on the path and are not used",
-                  .fixes = {Advice{"move the unused files away"}},
-                  .severity_override = Severity::Note};
+  const std::size_t n = others.size();
+  Finding finding{
+      .cause = Cause::SeveralCopies,
+      .subject = winner->path,
+      .module = winner->module,
+      .summary = say_n(n, "{} other file of {} lies on the path and is not used",
+                       "{} other files of {} lie on the path and are not used", n, winner->module),
+      .fixes = {Advice{say("move the unused files away")}},
+      .severity_override = Severity::Note};
   for (const Copy& other : others) {
     finding.evidence.push_back(other.at("path", other->path));
     // Which of two different files wins depends on the folder and the variables of the shell that starts
@@ -70,6 +69,6 @@ extern const Check kSingleCopy{.id = "single-copy",
                                .question = "Is there one file of each module, or does the right one win?",
                                .needs = kPython | kExtensions,
                                .settled_by_import = true,
-                               .not_applicable = no_copy,
+                               .not_applicable = no_copy_found,
                                .run = run};
 }  // namespace scankit

@@ -19,6 +19,20 @@ void add_made_for(const Dating& dating, bool is_new, Finding& finding) {
                    finding.summary, made_for);
 }
 
+std::string in_words(bool is_new, std::size_t n, const std::string& torch, const std::string& name) {
+  if (is_new)
+    return say_n(
+        n, "it calls {} function of torch by the new C++ string ABI, and torch {} has it by the old one: {}",
+        "it calls {} functions of torch by the new C++ string ABI, and torch {} has them by the old one, "
+        "such as {}",
+        n, torch, name);
+  return say_n(
+      n, "it calls {} function of torch by the old C++ string ABI, and torch {} has it by the new one: {}",
+      "it calls {} functions of torch by the old C++ string ABI, and torch {} has them by the new one, "
+      "such as {}",
+      n, torch, name);
+}
+
 // Proven name by name: torch exports the same function with the other spelling of std::string.
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
@@ -32,16 +46,14 @@ CheckResult run(const Snapshot& snapshot) {
     Finding finding{.cause = Cause::AbiCxx11Mismatch,
                     .subject = copy->path,
                     .module = copy->module,
-                    .summary = "it calls " + count(flipped.size(), "function", "functions") +
-                               " of torch by the " + (is_new ? "new" : "old") +
-                               " C++ string ABI, and torch " + torch.version + " has them by the " +
-                               (is_new ? "old" : "new") + " one, such as " + readable(first)};
+                    .summary = in_words(is_new, flipped.size(), torch.version, readable(first))};
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
     add_made_for(copy->dating, is_new, finding);
     add_dating(copy, finding);
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
-    finding.fixes = rebuild_fixes(snapshot, copy, "rebuild " + copy->module + " with torch's own string ABI");
+    finding.fixes =
+        rebuild_fixes(snapshot, copy, say("rebuild {} with torch's own string ABI", copy->module));
     result.findings.push_back(finding);
   }
   return result;

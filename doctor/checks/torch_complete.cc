@@ -47,7 +47,8 @@ Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
 // torch dlopens nothing lazily here: the probe lists what the loader must find to load torch's own libraries.
 CheckResult run(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
-  if (torch.missing_libraries.empty()) return {};
+  const std::size_t n = torch.missing_libraries.size();
+  if (n == 0) return {};
   Finding finding;
   if (torch.missing_libraries.front().starts_with(kNoCompiledPart)) {
     finding = sources_alone(snapshot, torch);
@@ -55,9 +56,9 @@ CheckResult run(const Snapshot& snapshot) {
     finding = {.cause = Cause::TorchIncomplete,
                .subject = torch.location,
                .module = "torch",
-               .summary = "torch " + torch.version + " cannot load: " + join(torch.missing_libraries) +
-                          ", and the loader finds " +
-                          (torch.missing_libraries.size() == 1 ? "no such file" : "none of them"),
+               .summary = say_n(n, "torch {} cannot load: {}, and the loader finds no such file",
+                                "torch {} cannot load: {}, and the loader finds none of them", torch.version,
+                                join(torch.missing_libraries)),
                .fixes = {install(torch)}};
   }
   for (std::size_t i = 0; i < torch.missing_libraries.size(); ++i)

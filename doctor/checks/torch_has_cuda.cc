@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/view.h"
@@ -18,8 +19,7 @@ CheckResult run(const Snapshot& snapshot) {
       finding.evidence.push_back(copy.at("missing_libraries", i, "soname", parts.back()));
     }
     if (parts.empty()) continue;
-    finding.summary =
-        "it needs " + join(parts) + "; torch " + snapshot.torch.value.version + " is a CPU build";
+    finding.summary = say("it needs {}; torch {} is a CPU build", join(parts), snapshot.torch.value.version);
     finding.evidence.push_back({"/torch/value/cuda", ""});
     // The default index holds the CUDA builds; "+cpu" satisfies the same requirement, so the installer must
     // be told to do it again.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 
@@ -14,8 +15,8 @@ CheckResult run(const Snapshot& snapshot) {
     Finding finding{.cause = Cause::TorchNotImportedFirst,
                     .subject = copy->path,
                     .module = copy->module,
-                    .summary = copy->module + " loads only after `import torch`, which brings " +
-                               join(copy->needs_torch_first),
+                    .summary = say("{} loads only after `import torch`, which brings {}", copy->module,
+                                   join(copy->needs_torch_first)),
                     .fixes = {ImportTorchFirst{copy->module}}};
     for (std::size_t i = 0; i < copy->needs_torch_first.size(); ++i)
       finding.evidence.push_back(copy.at("needs_torch_first", i, "", copy->needs_torch_first[i]));

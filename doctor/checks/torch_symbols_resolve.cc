@@ -8,9 +8,8 @@ namespace scankit {
 namespace {
 
 std::string words(const MissingSymbol& symbol) {
-  std::string text = readable(symbol);
-  if (!symbol.near.empty()) text += " (torch has " + symbol.near.front() + ")";
-  return text;
+  if (symbol.near.empty()) return readable(symbol);
+  return say("{} (torch has {})", readable(symbol), symbol.near.front());
 }
 
 // The installed torch's export tables decide, never its version: a module built for another release may well
@@ -29,13 +28,15 @@ CheckResult run(const Snapshot& snapshot) {
     Finding finding{.cause = Cause::TorchVersionMismatch, .subject = copy->path, .module = copy->module};
     for (const std::size_t i : drifted)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
-    if (!drifted.empty())
-      finding.summary = "it needs " + count(drifted.size(), "name", "names") + " that torch " +
-                        torch.version + " does not export in any form, such as " +
-                        words(copy->missing_symbols[drifted.front()]);
+    if (const std::size_t n = drifted.size(); n > 0)
+      finding.summary = say_n(n, "it needs {} name that torch {} does not export in any form: {}",
+                              "it needs {} names that torch {} does not export in any form, such as {}", n,
+                              torch.version, words(copy->missing_symbols[drifted.front()]));
     for (const std::size_t i : foreign) {
-      finding.summary += (finding.summary.empty() ? "it needs " : "; and ") +
-                         copy->missing_libraries[i].soname + ", a library of other torch releases";
+      const std::string& soname = copy->missing_libraries[i].soname;
+      finding.summary = finding.summary.empty()
+                            ? say("it needs {}, a library of other torch releases", soname)
+                            : say("{}; and {}, a library of other torch releases", finding.summary, soname);
       finding.evidence.push_back(
           copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
     }
@@ -44,7 +45,7 @@ CheckResult run(const Snapshot& snapshot) {
     add_dating(copy, finding);
     finding.evidence.push_back({"/torch/value/version", torch.version});
     finding.fixes =
-        rebuild_fixes(snapshot, copy, "rebuild " + copy->module + " against torch " + torch.version);
+        rebuild_fixes(snapshot, copy, say("rebuild {} against torch {}", copy->module, torch.version));
     result.findings.push_back(finding);
   }
   return result;

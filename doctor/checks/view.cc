@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 
 namespace scankit {
@@ -90,16 +91,17 @@ bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
 
 std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
   if (extension.file_state == "unreadable" || extension.file_state == "vanished") return std::nullopt;
-  if (extension.file_state != "elf") return "not a whole shared library";
+  if (extension.file_state != "elf") return say("not a whole shared library");
   const std::string machine = interpreter_machine(snapshot);
   if (!machine.empty() && !extension.machine.empty() && extension.machine != machine)
-    return "made for " + extension.machine;
+    return say("made for {}", extension.machine);
   if (!extension.resolved) return std::nullopt;
-  if (!extension.unmet_versions.empty()) return "needs " + extension.unmet_versions.front().version;
-  if (!extension.missing_libraries.empty()) return "needs " + extension.missing_libraries.front().soname;
-  if (!extension.missing_symbols.empty())
-    return count(extension.missing_symbols.size(), "unresolved name", "unresolved names");
-  return extension.has_init ? "" : "exports no PyInit_" + extension.module;
+  if (!extension.unmet_versions.empty()) return say("needs {}", extension.unmet_versions.front().version);
+  if (!extension.missing_libraries.empty())
+    return say("needs {}", extension.missing_libraries.front().soname);
+  if (const std::size_t n = extension.missing_symbols.size(); n > 0)
+    return say_n(n, "{} unresolved name", "{} unresolved names", n);
+  return extension.has_init ? "" : say("exports no PyInit_{}", extension.module);
 }
 
 std::string interpreter_machine(const Snapshot& snapshot) {
@@ -187,12 +189,23 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::string clauses(const std::vector<std::string>& parts) {
+  std::vector<std::string> said_parts;
+  for (const std::string& part : parts)
+    if (!part.empty()) said_parts.push_back(part);
+  return join(said_parts, "; ");
+}
+
 std::string count(std::size_t n, std::string_view one, std::string_view many) {
   return std::to_string(n) + " " + std::string(n == 1 ? one : many);
 }
 
 std::string no_module_installed(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? "no module under diagnosis is installed" : "";
+  return selected_copies(snapshot).empty() ? say("no module under diagnosis is installed") : "";
+}
+
+std::string no_copy_found(const Snapshot& snapshot) {
+  return copies(snapshot).empty() ? say("no file of a module under diagnosis was found") : "";
 }
 
 std::string readable(const MissingSymbol& symbol) {

@@ -7,6 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
+#include "doctor/model/why_missing.h"
 
 // What several checks ask of a snapshot, with the JSON pointers that evidence needs.
 namespace scankit {
@@ -29,8 +30,10 @@ std::vector<Copy> copies(const Snapshot& snapshot);
 std::vector<Copy> selected_copies(const Snapshot& snapshot);  // those that import would take
 std::vector<Copy> whole_copies(const Snapshot& snapshot);     // selected, and an ELF file that could be read
 std::vector<Copy> resolved_copies(const Snapshot& snapshot);  // selected, and the closure was walked
-// Why a check of installed modules does not apply: there is none. "" where there is one.
+// Why a check of installed modules does not apply: there is none, or not even a file of one. "" where there
+// is.
 std::string no_module_installed(const Snapshot& snapshot);
+std::string no_copy_found(const Snapshot& snapshot);
 std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& module);
 
 // Import takes a file whose name is the module's last part and one of the interpreter's suffixes, nothing
@@ -69,6 +72,8 @@ const Observation* deciding_import(const Snapshot& snapshot, const std::string& 
 // PEP 503: case and runs of "-", "_", "." do not distinguish names.
 std::string package_key(std::string_view name);
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
+// Whole clauses one after the other, "a; b", without those that are empty.
+std::string clauses(const std::vector<std::string>& parts);
 std::string count(std::size_t n, std::string_view one, std::string_view many);  // "1 name", "3 names"
 
 // The demangled name with std::string written as the user writes it.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
@@ -13,7 +14,9 @@
 namespace scankit {
 namespace {
 
-std::string no_wheel(const Snapshot& snapshot) { return snapshot.wheels.empty() ? "no wheel was named" : ""; }
+std::string no_wheel(const Snapshot& snapshot) {
+  return snapshot.wheels.empty() ? say("no wheel was named") : "";
+}
 
 struct Series {
   unsigned major = 0, minor = 0;
@@ -90,25 +93,28 @@ class Judge {
 
   void run(CheckResult& result) {
     if (wheel_.tags_from.empty()) {
-      result.unknown.push_back(wheel_.path + ": neither its name nor its WHEEL file holds tags");
+      result.unknown.push_back(say("{}: neither its name nor its WHEEL file holds tags", wheel_.path));
       return;
     }
     const Python& python = snapshot_.python.value;
     const auto version = Version::parse(python.version);
     if (!version)
-      result.unknown.push_back(wheel_.path + ": the version of this Python is not known");
+      result.unknown.push_back(say("{}: the version of this Python is not known", wheel_.path));
     else if (!python_fits(python, *version, wheel_))
       add(result, Cause::PythonAbiTagMismatch,
-          "the wheel is made for " + join(wheel_.python_tags, ".") + "-" + join(wheel_.abi_tags, ".") +
-              "; this is CPython " + python.version + (python.free_threaded ? ", free-threaded" : ""),
+          python.free_threaded
+              ? say("the wheel is made for {}; this is CPython {}, free-threaded", tags(), python.version)
+              : say("the wheel is made for {}; this is CPython {}", tags(), python.version),
           {{pointer_ + "/python_tags/0", wheel_.python_tags.front()},
            {pointer_ + "/abi_tags/0", wheel_.abi_tags.front()},
            {"/python/value/version", python.version}},
-          "build or fetch the wheel for this Python");
+          say("build or fetch the wheel for this Python"));
     judge_platform(result);
   }
 
  private:
+  std::string tags() const { return join(wheel_.python_tags, ".") + "-" + join(wheel_.abi_tags, "."); }
+
   void add(CheckResult& result, Cause cause, const std::string& summary, std::vector<Evidence> evidence,
            const std::string& advice) {
     result.findings.push_back({.cause = cause,
@@ -132,13 +138,13 @@ class Judge {
     if (here.empty())
       return add(
           result, Cause::WrongMachineArch,
-          "the wheel is made for " + join(wheel_.platform_tags) + "; this Python runs on linux " + machine,
-          {tag}, "build or fetch the wheel for linux " + machine);
+          say("the wheel is made for {}; this Python runs on linux {}", join(wheel_.platform_tags), machine),
+          {tag}, say("build or fetch the wheel for linux {}", machine));
     if (std::ranges::any_of(here, [](const Platform& p) { return p.libc.empty(); })) return;
     const LibC& libc = snapshot_.libc.value;
     const auto have = Version::parse(libc.version);
     if (!snapshot_.libc.present() || (libc.kind == "glibc" && !have)) {
-      result.unknown.push_back(wheel_.path + ": the C library of the target is not known");
+      result.unknown.push_back(say("{}: the C library of the target is not known", wheel_.path));
       return;
     }
     std::string floor;
@@ -149,13 +155,13 @@ class Judge {
       floor = p.floor;
     }
     if (floor.empty())
-      result.unknown.push_back(wheel_.path + " is made for " + here.front().libc + ", this system has " +
-                               libc.kind);
+      result.unknown.push_back(
+          say("{} is made for {}, this system has {}", wheel_.path, here.front().libc, libc.kind));
     else
       add(result, Cause::GlibcTooOld,
-          "the wheel asks for glibc " + floor + ", this system has " + libc.version,
+          say("the wheel asks for glibc {}, this system has {}", floor, libc.version),
           {tag, {"/libc/value/version", libc.version}},
-          "use a wheel made for an older glibc, or build it on this system");
+          say("use a wheel made for an older glibc, or build it on this system"));
   }
 
   const Snapshot& snapshot_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 
@@ -17,10 +18,10 @@ std::string check_module(const std::string& name) {
   for (const char c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     const bool fits = letter || (!start && ((c >= '0' && c <= '9') || c == '.'));
-    if (!fits) return "\"" + name + "\" is no module name";
+    if (!fits) return say("\"{}\" is no module name", name);
     start = c == '.';
   }
-  return start ? "a module name is expected" : "";
+  return start ? say("a module name is expected") : "";
 }
 
 std::string known_formats() {
@@ -34,94 +35,100 @@ std::string check_report(const std::string& wish) {
   const auto equals = wish.find('=');
   const std::string format = wish.substr(0, equals);
   if (equals == std::string::npos || equals + 1 == wish.size())
-    return "\"" + wish + "\" is not FORMAT=FILE with FORMAT one of " + known_formats();
+    return say("\"{}\" is not FORMAT=FILE with FORMAT one of {}", wish, known_formats());
   return std::ranges::find(report_formats(), format) != report_formats().end()
              ? ""
-             : "\"" + format + "\" is no format of a report: take one of " + known_formats();
+             : say("\"{}\" is no format of a report: take one of {}", format, known_formats());
 }
 
 void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
   command
       .add_option("--python", options.python,
-                  "The Python to look at (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)")
+                  say("The Python to look at (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)"))
       ->type_name("P");
-  command.add_option("--module", options.modules, "Module under diagnosis; repeat for several")
+  command.add_option("--module", options.modules, say("Module under diagnosis; repeat for several"))
       ->type_name("M")
       ->delimiter(',')
       ->check(CLI::Validator(check_module, ""));
   command
       .add_option("--sources", options.sources,
-                  "Folder of sources to be built (default: the current one, where it is one)")
+                  say("Folder of sources to be built (default: the current one, where it is one)"))
       ->type_name("DIR");
-  command.add_option("--timeout", options.timeout_s, "Seconds that one import may take (default 60)")
+  command.add_option("--timeout", options.timeout_s, say("Seconds that one import may take (default 60)"))
       ->type_name("S")
       ->check(CLI::Range(0.1, 86400.0));
 }
 
 void add_target_options(CLI::App& command, TargetDescription& target) {
-  command.add_option("--gpu", target.gpus, "Judge for these GPUs, not for those here; none: without one")
+  command
+      .add_option("--gpu", target.gpus, say("Judge for these GPUs, not for those here; none: without one"))
       ->type_name("sm_90[,sm_80]")
       ->delimiter(',')
       ->check(CLI::Validator(gpu_name_problem, ""));
-  command.add_option("--driver", target.driver, "Judge for this driver version, not for the one here")
+  command.add_option("--driver", target.driver, say("Judge for this driver version, not for the one here"))
       ->type_name("570.86")
       ->check(CLI::Validator(driver_version_problem, ""));
 }
 
 void add_doctor(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command = app.add_subcommand("doctor", "Say why an import fails, or that nothing is wrong");
+  CLI::App* command = app.add_subcommand("doctor", say("Say why an import fails, or that nothing is wrong"));
   add_environment_options(*command, options->environment);
-  command->add_flag("--all", options->environment.all, "Audit every compiled extension of every package");
+  command->add_flag("--all", options->environment.all,
+                    say("Audit every compiled extension of every package"));
   auto* never = command->add_flag_callback(
       "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
-      "Read files only, run nothing");
+      say("Read files only, run nothing"));
   command
       ->add_flag_callback(
           "--import", [options] { options->environment.imports = ImportPolicy::Always; },
-          "Import even as root on files of another user")
+          say("Import even as root on files of another user"))
       ->excludes(never);
   command
       ->add_option("--root", options->environment.root,
-                   "Look at an unpacked root file system; --python is then a path inside it")
+                   say("Look at an unpacked root file system; --python is then a path inside it"))
       ->type_name("DIR")
       ->excludes("--import");
   command
       ->add_option("--so", options->environment.so,
-                   "Examine this shared library, wheel or folder of them instead; nothing of it is run")
+                   say("Examine this shared library, wheel or folder of them instead; nothing of it is run"))
       ->type_name("FILE|WHEEL|DIR")
       ->excludes("--all")
       ->excludes("--module")
       ->excludes("--sources")
       ->excludes("--import");
   auto* from =
-      command->add_option("--from", options->from, "Diagnose a stored snapshot (- for standard input)");
+      command->add_option("--from", options->from, say("Diagnose a stored snapshot (- for standard input)"));
   from->type_name("SNAPSHOT");
   for (const char* live :
        {"--all", "--python", "--module", "--sources", "--timeout", "--no-import", "--import", "--root"})
     from->excludes(command->get_option(live));
   auto* log = command->add_option("--log", options->log,
-                                  "Explain this error log (- for standard input), alone or with --from");
+                                  say("Explain this error log (- for standard input), alone or with --from"));
   log->type_name("FILE");
   for (const char* live : {"--all", "--python", "--module", "--sources", "--timeout", "--no-import",
                            "--import", "--root", "--so"})
     log->excludes(command->get_option(live));
   add_target_options(*command, options->target);
-  command->add_flag("--json", options->json, "The answer as JSON on standard output");
-  command->add_flag("--redact", options->redact,
-                    "Without user names, home folders, host names, tokens and GPU serials, in every report");
+  command->add_flag("--json", options->json, say("The answer as JSON on standard output"));
+  command->add_flag(
+      "--redact", options->redact,
+      say("Without user names, home folders, host names, tokens and GPU serials, in every report"));
   command
-      ->add_option("--report", options->reports,
-                   "Also write it to FILE (- for standard output, in place of the text) as " +
-                       known_formats() + "; repeat for several")
+      ->add_option(
+          "--report", options->reports,
+          say("Also write it to FILE (- for standard output, in place of the text) as {}; repeat for several",
+              known_formats()))
       ->type_name("FORMAT=FILE")
       ->check(CLI::Validator(check_report, ""));
   command
-      ->add_option("--fail-on", options->fail_on, "Severity from which the exit status is 1 (default error)")
+      ->add_option("--fail-on", options->fail_on,
+                   say("Severity from which the exit status is 1 (default error)"))
       ->check(CLI::IsMember({"error", "warning", "note", "never"}));
-  command->add_option("--color", options->color, "auto, always or never")
+  command->add_option("--color", options->color, say("auto, always or never"))
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  command->add_flag("-v,--verbose", options->verbose, "All evidence, every copy, every check that passed");
+  command->add_flag("-v,--verbose", options->verbose,
+                    say("All evidence, every copy, every check that passed"));
   command->callback([options, &exit_status] {
     if (const std::string clash = report_clash(options->reports, options->json); !clash.empty())
       throw CLI::ValidationError(clash);
@@ -133,21 +140,23 @@ void add_snapshot(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SnapshotOptions>();
   options->environment.imports = ImportPolicy::Never;
   CLI::App* command =
-      app.add_subcommand("snapshot", "Write the facts as JSON; runs nothing of the environment");
+      app.add_subcommand("snapshot", say("Write the facts as JSON; runs nothing of the environment"));
   add_environment_options(*command, options->environment);
   auto* never = command->add_flag_callback(
       "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
-      "Run nothing: the default");
+      say("Run nothing: the default"));
   command
       ->add_flag_callback(
           "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
-          "Also import, as doctor does")
+          say("Also import, as doctor does"))
       ->excludes(never);
   command->add_flag("--redact", options->redact,
-                    "Without user names, home folders, host names, tokens and GPU serials");
-  command->add_flag("--with-exports", options->environment.with_exports,
-                    "Also the names of every library after import torch (some MB), for --so with --from");
-  command->add_option("--out", options->out, "File to write (default: standard output)")->type_name("FILE");
+                    say("Without user names, home folders, host names, tokens and GPU serials"));
+  command->add_flag(
+      "--with-exports", options->environment.with_exports,
+      say("Also the names of every library after import torch (some MB), for --so with --from"));
+  command->add_option("--out", options->out, say("File to write (default: standard output)"))
+      ->type_name("FILE");
   command->callback([options, &exit_status] { exit_status = run_snapshot(*options); });
 }
 
@@ -158,11 +167,11 @@ void add_explain(CLI::App& app, int& exit_status) {
   };
   const auto choice = std::make_shared<Choice>();
   CLI::App* command =
-      app.add_subcommand("explain", "What a cause means, how it is proven and fixed; offline");
-  auto* cause = command->add_option("cause", choice->cause, "Slug of a cause, as doctor prints it");
-  auto* list = command->add_flag("--list", choice->list, "All causes")->excludes(cause);
+      app.add_subcommand("explain", say("What a cause means, how it is proven and fixed; offline"));
+  auto* cause = command->add_option("cause", choice->cause, say("Slug of a cause, as doctor prints it"));
+  auto* list = command->add_flag("--list", choice->list, say("All causes"))->excludes(cause);
   command->callback([choice, cause, list, &exit_status] {
-    if (cause->count() + list->count() == 0) throw CLI::RequiredError("a cause, or --list,");
+    if (cause->count() + list->count() == 0) throw CLI::RequiredError(say("a cause, or --list,"));
     exit_status = run_explain(choice->cause, choice->list);
   });
 }
@@ -170,12 +179,13 @@ void add_explain(CLI::App& app, int& exit_status) {
 void add_selftest(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SelftestOptions>();
   CLI::App* command =
-      app.add_subcommand("selftest", "Plant real faults in a scratch folder; the doctor must name each");
+      app.add_subcommand("selftest", say("Plant real faults in a scratch folder; the doctor must name each"));
   command
-      ->add_option("--python", options->python, "The Python that they are planted for (default: as doctor)")
+      ->add_option("--python", options->python,
+                   say("The Python that they are planted for (default: as doctor)"))
       ->type_name("P");
-  command->add_flag("--json", options->json, "The answer as JSON on standard output");
-  command->add_flag("--keep", options->keep, "Leave the folder, to look at the faults");
+  command->add_flag("--json", options->json, say("The answer as JSON on standard output"));
+  command->add_flag("--keep", options->keep, say("Leave the folder, to look at the faults"));
   command->callback([options, &exit_status] { exit_status = run_selftest_command(*options); });
 }
 

@@ -8,9 +8,10 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/checks/runner.h"
 #include "doctor/cli/commands.h"
+#include "doctor/cli/diagnosis.h"
 #include "doctor/cli/reports.h"
 #include "doctor/explain/explainer.h"
 #include "doctor/explain/observed.h"
@@ -18,7 +19,6 @@
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/root_choice.h"
 #include "doctor/report/fold.h"
-#include "doctor/report/json.h"
 #include "doctor/report/plain.h"
 #include "doctor/report/text.h"
 
@@ -46,21 +46,21 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
   return snapshot;
 }
 
-void print(const Report& report, const DoctorOptions& options, const std::vector<std::string>& notes,
+void print(const Diagnosis& diagnosis, const DoctorOptions& options, const std::vector<std::string>& notes,
            const SinkOptions& sink) {
   if (const auto format = format_on_stdout(options.reports)) {
-    std::cout << render(*format, report, sink);
+    std::cout << diagnosis.rendered(*format, sink);
     return;
   }
   if (options.json) {
-    std::cout << doctor_json(report);
+    std::cout << diagnosis.rendered("json", sink);
     return;
   }
   const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
                         .ascii = !locale_is_utf8(variable),
                         .verbose = options.verbose};
-  for (const std::string& note : notes) std::cout << plain(note, style.ascii) << "\n";
-  std::cout << doctor_text(report, style);
+  for (const std::string& note : notes) std::cout << plain(retold(note), style.ascii) << "\n";
+  std::cout << diagnosis.text([&](const Report& report) { return doctor_text(report, style); });
 }
 
 // DESIGN section 2: 3, then 2, then the step's own 1, then 4.
@@ -75,7 +75,8 @@ int first_that_counts(std::initializer_list<int> statuses) {
 Result<Facts> facts_for(const DoctorOptions& options) {
   Facts facts;
   if (options.from == "-" && options.log == "-")
-    return Error{Errc::InvalidArgument, "--from and --log cannot both read standard input", "name a file"};
+    return Error{Errc::InvalidArgument, say("--from and --log cannot both read standard input"),
+                 say("name a file")};
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
     facts.snapshot.read_from = options.from;
@@ -87,6 +88,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
     facts.snapshot.tool_version = kToolVersion;
   }
   if (!options.log.empty()) {
+    const Speaking facts_are_english(nullptr);
     Log log;
     SCANKIT_TRY(log, explain_log(options.log));
     log.alone = options.from.empty();
@@ -129,17 +131,19 @@ int run_doctor(const DoctorOptions& given) {
     facts.notes.clear();  // they name the Pythons of this user
   }
   describe_target(options.target, facts.snapshot);
-  read_observations(facts.snapshot);
-  Report report = diagnose(std::move(facts.snapshot));
-  fold(report);
-  const int findings = exit_status_of(report, options.fail_on);
+  {
+    const Speaking facts_are_english(nullptr);
+    read_observations(facts.snapshot);
+  }
+  const Diagnosis diagnosis(std::move(facts.snapshot));
+  const int findings = exit_status_of(diagnosis.english(), options.fail_on);
   const SinkOptions sink{.verbose = options.verbose,
                          .exit_status = first_that_counts({facts.status, findings})};
-  print(report, options, facts.notes, sink);
+  print(diagnosis, options, facts.notes, sink);
   std::cout.flush();
   const int output = std::cout ? kExitClean : kExitInternal;
-  if (!std::cout) complain({Errc::Io, "cannot write to standard output", ""});
-  const int files = write_reports(report, options.reports, sink);
+  if (!std::cout) complain({Errc::Io, say("cannot write to standard output"), ""});
+  const int files = write_reports(diagnosis, options.reports, sink);
   return first_that_counts({facts.status, output, files, findings});
 }
 

@@ -17,6 +17,12 @@ void section(const std::string& name, const std::vector<std::string>& lines) {
   for (const std::string& line : lines) std::cout << "  " << line << "\n";
 }
 
+std::vector<std::string> all_said(const std::vector<std::string>& english) {
+  std::vector<std::string> texts;
+  for (const std::string& text : english) texts.push_back(said(text));
+  return texts;
+}
+
 // One side of the proof: what is looked at, or why there is nothing to look at.
 void side(const std::string& name, const std::vector<std::string>& lines, const std::string& excuse) {
   section(name, lines);
@@ -24,7 +30,7 @@ void side(const std::string& name, const std::vector<std::string>& lines, const 
 }
 
 std::string files_excuse(const FaultClass& fault) {
-  return fault.explained_only ? say("no check of the files finds it so far.") : fault.no_static;
+  return fault.explained_only ? say("no check of the files finds it so far.") : said(fault.no_static);
 }
 
 void print_list() {
@@ -34,13 +40,13 @@ void print_list() {
   for (const FaultClass& fault : fault_classes())
     std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id
               << (fault.by_files() ? 'f' : '-') << (fault.by_import() ? 'i' : '-')
-              << (fault.by_log() ? 'l' : '-') << "  " << fault.title << "\n";
+              << (fault.by_log() ? 'l' : '-') << "  " << said(fault.title) << "\n";
 }
 
 std::string nearest(const std::string& wanted) {
   for (const FaultClass& fault : fault_classes())
-    if (fault.id.find(wanted) != std::string::npos) return "did you mean " + fault.id + "?";
-  return "scankit explain --list names them all";
+    if (fault.id.find(wanted) != std::string::npos) return say("did you mean {}?", fault.id);
+  return say("scankit explain --list names them all");
 }
 
 }  // namespace
@@ -54,23 +60,23 @@ int run_explain(const std::string& cause, bool list) {
   std::ranges::replace(slug, '-', '_');
   const FaultClass* fault = fault_class(slug);
   if (fault == nullptr) {
-    complain({Errc::InvalidArgument, "no cause is called \"" + cause + "\"", nearest(slug)});
+    complain({Errc::InvalidArgument, say("no cause is called \"{}\"", cause), nearest(slug)});
     return kExitUsage;
   }
   const auto known = cause_from_slug(slug);
-  std::cout << fault->id << ": " << (known ? std::string(info(*known).title) : fault->title) << "\n";
-  section("What users see", fault->error_lines);
-  section("Seen beside it", fault->seen_with);
-  section("Why", {fault->root_cause});
-  side("How it is proven from files", fault->proof_static, files_excuse(*fault));
-  side("How it is proven by running", fault->proof_observed, fault->no_observed);
-  side("How a log shows it",
+  std::cout << fault->id << ": " << said(known ? info(*known).title : fault->title) << "\n";
+  section(say("What users see"), fault->error_lines);
+  section(say("Seen beside it"), fault->seen_with);
+  section(say("Why"), {said(fault->root_cause)});
+  side(say("How it is proven from files"), all_said(fault->proof_static), files_excuse(*fault));
+  side(say("How it is proven by running"), all_said(fault->proof_observed), said(fault->no_observed));
+  side(say("How a log shows it"),
        fault->by_log() ? std::vector{say("scankit doctor --log FILE knows the lines above.")}
                        : std::vector<std::string>(),
-       fault->no_log);
-  section("How it is fixed", {fault->fix});
-  if (known) section("What scankit does", {std::string(info(*known).next_step)});
-  section("Seen in", fault->sources);
+       said(fault->no_log));
+  section(say("How it is fixed"), {said(fault->fix)});
+  if (known) section(say("What scankit does"), {said(info(*known).next_step)});
+  section(say("Seen in"), fault->sources);
   return kExitClean;
 }
 

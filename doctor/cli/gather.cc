@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/named_files.h"
@@ -23,11 +24,16 @@ std::string inside_root(const Host& host, const std::string& root, const std::st
   return outer ? path.substr(root.size()) : path;
 }
 
+void complain_in(const Language* language, const Error& error) {
+  const Speaking speaking(language);
+  complain(error);
+}
+
 }  // namespace
 
 void complain(const Error& error) {
-  std::cerr << "scankit: " << plain(error.message, false);
-  if (!error.hint.empty()) std::cerr << " (" << plain(error.hint, false) << ")";
+  std::cerr << "scankit: " << plain(retold(error.message), false);
+  if (!error.hint.empty()) std::cerr << " (" << plain(retold(error.hint), false) << ")";
   std::cerr << "\n";
 }
 
@@ -38,6 +44,8 @@ int exit_status_of(const Error& error) {
 }
 
 Result<Facts> gather(const EnvironmentOptions& options) {
+  const Language* language = spoken_language();
+  const Speaking facts_are_english(nullptr);  // a snapshot is the same in whatever language it was taken
   Facts facts;
   NamedFiles named;
   std::unique_ptr<Host> system = make_real_host(options.root);
@@ -52,6 +60,10 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   const auto python = choose_python(*host, requested, facts.notes);
 
   Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases + (options.all ? 1u : 0u));
+  const auto show = [&](const std::string& phase) {
+    const Speaking to_the_user(language);
+    progress.phase(retold(phase));
+  };
   SnapshotRequest request;
   request.python = python.value_or(requested.value_or(""));
   request.modules = options.modules;
@@ -61,7 +73,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   request.ask_nvml = true;
   request.sources = options.sources;
   // A path that is no Python is answered in one line.
-  if (python) request.progress = [&](const std::string& phase) { progress.phase("reading the " + phase); };
+  if (python) request.progress = show;
   request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
   facts.snapshot = take_snapshot(*host, request);
   facts.snapshot.target_root = options.root;
@@ -71,23 +83,23 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     if (requested) facts.status = kExitUsage;
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
-    complain({Errc::InvalidArgument, "--sources: " + facts.snapshot.sources.note, ""});
+    complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""});
     facts.status = kExitUsage;
   }
   ObserveRequest observe;
   observe.policy = options.imports;
   observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
   if (!options.so.empty()) {
-    facts.snapshot.observations = {ProbeState::NotRun, "what --so names is read, never run", {}};
+    facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
     progress.finish();
-    if (!python) complain(python.error());
+    if (!python) complain_in(language, python.error());
     return facts;
   }
   if (python && host->is_live() && options.imports != ImportPolicy::Never)
-    progress.phase("importing torch and the modules, each in its own process");
+    show(say("importing torch and the modules, each in its own process"));
   facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);
   progress.finish();
-  if (!python) complain(python.error());
+  if (!python) complain_in(language, python.error());
   return facts;
 }
 

@@ -6,6 +6,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 
 namespace scankit {
@@ -26,20 +27,22 @@ std::string report_clash(const std::vector<std::string>& wishes, bool json) {
   for (const std::string& wish : wishes) {
     const ReportWish parsed = parse_report(wish);
     if (json && parsed.path == "-")
-      return "--report " + wish + " and --json both want standard output: name a file for one of them";
+      return say("--report {} and --json both want standard output: name a file for one of them", wish);
     const std::string path = parsed.path == "-" ? "-" : path_normalize(parsed.path);
     if (!paths.insert(path).second)
-      return "two reports want " + (path == "-" ? "standard output" : path) + ": name a file for each";
+      return path == "-" ? say("two reports want standard output: name a file for each")
+                         : say("two reports want {}: name a file for each", path);
   }
   return "";
 }
 
-int write_reports(const Report& report, const std::vector<std::string>& wishes, const SinkOptions& options) {
+int write_reports(const Diagnosis& diagnosis, const std::vector<std::string>& wishes,
+                  const SinkOptions& options) {
   int status = kExitClean;
   for (const std::string& wish : wishes) {
     const ReportWish parsed = parse_report(wish);
     if (parsed.path == "-") continue;
-    const auto written = write_file_atomically(parsed.path, render(parsed.format, report, options));
+    const auto written = write_file_atomically(parsed.path, diagnosis.rendered(parsed.format, options));
     if (written) continue;
     complain(written.error());
     status = std::max(status, exit_status_of(written.error()));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/report/sinks.h"
+#include "doctor/cli/diagnosis.h"
 
 // The FORMAT=FILE wishes of --report.
 namespace scankit {
@@ -22,6 +22,7 @@ std::string report_clash(const std::vector<std::string>& wishes, bool json);
 
 // Writes those that go to files; every one is tried, so that one full disk does not take the others along.
 // Returns the exit status that it comes to.
-int write_reports(const Report& report, const std::vector<std::string>& wishes, const SinkOptions& options);
+int write_reports(const Diagnosis& diagnosis, const std::vector<std::string>& wishes,
+                  const SinkOptions& options);
 
 }  // namespace scankit

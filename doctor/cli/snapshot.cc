@@ -3,6 +3,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
@@ -22,7 +23,7 @@ int run_snapshot(const SnapshotOptions& options) {
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     if (!std::cout) {
-      complain({Errc::Io, "cannot write to standard output", ""});
+      complain({Errc::Io, say("cannot write to standard output"), ""});
       return kExitInternal;
     }
     return facts.status;
@@ -31,7 +32,7 @@ int run_snapshot(const SnapshotOptions& options) {
     complain(written.error());
     return exit_status_of(written.error());
   }
-  std::cerr << "scankit: wrote " << plain(options.out, false) << "\n";
+  std::cerr << "scankit: " << plain(say("wrote {}", options.out), false) << "\n";
   return facts.status;
 }
 

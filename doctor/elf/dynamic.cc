@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -86,7 +88,7 @@ void take_address_entry(const Elf64_Dyn& entry, Dynamic& dynamic) {
 
 Result<void> read_names(const Raw& raw, Dynamic& dynamic) {
   if (raw.needed.size() > kNeededLimit)
-    return Error{Errc::Malformed, "more than " + std::to_string(kNeededLimit) + " needed libraries", ""};
+    return Error{Errc::Malformed, say("more than {} needed libraries", kNeededLimit), ""};
   for (const std::uint64_t index : raw.needed) {
     SCANKIT_TRY(std::string name, dynamic.strings.at(index));
     dynamic.needed.push_back(std::move(name));
@@ -133,17 +135,17 @@ std::string build_id_in(const Bytes& notes) {
 }  // namespace
 
 Result<std::string> StringTable::at(std::uint64_t index) const {
-  if (index >= size_) return Error{Errc::Malformed, "a name lies outside the string table", ""};
+  if (index >= size_) return Error{Errc::Malformed, say("a name lies outside the string table"), ""};
   const auto offset = checked_add(offset_, index);
-  if (!offset) return Error{Errc::Malformed, "a name lies outside the file", ""};
+  if (!offset) return Error{Errc::Malformed, say("a name lies outside the file"), ""};
   return file_.c_string(*offset, std::min<std::uint64_t>(size_ - index, 64u << 10));
 }
 
 Result<Bytes> StringTable::piece(std::uint64_t index, std::uint64_t length) const {
   if (index > size_ || length > size_ - index)
-    return Error{Errc::Malformed, "a piece lies outside the string table", ""};
+    return Error{Errc::Malformed, say("a piece lies outside the string table"), ""};
   const auto offset = checked_add(offset_, index);
-  if (!offset) return Error{Errc::Malformed, "a piece lies outside the file", ""};
+  if (!offset) return Error{Errc::Malformed, say("a piece lies outside the file"), ""};
   return file_.slice(*offset, length);
 }
 
@@ -161,7 +163,7 @@ Result<Dynamic> read_dynamic(const Image& image) {
     take_address_entry(*entry, dynamic);
   }
   if (raw.symbol_entry != sizeof(Elf64_Sym))
-    return Error{Errc::Malformed, "dynamic symbols of an unknown size", ""};
+    return Error{Errc::Malformed, say("dynamic symbols of an unknown size"), ""};
   if (dynamic.string_address != 0) {
     SCANKIT_TRY(const std::uint64_t offset, image.offset_of(dynamic.string_address, raw.string_size));
     dynamic.strings = StringTable(image.file(), offset, raw.string_size);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -28,14 +30,16 @@ struct RawEntry {
 };
 static_assert(sizeof(Container) == 16 && sizeof(RawEntry) == 64);
 
-Error malformed(std::string why) { return {Errc::Malformed, "the fatbin is damaged: " + std::move(why), ""}; }
+Error malformed(std::string why) {
+  return {Errc::Malformed, say("the fatbin is damaged: {}", std::move(why)), ""};
+}
 
 FatbinEntry entry_from(const RawEntry& raw, std::uint64_t payload) {
   FatbinEntry entry;
   entry.kind = raw.kind == 1   ? "ptx"
                : raw.kind == 2 ? "cubin"
                : raw.kind == 8 ? "lto"
-                               : "kind " + std::to_string(raw.kind);
+                               : say("kind {}", raw.kind);
   entry.sm = raw.arch;
   entry.specific = (raw.flags & kArchSpecific) != 0 ? "a" : (raw.flags & kFamily) != 0 ? "f" : "";
   if (raw.kind == 1) entry.isa_major = raw.major, entry.isa_minor = raw.minor;
@@ -55,14 +59,14 @@ FatbinEntry entry_from(const RawEntry& raw, std::uint64_t payload) {
 Result<void> read_entries(const FileBytes& file, std::uint64_t at, std::uint64_t end,
                           std::vector<FatbinEntry>& found) {
   while (at < end) {
-    if (found.size() >= kEntryLimit) return malformed("too many images");
-    if (end - at < sizeof(RawEntry)) return malformed("an entry is cut short");
+    if (found.size() >= kEntryLimit) return malformed(say("too many images"));
+    if (end - at < sizeof(RawEntry)) return malformed(say("an entry is cut short"));
     SCANKIT_TRY(const RawEntry raw, file.read<RawEntry>(at));
     if (raw.header_size < sizeof(RawEntry) || raw.header_size > 4096)
-      return malformed("an entry's header has an impossible size");
+      return malformed(say("an entry's header has an impossible size"));
     if (raw.header_size > end - at || raw.padded_size > end - at - raw.header_size)
-      return malformed("an image ends beyond its container");
-    if (raw.compressed_size > raw.padded_size) return malformed("an image is longer than its place");
+      return malformed(say("an image ends beyond its container"));
+    if (raw.compressed_size > raw.padded_size) return malformed(say("an image is longer than its place"));
     at += raw.header_size;
     found.push_back(entry_from(raw, at));
     at += raw.padded_size;
@@ -106,20 +110,19 @@ Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_
                                              std::uint64_t size) {
   std::vector<FatbinEntry> found;
   const auto end = checked_add(offset, size);
-  if (!end || *end > file.size()) return malformed("it ends beyond the file");
+  if (!end || *end > file.size()) return malformed(say("it ends beyond the file"));
   for (std::uint64_t at = offset; *end - at >= sizeof(Container);) {
     SCANKIT_TRY(const Container container, file.read<Container>(at));
     if (container.magic != kMagic) {
-      if (container.magic != 0) return malformed("a container does not start with its signature");
+      if (container.magic != 0) return malformed(say("a container does not start with its signature"));
       at += 8;  // padding between the containers of several objects
       if (at > *end) break;
       continue;
     }
     if (container.version != 1 || container.header_size < sizeof(Container))
-      return Error{Errc::Unsupported, "a fatbin container of version " + std::to_string(container.version),
-                   ""};
+      return Error{Errc::Unsupported, say("a fatbin container of version {}", container.version), ""};
     if (container.header_size > *end - at || container.size > *end - at - container.header_size)
-      return malformed("a container ends beyond its section");
+      return malformed(say("a container ends beyond its section"));
     at += container.header_size;
     SCANKIT_CHECK(read_entries(file, at, at + container.size, found));
     at += container.size;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "doctor/base/say.h"
 #include "doctor/elf/image.h"
 
 namespace scankit {
@@ -24,15 +25,16 @@ struct Signature {
 // Where each format's first bytes are fixed: zip APPNOTE 4.3.7, PE/COFF "MZ", Mach-O <mach-o/loader.h>, gzip
 // RFC 1952, ar(5), git-lfs docs/spec.md.
 constexpr std::array kSignatures{
-    Signature{"version https://git-lfs"sv, "git-lfs", "a git-lfs pointer: the file itself was never fetched"},
-    Signature{"PK\x03\x04"sv, "not-elf", "a zip archive or wheel, not the library inside it"},
-    Signature{"MZ"sv, "windows", "a Windows program or library"},
-    Signature{"\xcf\xfa\xed\xfe"sv, "not-elf", "a macOS library (Mach-O)"},
-    Signature{"\xce\xfa\xed\xfe"sv, "not-elf", "a 32-bit macOS library (Mach-O)"},
-    Signature{"\xca\xfe\xba\xbe"sv, "not-elf", "a macOS universal library"},
-    Signature{"\x1f\x8b"sv, "not-elf", "gzip data"},
-    Signature{"!<arch>\n"sv, "not-elf", "a static library archive"},
-    Signature{"%PDF"sv, "not-elf", "a PDF document"}};
+    Signature{"version https://git-lfs"sv, "git-lfs",
+              sayable("a git-lfs pointer: the file itself was never fetched")},
+    Signature{"PK\x03\x04"sv, "not-elf", sayable("a zip archive or wheel, not the library inside it")},
+    Signature{"MZ"sv, "windows", sayable("a Windows program or library")},
+    Signature{"\xcf\xfa\xed\xfe"sv, "not-elf", sayable("a macOS library (Mach-O)")},
+    Signature{"\xce\xfa\xed\xfe"sv, "not-elf", sayable("a 32-bit macOS library (Mach-O)")},
+    Signature{"\xca\xfe\xba\xbe"sv, "not-elf", sayable("a macOS universal library")},
+    Signature{"\x1f\x8b"sv, "not-elf", sayable("gzip data")},
+    Signature{"!<arch>\n"sv, "not-elf", sayable("a static library archive")},
+    Signature{"%PDF"sv, "not-elf", sayable("a PDF document")}};
 
 FileState foreign(std::string_view head, std::uint64_t size) {
   for (const Signature& s : kSignatures)
@@ -40,16 +42,16 @@ FileState foreign(std::string_view head, std::uint64_t size) {
   const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
   const std::string_view shown = start == std::string_view::npos ? ""sv : head.substr(start);
   for (std::string_view tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv})
-    if (starts_with_ignoring_case(shown, tag)) return {"html", "a web page saved under this name", ""};
+    if (starts_with_ignoring_case(shown, tag)) return {"html", say("a web page saved under this name"), ""};
   if (starts_with_ignoring_case(shown, "<?xml") || starts_with_ignoring_case(shown, "<error"))
-    return {"html", "an XML answer of a server saved under this name", ""};
+    return {"html", say("an XML answer of a server saved under this name"), ""};
   if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
-    return {"not-elf", "starts with zero bytes: a download or copy that never got its data", ""};
+    return {"not-elf", say("starts with zero bytes: a download or copy that never got its data"), ""};
   const bool text = std::all_of(head.begin(), head.end(), [](char c) {
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0x7f) || (c & 0x80) != 0;
   });
-  if (text) return {"not-elf", "text, " + std::to_string(size) + " bytes", ""};
-  return {"not-elf", "does not start with the ELF signature", ""};
+  if (text) return {"not-elf", say("text, {} bytes", size), ""};
+  return {"not-elf", say("does not start with the ELF signature"), ""};
 }
 
 }  // namespace
@@ -64,7 +66,7 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
   if (file.size() == 0) return {"empty", "0 bytes", ""};
   const auto head = file.slice(0, std::min<std::uint64_t>(file.size(), 512));
   if (!head) {  // the file was longer a moment ago
-    if (head.error().code == Errc::Malformed) return {"truncated", "it shrank while it was read", ""};
+    if (head.error().code == Errc::Malformed) return {"truncated", say("it shrank while it was read"), ""};
     return state_of_failure(head.error());
   }
   const std::string_view text = head->text();
@@ -73,18 +75,19 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
       "ELF"sv) {
     if ("\x7f"
         "ELF"sv.substr(0, text.size()) == text)
-      return {"truncated", "only the first bytes of an ELF file", ""};
+      return {"truncated", say("only the first bytes of an ELF file"), ""};
     return foreign(text, file.size());
   }
   const auto identity = identify_elf(file);
-  if (!identity) return {"truncated", "the ELF header is damaged: " + identity.error().message, ""};
+  if (!identity) return {"truncated", say("the ELF header is damaged: {}", identity.error().message), ""};
   FileState state{"elf", "", machine_name(*identity)};
   if (!identity->is_64 || !identity->little_endian) return state;
   const auto image = Image::open(source);
   if (!image)
-    return {"truncated", "the program headers are damaged: " + image.error().message, state.machine};
+    return {"truncated", say("the program headers are damaged: {}", image.error().message), state.machine};
   if (const auto missing = image->missing_part()) return {"truncated", *missing, state.machine};
-  if (image->segments().empty()) return {"not-elf", "an ELF object without program headers", state.machine};
+  if (image->segments().empty())
+    return {"not-elf", say("an ELF object without program headers"), state.machine};
   return state;
 }
 

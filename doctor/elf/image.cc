@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -27,10 +29,10 @@ Result<Identity> identify_elf(const FileBytes& file) {
     unsigned char bytes[EI_NIDENT];
   };
   SCANKIT_TRY(const Ident ident, file.read<Ident>(0));
-  if (std::memcmp(ident.bytes, ELFMAG, SELFMAG) != 0) return malformed("not an ELF file");
+  if (std::memcmp(ident.bytes, ELFMAG, SELFMAG) != 0) return malformed(say("not an ELF file"));
   const unsigned width = ident.bytes[EI_CLASS], order = ident.bytes[EI_DATA];
   if ((width != ELFCLASS32 && width != ELFCLASS64) || (order != ELFDATA2LSB && order != ELFDATA2MSB))
-    return malformed("ELF of an unknown class or byte order");
+    return malformed(say("ELF of an unknown class or byte order"));
   Identity id;
   id.is_64 = width == ELFCLASS64;
   id.little_endian = order == ELFDATA2LSB;
@@ -67,7 +69,7 @@ std::string machine_name(const Identity& id) {
     case 190:
       return "cuda";  // EM_CUDA: a bare device image
     default:
-      return "machine " + std::to_string(id.machine);
+      return say("machine {}", id.machine);
   }
 }
 
@@ -76,7 +78,7 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   image.file_ = FileBytes(std::move(source));
   SCANKIT_TRY(image.identity_, identify_elf(image.file_));
   if (!image.identity_.is_64 || !image.identity_.little_endian)
-    return Error{Errc::Unsupported, "a file for " + machine_name(image.identity_) + ", which is not read",
+    return Error{Errc::Unsupported, say("a file for {}, which is not read", machine_name(image.identity_)),
                  ""};
   SCANKIT_TRY(const Elf64_Ehdr header, image.file_.read<Elf64_Ehdr>(0));
   image.section_offset_ = header.e_shoff;
@@ -84,12 +86,12 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   image.section_entry_ = header.e_shentsize;
   image.section_names_ = header.e_shstrndx;
   if (header.e_phnum == 0) return image;
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return malformed("program headers of an unknown size");
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return malformed(say("program headers of an unknown size"));
   SCANKIT_TRY(const Bytes table,
               image.file_.slice(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)));
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto entry = table.element<Elf64_Phdr>(i);
-    if (!entry) return malformed("program headers are cut short");
+    if (!entry) return malformed(say("program headers are cut short"));
     image.segments_.push_back(
         {entry->p_type, entry->p_flags, entry->p_offset, entry->p_vaddr, entry->p_filesz, entry->p_memsz});
   }
@@ -110,7 +112,7 @@ Result<std::uint64_t> Image::offset_of(std::uint64_t address, std::uint64_t leng
     const auto offset = checked_add(s.offset, inside);
     if (offset) return *offset;
   }
-  return malformed("address " + std::to_string(address) + " is in no loaded part of the file");
+  return malformed(say("address {} is in no loaded part of the file", address));
 }
 
 Result<Bytes> Image::at_address(std::uint64_t address, std::uint64_t length) const {
@@ -149,16 +151,13 @@ std::optional<std::string> Image::missing_part() const {
     const auto end = checked_add(offset, length);
     return !end || *end > whole;
   };
-  const auto report = [&](const std::string& part) {
-    return part + " ends beyond the file's " + std::to_string(whole) + " bytes";
-  };
   for (const Segment& s : segments_)
     if (s.file_size > 0 && s.type != PT_NULL && ends_beyond(s.offset, s.file_size))
-      return report("the segment at " + std::to_string(s.offset) + " of " + std::to_string(s.file_size) +
-                    " bytes");
+      return say("the segment at {} of {} bytes ends beyond the file's {} bytes", s.offset, s.file_size,
+                 whole);
   if (section_offset_ != 0 &&
       ends_beyond(section_offset_, std::uint64_t{section_count_} * std::uint64_t{section_entry_}))
-    return report("the section table at " + std::to_string(section_offset_));
+    return say("the section table at {} ends beyond the file's {} bytes", section_offset_, whole);
   return std::nullopt;
 }
 

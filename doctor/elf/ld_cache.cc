@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/elf/bytes.h"
 
 namespace scankit {
@@ -79,14 +80,14 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   LdCache cache;
   const auto start = data.find(kNewMagic);
   if (start == std::string::npos || (start != 0 && !data.starts_with(kOldMagic))) {
-    cache.note_ = "/etc/ld.so.cache is not in the format of glibc 2.2 or newer";
+    cache.note_ = say("/etc/ld.so.cache is not in the format of glibc 2.2 or newer");
     return cache;
   }
   data.erase(0, start);  // offsets of the new format count from its own header
   const Bytes bytes(std::move(data));
   const auto header = bytes.read<Header>(0);
   if (!header) {
-    cache.note_ = "/etc/ld.so.cache is cut short";
+    cache.note_ = say("/etc/ld.so.cache is cut short");
     return cache;
   }
   const std::vector<std::string> names = hwcap_names(bytes, *header);
@@ -94,7 +95,7 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   for (std::uint64_t i = 0; i < header->count; ++i) {
     const auto raw = bytes.read<RawEntry>(sizeof(Header) + i * sizeof(RawEntry));
     if (!raw) {
-      cache.note_ = "/etc/ld.so.cache is cut short";
+      cache.note_ = say("/etc/ld.so.cache is cut short");
       break;
     }
     const auto name = bytes.c_string(raw->key), path = bytes.c_string(raw->value);

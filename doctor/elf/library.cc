@@ -3,25 +3,30 @@
 
 #include <elf.h>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 
 Result<std::shared_ptr<const ElfLibrary>> open_library(const Host& host, const std::string& path) {
   SCANKIT_TRY(const FileInfo info, host.stat(path));
-  if (info.kind != FileKind::Regular) return Error{Errc::Malformed, path + ": not a regular file", ""};
+  if (info.kind != FileKind::Regular) return Error{Errc::Malformed, say("{}: not a regular file", path), ""};
   SCANKIT_TRY(auto source, host.open(path));
-  if (source->size() < sizeof(Elf64_Ehdr)) return Error{Errc::Malformed, path + ": file too short", ""};
+  if (source->size() < sizeof(Elf64_Ehdr)) return Error{Errc::Malformed, say("{}: file too short", path), ""};
   auto library = std::make_shared<ElfLibrary>();
   library->path = path;
   library->device = info.device;
   library->inode = info.inode;
   auto image = Image::open(std::shared_ptr<const ByteSource>(std::move(source)));
   if (!image) {
-    const char* what = image.error().code == Errc::Malformed ? ": invalid ELF header: " : ": ";
-    return Error{image.error().code, path + what + image.error().message, ""};
+    const std::string& why = image.error().message;
+    return Error{image.error().code,
+                 image.error().code == Errc::Malformed ? say("{}: invalid ELF header: {}", path, why)
+                                                       : path + ": " + why,
+                 ""};
   }
   library->image = *std::move(image);
   if (const auto missing = library->image.missing_part())
-    return Error{Errc::Malformed, path + ": file too short: " + *missing, ""};
+    return Error{Errc::Malformed, say("{}: file too short: {}", path, *missing), ""};
   auto dynamic = read_dynamic(library->image);
   if (!dynamic) return Error{Errc::Malformed, path + ": " + dynamic.error().message, ""};
   library->dynamic = *std::move(dynamic);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/elf/library_facts.h"
 
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/library.h"
 
@@ -20,11 +21,11 @@ std::string string_abi_of_torch(const Host& host, const std::string& libc10_path
     for (const auto& [tail, abi] : {std::pair{modern, "new"}, std::pair{std::string("Ss"), "old"}}) {
       const std::string name = start + constructor + middle + tail;
       if (!(*library)->symbols.exports(SymbolQuery(name))) continue;
-      reason = libc10_path + " exports " + name;
+      reason = say("{} exports {}", libc10_path, name);
       return abi;
     }
   }
-  reason = libc10_path + " exports no known constructor of c10::Error";
+  reason = say("{} exports no known constructor of c10::Error", libc10_path);
   return "unknown";
 }
 

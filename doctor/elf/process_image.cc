@@ -5,6 +5,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 
@@ -16,12 +17,12 @@ Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::str
   process.libraries_ = &libraries;
   SCANKIT_TRY(auto main_program, libraries.open(program));
   if (!main_program->dynamic.present || read_interpreter(main_program->image).empty())
-    return Error{Errc::Unsupported, program + " is linked statically: it loads no libraries", ""};
+    return Error{Errc::Unsupported, say("{} is linked statically: it loads no libraries", program), ""};
   process.context_ = make_search_context(libraries.host(), *main_program, program);
   if (!use_library_path) process.context_.library_path.clear();
   const std::string& interpreter = process.context_.interpreter;
   if (interpreter.find("/ld-musl") != std::string::npos)
-    return Error{Errc::Unsupported, program + " runs on musl, whose loader has other rules", ""};
+    return Error{Errc::Unsupported, say("{} runs on musl, whose loader has other rules", program), ""};
   process.add(std::move(main_program), program, -1);
   if (auto loader = libraries.open(interpreter)) process.add(*loader, interpreter, -1);
 
@@ -82,7 +83,8 @@ std::vector<std::string> ProcessImage::folders_of(const std::string& path_list, 
 void ProcessImage::append_rpath(int index, std::vector<SearchStep>& steps) const {
   const Dynamic& dynamic = object(index).library->dynamic;
   if (dynamic.has_rpath && !dynamic.has_runpath && !dynamic.rpath.empty())
-    steps.push_back({"RPATH of " + path_normalize(object(index).path), folders_of(dynamic.rpath, index)});
+    steps.push_back(
+        {say("RPATH of {}", path_normalize(object(index).path)), folders_of(dynamic.rpath, index)});
 }
 
 // elf/dl-load.c, _dl_map_object: RPATHs of the object that asks and of all that brought it, unless it has a
@@ -101,7 +103,7 @@ std::vector<SearchStep> ProcessImage::steps_for(int loader) const {
   if (!context_.library_path.empty()) steps.push_back({"LD_LIBRARY_PATH", context_.library_path});
   if (asking.has_runpath && !asking.runpath.empty())
     steps.push_back(
-        {"RUNPATH of " + path_normalize(object(loader).path), folders_of(asking.runpath, loader)});
+        {say("RUNPATH of {}", path_normalize(object(loader).path)), folders_of(asking.runpath, loader)});
   return steps;
 }
 
@@ -158,7 +160,7 @@ LoadResult ProcessImage::load(const std::string& path, int caller, bool global) 
   std::vector<UnfoundLibrary> missing;
   result.object = find_or_add(path, caller, missing);
   if (result.object < 0) {
-    result.failure = missing.front().fatal.empty() ? path + ": not found" : missing.front().fatal;
+    result.failure = missing.front().fatal.empty() ? say("{}: not found", path) : missing.front().fatal;
     return result;
   }
   if (result.object >= before) result.added.push_back(result.object);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -21,7 +23,7 @@ Attempt attempt(LibraryCache& libraries, const SearchContext& context, const std
   if (opened) {
     if ((*opened)->image.identity().machine != context.machine) return {};
     const std::uint16_t type = (*opened)->image.identity().type;
-    if (type != ET_DYN) return {nullptr, false, path + ": not a shared library"};
+    if (type != ET_DYN) return {nullptr, false, say("{}: not a shared library", path)};
     return {*opened, false, ""};
   }
   const Errc code = opened.error().code;
@@ -93,7 +95,7 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
   }
   if (no_default_folders) return result;
   for (const std::string& folder : context.default_folders) {
-    result.searched.push_back("default " + folder);
+    result.searched.push_back(say("default {}", folder));
     if (try_folder(libraries, context, folder, name, result)) return result;
   }
   return result;
@@ -101,12 +103,12 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
 
 SearchResult open_named_file(LibraryCache& libraries, const SearchContext& context, const std::string& path) {
   SearchResult result;
-  result.searched.push_back("file " + path);
+  result.searched.push_back(say("file {}", path));
   Attempt got = attempt(libraries, context, path);
   result.library = std::move(got.library);
   result.fatal = std::move(got.why);
   if (got.passed_over && result.fatal.empty() && libraries.host().exists(path))
-    result.fatal = path + ": made for another processor";
+    result.fatal = say("{}: made for another processor", path);
   return result;
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -69,10 +71,11 @@ Result<void> Symbols::open_gnu(std::uint64_t address) {
   SCANKIT_TRY(const Bytes start, image_.at_address(address, sizeof(Header)));
   const Header header = *start.read<Header>(0);
   if (header.bloom_words == 0 || (header.bloom_words & (header.bloom_words - 1)) != 0)
-    return malformed("the hash table's filter has an impossible size");
+    return malformed(say("the hash table's filter has an impossible size"));
   const std::uint64_t bloom_size = std::uint64_t{header.bloom_words} * 8;
   const std::uint64_t bucket_size = std::uint64_t{header.buckets} * 4;
-  if (bloom_size > kHashLimit || bucket_size > kHashLimit) return malformed("the hash table is too long");
+  if (bloom_size > kHashLimit || bucket_size > kHashLimit)
+    return malformed(say("the hash table is too long"));
   SCANKIT_TRY(const Bytes table, image_.at_address(address, sizeof(Header) + bloom_size + bucket_size));
   bloom_ = *table.slice(sizeof(Header), bloom_size);
   buckets_ = *table.slice(sizeof(Header) + bloom_size, bucket_size);
@@ -90,7 +93,7 @@ Result<void> Symbols::open_sysv(std::uint64_t address) {
   SCANKIT_TRY(const Bytes start, image_.at_address(address, sizeof(Header)));
   const Header header = *start.read<Header>(0);
   const std::uint64_t size = (2 + std::uint64_t{header.buckets} + std::uint64_t{header.chains}) * 4;
-  if (size > kHashLimit) return malformed("the hash table is too long");
+  if (size > kHashLimit) return malformed(say("the hash table is too long"));
   SCANKIT_TRY(sysv_, image_.at_address(address, size));
   bucket_count_ = header.buckets;
   chain_count_ = header.chains;
@@ -193,7 +196,7 @@ Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
   std::vector<UndefinedSymbol> found;
   if (dynamic_.symbols == 0) return found;
   SCANKIT_TRY(const std::uint32_t count, symbol_count());
-  if (count > kUndefinedLimit) return malformed("more dynamic symbols than any library has");
+  if (count > kUndefinedLimit) return malformed(say("more dynamic symbols than any library has"));
   SCANKIT_TRY(const Bytes table,
               image_.at_address(dynamic_.symbols, std::uint64_t{count} * sizeof(Elf64_Sym)));
   for (std::uint32_t i = 1; i < count; ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -105,7 +106,7 @@ TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadReq
   load_global_deps(process, host, request, ctypes, torch);
   const std::string extension = find_extension(host, request.location, "_C", request);
   if (extension.empty()) {
-    torch.note = request.location + " holds no _C module for this Python";
+    torch.note = say("{} holds no _C module for this Python", request.location);
     torch.missing.push_back({.name = "_C", .needed_by = request.location + "/__init__.py"});
     return torch;
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -19,7 +21,7 @@ Result<T> entry_at(const Image& image, std::uint64_t address) {
 
 Result<std::uint64_t> step(std::uint64_t address, std::uint64_t by) {
   const auto next = checked_add(address, by);
-  if (!next) return Error{Errc::Malformed, "a version entry points outside the file", ""};
+  if (!next) return Error{Errc::Malformed, say("a version entry points outside the file"), ""};
   return *next;
 }
 
@@ -28,7 +30,7 @@ Result<void> read_need_names(const Image& image, const Dynamic& dynamic, std::ui
   SCANKIT_TRY(const std::string file, dynamic.strings.at(need.vn_file));
   SCANKIT_TRY(std::uint64_t at, step(address, need.vn_aux));
   for (unsigned i = 0; i < need.vn_cnt; ++i) {
-    if (needs.size() >= kEntryLimit) return Error{Errc::Malformed, "too many version needs", ""};
+    if (needs.size() >= kEntryLimit) return Error{Errc::Malformed, say("too many version needs"), ""};
     SCANKIT_TRY(const Elf64_Vernaux aux, entry_at<Elf64_Vernaux>(image, at));
     SCANKIT_TRY(std::string name, dynamic.strings.at(aux.vna_name));
     needs.push_back({file, std::move(name), static_cast<std::uint16_t>(aux.vna_other & 0x7fff),

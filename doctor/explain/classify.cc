@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -56,31 +57,32 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   const bool torch_itself = around.importing_torch || around.os_error;
   if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
     return verdict("no_driver_libcuda", "certain",
-                   "the NVIDIA driver's " + name + " is not to be seen from this process");
+                   say("the NVIDIA driver's {} is not to be seen from this process", name));
   if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu.", "libtorch_hip", "libc10_hip"}))
-    return verdict("torch_version_mismatch", "likely", name + " belongs to another build of torch",
-                   "the torch release that the module was built with");
+    return verdict("torch_version_mismatch", "likely", say("{} belongs to another build of torch", name),
+                   say("the torch release that the module was built with"));
   if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
-    return verdict("cpu_only_torch", "likely", "torch's other libraries were found, its CUDA library was not",
-                   "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete"});
+    return verdict("cpu_only_torch", "likely",
+                   say("torch's other libraries were found, its CUDA library was not"), "torch.version.cuda",
+                   {"torch_not_imported_first", "torch_incomplete"});
   if (starts_with_any(name, {"libtorch", "libc10", "libshm", "libcaffe2"}))
     return verdict(torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
                    torch_itself
-                       ? "torch misses a library of its own: " + name
-                       : "the module needs " + name + ", which only `import torch` brings into the process",
-                   "the same import after `import torch`", {"torch_incomplete"});
+                       ? say("torch misses a library of its own: {}", name)
+                       : say("the module needs {}, which only `import torch` brings into the process", name),
+                   say("the same import after `import torch`"), {"torch_incomplete"});
   if (starts_with_any(name, {"libpython", "libpypy", "libc.musl-", "ld-musl-"}))
-    return verdict("python_abi_tag_mismatch", "likely", "the module was linked with " + name,
-                   "the version of the interpreter");
+    return verdict("python_abi_tag_mismatch", "likely", say("the module was linked with {}", name),
+                   say("the version of the interpreter"));
   if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
                              "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
                              "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     if (torch_itself)
       return verdict("torch_incomplete", "likely",
-                     "torch itself needs " + name + ", and it is not where torch looks",
-                     "the nvidia-* wheels that torch's metadata pins, against those installed");
+                     say("torch itself needs {}, and it is not where torch looks", name),
+                     say("the nvidia-* wheels that torch's metadata pins, against those installed"));
     return verdict("missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
-                   "the module was linked with " + name + ", and the installed torch brings no such library",
+                   say("the module was linked with {}, and the installed torch brings no such library", name),
                    "torch.version.cuda", {"torch_incomplete"});
   }
   // Python opens a file that it has seen. The loader skips one of another machine and says that there is
@@ -88,10 +90,10 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   if (soname.starts_with("/") && !module_of(soname).empty())
     return verdict(
         "wrong_machine_arch", "likely",
-        "Python found " + name + " and the loader would not take it: it is made for another processor",
-        "the output of file on it, and of uname -m", {"corrupt_binary"});
-  return verdict("", "certain", name + " is missing: a library that is neither torch's nor CUDA's",
-                 "the package of the system or of conda that brings " + name);
+        say("Python found {} and the loader would not take it: it is made for another processor", name),
+        say("the output of file on it, and of uname -m"), {"corrupt_binary"});
+  return verdict("", "certain", say("{} is missing: a library that is neither torch's nor CUDA's", name),
+                 say("the package of the system or of conda that brings {}", name));
 }
 
 Judged judge_module(const Captures& captures, const Surroundings& around) {
@@ -100,36 +102,38 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   Judged judged;
   if (name == "torch" && around.building)
     judged = verdict("torch_missing_at_build", "certain",
-                     "the set-up script imports torch, and the environment in which it runs has none");
+                     say("the set-up script imports torch, and the environment in which it runs has none"));
   else if (name == "torch")
-    judged = verdict("torch_missing_at_build", "possible", "this Python has no torch",
-                     "whether it was a build, in which pip hides the installed torch, or a program");
+    judged = verdict("torch_missing_at_build", "possible", say("this Python has no torch"),
+                     say("whether it was a build, in which pip hides the installed torch, or a program"));
   else if (name == "torch._C" || name.starts_with("torch._C."))
-    judged = verdict("torch_incomplete", "likely", "torch's Python files are here, its compiled part is not",
-                     "whether a folder named torch lies in the current directory");
+    judged =
+        verdict("torch_incomplete", "likely", say("torch's Python files are here, its compiled part is not"),
+                say("whether a folder named torch lies in the current directory"));
   else if (top == "triton")
-    judged = verdict("triton_incompatible", "certain", name + " is not installed");
+    judged = verdict("triton_incompatible", "certain", say("{} is not installed", name));
   else if (top == "transformers")
-    judged = verdict("transformers_incompatible", "likely", "this transformers has no " + name,
-                     "the release of transformers");
+    judged = verdict("transformers_incompatible", "likely", say("this transformers has no {}", name),
+                     say("the release of transformers"));
   else if (name == "ninja")
-    judged = verdict("ninja_missing", "certain", "Python has no ninja");
+    judged = verdict("ninja_missing", "certain", say("Python has no ninja"));
   else if (name == "causal_conv1d.cpp_functions")
     judged = verdict("silent_none_causal_conv1d", "likely",
-                     "this causal-conv1d is older than the mamba-ssm that calls it",
-                     "the releases of both packages");
+                     say("this causal-conv1d is older than the mamba-ssm that calls it"),
+                     say("the releases of both packages"));
   else if (name.starts_with("selective_scan_cuda_"))
-    judged = verdict("variant_name_mismatch", "likely",
-                     name + " is a variant that another project builds; mamba-ssm has none of that name",
-                     "which selective_scan_cuda* files are installed", {"module_not_built"});
-  else if (looks_compiled(name))
     judged =
-        verdict("module_not_built", "likely", "no file of this Python's holds the compiled module " + name,
-                "the files of that name on sys.path, and their .cpython-3XY tags",
-                {"python_abi_tag_mismatch", "variant_name_mismatch"});
+        verdict("variant_name_mismatch", "likely",
+                say("{} is a variant that another project builds; mamba-ssm has none of that name", name),
+                say("which selective_scan_cuda* files are installed"), {"module_not_built"});
+  else if (looks_compiled(name))
+    judged = verdict("module_not_built", "likely",
+                     say("no file of this Python's holds the compiled module {}", name),
+                     say("the files of that name on sys.path, and their .cpython-3XY tags"),
+                     {"python_abi_tag_mismatch", "variant_name_mismatch"});
   else
-    judged = verdict("", "certain", "the Python package " + name + " is not installed here",
-                     "which Python ran: sys.executable");
+    judged = verdict("", "certain", say("the Python package {} is not installed here", name),
+                     say("which Python ran: sys.executable"));
   judged.more["module"] = name;
   return judged;
 }
@@ -139,17 +143,18 @@ Judged judge_wheel(const Captures& captures) {
   const std::string wheel = capture(captures, "wheel");
   const auto platform = wheel.substr(wheel.rfind('-') + 1);
   if (platform.starts_with("win"))
-    return verdict("windows", "likely", wheel + " is a wheel for Windows", "the system on which pip ran");
+    return verdict("windows", "likely", say("{} is a wheel for Windows", wheel),
+                   say("the system on which pip ran"));
   if (platform.starts_with("macosx"))
-    return verdict("python_abi_tag_mismatch", "possible", wheel + " is a wheel for macOS and one Python",
-                   "pip debug --verbose, which lists the tags that this Python takes",
-                   {"wrong_machine_arch"});
+    return verdict(
+        "python_abi_tag_mismatch", "possible", say("{} is a wheel for macOS and one Python", wheel),
+        say("pip debug --verbose, which lists the tags that this Python takes"), {"wrong_machine_arch"});
   if (platform.find("x86_64") == std::string::npos && platform != "any.whl")
-    return verdict("wrong_machine_arch", "likely", wheel + " is made for another processor", "uname -m",
+    return verdict("wrong_machine_arch", "likely", say("{} is made for another processor", wheel), "uname -m",
                    {"python_abi_tag_mismatch"});
   return verdict("python_abi_tag_mismatch", "likely",
-                 wheel + " is made for another Python than the one whose pip ran",
-                 "python --version, and pip debug --verbose", {"wrong_machine_arch", "glibc_too_old"});
+                 say("{} is made for another Python than the one whose pip ran", wheel),
+                 say("python --version, and pip debug --verbose"), {"wrong_machine_arch", "glibc_too_old"});
 }
 
 Judged judge_header(const Captures& captures) {
@@ -159,27 +164,29 @@ Judged judge_header(const Captures& captures) {
   const std::string base = path_basename(header);
   Judged judged;
   if (base == "Python.h" || base == "pyconfig.h" || base == "patchlevel.h")
-    judged = verdict("python_headers_missing", "certain", "the compiler does not find " + header);
+    judged = verdict("python_headers_missing", "certain", say("the compiler does not find {}", header));
   else if (is_standard_header(header))
     judged = verdict("host_compiler_unsupported", "likely",
-                     "this compiler has no <" + header + ">: it is too old", "the compiler's version");
+                     say("this compiler has no <{}>: it is too old", header), say("the compiler's version"));
   else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
-    judged = verdict("torch_api_removed_in_source", "likely", "the installed torch has no header " + header,
-                     "the torch release that the sources were written for");
+    judged =
+        verdict("torch_api_removed_in_source", "likely", say("the installed torch has no header {}", header),
+                say("the torch release that the sources were written for"));
   else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
            starts_with_any(header, {"cutlass/", "cute/"}))
     judged = verdict("sdist_missing_csrc", "likely",
-                     header + " belongs to the sources themselves and is not there",
-                     "whether the checkout has its submodules, or the archive its csrc folder");
+                     say("{} belongs to the sources themselves and is not there", header),
+                     say("whether the checkout has its submodules, or the archive its csrc folder"));
   else if (starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
                                   "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
                                   "driver_types", "cuComplex", "cupti", "host_defines"}) ||
            starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"}))
-    judged = verdict("cuda_headers_missing", "certain", "the CUDA toolkit has no " + header);
+    judged = verdict("cuda_headers_missing", "certain", say("the CUDA toolkit has no {}", header));
   else
-    judged = verdict("", "certain",
-                     "the header " + header + " is missing, which is neither torch's nor CUDA's nor Python's",
-                     "the package that brings it");
+    judged =
+        verdict("", "certain",
+                say("the header {} is missing, which is neither torch's nor CUDA's nor Python's", header),
+                say("the package that brings it"));
   judged.more["header"] = header;
   return judged;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/explain/classify.h"
 #include "doctor/explain/dating.h"
@@ -7,8 +8,9 @@
 namespace scankit {
 namespace {
 
-constexpr const char* kAllMissing =
-    "every missing name at once: scankit doctor on the machine where it failed";
+std::string all_missing() {
+  return say("every missing name at once: scankit doctor on the machine where it failed");
+}
 
 bool is_torch_library(const std::string& file) {
   const std::string name = path_basename(file);
@@ -31,19 +33,23 @@ StringAbi strings_of(const std::string& mangled, const std::string& demangled) {
 
 Judged torch_symbol(const std::string& readable, StringAbi strings) {
   if (strings == StringAbi::Neither)
-    return {.cause = "torch_version_mismatch",
-            .sure = "likely",
-            .meaning = "torch does not export " + readable + ": the module was built against another release",
-            .settles = kAllMissing,
-            .alternatives = {"build_isolation_wrong_torch", "several_copies"},
-            .more = {}};
+    return {
+        .cause = "torch_version_mismatch",
+        .sure = "likely",
+        .meaning = say("torch does not export {}: the module was built against another release", readable),
+        .settles = all_missing(),
+        .alternatives = {"build_isolation_wrong_torch", "several_copies"},
+        .more = {}};
   const bool is_new = strings == StringAbi::New;
   return {.cause = "abi_cxx11_mismatch",
           .sure = "likely",
-          .meaning = "torch does not export " + readable + ", which takes a string of the " +
-                     (is_new ? "new" : "old") + " C++ ABI: torch was built with the " +
-                     (is_new ? "old" : "new") + " one",
-          .settles = std::string(kAllMissing) + "; or torch._C._GLIBCXX_USE_CXX11_ABI",
+          .meaning = is_new ? say("torch does not export {}, which takes a string of the new C++ ABI: torch "
+                                  "was built with the old one",
+                                  readable)
+                            : say("torch does not export {}, which takes a string of the old C++ ABI: torch "
+                                  "was built with the new one",
+                                  readable),
+          .settles = say("{}; or torch._C._GLIBCXX_USE_CXX11_ABI", all_missing()),
           .alternatives = {"torch_version_mismatch"},
           .more = {{"string_abi", is_new ? "new" : "old"}}};
 }
@@ -54,16 +60,19 @@ Judged cuda_symbol(const std::string& name, const std::string& version) {
   if (driver)
     return {.cause = "driver_too_old",
             .sure = "likely",
-            .meaning = "the driver's libcuda has no " + name,
-            .settles = "the driver's version",
+            .meaning = say("the driver's libcuda has no {}", name),
+            .settles = say("the driver's version"),
             .alternatives = {"ld_library_path_shadow"},
             .more = {}};
   return {.cause = "ld_library_path_shadow",
           .sure = "likely",
-          .meaning = "the copy of " + (version.empty() ? "the CUDA library" : version) +
-                     " that was loaded has no " + name +
-                     ": another copy than the one meant came first on the search path",
-          .settles = "LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH",
+          .meaning = version.empty() ? say("the copy of the CUDA library that was loaded has no {}: another "
+                                           "copy than the one meant came first on the search path",
+                                           name)
+                                     : say("the copy of {} that was loaded has no {}: another copy than the "
+                                           "one meant came first on the search path",
+                                           version, name),
+          .settles = say("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
           .alternatives = {"cuda_wheels_mismatch"},
           .more = {}};
 }
@@ -72,8 +81,9 @@ Judged floor_of(const std::string& version, const std::string& what) {
   const bool glibc = version.starts_with("GLIBC_");
   return {.cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
           .sure = "certain",
-          .meaning = what + " needs " + version + ", which the " + (glibc ? "C library" : "C++ library") +
-                     " that was loaded does not have",
+          .meaning =
+              glibc ? say("{} needs {}, which the C library that was loaded does not have", what, version)
+                    : say("{} needs {}, which the C++ library that was loaded does not have", what, version),
           .settles = "",
           .alternatives = {},
           .more = {{"version", version}}};
@@ -98,16 +108,16 @@ Judged judge_symbol(const Captures& captures) {
   if (symbol == "THPVariableClass" || symbol == "THPVariable_Class")
     judged = {.cause = "torch_not_imported_first",
               .sure = "likely",
-              .meaning = "torch's Python library is not in the process yet",
-              .settles = "the same import after `import torch`",
+              .meaning = say("torch's Python library is not in the process yet"),
+              .settles = say("the same import after `import torch`"),
               .alternatives = {"torch_version_mismatch"},
               .more = {}};
   else if (owner == "torch" && is_torch_library(file))
     judged = {.cause = "torch_incomplete",
               .sure = "likely",
-              .meaning = "torch's own libraries do not belong together: " + path_basename(file) + " misses " +
-                         readable,
-              .settles = "the files of torch/lib against torch's RECORD",
+              .meaning = say("torch's own libraries do not belong together: {} misses {}",
+                             path_basename(file), readable),
+              .settles = say("the files of torch/lib against torch's RECORD"),
               .alternatives = {"several_copies", "ld_library_path_shadow"},
               .more = {}};
   else if (owner == "torch")
@@ -117,32 +127,32 @@ Judged judge_symbol(const Captures& captures) {
   else if (owner == "libstdc++")
     judged = {.cause = "libstdcxx_too_old",
               .sure = "likely",
-              .meaning = "the C++ library that was loaded has no " + readable,
-              .settles = "which libstdc++.so.6 the process loads: /proc/self/maps",
+              .meaning = say("the C++ library that was loaded has no {}", readable),
+              .settles = say("which libstdc++.so.6 the process loads: /proc/self/maps"),
               .alternatives = {},
               .more = {}};
   else if (owner == "python")
     judged = {.cause = "python_abi_tag_mismatch",
               .sure = "likely",
-              .meaning = "this interpreter has no " + symbol + ": the module was built for another Python",
-              .settles = "the version of the interpreter, and the tag in the file's name",
+              .meaning = say("this interpreter has no {}: the module was built for another Python", symbol),
+              .settles = say("the version of the interpreter, and the tag in the file's name"),
               .alternatives = {},
               .more = {}};
   else if (owner == "libc")
     judged = {.cause = "glibc_too_old",
               .sure = "possible",
-              .meaning = "the C library that was loaded has no " + symbol,
-              .settles = "the version of glibc",
+              .meaning = say("the C library that was loaded has no {}", symbol),
+              .settles = say("the version of glibc"),
               .alternatives = {},
               .more = {}};
   else
-    judged = {
-        .cause = "own_symbol_undefined",
-        .sure = "likely",
-        .meaning = readable + " is no name of torch, Python or CUDA: the module lacks a function of its own",
-        .settles = "whether the sources of the module define it",
-        .alternatives = {"torch_version_mismatch"},
-        .more = {}};
+    judged = {.cause = "own_symbol_undefined",
+              .sure = "likely",
+              .meaning = say("{} is no name of torch, Python or CUDA: the module lacks a function of its own",
+                             readable),
+              .settles = say("whether the sources of the module define it"),
+              .alternatives = {"torch_version_mismatch"},
+              .more = {}};
   // A name that the log cut short ends in dots and is in no table.
   if (owner == "torch" && symbol == capture(captures, "symbol") && !symbol.empty() && !is_torch_library(file))
     add_exporters(symbol, judged);
@@ -153,15 +163,16 @@ Judged judge_symbol(const Captures& captures) {
 
 Judged judge_version(const Captures& captures) {
   const std::string version = capture(captures, "version"), needed_by = capture(captures, "needed_by");
-  const std::string who = needed_by.empty() ? "a library" : path_basename(needed_by);
+  const std::string who = needed_by.empty() ? say("a library") : path_basename(needed_by);
   for (const char* node : {"GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_"})
     if (version.starts_with(node)) return floor_of(version, who);
-  return {.cause = "ld_library_path_shadow",
-          .sure = "likely",
-          .meaning = who + " needs " + version + ", and the copy of that library which was loaded is another",
-          .settles = "LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH",
-          .alternatives = {"cuda_wheels_mismatch", "missing_cudart"},
-          .more = {}};
+  return {
+      .cause = "ld_library_path_shadow",
+      .sure = "likely",
+      .meaning = say("{} needs {}, and the copy of that library which was loaded is another", who, version),
+      .settles = say("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
+      .alternatives = {"cuda_wheels_mismatch", "missing_cudart"},
+      .more = {}};
 }
 
 }  // namespace scankit

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/knowledge/log_rules.h"
 
 namespace scankit {
@@ -51,8 +52,8 @@ void join(LogHit& root, const LogState& state) {
     std::erase(root.alternatives, join.gives);
     root.cause = join.gives;
     root.sure = join.sure;
-    root.meaning = error_meaning + "; " + join.meaning;
-    if (clue != state.clues.end()) root.meaning += " (line " + std::to_string(clue->line) + ")";
+    root.meaning = error_meaning + "; " +
+                   (clue == state.clues.end() ? join.meaning : say("{} (line {})", join.meaning, clue->line));
     root.settles = join.settles;
     return;
   }

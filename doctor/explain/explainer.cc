@@ -10,6 +10,7 @@
 #include <deque>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/explain/dating.h"
 #include "doctor/explain/decide.h"
 #include "doctor/explain/lines.h"
@@ -150,7 +151,7 @@ struct Explainer::State {
       for (const auto& [name, value] : judged.more) captures[name] = value;
     } else if (rule.id == "gpus_none" && around.building) {
       hit.cause = "no_gpu_at_build";
-      hit.meaning = "the set-up script asks for the GPU, and none is to be seen from here";
+      hit.meaning = say("the set-up script asks for the GPU, and none is to be seen from here");
     }
     const std::string needed_by = capture(captures, "needed_by");
     hit.file = needed_by.empty() ? capture(captures, "file") : needed_by;
@@ -203,15 +204,15 @@ Result<Log> explain_log(const std::string& path) {
     const auto code = error == ENOENT || error == ENOTDIR ? Errc::NotFound
                       : error == EACCES                   ? Errc::PermissionDenied
                                                           : Errc::Io;
-    return Error{code, path + ": cannot read the log: " + std::strerror(error),
-                 "name a text file, or - for standard input"};
+    return Error{code, say("{}: cannot read the log: {}", path, std::strerror(error)),
+                 say("name a text file, or - for standard input")};
   };
   if (fd < 0) return failed(errno);
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failed(errno);
   if (S_ISDIR(status.st_mode))
-    return Error{Errc::InvalidArgument, path + ": is a folder, not a log",
-                 "name one file, or - for standard input"};
+    return Error{Errc::InvalidArgument, say("{}: is a folder, not a log", path),
+                 say("name one file, or - for standard input")};
   Explainer explainer;
   std::string buffer(1u << 16, '\0');
   for (;;) {
@@ -224,8 +225,8 @@ Result<Log> explain_log(const std::string& path) {
   Log log = explainer.finish();
   log.source = path;
   if (log.bytes == 0)
-    return Error{Errc::InvalidArgument, path + ": the log is empty",
-                 "run the failing command again with 2>&1 | tee FILE"};
+    return Error{Errc::InvalidArgument, say("{}: the log is empty", path),
+                 say("run the failing command again with 2>&1 | tee FILE")};
   return log;
 }
 

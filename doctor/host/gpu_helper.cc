@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 extern "C" const char scankit_gpu_helper[];
 extern "C" const char scankit_gpu_helper_end[];
@@ -87,8 +88,8 @@ Result<ProcessResult> run_gpu_helper(const std::vector<std::string>& args,
   const Program* program = placed_program();
   if (program == nullptr)
     return Error{Errc::PermissionDenied,
-                 "cannot run the helper program scankit-gpu, from memory or from a temporary folder",
-                 "set TMPDIR to a folder on a file system that is not mounted noexec"};
+                 say("cannot run the helper program scankit-gpu, from memory or from a temporary folder"),
+                 say("set TMPDIR to a folder on a file system that is not mounted noexec")};
   ProcessRequest request;
   request.argv = {program->path};
   request.argv.insert(request.argv.end(), args.begin(), args.end());

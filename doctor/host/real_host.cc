@@ -10,16 +10,17 @@
 #include <cstring>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/host/host.h"
 
 namespace scankit {
 namespace {
 
-Error failure(const char* what, const std::string& path, int number) {
+Error failure(const std::string& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
                                                           : Errc::Io;
-  return {code, std::string(what) + " " + path + ": " + std::strerror(number), ""};
+  return {code, what + ": " + std::strerror(number), ""};
 }
 
 class FileSource : public ByteSource {
@@ -30,12 +31,12 @@ class FileSource : public ByteSource {
   Result<void> read(std::uint64_t offset, void* into, std::size_t length) const override {
     auto* at = static_cast<char*>(into);
     if (offset > size_ || length > size_ - offset)
-      return Error{Errc::Malformed, path_ + ": wanted bytes beyond the end of the file", ""};
+      return Error{Errc::Malformed, say("{}: wanted bytes beyond the end of the file", path_), ""};
     while (length > 0) {
       const ssize_t got = ::pread(fd_.get(), at, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failure("cannot read", path_, errno);
-      if (got == 0) return Error{Errc::Malformed, path_ + " became shorter while it was read", ""};
+      if (got < 0) return failure(say("cannot read {}", path_), errno);
+      if (got == 0) return Error{Errc::Malformed, say("{} became shorter while it was read", path_), ""};
       at += got;
       offset += static_cast<std::uint64_t>(got);
       length -= static_cast<std::size_t>(got);
@@ -76,16 +77,16 @@ class RealHost : public Host {
     SCANKIT_TRY(const std::string real, follow(path));
     // Not through ByteSource: files of /proc and /sys say that their size is 0 or 4096.
     const Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0) return failure("cannot open", path, errno);
+    if (fd.get() < 0) return failure(say("cannot open {}", path), errno);
     struct ::stat st {};
-    if (::fstat(fd.get(), &st) != 0) return failure("cannot stat", path, errno);
+    if (::fstat(fd.get(), &st) != 0) return failure(say("cannot stat {}", path), errno);
     if (!S_ISREG(st.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
     std::string bytes;
     char buffer[1u << 14];
     for (;;) {
       const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failure("cannot read", path, errno);
+      if (got < 0) return failure(say("cannot read {}", path), errno);
       if (got == 0) return bytes;
       bytes.append(buffer, static_cast<std::size_t>(got));
       if (bytes.size() > limit)
@@ -96,9 +97,9 @@ class RealHost : public Host {
   Result<std::unique_ptr<ByteSource>> open(const std::string& path) const override {
     SCANKIT_TRY(const std::string real, follow(path));
     Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0) return failure("cannot open", path, errno);
+    if (fd.get() < 0) return failure(say("cannot open {}", path), errno);
     struct ::stat st {};
-    if (::fstat(fd.get(), &st) != 0) return failure("cannot stat", path, errno);
+    if (::fstat(fd.get(), &st) != 0) return failure(say("cannot stat {}", path), errno);
     if (!S_ISREG(st.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
     return std::unique_ptr<ByteSource>(
         std::make_unique<FileSource>(std::move(fd), static_cast<std::uint64_t>(st.st_size), path));
@@ -107,7 +108,7 @@ class RealHost : public Host {
   Result<std::vector<DirEntry>> list(const std::string& path) const override {
     SCANKIT_TRY(const std::string real, follow(path));
     DIR* directory = ::opendir(real.c_str());
-    if (directory == nullptr) return failure("cannot list", path, errno);
+    if (directory == nullptr) return failure(say("cannot list {}", path), errno);
     std::vector<DirEntry> entries;
     while (const dirent* entry = ::readdir(directory)) {
       const std::string name = entry->d_name;
@@ -129,14 +130,14 @@ class RealHost : public Host {
   Result<FileInfo> stat(const std::string& path) const override {
     SCANKIT_TRY(const std::string real, follow(path));
     struct ::stat st {};
-    if (::stat(real.c_str(), &st) != 0) return failure("cannot stat", path, errno);
+    if (::stat(real.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
     return info_of(st);
   }
 
   Result<FileInfo> lstat(const std::string& path) const override {
     SCANKIT_TRY(const std::string real, follow_parent(path));
     struct ::stat st {};
-    if (::lstat(real.c_str(), &st) != 0) return failure("cannot stat", path, errno);
+    if (::lstat(real.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
     return info_of(st);
   }
 
@@ -144,7 +145,7 @@ class RealHost : public Host {
     SCANKIT_TRY(const std::string real, follow_parent(path));
     std::string target(4096, '\0');
     const ssize_t length = ::readlink(real.c_str(), target.data(), target.size());
-    if (length < 0) return failure("cannot read the link", path, errno);
+    if (length < 0) return failure(say("cannot read the link {}", path), errno);
     target.resize(static_cast<std::size_t>(length));
     return target;
   }
@@ -153,12 +154,12 @@ class RealHost : public Host {
     if (!root_.empty()) {
       SCANKIT_TRY(std::string real, follow(path));
       struct ::stat st {};
-      if (::lstat(real.c_str(), &st) != 0) return failure("cannot stat", path, errno);
+      if (::lstat(real.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
       real.erase(0, root_.size());
       return real.empty() ? "/" : real;
     }
     char* resolved = ::realpath(path.c_str(), nullptr);
-    if (resolved == nullptr) return failure("cannot resolve", path, errno);
+    if (resolved == nullptr) return failure(say("cannot resolve {}", path), errno);
     std::string real = resolved;
     std::free(resolved);
     return real;
@@ -203,7 +204,7 @@ class RealHost : public Host {
         at = next;
         continue;
       }
-      if (++links > 40) return failure("cannot resolve", path, ELOOP);
+      if (++links > 40) return failure(say("cannot resolve {}", path), ELOOP);
       const std::string link(target, static_cast<std::size_t>(length));
       if (link.starts_with('/')) at = root_;
       rest = link + rest;

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/base/say.h"
+
 // Key order is the order of the fields; absent keys keep the field's default, so an older snapshot stays
 // readable.
 #define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
@@ -135,18 +137,17 @@ Result<Snapshot> snapshot_from_json(std::string_view text) {
   try {
     const Json json = Json::parse(text);
     if (!json.is_object() || !json.contains("schema") || !json["schema"].is_number_integer())
-      return Error{Errc::Malformed, "not a scankit snapshot: the field \"schema\" is missing",
-                   "make one with: scankit snapshot --out FILE"};
+      return Error{Errc::Malformed, say("not a scankit snapshot: the field \"schema\" is missing"),
+                   say("make one with: scankit snapshot --out FILE")};
     const int schema = json["schema"].get<int>();
     if (schema > kSnapshotSchema)
       return Error{Errc::Unsupported,
-                   "the snapshot has schema " + std::to_string(schema) + ", this scankit reads up to " +
-                       std::to_string(kSnapshotSchema),
-                   "use the scankit that wrote it, or a newer one"};
+                   say("the snapshot has schema {}, this scankit reads up to {}", schema, kSnapshotSchema),
+                   say("use the scankit that wrote it, or a newer one")};
     return json.get<Snapshot>();
   } catch (const Json::exception& problem) {
-    return Error{Errc::Malformed, std::string("not a readable snapshot: ") + problem.what(),
-                 "make one with: scankit snapshot --out FILE"};
+    return Error{Errc::Malformed, say("not a readable snapshot: {}", problem.what()),
+                 say("make one with: scankit snapshot --out FILE")};
   }
 }
 
@@ -156,7 +157,7 @@ Result<std::string> snapshot_fact(const Snapshot& snapshot, const std::string& p
     const Json& fact = json.at(Json::json_pointer(pointer));
     return fact.is_string() ? fact.get<std::string>() : fact.dump();
   } catch (const Json::exception&) {
-    return Error{Errc::NotFound, "the snapshot holds no fact " + pointer, ""};
+    return Error{Errc::NotFound, say("the snapshot holds no fact {}", pointer), ""};
   }
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/probes/audit_files.h"
@@ -90,7 +91,7 @@ class Auditor {
     const FileState state = source ? file_state(std::shared_ptr<const ByteSource>(*std::move(source)))
                                    : state_of_failure(source.error());
     file.file_state = state.state == "elf" ? "damaged" : state.state;
-    file.file_detail = state.detail.empty() ? "the loader's tables are unusable" : state.detail;
+    file.file_detail = state.detail.empty() ? say("the loader's tables are unusable") : state.detail;
     file.machine = state.machine;
     return tagged;  // a plain .so that is no library may be anything: a linker script, test data
   }
@@ -113,9 +114,9 @@ class Auditor {
       return;
     }
     if (file.uses_torch && (!resolver_.torch_note().empty() || !resolver_.torch_missing().empty())) {
-      file.resolution_note =
-          "torch itself does not load: " +
-          (resolver_.torch_missing().empty() ? resolver_.torch_note() : resolver_.torch_missing().front());
+      file.resolution_note = say(
+          "torch itself does not load: {}",
+          (resolver_.torch_missing().empty() ? resolver_.torch_note() : resolver_.torch_missing().front()));
       return;
     }
     file.resolved = true;
@@ -252,7 +253,8 @@ class Auditor {
 }  // namespace
 
 Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, const AuditProgress& progress) {
-  if (!so_far.python.present()) return Probed<Audit>::failed("no Python to look at: " + so_far.python.note);
+  if (!so_far.python.present())
+    return Probed<Audit>::failed(say("no Python to look at: {}", so_far.python.note));
   return Probed<Audit>::of(Auditor(host, so_far).run(progress));
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/distributions.h"
 
 namespace scankit {
@@ -71,7 +72,7 @@ InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so
     walk.visit(entry.path, 0);
   }
   if (walk.reached_limit())
-    found.unreadable.push_back("only the first " + std::to_string(kFolderLimit) + " folders were walked");
+    found.unreadable.push_back(say("only the first {} folders were walked", kFolderLimit));
   std::ranges::sort(found.files);
   for (const Distribution& distribution : so_far.distributions.value)
     for (std::string& file : shared_libraries_of(host, distribution)) {
@@ -94,7 +95,7 @@ std::string why_not_for_this_python(const Python& python, const std::string& nam
   const std::string suffix = name.substr(name.find('.'));
   const auto& known = python.extension_suffixes;
   if (known.empty() || std::ranges::find(known, suffix) != known.end()) return "";
-  return "suffix " + suffix + " is not one of this Python's";
+  return say("suffix {} is not one of this Python's", suffix);
 }
 
 }  // namespace scankit

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/sys_path.h"
 
@@ -226,7 +227,7 @@ Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Py
   if (unreadable.empty()) return Probed<std::vector<Distribution>>::of(std::move(found));
   std::string why;
   for (const std::string& reason : unreadable) why += (why.empty() ? "" : "; ") + reason;
-  auto failed = Probed<std::vector<Distribution>>::failed(why + "; run as a user who may read it");
+  auto failed = Probed<std::vector<Distribution>>::failed(say("{}; run as a user who may read it", why));
   failed.value = std::move(found);
   return failed;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/knowledge/gpus.h"
 #include "doctor/probes/driver_libraries.h"
 #include "doctor/probes/system.h"
@@ -62,22 +63,22 @@ Probed<Driver> probe_driver(const Host& host) {
   if (!driver.libcuda.empty() && driver.libcuda_kind != "stub") {
     driver.version = driver.libcuda_version;
     driver.source = driver.libcuda;
-    return {ProbeState::Present, "no kernel module is visible; the version is that of libcuda", driver};
+    return {ProbeState::Present, say("no kernel module is visible; the version is that of libcuda"), driver};
   }
   return Probed<Driver>::absent(driver.libcuda.empty()
-                                    ? "no nvidia kernel module and no libcuda.so.1"
-                                    : "no nvidia kernel module; " + driver.libcuda + " is a stub");
+                                    ? say("no nvidia kernel module and no libcuda.so.1")
+                                    : say("no nvidia kernel module; {} is a stub", driver.libcuda));
 }
 
 Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   using Gpus = Probed<std::vector<Gpu>>;
-  if (!host.is_live()) return Gpus::absent("the examined system is not running");
+  if (!host.is_live()) return Gpus::absent(say("the examined system is not running"));
   const std::string bus = "/sys/bus/pci/devices";
   const auto devices = host.list(bus);
   if (!devices) {
     if (host.exists("/dev/dxg"))
-      return Gpus::failed("WSL: the GPU is behind /dev/dxg, which only NVML can ask");
-    return devices.error().code == Errc::NotFound ? Gpus::absent("this machine has no PCI bus")
+      return Gpus::failed(say("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
+    return devices.error().code == Errc::NotFound ? Gpus::absent(say("this machine has no PCI bus"))
                                                   : Gpus::failed(devices.error().message);
   }
   std::vector<Gpu> gpus;
@@ -100,8 +101,8 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
     gpus.push_back(std::move(gpu));
   }
   if (gpus.empty() && host.exists("/dev/dxg"))
-    return Gpus::failed("WSL: the GPU is behind /dev/dxg, which only NVML can ask");
-  if (gpus.empty()) return Gpus::absent("no NVIDIA display device on the PCI bus");
+    return Gpus::failed(say("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
+  if (gpus.empty()) return Gpus::absent(say("no NVIDIA display device on the PCI bus"));
   return Gpus::of(gpus);
 }
 

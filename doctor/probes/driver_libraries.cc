@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/ld_cache.h"
 
@@ -63,9 +64,11 @@ class Loader {
     for (const std::string& path : cache_.lookup(soname, {}))
       if (host_.exists(path)) return {path, "ld.so.cache"};
     for (const char* folder : kDefaultFolders)
-      if (const auto path = path_join(folder, soname); host_.exists(path)) return {path, "default folder"};
+      if (const auto path = path_join(folder, soname); host_.exists(path))
+        return {path, std::string(sayable("default folder"))};
     for (const char* folder : kKnownFolders)
-      if (const auto path = path_join(folder, soname); host_.exists(path)) return {path, "not by the loader"};
+      if (const auto path = path_join(folder, soname); host_.exists(path))
+        return {path, std::string(sayable("not by the loader"))};
     return {};
   }
   const std::vector<std::string>& folders_of_variable() const { return library_path_; }

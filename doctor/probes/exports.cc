@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "doctor/base/say.h"
 #include "doctor/base/files.h"
 #include "doctor/probes/extension_resolve.h"
 
@@ -44,7 +45,7 @@ Result<std::string> from_base64(std::string_view text) {
   unsigned held = 0, bits = 0;
   for (const char c : text) {
     const int six = value[static_cast<unsigned char>(c)];
-    if (six < 0) return malformed("a character that is none of base64");
+    if (six < 0) return malformed(say("a character that is none of base64"));
     bits = (bits << 6 | static_cast<unsigned>(six)) & 0xffff;
     held += 6;
     if (held < 8) continue;
@@ -96,21 +97,21 @@ Result<std::vector<std::string>> unpack_names(const std::string& packed) {
   SCANKIT_TRY(const std::string bytes, from_base64(packed));
   const auto size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kNamesLimit)
-    return malformed("no zstd frame of a usable length");
+    return malformed(say("no zstd frame of a usable length"));
   std::string text(size, '\0');
   const std::size_t got = ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size());
-  if (ZSTD_isError(got) != 0 || got != size) return malformed("its zstd data does not unpack");
+  if (ZSTD_isError(got) != 0 || got != size) return malformed(say("its zstd data does not unpack"));
   std::vector<std::string> names;
   std::uint64_t total = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto shared = static_cast<unsigned char>(text[at]);
     const auto end = text.find('\n', at + 1);
     const std::string_view before = names.empty() ? std::string_view() : names.back();
-    if (end == std::string::npos || shared > before.size()) return malformed("a name is cut short");
+    if (end == std::string::npos || shared > before.size()) return malformed(say("a name is cut short"));
     std::string name(before.substr(0, shared));
     name.append(text, at + 1, end - at - 1);
-    if (!names.empty() && name <= before) return malformed("its names are not in order");
-    if ((total += name.size()) > kNamesLimit) return malformed("more names than any library has");
+    if (!names.empty() && name <= before) return malformed(say("its names are not in order"));
+    if ((total += name.size()) > kNamesLimit) return malformed(say("more names than any library has"));
     names.push_back(std::move(name));
     at = end + 1;
   }
@@ -118,7 +119,8 @@ Result<std::vector<std::string>> unpack_names(const std::string& packed) {
 }
 
 Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far) {
-  if (!so_far.python.present()) return Probed<Exports>::failed("no Python to look at: " + so_far.python.note);
+  if (!so_far.python.present())
+    return Probed<Exports>::failed(say("no Python to look at: {}", so_far.python.note));
   const ExtensionResolver resolver(host, so_far);
   if (!resolver.failure().empty()) return Probed<Exports>::failed(resolver.failure());
   const ProcessImage& process = resolver.with_torch();
@@ -130,7 +132,7 @@ Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far) {
 
 Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapshot& so_far) {
   using Answer = Probed<std::vector<std::string>>;
-  if (!so_far.python.present()) return Answer::failed("no Python to look at: " + so_far.python.note);
+  if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
   const auto program = open_library(host, so_far.python.value.executable);
   if (!program) return Answer::failed(program.error().message);
   const SearchContext context = make_search_context(host, **program, so_far.python.value.executable);

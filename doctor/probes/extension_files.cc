@@ -5,6 +5,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -55,10 +56,10 @@ class Search {
       if (!holds(entries, file) || host_.is_directory(path)) continue;
       fitting.insert(file);
       if (leads_nowhere(path)) {  // import asks whether it is a file, and goes on
-        add(path, index, "a link to a file that is not there");
+        add(path, index, say("a link to a file that is not there"));
         continue;
       }
-      add(path, index, winner_.empty() ? "" : "shadowed by " + winner_);
+      add(path, index, winner_.empty() ? "" : say("shadowed by {}", winner_));
       if (winner_.empty()) winner_ = path;
     }
     for (const char* suffix : {".py", ".pyc"})
@@ -67,7 +68,7 @@ class Search {
     for (const DirEntry& entry : entries) {
       if (!is_library_name(entry.name, name_.leaf) || fitting.contains(entry.name)) continue;
       const std::string suffix = entry.name.substr(name_.leaf.size());
-      add(folder + "/" + entry.name, index, "suffix " + suffix + " is not one of this Python's");
+      add(folder + "/" + entry.name, index, say("suffix {} is not one of this Python's", suffix));
     }
   }
 
@@ -90,12 +91,12 @@ class Search {
   void visit_eggs(const std::string& site) {
     for (const DirEntry& entry : listings_.of(site))
       if (entry.name.ends_with(".egg") && entry.kind != FileKind::Regular)
-        visit_stray(site + "/" + entry.name, "in an egg that is not on sys.path", "");
+        visit_stray(site + "/" + entry.name, say("in an egg that is not on sys.path"), "");
   }
 
   void visit_project(const Distribution& distribution) {
     if (!distribution.editable || distribution.project.empty()) return;
-    const std::string why = "in a source folder that is not on sys.path";
+    const std::string why = say("in a source folder that is not on sys.path");
     visit_stray(distribution.project, why, distribution.name);
     const std::string build = distribution.project + "/build";
     for (const DirEntry& entry : listings_.of(build))

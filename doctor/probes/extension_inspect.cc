@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/file_state.h"
@@ -68,7 +69,7 @@ void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) 
 void take_images(const Image& image, Extension& copy) {
   const auto entries = find_device_images(image);
   if (!entries) {
-    copy.file_detail = "its device code cannot be read: " + entries.error().message;
+    copy.file_detail = say("its device code cannot be read: {}", entries.error().message);
     return;
   }
   for (const FatbinEntry& entry : *entries) {
@@ -93,7 +94,7 @@ void take_inits(const ElfLibrary& library, Extension& copy) {
 
 FileState damaged(const Error& error) {
   if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return state_of_failure(error);
-  return {"damaged", "the tables that the loader goes by are unusable: " + error.message, ""};
+  return {"damaged", say("the tables that the loader goes by are unusable: {}", error.message), ""};
 }
 
 FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const ElfLibrary>& library) {
@@ -110,7 +111,7 @@ FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const Elf
   }
   library = *std::move(opened);
   if (library->image.identity().type != ET_DYN || !library->dynamic.present)
-    return {"not-elf", "an ELF file, but not a shared library", state.machine};
+    return {"not-elf", say("an ELF file, but not a shared library"), state.machine};
   return state;
 }
 
@@ -184,7 +185,7 @@ Extension inspect_extension(const Host& host, const std::string& path) {
   const auto first = name.find('.'), last = name.rfind('.');
   if (first != std::string::npos && last > first) copy.tag = name.substr(first + 1, last - first - 1);
   inspect_file(host, copy);
-  copy.resolution_note = "the file was read by itself, without an environment";
+  copy.resolution_note = say("the file was read by itself, without an environment");
   return copy;
 }
 

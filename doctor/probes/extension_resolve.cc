@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/torch_load.h"
 #include "doctor/probes/extension_missing.h"
@@ -47,14 +48,14 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
     : host_(host), so_far_(so_far), libraries_(host) {
   auto process = ProcessImage::start(libraries_, so_far.python.value.executable);
   if (!process) {
-    failure_ = "the loader's work could not be followed: " + process.error().message;
+    failure_ = say("the loader's work could not be followed: {}", process.error().message);
     return;
   }
   bare_ = *std::move(process);
   if (!bare_->missing_at_start().empty()) {
     const UnfoundLibrary& first = bare_->missing_at_start().front();
-    failure_ = "the interpreter itself does not start: " + first.name + ", needed by " + first.needed_by +
-               ", is nowhere";
+    failure_ = say("the interpreter itself does not start: {}, needed by {}, is nowhere", first.name,
+                   first.needed_by);
   }
   with_torch_ = bare_;
   if (so_far.torch.present()) load_torch_here(host, so_far);
@@ -62,18 +63,18 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
 
 void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far) {
   const TorchLoad torch = load_torch(*with_torch_, host, torch_load_request(so_far));
-  if (!torch.loaded) torch_note_ = "torch could not be loaded: " + torch.note;
+  if (!torch.loaded) torch_note_ = say("torch could not be loaded: {}", torch.note);
   for (const UnfoundLibrary& missing : torch.missing) {
-    std::string line = missing.name + " needed by " + path_normalize(missing.needed_by);
+    std::string line = say("{} needed by {}", missing.name, path_normalize(missing.needed_by));
     if (!missing.fatal.empty()) line += " (" + missing.fatal + ")";
     torch_missing_.push_back(std::move(line));
   }
   std::vector<int> added;
   for (int i = bare_->object_count(); i < with_torch_->object_count(); ++i) added.push_back(i);
   for (const UnmetNeed& unmet : with_torch_->unmet_versions(added))
-    torch_missing_.push_back(soname_of(with_torch_->object(unmet.provider)) + " with version " +
-                             unmet.version + " needed by " +
-                             path_normalize(with_torch_->object(unmet.object).path));
+    torch_missing_.push_back(say("{} with version {} needed by {}",
+                                 soname_of(with_torch_->object(unmet.provider)), unmet.version,
+                                 path_normalize(with_torch_->object(unmet.object).path)));
 }
 
 void ExtensionResolver::take_symbols(const ProcessImage& process, const LoadResult& loaded, Extension& copy) {
@@ -108,7 +109,7 @@ void ExtensionResolver::take_libraries(const LoadResult& loaded, Extension& copy
     missing.soname = unfound.name;
     missing.needed_by = path_normalize(unfound.needed_by);
     missing.searched = unfound.searched;
-    if (!unfound.fatal.empty()) missing.searched.push_back("stopped at " + unfound.fatal);
+    if (!unfound.fatal.empty()) missing.searched.push_back(say("stopped at {}", unfound.fatal));
     look_elsewhere(host_, so_far_, with_torch_->context(), missing);
     copy.missing_libraries.push_back(std::move(missing));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/extensions.h"
 
+#include "doctor/base/say.h"
 #include "doctor/probes/extension_files.h"
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_resolve.h"
@@ -23,7 +24,7 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
                                                 std::vector<std::string>& torch_missing,
                                                 std::vector<Misfit>* torch_misfits) {
   using Answer = Probed<std::vector<Extension>>;
-  if (!so_far.python.present()) return Answer::failed("no Python to look at: " + so_far.python.note);
+  if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
   FolderListings listings(host);
   ExtensionResolver resolver(host, so_far);
   torch_missing = resolver.torch_missing();
@@ -39,8 +40,8 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
           copy.misfits = misfits_of_module(host, so_far, resolver, copy.path);
       } else {
         copy.resolution_note = copy.file_state == "elf"
-                                   ? "made for " + copy.machine + ", the interpreter for " + machine
-                                   : "the file is no whole library: " + copy.file_state;
+                                   ? say("made for {}, the interpreter for {}", copy.machine, machine)
+                                   : say("the file is no whole library: {}", copy.file_state);
       }
       found.push_back(std::move(copy));
     }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/knowledge/importers.h"
 #include "doctor/probes/importers_scan.h"
 #include "doctor/probes/python_text.h"
@@ -142,19 +143,18 @@ Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& py
                                               const std::vector<std::string>& modules) {
   Search search(host, python, modules);
   std::vector<Importer> found = search.run();
-  const std::string read = std::to_string(search.files()) +
-                           " files of known packages, single-file modules and the "
-                           "current folder were read";
-  const std::string limit = search.exhausted() ? "; the limit was reached, so there may be more" : "";
+  const std::string read =
+      say("{} files of known packages, single-file modules and the current folder were read", search.files());
+  const std::string partly = say("{}; the limit was reached, so there may be more", read);
   if (!found.empty()) {
     auto probed = Probed<std::vector<Importer>>::of(std::move(found));
-    probed.note = limit.empty() ? "" : read + limit;
+    probed.note = search.exhausted() ? partly : "";
     return probed;
   }
   const auto unreadable = unreadable_site_folders(host, python);
   if (!unreadable.empty()) return Probed<std::vector<Importer>>::failed(unreadable.front());
-  if (search.exhausted()) return Probed<std::vector<Importer>>::failed(read + limit);
-  return Probed<std::vector<Importer>>::absent("none of the modules is imported there: " + read);
+  if (search.exhausted()) return Probed<std::vector<Importer>>::failed(partly);
+  return Probed<std::vector<Importer>>::absent(say("none of the modules is imported there: {}", read));
 }
 
 }  // namespace scankit

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/system.h"
 
 namespace scankit {
@@ -41,7 +42,7 @@ std::optional<std::uint64_t> cgroup_limit(const Host& host, std::uint64_t total)
 }  // namespace
 
 Probed<Cpu> probe_cpu(const Host& host) {
-  if (!host.is_live()) return Probed<Cpu>::absent("the examined system is not running");
+  if (!host.is_live()) return Probed<Cpu>::absent(say("the examined system is not running"));
   const auto text = host.read_file("/proc/cpuinfo", 8u << 20);
   if (!text) return Probed<Cpu>::failed(text.error().message);
   Cpu cpu;
@@ -59,7 +60,7 @@ Probed<Cpu> probe_cpu(const Host& host) {
 }
 
 Probed<Memory> probe_memory(const Host& host) {
-  if (!host.is_live()) return Probed<Memory>::absent("the examined system is not running");
+  if (!host.is_live()) return Probed<Memory>::absent(say("the examined system is not running"));
   const auto text = host.read_file("/proc/meminfo", 1u << 16);
   if (!text) return Probed<Memory>::failed(text.error().message);
   Memory memory;
@@ -69,16 +70,16 @@ Probed<Memory> probe_memory(const Host& host) {
     if (line.starts_with("MemTotal:")) memory.total = bytes;
     if (line.starts_with("MemAvailable:")) memory.available = bytes;
   }
-  if (memory.total == 0) return Probed<Memory>::failed("/proc/meminfo holds no MemTotal");
+  if (memory.total == 0) return Probed<Memory>::failed(say("/proc/meminfo holds no MemTotal"));
   memory.cgroup_limit = cgroup_limit(host, memory.total);
   return Probed<Memory>::of(memory);
 }
 
 Probed<Disk> probe_disk(const Host& host, const std::string& path) {
-  if (!host.is_live()) return Probed<Disk>::absent("the examined system is not running");
+  if (!host.is_live()) return Probed<Disk>::absent(say("the examined system is not running"));
   struct ::statvfs st {};
   if (::statvfs(path.c_str(), &st) != 0)
-    return Probed<Disk>::failed("cannot ask for the free space of " + path + ": " + std::strerror(errno));
+    return Probed<Disk>::failed(say("cannot ask for the free space of {}: {}", path, std::strerror(errno)));
   return Probed<Disk>::of(
       {path, std::uint64_t{st.f_bavail} * st.f_frsize, ::access(path.c_str(), W_OK) == 0});
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/dating.h"
 #include "doctor/probes/elsewhere_resolve.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kManyEntries = 200'000, kDeep = 32;
 
 Error unusable(const std::string& name, const std::string& why, std::string hint) {
-  return {Errc::InvalidArgument, "--so " + printable(name) + ": " + why, std::move(hint)};
+  return {Errc::InvalidArgument, say("--so {}: {}", printable(name), why), std::move(hint)};
 }
 
 bool is_library_name(const std::string& name) { return name.ends_with(".so") && name.size() > 3; }
@@ -140,9 +141,9 @@ void choose(const Python& python, std::set<std::string>& taken, Extension& copy)
   const bool fits = std::ranges::any_of(python.extension_suffixes,
                                         [&](const std::string& suffix) { return base == leaf + suffix; });
   if (!fits)
-    copy.why_not_selected = "suffix " + base.substr(leaf.size()) + " is not one of this Python's";
+    copy.why_not_selected = say("suffix {} is not one of this Python's", base.substr(leaf.size()));
   else if (!taken.insert(copy.module).second)
-    copy.why_not_selected = "shadowed by another file of this module that was named";
+    copy.why_not_selected = say("shadowed by another file of this module that was named");
   copy.selected = copy.why_not_selected.empty();
 }
 
@@ -183,10 +184,10 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     copy.sys_path_index = place_on_path(python, file.folder);
     choose(python, taken, copy);
     if (!whole)
-      copy.resolution_note = "the file is no whole library: " + copy.file_state;
+      copy.resolution_note = say("the file is no whole library: {}", copy.file_state);
     else if (!copy.machine.empty() && !python.soabi.empty() &&
              python.soabi.find(copy.machine) == std::string::npos)
-      copy.resolution_note = "made for " + copy.machine + ", the interpreter for " + python.soabi;
+      copy.resolution_note = say("made for {}, the interpreter for {}", copy.machine, python.soabi);
     if (std::ranges::find(snapshot.modules, copy.module) == snapshot.modules.end())
       snapshot.modules.push_back(copy.module);
     found.push_back({std::move(copy), &file});
@@ -200,10 +201,11 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
 bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
   snapshot.wheels = named.wheels;
   snapshot.modules.clear();
-  snapshot.importers = Probed<std::vector<Importer>>::absent("only the files that --so names are examined");
+  snapshot.importers =
+      Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
   if (snapshot.python.present()) return true;
   snapshot.extensions =
-      Probed<std::vector<Extension>>::failed("no Python to look at: " + snapshot.python.note);
+      Probed<std::vector<Extension>>::failed(say("no Python to look at: {}", snapshot.python.note));
   return false;
 }
 
@@ -243,7 +245,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
 
 void probe_named_files_elsewhere(NamedFiles& named, Snapshot& snapshot) {
   const Snapshot machine = snapshot;
-  snapshot.observations = {ProbeState::NotRun, "what --so names is read, never run", {}};
+  snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
   if (!start_named_files(named, snapshot)) return;
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
   ElsewhereResolver resolver(*named.host, machine);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/source_text.h"
 #include "doctor/probes/sources.h"
@@ -128,7 +129,7 @@ class Sources {
       for (const std::string& header : read_file(file))
         if (seen.insert(header).second) open.push_back(header);
     }
-    if (!open.empty()) tree_.not_read.push_back("sources after " + open.front() + ": too many");
+    if (!open.empty()) tree_.not_read.push_back(say("sources after {}: too many", open.front()));
     follow_torch_headers();
   }
 

@@ -7,6 +7,7 @@
 #include <future>
 #include <optional>
 
+#include "doctor/base/say.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/observed_child.h"
 #include "doctor/probes/observed_packages.h"
@@ -55,15 +56,18 @@ std::optional<std::string> whose_code(const Host& host, const Snapshot& snapshot
   for (const std::string& path : paths) {
     const auto info = path.empty() ? Result<FileInfo>(Error{}) : host.stat(path);
     if (info && info->uid != 0)
-      return path + " belongs to user " + std::to_string(info->uid) +
-             ", and scankit runs as root: an import would run that user's code as root (--import allows it)";
+      return say(
+          "{} belongs to user {}, and scankit runs as root: an import would run that user's code as root "
+          "(--import allows it)",
+          path, info->uid);
   }
   return std::nullopt;
 }
 
 std::string forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
-  if (!host.is_live() || !snapshot.target_root.empty()) return "the examined system is not the one that runs";
-  if (!snapshot.python.present()) return "there is no Python to import with";
+  if (!host.is_live() || !snapshot.target_root.empty())
+    return say("the examined system is not the one that runs");
+  if (!snapshot.python.present()) return say("there is no Python to import with");
   if (request.policy == ImportPolicy::Never) return "--no-import";
   if (request.policy == ImportPolicy::IfOursToRun && ::geteuid() == 0)
     return whose_code(host, snapshot).value_or("");
@@ -104,7 +108,7 @@ void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observatio
   if (task.modules.size() < 2) return;
   if (imports.size() < 2) {
     seen.push_back(
-        not_run(bare_name(task.modules[1]), "torch-first", "`import torch` before it did not succeed"));
+        not_run(bare_name(task.modules[1]), "torch-first", say("`import torch` before it did not succeed")));
     return;
   }
   seen.push_back(imports[1]);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "doctor/base/say.h"
 #include "doctor/probes/observed_program.h"
 #include "doctor/probes/observed_wait.h"
 
@@ -50,7 +51,7 @@ std::string pick_line(const std::string& text, std::string_view prefix) {
 
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
-  return name == nullptr ? "signal " + std::to_string(number) : std::string("SIG") + name;
+  return name == nullptr ? say("signal {}", number) : std::string("SIG") + name;
 }
 
 // faulthandler writes the innermost frame first, right below "(most recent call first)".
@@ -64,14 +65,14 @@ void end_of_process(const ProcessResult& process, Observation& unfinished) {
   if (process.timed_out) {
     unfinished.outcome = "timeout";
     unfinished.message = where_it_stood(process.err);
-    if (!unfinished.message.empty()) unfinished.message = "it waits in" + unfinished.message.substr(1);
+    if (!unfinished.message.empty()) unfinished.message = say("it waits in {}", unfinished.message.substr(2));
     return;
   }
   unfinished.outcome = "crashed";
   unfinished.signal = process.signal;
   unfinished.message = process.signal != 0
                            ? signal_name(process.signal)
-                           : "it ended the interpreter with status " + std::to_string(process.exit_code);
+                           : say("it ended the interpreter with status {}", process.exit_code);
 }
 
 // sitecustomize.py, a .pth line or the interpreter itself: our program did not come to run.
@@ -79,14 +80,14 @@ void not_started(const std::string& python, const ProcessResult& process, ChildA
   answer.outcome = process.timed_out ? "timeout" : process.signal != 0 ? "crashed" : "error";
   answer.signal = process.signal;
   answer.duration_ms = process.duration.count();
-  answer.why_not = python + " does not start: ";
   if (process.timed_out)
-    answer.why_not += "nothing within " + std::to_string((process.duration.count() + 500) / 1000) + " s";
+    answer.why_not =
+        say("{} does not start: nothing within {} s", python, (process.duration.count() + 500) / 1000);
   else if (process.signal != 0)
-    answer.why_not += "it died of " + signal_name(process.signal);
+    answer.why_not = say("{} does not start: it died of {}", python, signal_name(process.signal));
   else
-    answer.why_not +=
-        "it ended with status " + std::to_string(process.exit_code) + " and did not run our program";
+    answer.why_not = say("{} does not start: it ended with status {} and did not run our program", python,
+                         process.exit_code);
   if (const std::string line = pick_line(process.err, ""); !line.empty()) answer.why_not += " (" + line + ")";
 }
 
@@ -153,7 +154,7 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   ChildAnswer answer = read_child(python, *process);
   if (!answer.imports.empty() && answer.imports.back().outcome == "timeout" && !waits_for.empty()) {
     std::string& message = answer.imports.back().message;
-    message += (message.empty() ? "" : "; ") + std::string("in the kernel: ") + waits_for;
+    message += (message.empty() ? "" : "; ") + say("in the kernel: {}", waits_for);
   }
   return answer;
 }

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
@@ -65,9 +67,9 @@ std::string kernel_wait(int pid) {
     if (!call->on_descriptor) return text;
     const auto descriptor = std::strtoul(argument.c_str(), nullptr, 16);
     const std::string file = link_target(proc + "/fd/" + std::to_string(descriptor));
-    return file.empty() ? text : text + " on " + file;
+    return file.empty() ? text : say("{} on {}", text, file);
   }
-  if (number == "running") return "nothing: it computes";
+  if (number == "running") return say("nothing: it computes");
   const std::string channel = first_word(proc + "/wchan");
   return channel == "0" ? "" : channel;
 }

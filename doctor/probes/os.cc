@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "doctor/base/say.h"
 #include "doctor/elf/library_facts.h"
 #include "doctor/probes/system.h"
 
@@ -80,17 +81,18 @@ Probed<LibC> probe_libc(const Host& host) {
   if (path.empty()) {
     for (const char* musl : {"/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"})
       if (host.exists(musl)) return Probed<LibC>::of({"musl", "", musl});
-    return Probed<LibC>::failed("no libc.so.6 in the system's library folders");
+    return Probed<LibC>::failed(say("no libc.so.6 in the system's library folders"));
   }
   const auto defined = newest_defined_version(host, path, "GLIBC_");
   if (!defined) return Probed<LibC>::failed(defined.error().message);
-  if (defined->empty()) return Probed<LibC>::failed(path + " defines no GLIBC_ version");
+  if (defined->empty()) return Probed<LibC>::failed(say("{} defines no GLIBC_ version", path));
   return Probed<LibC>::of({"glibc", *defined, path});
 }
 
 Probed<LibStdCxx> probe_libstdcxx(const Host& host) {
   const std::string path = find_system_library(host, "libstdc++.so.6");
-  if (path.empty()) return Probed<LibStdCxx>::absent("no libstdc++.so.6 in the system's library folders");
+  if (path.empty())
+    return Probed<LibStdCxx>::absent(say("no libstdc++.so.6 in the system's library folders"));
   const auto glibcxx = newest_defined_version(host, path, "GLIBCXX_");
   const auto cxxabi = newest_defined_version(host, path, "CXXABI_");
   if (!glibcxx) return Probed<LibStdCxx>::failed(glibcxx.error().message);

@@ -2,6 +2,7 @@
 #include "doctor/probes/python.h"
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_binary.h"
 #include "doctor/probes/python_layout.h"
 #include "doctor/probes/python_shim.h"
@@ -65,8 +66,8 @@ Probed<Python> probe_python(const Host& host, const std::string& requested) {
   const auto found = find_interpreter(host, requested);
   if (!found) return failed(found.error(), python);
   if (path_basename(host.realpath(found->path).value_or(found->path)).starts_with("pypy"))
-    return failed({Errc::Unsupported, printable(found->path) + " is PyPy, for which there is no torch",
-                   "name a CPython 3"},
+    return failed({Errc::Unsupported, say("{} is PyPy, for which there is no torch", printable(found->path)),
+                   say("name a CPython 3")},
                   python);
   const auto layout = read_python_layout(host, found->path);
   if (!layout) return failed(layout.error(), python);
@@ -75,8 +76,8 @@ Probed<Python> probe_python(const Host& host, const std::string& requested) {
     python.version = layout->release;
     return failed(
         {Errc::Unsupported,
-         printable(found->path) + " is Python " + layout->release + "; scankit reads CPython 3.6 and newer",
-         "name another with --python"},
+         say("{} is Python {}; scankit reads CPython 3.6 and newer", printable(found->path), layout->release),
+         say("name another with --python")},
         python);
   }
   describe(host, *layout, python);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_layout.h"
 #include "doctor/probes/python_shim.h"
 #include "doctor/probes/python_text.h"
@@ -20,9 +21,11 @@ struct Candidate {
 };
 
 std::string chosen_line(const Interpreter& found, const std::string& origin) {
-  std::string line = "Python: " + printable(found.path) + " (" + origin;
-  for (const std::string& script : found.through) line += ", through the script " + printable(script);
-  return line + ")";
+  std::string scripts;
+  for (const std::string& script : found.through)
+    scripts += (scripts.empty() ? "" : ", ") + printable(script);
+  if (scripts.empty()) return say("Python: {} ({})", printable(found.path), origin);
+  return say("Python: {} ({}, through the script {})", printable(found.path), origin, scripts);
 }
 
 // In the order in which a user would expect them to win.
@@ -92,8 +95,8 @@ void list_others(const Host& host, const std::vector<Candidate>& candidates, con
     if (!found || !seen.insert(identity(host, found->path)).second) continue;
     const std::string torch = torch_of(host, found->path);
     if (torch.empty()) continue;
-    notes.push_back("also holds torch " + printable(torch) + ": " + printable(found->path) + " (" +
-                    candidate.origin + ")");
+    notes.push_back(
+        say("also holds torch {}: {} ({})", printable(torch), printable(found->path), candidate.origin));
   }
 }
 
@@ -102,22 +105,22 @@ void list_others(const Host& host, const std::vector<Candidate>& candidates, con
 Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
   std::vector<Candidate> candidates = sources(host);
   for (PlacedPython& placed : pythons_in_root(host))
-    candidates.push_back({std::move(placed.path), "in " + placed.origin});
+    candidates.push_back({std::move(placed.path), say("in {}", placed.origin)});
   std::optional<std::pair<std::string, std::string>> first, with_torch;
   for (const Candidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);
     if (!found) continue;
     if (!first) first = {found->path, chosen_line(*found, candidate.origin)};
     if (torch_of(host, found->path).empty()) continue;
-    with_torch = {found->path, chosen_line(*found, candidate.origin + ", the first that holds torch")};
+    with_torch = {found->path, chosen_line(*found, say("{}, the first that holds torch", candidate.origin))};
     break;
   }
   const auto& chosen = with_torch ? with_torch : first;
   if (!chosen)
     return Error{Errc::InvalidArgument,
-                 "no Python found in the root: looked at its PATH places, /opt/*, /opt/conda/envs/*, /venv, "
-                 "/app/.venv, /root/.venv and the like",
-                 "name one by its path inside the root: --python /path/to/python"};
+                 say("no Python found in the root: looked at its PATH places, /opt/*, /opt/conda/envs/*, "
+                     "/venv, /app/.venv, /root/.venv and the like"),
+                 say("name one by its path inside the root: --python /path/to/python")};
   notes.push_back(chosen->second);
   list_others(host, candidates, chosen->first, notes);
   return chosen->first;
@@ -143,12 +146,12 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
       chosen = found->path;
       break;
     }
-    notes.push_back("passed over " + candidate.origin + ": " + found.error().message);
+    notes.push_back(say("passed over {}: {}", candidate.origin, found.error().message));
   }
   if (!chosen)
     return Error{Errc::InvalidArgument,
-                 "no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH",
-                 "name one: --python PATH"};
+                 say("no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
+                 say("name one: --python PATH")};
   for (Candidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
   list_others(host, candidates, *chosen, notes);
   return *chosen;

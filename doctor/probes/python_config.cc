@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 
 namespace scankit {
@@ -67,12 +68,13 @@ Result<std::optional<VenvConfig>> read_venv_config(const Host& host, const std::
     if (!is_regular_file(host, file)) continue;
     const auto text = host.read_file(file, 1u << 20);
     if (!text)
-      return Error{text.error().code, "the venv's configuration cannot be read: " + text.error().message,
-                   "give yourself read access to it, or make the venv anew"};
+      return Error{text.error().code,
+                   say("the venv's configuration cannot be read: {}", text.error().message),
+                   say("give yourself read access to it, or make the venv anew")};
     if (!is_utf8(*text))
       return Error{Errc::Malformed,
-                   file + " is not UTF-8 text, so this venv's interpreter stops at its start",
-                   "make the venv anew"};
+                   say("{} is not UTF-8 text, so this venv's interpreter stops at its start", file),
+                   say("make the venv anew")};
     VenvConfig config;
     config.file = file;
     config.prefix = path_dirname(directory);  // site.py: the folder above bin, wherever the file lies

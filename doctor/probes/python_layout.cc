@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/python_binary.h"
 #include "doctor/probes/python_text.h"
@@ -203,20 +204,21 @@ Result<PythonLayout> read_python_layout(const Host& host, const std::string& int
   const auto series = find_series(host, layout, search_start(layout));
   if (!series)
     return Error{Errc::NotFound,
-                 "the interpreter " + printable(interpreter) +
-                     " has no standard library: no lib/python3.*/os.py from " +
-                     printable(search_start(layout)) + " upwards",
-                 "its installation is incomplete or was moved: install that Python again"};
+                 say("the interpreter {} has no standard library: no lib/python3.*/os.py from {} upwards",
+                     printable(interpreter), printable(search_start(layout))),
+                 say("its installation is incomplete or was moved: install that Python again")};
   layout.major = series->major;
   layout.minor = series->minor;
   layout.thread = series->thread;
   find_prefixes(host, layout);
   if (!host.is_directory(layout.stdlib))
     return Error{Errc::NotFound,
-                 "the interpreter " + printable(interpreter) + " has no standard library: there is no " +
-                     (layout.base_prefix.empty() ? "lib/python" + layout.tag() + " above it"
-                                                 : printable(layout.stdlib)),
-                 "its installation is incomplete or was moved: install that Python again"};
+                 layout.base_prefix.empty()
+                     ? say("the interpreter {} has no standard library: there is no lib/python{} above it",
+                           printable(interpreter), layout.tag())
+                     : say("the interpreter {} has no standard library: there is no {}",
+                           printable(interpreter), printable(layout.stdlib)),
+                 say("its installation is incomplete or was moved: install that Python again")};
   find_release(host, layout);
   layout.site_source = host.read_file(path_join(layout.stdlib, "site.py"), 1u << 20).value_or("");
   return layout;

@@ -5,22 +5,23 @@
 #include <array>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_binary.h"
 #include "doctor/probes/python_text.h"
 
 namespace scankit {
 namespace {
 
-constexpr std::string_view kNameAnother =
-    "give --python an interpreter, or the folder of a venv or conda environment";
+std::string name_another() {
+  return say("give --python an interpreter, or the folder of a venv or conda environment");
+}
 
-Error unusable(const std::string& path, std::string_view why, std::string hint = std::string(kNameAnother)) {
-  return {Errc::InvalidArgument, "no Python at " + printable(path) + ": " + std::string(why),
-          std::move(hint)};
+Error unusable(const std::string& path, std::string_view why, std::string hint = name_another()) {
+  return {Errc::InvalidArgument, say("no Python at {}: {}", printable(path), why), std::move(hint)};
 }
 
 std::string ask_it(const std::string& path) {
-  return "give --python what this prints: " + printable(path) + " -c 'import sys; print(sys.executable)'";
+  return say("give --python what this prints: {} -c 'import sys; print(sys.executable)'", printable(path));
 }
 
 bool looks_like_file(const Host& host, const std::string& path) {
@@ -35,15 +36,15 @@ Error dead_link(const Host& host, const std::string& path) {
     const auto next = host.readlink(at);
     if (!next) {
       const bool venv = is_regular_file(host, path_join(path_dirname(path_dirname(path)), "pyvenv.cfg"));
-      if (links == 0) return unusable(path, "there is no such file");
-      return unusable(
-          path, "it is a link to " + printable(at) + ", which does not exist",
-          venv ? "the Python that this venv was made from is gone: install it again, or make the venv anew"
-               : std::string(kNameAnother));
+      if (links == 0) return unusable(path, say("there is no such file"));
+      return unusable(path, say("it is a link to {}, which does not exist", printable(at)),
+                      venv ? say("the Python that this venv was made from is gone: install it again, or make "
+                                 "the venv anew")
+                           : name_another());
     }
     at = next->starts_with('/') ? path_normalize(*next) : path_normalize(path_join(path_dirname(at), *next));
   }
-  return unusable(path, "its symbolic links form a loop");
+  return unusable(path, say("its symbolic links form a loop"));
 }
 
 // A folder: that of a venv, of a conda environment, of an installation.
@@ -53,11 +54,12 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
     if (host.lstat(candidate)) return candidate;
   }
   if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
-    return unusable(folder, "it is the folder of a venv whose bin/python is gone", "make the venv anew");
+    return unusable(folder, say("it is the folder of a venv whose bin/python is gone"),
+                    say("make the venv anew"));
   const auto listed = host.list(folder);
   if (!listed && listed.error().code == Errc::PermissionDenied)
-    return unusable(folder, "the folder cannot be read (permission denied)", "run as its owner");
-  return unusable(folder, "it is a folder without bin/python");
+    return unusable(folder, say("the folder cannot be read (permission denied)"), say("run as its owner"));
+  return unusable(folder, say("it is a folder without bin/python"));
 }
 
 std::optional<std::string> on_path(const Host& host, const std::string& name, bool skip_shims) {
@@ -70,15 +72,15 @@ std::optional<std::string> on_path(const Host& host, const std::string& name, bo
 }
 
 Result<std::string> locate(const Host& host, const std::string& requested) {
-  if (requested.empty()) return unusable("\"\"", "the path is empty");
+  if (requested.empty()) return unusable("\"\"", say("the path is empty"));
   std::string path = absolute_path(host, requested);
   if (requested.find('/') == std::string::npos && !host.lstat(path)) {
     if (auto found = on_path(host, requested, false)) return *found;
-    return unusable(requested, "neither the current folder nor PATH has it");
+    return unusable(requested, say("neither the current folder nor PATH has it"));
   }
   const auto info = host.stat(path);
   if (!info && info.error().code == Errc::PermissionDenied)
-    return unusable(path, "permission denied", "run as a user who may read it");
+    return unusable(path, say("permission denied"), say("run as a user who may read it"));
   if (!info) return dead_link(host, path);
   if (info->kind == FileKind::Directory) {
     SCANKIT_TRY(path, in_folder(host, path));
@@ -93,13 +95,14 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
     SCANKIT_TRY(const std::string target, pyenv_target(host, text, path_basename(path)));
     if (!target.empty()) return target;
     if (auto found = on_path(host, path_basename(path), true)) return *found;
-    return unusable(path, "pyenv's version is \"system\", and PATH has no other Python", ask_it(path));
+    return unusable(path, say("pyenv's version is \"system\", and PATH has no other Python"), ask_it(path));
   }
   if (auto target = exec_target(text, path)) {
     if (target->find('/') != std::string::npos) return absolute_path(host, *target);
     if (auto found = on_path(host, *target, true); found && *found != path) return *found;
   }
-  return unusable(path, "it is a script, and which interpreter it starts cannot be told without running it",
+  return unusable(path,
+                  say("it is a script, and which interpreter it starts cannot be told without running it"),
                   ask_it(path));
 }
 
@@ -113,7 +116,7 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     const auto head = read_head(host, found.path, 1u << 16);
     if (!head) {
       const bool denied = head.error().code == Errc::PermissionDenied;
-      return unusable(found.path, denied ? "permission denied" : head.error().message);
+      return unusable(found.path, denied ? say("permission denied") : head.error().message);
     }
     if (head->starts_with("#!")) {
       found.through.push_back(found.path);
@@ -123,18 +126,19 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     }
     SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
     if (!binary.elf)
-      return unusable(found.path, head->empty() ? "the file is empty" : "the file is no program");
+      return unusable(found.path, head->empty() ? say("the file is empty") : say("the file is no program"));
     if (!binary.python) {  // mise and others put a program of their own under the name
       const bool called_so = path_basename(found.path).starts_with("python");
-      return unusable(found.path, "the program is not Python",
-                      called_so ? ask_it(found.path) : std::string(kNameAnother));
+      return unusable(found.path, say("the program is not Python"),
+                      called_so ? ask_it(found.path) : name_another());
     }
     const auto info = host.stat(found.path);
     if (info && (info->mode & 0111) == 0)
-      return unusable(found.path, "the file is not executable", "chmod +x " + printable(found.path));
+      return unusable(found.path, say("the file is not executable"),
+                      say("chmod +x {}", printable(found.path)));
     return found;
   }
-  return unusable(requested, "its scripts start one another without end");
+  return unusable(requested, say("its scripts start one another without end"));
 }
 
 std::vector<std::string> path_folders(const Host& host, bool skip_shims) {

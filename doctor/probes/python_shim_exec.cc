@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_shim.h"
 #include "doctor/probes/python_text.h"
 
@@ -146,9 +147,9 @@ Result<std::string> pyenv_target(const Host& host, std::string_view shim_text, c
   std::string names;
   for (const std::string& version : versions) names += (names.empty() ? "" : ", ") + printable(version);
   return Error{Errc::InvalidArgument,
-               "pyenv is set to version " + (names.empty() ? "(none)" : names) + ", which has no " +
-                   printable(program) + " below " + printable(root) + "/versions",
-               "set another one (pyenv versions lists them), or give --python an interpreter"};
+               say("pyenv is set to version {}, which has no {} below {}/versions",
+                   names.empty() ? "(none)" : names, printable(program), printable(root)),
+               say("set another one (pyenv versions lists them), or give --python an interpreter")};
 }
 
 }  // namespace scankit

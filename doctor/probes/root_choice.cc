@@ -5,6 +5,7 @@
 #include <array>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 
 namespace scankit {
@@ -14,7 +15,7 @@ constexpr std::array kSigns{"usr", "bin", "lib", "lib64", "etc"};
 constexpr std::size_t kManyEntries = 256;
 
 Error no_root(const std::string& folder, const std::string& why, std::string hint) {
-  return {Errc::InvalidArgument, "--root " + printable(folder) + ": " + why, std::move(hint)};
+  return {Errc::InvalidArgument, say("--root {}: {}", printable(folder), why), std::move(hint)};
 }
 
 // What `docker save`, skopeo and buildah write: the layers, not the files.
@@ -47,22 +48,23 @@ void add_children(const Host& host, const std::string& parent, const std::string
 Result<std::string> root_folder(const std::string& folder) {
   const auto host = make_real_host();
   auto real = host->realpath(folder);
-  if (!real) return no_root(folder, real.error().message, "name the folder of an unpacked image");
+  if (!real) return no_root(folder, real.error().message, say("name the folder of an unpacked image"));
   if (*real == "/")
-    return no_root(folder, "that is the running system", "leave --root away to look at this machine");
+    return no_root(folder, say("that is the running system"),
+                   say("leave --root away to look at this machine"));
   if (!host->is_directory(*real))
-    return no_root(folder, "not a folder",
-                   "unpack the image first, for example: docker export CONTAINER | tar -x -C DIR");
+    return no_root(folder, say("not a folder"),
+                   say("unpack the image first, for example: docker export CONTAINER | tar -x -C DIR"));
   if (const auto listed = host->list(*real); !listed)
-    return no_root(folder, listed.error().message, "run as a user who may read it");
+    return no_root(folder, listed.error().message, say("run as a user who may read it"));
   if (is_packed_image(*host, *real))
-    return no_root(folder, "it holds an image's layers, not its files",
-                   "unpack it first, for example with: umoci unpack, or docker export | tar -x");
+    return no_root(folder, say("it holds an image's layers, not its files"),
+                   say("unpack it first, for example with: umoci unpack, or docker export | tar -x"));
   const bool looks_so =
       std::ranges::any_of(kSigns, [&](const char* sign) { return host->exists(path_join(*real, sign)); });
   if (!looks_so)
-    return no_root(folder, "no root file system: it holds none of usr, bin, lib, lib64 and etc",
-                   "name the folder that holds them");
+    return no_root(folder, say("no root file system: it holds none of usr, bin, lib, lib64 and etc"),
+                   say("name the folder that holds them"));
   return real;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/source_text.h"
 #include "doctor/probes/sources.h"
@@ -50,7 +51,7 @@ class Setup {
     }
     for (const PythonLiteral& literal : parsed_.literals) read_literal(literal);
     if (steps_ < kMostSteps) return;
-    tree_.not_read.push_back(tree_.build_file + ": too long to be read whole");
+    tree_.not_read.push_back(say("{}: too long to be read whole", tree_.build_file));
     tree_.generates = tree_.own_helpers = true;
   }
 

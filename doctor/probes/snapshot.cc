@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/host/gpu_helper.h"
 #include "doctor/probes/audit.h"
@@ -43,7 +44,7 @@ void ask_nvml(Snapshot& snapshot) {
   if (!answer || !answer->ok()) {
     if (answer) snapshot.driver.value.nvml_error = answer->err.substr(0, answer->err.find('\n'));
     snapshot.driver.note =
-        answer ? "NVML did not answer: " + snapshot.driver.value.nvml_error : answer.error().message;
+        answer ? say("NVML did not answer: {}", snapshot.driver.value.nvml_error) : answer.error().message;
     return;
   }
   std::vector<Gpu> gpus;
@@ -112,8 +113,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
 }  // namespace
 
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
-  const auto phase = [&](const char* name) {
-    if (request.progress) request.progress(name);
+  const auto phase = [&](const std::string& sentence) {
+    if (request.progress) request.progress(sentence);
   };
   Snapshot snapshot;
   snapshot.schema = 1;
@@ -122,12 +123,12 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   snapshot.modules_asked = request.modules;
   for (const char* name : kVariables)
     if (const auto value = host.env(name)) snapshot.environment[name] = *value;
-  phase("machine");
+  phase(say("reading the machine"));
   probe_machine(host, request, snapshot);
-  phase("environment");
+  phase(say("reading the environment"));
   probe_environment(host, request, snapshot);
   if (request.audit) {
-    phase("compiled extensions of all packages");
+    phase(say("reading the compiled extensions of all packages"));
     snapshot.audit = probe_audit(host, snapshot, request.part);
   }
   if (request.named != nullptr) return snapshot;

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 
 namespace scankit {
@@ -127,15 +128,15 @@ void read_build_file(const Host& host, const char* file, SourceTree& tree) {
 Probed<SourceTree> probe_sources(const Host& host, const std::string& named, const Probed<Torch>& torch) {
   const bool asked = !named.empty();
   const std::string folder = asked ? absolute_path(host, named) : working_directory(host);
-  if (folder.empty()) return none(false, "the examined system is not running: it has no current folder");
-  if (asked && !host.is_directory(folder)) return none(true, printable(folder) + " is no folder");
+  if (folder.empty()) return none(false, say("the examined system is not running: it has no current folder"));
+  if (asked && !host.is_directory(folder)) return none(true, say("{} is no folder", printable(folder)));
   SourceTree tree{.folder = folder, .asked = asked};
   for (const char* file : {"setup.py", "CMakeLists.txt"})
     if (tree.build_file.empty()) read_build_file(host, file, tree);
   if (tree.build_file.empty()) {
     if (!tree.not_read.empty()) return none(asked, tree.not_read.front());
-    return none(asked,
-                printable(folder) + " holds no setup.py or CMakeLists.txt that builds a torch extension");
+    return none(asked, say("{} holds no setup.py or CMakeLists.txt that builds a torch extension",
+                           printable(folder)));
   }
   if (const auto text = host.read_file(path_join(folder, "pyproject.toml"), kFileLimit))
     read_pyproject(*text, tree);
@@ -143,8 +144,8 @@ Probed<SourceTree> probe_sources(const Host& host, const std::string& named, con
   if (tree.name.empty()) tree.name = path_basename(folder);
   const Listing listing = list_tree(host, folder);
   if (!listing.whole)
-    tree.not_read.push_back(printable(folder) +
-                            ": more files, deeper folders or links to folders than are looked at");
+    tree.not_read.push_back(
+        say("{}: more files, deeper folders or links to folders than are looked at", printable(folder)));
   find_missing(host, listing, tree);
   const auto is_kernel = [](const std::string& name) { return name.ends_with(".cu"); };
   const auto names_kernel = [&](const SourceFact& fact) { return is_kernel(fact.value); };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 
 namespace scankit {
@@ -85,7 +86,7 @@ void PthReader::read_file(const std::string& folder, const std::string& name, st
   const auto text = host_.read_file(file, kLongestPth);
   if (!text) {
     if (text.error().code == Errc::Unsupported)
-      code_lines_.push_back(file + ": not read: " + text.error().message);
+      code_lines_.push_back(say("{}: not read: {}", file, text.error().message));
     return;  // site.py goes on without it, too
   }
   std::string_view rest = *text;

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -33,14 +34,15 @@ void grant_libcuda(Extension& file) {
   const auto names = std::erase_if(file.missing_symbols, is_driver_name);
   file.provided += static_cast<unsigned>(names);
   file.resolution_note += (file.resolution_note.empty() ? "" : "; ") +
-                          std::string("libcuda.so.1 is taken to come with the described driver");
+                          say("libcuda.so.1 is taken to come with the described driver");
 }
 
 // An import that failed here for want of the driver says nothing about a machine that has one.
 void discard_driver_failures(Snapshot& snapshot) {
   for (Observation& seen : snapshot.observations.value) {
     if (seen.outcome != "error" || seen.message.find("libcuda.so") == std::string::npos) continue;
-    seen.why_not_run = "failed on this machine, which lacks the driver that the target has: " + seen.message;
+    seen.why_not_run =
+        say("failed on this machine, which lacks the driver that the target has: {}", seen.message);
     seen.outcome = "not-run";
     seen.exception.clear();
     seen.message.clear();
@@ -58,11 +60,11 @@ void describe_gpus(const std::vector<std::string>& names, Snapshot& snapshot) {
     gpu.sm = name.substr(kPrefix.size());
     gpu.sm_source = "described";
     gpus.push_back(std::move(gpu));
-    snapshot.described.push_back("GPU " + name);
+    snapshot.described.push_back(say("GPU {}", name));
   }
   if (gpus.empty()) {
-    snapshot.gpus = Probed<std::vector<Gpu>>::absent("the target is described as one without a GPU");
-    snapshot.described.emplace_back("no GPU");
+    snapshot.gpus = Probed<std::vector<Gpu>>::absent(say("the target is described as one without a GPU"));
+    snapshot.described.push_back(say("no GPU"));
   } else {
     snapshot.gpus = Probed<std::vector<Gpu>>::of(std::move(gpus));
   }
@@ -73,7 +75,7 @@ void describe_driver(const std::string& version, Snapshot& snapshot) {
   driver.version = version;
   driver.source = "described";
   snapshot.driver = Probed<Driver>::of(std::move(driver));
-  snapshot.described.push_back("driver " + version);
+  snapshot.described.push_back(say("driver {}", version));
   for (Extension& file : snapshot.extensions.value) grant_libcuda(file);
   std::erase_if(snapshot.torch.value.missing_libraries,
                 [](const std::string& line) { return is_driver_soname(line); });
@@ -90,9 +92,10 @@ std::string gpu_name_problem(const std::string& name) {
   if (name.starts_with(kPrefix) && all_digits(number) && number.size() >= 2 && number.size() <= 3 &&
       number[0] != '0')
     return "";
-  return "\"" + name +
-         "\" is no GPU: sm_ and its compute capability without the dot is expected, such as "
-         "sm_90 for 9.0, or none";
+  return say(
+      "\"{}\" is no GPU: sm_ and its compute capability without the dot is expected, such as sm_90 for 9.0, "
+      "or none",
+      name);
 }
 
 std::string driver_version_problem(const std::string& version) {
@@ -105,9 +108,8 @@ std::string driver_version_problem(const std::string& version) {
     at = dot + 1;
   }
   if (fits && parts >= 2 && parts <= 3) return "";
-  return "\"" + version +
-         "\" is no driver version: two or three numbers are expected, such as 570.86 or "
-         "570.86.15";
+  return say("\"{}\" is no driver version: two or three numbers are expected, such as 570.86 or 570.86.15",
+             version);
 }
 
 void describe_target(const TargetDescription& target, Snapshot& snapshot) {

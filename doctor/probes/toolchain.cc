@@ -5,6 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/system.h"
 
 namespace scankit {
@@ -89,7 +90,7 @@ Probed<std::vector<Toolkit>> probe_toolkits(const Host& host) {
   }
   if (toolkits.empty())
     return Probed<std::vector<Toolkit>>::absent(
-        "no nvcc in CUDA_HOME, PATH, /usr/local/cuda* or the conda prefix");
+        say("no nvcc in CUDA_HOME, PATH, /usr/local/cuda* or the conda prefix"));
   return Probed<std::vector<Toolkit>>::of(toolkits);
 }
 
@@ -113,7 +114,8 @@ Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
     if (!real || !seen.insert(*real).second) continue;
     compilers.push_back(describe_compiler(host, path));
   }
-  if (compilers.empty()) return Probed<std::vector<Compiler>>::absent("neither g++ nor clang++ is on PATH");
+  if (compilers.empty())
+    return Probed<std::vector<Compiler>>::absent(say("neither g++ nor clang++ is on PATH"));
   return Probed<std::vector<Compiler>>::of(compilers);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/elf/library_facts.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/python_text.h"
@@ -35,7 +36,7 @@ void read_version(const Host& host, const Distribution* distribution, Probed<Tor
   }
   if (distribution != nullptr) torch.distribution_version = distribution->version;
   if (!torch.version.empty()) return;
-  if (text) add_note(probed, file + " names no __version__");
+  if (text) add_note(probed, say("{} names no __version__", file));
   torch.version = torch.distribution_version;
 }
 
@@ -69,7 +70,7 @@ void read_libraries(const Host& host, Probed<Torch>& probed) {
     }
     torch.libraries.push_back(std::move(library));
   }
-  if (torch.libraries.empty()) add_note(probed, folder + " holds no shared library");
+  if (torch.libraries.empty()) add_note(probed, say("{} holds no shared library", folder));
 }
 
 void read_string_abi(const Host& host, const Python& python, Probed<Torch>& probed) {
@@ -86,7 +87,7 @@ void read_string_abi(const Host& host, const Python& python, Probed<Torch>& prob
     if (probed.value.string_abi == "unknown") add_note(probed, reason);
     return;
   }
-  add_note(probed, "no libc10.so in " + folders[0]);
+  add_note(probed, say("no libc10.so in {}", folders[0]));
 }
 
 void read_wheels(const Host& host, const std::vector<Distribution>& distributions, Torch& torch) {
@@ -98,17 +99,18 @@ void read_wheels(const Host& host, const std::vector<Distribution>& distribution
 }
 
 std::string listed_as(const Distribution& distribution) {
-  return distribution.path + " lists torch " + distribution.version;
+  return say("{} lists torch {}", distribution.path, distribution.version);
 }
 
 Probed<Torch> not_a_package(const FoundModule& found, const Distribution* distribution) {
   if (!found.leftover)
-    return Probed<Torch>::failed("import torch takes " + printable(found.path) +
-                                 ", which is not PyTorch: rename that file, or start Python elsewhere");
+    return Probed<Torch>::failed(
+        say("import torch takes {}, which is not PyTorch: rename that file, or start Python elsewhere",
+            printable(found.path)));
   const std::string what =
-      printable(found.path) + " has no __init__.py, as an incomplete uninstall leaves it";
+      say("{} has no __init__.py, as an incomplete uninstall leaves it", printable(found.path));
   if (distribution != nullptr)
-    return Probed<Torch>::failed(what + ", although " + listed_as(*distribution) + ": install torch again");
+    return Probed<Torch>::failed(say("{}, although {}: install torch again", what, listed_as(*distribution)));
   return Probed<Torch>::absent(what);
 }
 
@@ -119,12 +121,12 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   const Distribution* distribution = find_distribution(distributions, "torch");
   const auto found = find_python_module(host, python, "torch");
   if (!found && distribution != nullptr)
-    return Probed<Torch>::failed(listed_as(*distribution) +
-                                 ", but no folder of sys.path holds the package: install torch again");
+    return Probed<Torch>::failed(say("{}, but no folder of sys.path holds the package: install torch again",
+                                     listed_as(*distribution)));
   if (!found) {
     const auto unreadable = unreadable_site_folders(host, python);
     if (!unreadable.empty()) return Probed<Torch>::failed(unreadable.front());
-    return Probed<Torch>::absent("no folder of sys.path holds a torch package");
+    return Probed<Torch>::absent(say("no folder of sys.path holds a torch package"));
   }
   if (!found->package) return not_a_package(*found, distribution);
   Probed<Torch> probed = Probed<Torch>::of({});
@@ -132,7 +134,7 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   read_version(host, distribution, probed);
   if (probed.value.version.empty()) {
     probed.state = ProbeState::Failed;
-    add_note(probed, printable(found->path) + " is incomplete: install torch again");
+    add_note(probed, say("{} is incomplete: install torch again", printable(found->path)));
   }
   read_headers(host, probed.value);
   read_libraries(host, probed);

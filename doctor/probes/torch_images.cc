@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/elf/fatbin.h"
 
 namespace scankit {
@@ -42,7 +43,7 @@ std::string read_torch_images(const Host& host, Torch& torch) {
     if (name != "libtorch_cuda.so" && name != "libtorch_cuda_cu.so" && name != "libtorch_cuda_cpp.so")
       continue;
     const auto entries = images_of(host, library.path);
-    if (!entries) return name + ": its device code cannot be read: " + entries.error().message;
+    if (!entries) return say("{}: its device code cannot be read: {}", name, entries.error().message);
     for (const FatbinEntry& entry : *entries) add(entry, torch.images);
   }
   std::ranges::sort(torch.images, [](const auto& a, const auto& b) {

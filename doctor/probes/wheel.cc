@@ -12,6 +12,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 
 namespace scankit {
@@ -33,18 +34,19 @@ struct Closer {
 using Zip = std::unique_ptr<void, Closer>;
 
 Error refused(const std::string& path, const std::string& why) {
-  return {Errc::Malformed, printable(path) + " is no wheel that can be examined: " + why,
-          "fetch it again, or build it anew"};
+  return {Errc::Malformed, say("{} is no wheel that can be examined: {}", printable(path), why),
+          say("fetch it again, or build it anew")};
 }
 
 std::string name_problem(const std::string& name) {
   if (name.empty() || name[0] == '/' || name.find('\\') != std::string::npos || name.find(':') == 1)
-    return "an absolute or foreign path";
+    return say("an absolute or foreign path");
   for (std::size_t at = 0; at <= name.size();) {
     const auto end = std::min(name.find('/', at), name.size());
     const std::string part = name.substr(at, end - at);
     const bool folder_end = end == name.size() && part.empty() && at > 0;
-    if (part == ".." || part == "." || (part.empty() && !folder_end)) return "a path that leads elsewhere";
+    if (part == ".." || part == "." || (part.empty() && !folder_end))
+      return say("a path that leads elsewhere");
     at = end + 1;
   }
   return "";
@@ -53,20 +55,20 @@ std::string name_problem(const std::string& name) {
 // What of the central directory's record forbids the whole archive; "" where nothing does.
 std::string member_problem(const unz_file_info64& info, const std::string& name) {
   if (info.size_filename > kLongName || name.size() != info.size_filename)
-    return "a name of an unusable length";
+    return say("a name of an unusable length");
   if (const std::string problem = name_problem(name); !problem.empty()) return problem;
-  if ((info.flag & 1) != 0) return "encrypted";
+  if ((info.flag & 1) != 0) return say("encrypted");
   const bool unix_made = (info.version >> 8) == 3;
   const auto kind = static_cast<unsigned>(info.external_fa >> 16) & S_IFMT;
   if (unix_made && kind != 0 && kind != S_IFREG && kind != S_IFDIR)
-    return kind == S_IFLNK ? "a symbolic link" : "neither a file nor a folder";
+    return kind == S_IFLNK ? say("a symbolic link") : say("neither a file nor a folder");
   return "";
 }
 
 Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
   unz_global_info64 all{};
-  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, "its directory cannot be read");
-  if (all.number_entry > kManyMembers) return refused(path, "it names more than 100000 members");
+  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, say("its directory cannot be read"));
+  if (all.number_entry > kManyMembers) return refused(path, say("it names more than 100000 members"));
   std::vector<Member> members;
   std::set<std::string> seen;
   int status = unzGoToFirstFile(zip);
@@ -74,28 +76,28 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     unz_file_info64 info{};
     std::array<char, kLongName + 1> name{};
     if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK)
-      return refused(path, "its directory is damaged");
+      return refused(path, say("its directory is damaged"));
     Member member{name.data(), info.uncompressed_size, {}};
     if (const std::string problem = member_problem(info, member.name); !problem.empty())
-      return refused(path, "its member \"" + printable(member.name) + "\" is " + problem);
+      return refused(path, say("its member \"{}\" is {}", printable(member.name), problem));
     if (!seen.insert(member.name).second)
-      return refused(path, "its member \"" + printable(member.name) + "\" is there twice");
+      return refused(path, say("its member \"{}\" is there twice", printable(member.name)));
     unzGetFilePos64(zip, &member.position);
     members.push_back(std::move(member));
   }
   if (status != UNZ_END_OF_LIST_OF_FILE || members.size() != all.number_entry)
-    return refused(path, "its directory is damaged");
+    return refused(path, say("its directory is damaged"));
   return members;
 }
 
 // Calls `take(bytes, count)` for each piece. minizip compares local and central record, and the checksum.
 template <class Take>
 Result<void> read_member(void* zip, const std::string& path, const Member& member, const Take& take) {
-  const auto bad = [&](const std::string& why) {
-    return refused(path, "its member \"" + printable(member.name) + "\" " + why);
-  };
+  const std::string name = printable(member.name);
   if (unzGoToFilePos64(zip, &member.position) != UNZ_OK || unzOpenCurrentFile(zip) != UNZ_OK)
-    return bad("cannot be opened: its two headers differ, or its compression is unknown");
+    return refused(
+        path, say("its member \"{}\" cannot be opened: its two headers differ, or its compression is unknown",
+                  name));
   std::array<char, 1u << 16> buffer{};
   std::uint64_t total = 0;
   int got = 0;
@@ -108,15 +110,19 @@ Result<void> read_member(void* zip, const std::string& path, const Member& membe
     }
   }
   const int closed = unzCloseCurrentFile(zip);
-  if (got < 0) return bad("cannot be unpacked: its data are damaged or cut short");
-  if (total != member.size) return bad("has another size than its header says");
-  if (closed != UNZ_OK) return bad("has another checksum than its header says");
+  if (got < 0)
+    return refused(path,
+                   say("its member \"{}\" cannot be unpacked: its data are damaged or cut short", name));
+  if (total != member.size)
+    return refused(path, say("its member \"{}\" has another size than its header says", name));
+  if (closed != UNZ_OK)
+    return refused(path, say("its member \"{}\" has another checksum than its header says", name));
   return {};
 }
 
 Result<std::string> read_text(void* zip, const std::string& path, const Member& member) {
   if (member.size > kTextLimit)
-    return refused(path, "its member \"" + printable(member.name) + "\" is too long");
+    return refused(path, say("its member \"{}\" is too long", printable(member.name)));
   std::string text;
   SCANKIT_CHECK(read_member(zip, path, member, [&](const char* bytes, std::size_t count) {
     text.append(bytes, count);
@@ -167,8 +173,8 @@ std::string installed_name(const std::string& name) {
 Result<void> unpack_member(void* zip, const std::string& path, const Member& member, const std::string& to) {
   SCANKIT_CHECK(make_directories(path_dirname(to)));
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
-  const Error full{Errc::Io, "cannot write " + to + ": no room for the unpacked wheel?",
-                   "set TMPDIR to a folder with more room"};
+  const Error full{Errc::Io, say("cannot write {}: no room for the unpacked wheel?", to),
+                   say("set TMPDIR to a folder with more room")};
   SCANKIT_CHECK(read_member(zip, path, member, [&](const char* bytes, std::size_t count) -> Result<void> {
     out.write(bytes, static_cast<std::streamsize>(count));
     return out ? Result<void>() : Result<void>(full);
@@ -204,16 +210,16 @@ const Member* find_info(const std::vector<Member>& members, const std::string& f
 
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder) {
   struct ::stat st {};
-  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return refused(path, "not a regular file");
+  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return refused(path, say("not a regular file"));
   const Zip zip(unzOpen64(path.c_str()));
-  if (!zip) return refused(path, "not a zip archive, or cut short");
+  if (!zip) return refused(path, say("not a zip archive, or cut short"));
   SCANKIT_TRY(const std::vector<Member> members, list_members(zip.get(), path));
   UnpackedWheel unpacked;
   Wheel& wheel = unpacked.wheel;
   wheel.path = path;
   wheel.members = members.size();
   const Member* about = find_info(members, "WHEEL");
-  if (about == nullptr) return refused(path, "it holds no .dist-info/WHEEL");
+  if (about == nullptr) return refused(path, say("it holds no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
   if (!read_wheel_name(path_basename(path), wheel)) take_tags(text, wheel);
   std::map<std::string, std::string> hashes;
@@ -226,21 +232,20 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
     if (!is_library(member.name)) continue;
     const auto size = static_cast<std::uint64_t>(st.st_size);
     if (member.size > (1ull << 40) || (total += member.size) > std::max(kAlwaysAllowed, size * kExpansion))
-      return refused(path,
-                     "it unpacks to far more than a wheel of " + std::to_string(size) + " bytes can mean");
+      return refused(path, say("it unpacks to far more than a wheel of {} bytes can mean", size));
     const std::string name = installed_name(member.name), to = path_join(folder, name);
     SCANKIT_CHECK(unpack_member(zip.get(), path, member, to));
     if (const auto told = hashes.find(member.name); told != hashes.end()) {
       SCANKIT_TRY(const std::string hash, sha256_file(to));
       if (hash != told->second)
         return refused(path,
-                       "its member \"" + printable(member.name) + "\" has another hash than RECORD says");
+                       say("its member \"{}\" has another hash than RECORD says", printable(member.name)));
     }
     unpacked.libraries.push_back(name);
   }
   std::ranges::sort(unpacked.libraries);
   if (std::ranges::adjacent_find(unpacked.libraries) != unpacked.libraries.end())
-    return refused(path, "two of its members would be one file");
+    return refused(path, say("two of its members would be one file"));
   return unpacked;
 }
 

@@ -32,20 +32,22 @@ std::string packages(const InstallPackages& fix) {
 
 struct Sentence {
   std::string operator()(const InstallModule& fix) const {
-    return "install scankit's own " + fix.module + ", which needs neither libtorch nor a CUDA runtime";
+    return say("install scankit's own {}, which needs neither libtorch nor a CUDA runtime", fix.module);
   }
-  std::string operator()(const InstallPackages& fix) const { return "install" + packages(fix); }
+  std::string operator()(const InstallPackages& fix) const {
+    return say("install {}", packages(fix).substr(1));
+  }
   std::string operator()(const RebuildPackage& fix) const {
     return fix.project.empty() ? say("build {} {} from its sources against the installed torch",
                                      fix.distribution, fix.version)
                                : say("build {} again in {}", fix.distribution, fix.project);
   }
-  std::string operator()(const RemoveShadow& fix) const { return "move away " + fix.path; }
+  std::string operator()(const RemoveShadow& fix) const { return say("move away {}", fix.path); }
   std::string operator()(const SetEnvironment& fix) const {
-    return fix.value.empty() ? "unset " + fix.name : "set " + fix.name + "=" + fix.value;
+    return fix.value.empty() ? say("unset {}", fix.name) : say("set {}={}", fix.name, fix.value);
   }
   std::string operator()(const ImportTorchFirst& fix) const {
-    return "write `import torch` before `import " + fix.module + "`";
+    return say("write `import torch` before `import {}`", fix.module);
   }
   std::string operator()(const Advice& fix) const { return fix.text; }
 };

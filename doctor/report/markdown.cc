@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
@@ -10,10 +11,17 @@
 namespace scankit {
 namespace {
 
+std::string folded(const std::string& title) {
+  return "<details><summary>" + xml_escaped(title) + "</summary>\n\n";
+}
+std::string columns(const std::string& left, const std::string& right) {
+  return "| " + markdown_escaped(left) + " | " + markdown_escaped(right) + " |\n| --- | --- |\n";
+}
+
 void write_fixes(std::string& out, const Finding& finding, const Snapshot& snapshot) {
   for (const Fix& fix : finding.fixes) {
     const std::string command = fix_command(fix, snapshot);
-    out += "- Repair: " + markdown_escaped(fix_sentence(fix)) +
+    out += "- " + say("Repair: {}", markdown_escaped(fix_sentence(fix))) +
            (command.empty() ? "" : ": " + markdown_code(command)) + "\n";
   }
   if (!finding.fixes.empty()) out += "\n";
@@ -21,8 +29,8 @@ void write_fixes(std::string& out, const Finding& finding, const Snapshot& snaps
 
 void write_evidence(std::string& out, const Finding& finding) {
   if (finding.evidence.empty()) return;
-  out += "<details><summary>Evidence (" + std::to_string(finding.evidence.size()) + ")</summary>\n\n";
-  out += "| fact | value |\n| --- | --- |\n";
+  out += folded(say("Evidence ({})", finding.evidence.size()));
+  out += columns(say("fact"), say("value"));
   for (const Evidence& evidence : finding.evidence)
     out += "| " + markdown_code(evidence.fact) + " | " + markdown_code(evidence.value) + " |\n";
   out += "\n</details>\n\n";
@@ -30,10 +38,11 @@ void write_evidence(std::string& out, const Finding& finding) {
 
 void write_finding(std::string& out, const Finding& finding, const Snapshot& snapshot) {
   const CauseInfo& cause = info(finding.cause);
-  out += (finding.because_of ? "#### " : "### ") + std::string(severity_word(finding.severity())) + ": " +
+  out += (finding.because_of ? "#### " : "### ") + severity_name(finding.severity()) + ": " +
          markdown_code(cause.slug) + "\n\n";
-  out += "**" + markdown_escaped(cause.title) + "**";
-  if (finding.because_of) out += " (because of " + markdown_code(info(*finding.because_of).slug) + ")";
+  out += "**" + markdown_escaped(said(cause.title)) + "**";
+  if (finding.because_of)
+    out += " (" + say("because of {}", markdown_code(info(*finding.because_of).slug)) + ")";
   out += "\n\n" + markdown_code(finding.subject) + "\n\n" + markdown_escaped(finding.summary) + "\n\n";
   if (!finding.because_of) write_fixes(out, finding, snapshot);
   write_evidence(out, finding);
@@ -41,7 +50,7 @@ void write_finding(std::string& out, const Finding& finding, const Snapshot& sna
 
 void write_open(std::string& out, const Report& report) {
   if (std::ranges::none_of(report.outcomes, is_open)) return;
-  out += "### Unknown\n\n| question | why |\n| --- | --- |\n";
+  out += "### " + say("Unknown") + "\n\n" + columns(say("question"), say("why"));
   for (const Outcome& outcome : report.outcomes)
     if (is_open(outcome))
       out += "| " + markdown_escaped(outcome.question) + " | " + markdown_escaped(outcome.why) + " |\n";
@@ -53,8 +62,7 @@ void write_not_checked(std::string& out, const Report& report) {
   for (const auto& [question, why] : not_checked(report))
     rows += "| " + markdown_escaped(question) + " | " + markdown_escaped(why) + " |\n";
   if (rows.empty()) return;
-  out += "<details><summary>Not checked</summary>\n\n| question | why |\n| --- | --- |\n" + rows +
-         "\n</details>\n\n";
+  out += folded(say("Not checked")) + columns(say("question"), say("why")) + rows + "\n</details>\n\n";
 }
 
 }  // namespace
@@ -68,7 +76,7 @@ std::string doctor_markdown(const Report& report) {
   out += audit_markdown(report.snapshot);
   write_open(out, report);
   write_not_checked(out, report);
-  out += "<details><summary>Looked at</summary>\n\n| what | value |\n| --- | --- |\n";
+  out += folded(say("Looked at")) + columns(say("what"), say("value"));
   for (const auto& [name, value] : versions(report.snapshot))
     out += "| " + markdown_escaped(name) + " | " + markdown_code(value) + " |\n";
   out += "\n</details>\n";

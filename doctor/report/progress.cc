@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "doctor/base/say.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -23,12 +24,13 @@ void Progress::part(std::size_t done, std::size_t of) {
 }
 
 void Progress::phase(const std::string& name) {
+  const bool ascii = spoken_language() == nullptr;  // a translation is spoken in UTF-8 locales only
   if (!bar_) {
-    out_ << "scankit: " << plain(name, true) << "\n" << std::flush;
+    out_ << "scankit: " << plain(name, ascii) << "\n" << std::flush;
     return;
   }
   phases_ = std::max(phases_, ++done_);  // more phases than announced: the bar never passes its end
-  name_ = plain(name, true);
+  name_ = plain(name, ascii);
   draw((done_ - 1) * kWidth / phases_);
 }
 

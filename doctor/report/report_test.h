@@ -2,9 +2,9 @@
 #pragma once
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "doctor/checks/recorded_cases.h"
 #include "doctor/checks/runner.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/fold.h"
@@ -26,12 +26,7 @@ inline Report report_of(Snapshot snapshot) {
 }
 
 inline Snapshot snapshot_of(const std::string& case_name) {
-  using Json = nlohmann::json;
-  Json machine = Json::parse(read(kTests + "machines/cpu_torch211/snapshot.json"));
-  const Json test = Json::parse(read(kTests + "cases/" + case_name + ".json"));
-  if (test.contains("at"))
-    for (const auto& [pointer, value] : test["at"].items()) machine[Json::json_pointer(pointer)] = value;
-  return *snapshot_from_json(machine.dump());
+  return *snapshot_from_json(machine_of(case_file(case_name)).dump());
 }
 
 inline Report report_of(const std::string& case_name) { return report_of(snapshot_of(case_name)); }

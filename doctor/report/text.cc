@@ -18,11 +18,18 @@ constexpr std::size_t kFewLines = 4;  // of evidence, without --verbose
 
 // A symbol is never alone: the word says the same to who sees no colour and no Unicode.
 struct Mark {
-  const char *symbol, *ascii, *word, *color;
+  const char *symbol, *ascii, *color;
 };
-constexpr Mark kError{"\xE2\x9C\x97", "x", "ERROR", "\x1b[31m"}, kWarning{"!", "!", "WARNING", "\x1b[33m"},
-    kNote{"\xC2\xB7", "-", "NOTE", "\x1b[36m"}, kUnknown{"?", "?", "UNKNOWN", "\x1b[35m"},
-    kGood{"\xE2\x9C\x93", "+", "OK", "\x1b[32m"};
+constexpr Mark kError{"\xE2\x9C\x97", "x", "\x1b[31m"}, kWarning{"!", "!", "\x1b[33m"},
+    kNote{"\xC2\xB7", "-", "\x1b[36m"}, kUnknown{"?", "?", "\x1b[35m"},
+    kGood{"\xE2\x9C\x93", "+", "\x1b[32m"};
+
+std::string word_of(const Mark& mark) {
+  if (&mark == &kError) return say("ERROR");
+  if (&mark == &kWarning) return say("WARNING");
+  if (&mark == &kNote) return say("NOTE");
+  return &mark == &kUnknown ? say("UNKNOWN") : say("OK");
+}
 
 const Mark& mark_of(Severity severity) {
   if (severity == Severity::Error) return kError;
@@ -43,7 +50,7 @@ class Page {
     return *this;
   }
   Page& marked(std::size_t indent, const Mark& mark, const std::string& text) {
-    std::string head = std::string(style_.ascii ? mark.ascii : mark.symbol) + " " + mark.word;
+    std::string head = std::string(style_.ascii ? mark.ascii : mark.symbol) + " " + word_of(mark);
     if (style_.color) head = mark.color + head + "\x1b[0m";
     out_ += std::string(indent, ' ') + head + "  " + plain(text, style_.ascii) + "\n";
     return *this;
@@ -56,41 +63,58 @@ class Page {
   std::string out_;
 };
 
+// Labels stand in a column of their own; letters are counted, not bytes.
+std::string label(std::string name) {
+  constexpr std::size_t kWidth = 8;
+  const auto letters = static_cast<std::size_t>(
+      std::ranges::count_if(name, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
+  name.append(letters < kWidth ? kWidth - letters : 1, ' ');
+  return name;
+}
+
 template <class T>
-bool said_why_not(Page& page, const char* name, const Probed<T>& fact) {
+bool said_why_not(Page& page, const std::string& name, const Probed<T>& fact) {
   if (fact.present()) return false;
-  page.line(2, name + (fact.note.empty() ? "not probed" : fact.note));
+  page.line(2, label(name) + why_missing(fact));
   return true;
+}
+
+std::string gpu_in_words(const Gpu& gpu, const Snapshot& snapshot) {
+  std::string text = std::to_string(gpu.index) + ": " + gpu.name;
+  if (!gpu.sm.empty()) text += ", sm_" + gpu.sm;
+  if (snapshot.driver.present()) text += ", " + say("driver {}", snapshot.driver.value.version);
+  return text;
+}
+
+std::string module_in_words(const Extension& file) {
+  std::string text = file.path;
+  if (!file.selected) text += " (" + say("not used: {}", retold(file.why_not_selected)) + ")";
+  if (file.resolved)
+    text += " (" +
+            say_n(file.undefined, "{} of {} needed name provided", "{} of {} needed names provided",
+                  file.provided, file.undefined) +
+            ")";
+  return text;
 }
 
 void print_facts(Page& page, const Snapshot& snapshot) {
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
-  const Python& python = snapshot.python.value;
-  if (!said_why_not(page, "Python  ", snapshot.python))
-    page.line(2, "Python  " + python.requested + " (" + python.implementation + " " + python.version +
-                     (python.kind.empty() ? "" : ", " + python.kind) + ")");
-  const Torch& torch = snapshot.torch.value;
-  if (!said_why_not(page, "torch   ", snapshot.torch))
-    page.line(2, "torch   " + torch.version + (torch.cuda.empty() ? ", CPU build" : ", CUDA " + torch.cuda) +
-                     ", " + torch.string_abi + " string ABI");
-  if (!said_why_not(page, "GPU     ", snapshot.gpus))
-    for (const Gpu& gpu : snapshot.gpus.value)
-      page.line(2, "GPU     " + std::to_string(gpu.index) + ": " + gpu.name +
-                       (gpu.sm.empty() ? "" : ", sm_" + gpu.sm) +
-                       (snapshot.driver.present() ? ", driver " + snapshot.driver.value.version : ""));
-  if (said_why_not(page, "module  ", snapshot.extensions)) return;
+  if (!said_why_not(page, say("Python"), snapshot.python))
+    page.line(2, label(say("Python")) + python_in_words(snapshot.python.value));
+  if (!said_why_not(page, say("torch"), snapshot.torch))
+    page.line(2, label(say("torch")) + torch_in_words(snapshot.torch.value));
+  if (!said_why_not(page, say("GPU"), snapshot.gpus))
+    for (const Gpu& gpu : snapshot.gpus.value) page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
+  if (said_why_not(page, say("module"), snapshot.extensions)) return;
+  const std::string& torch = snapshot.torch.value.version;
   for (const Extension& file : snapshot.extensions.value) {
     if (!file.selected && !page.verbose()) continue;
-    std::string what = file.selected ? "" : " (not used: " + file.why_not_selected + ")";
-    if (file.resolved)
-      what += " (" + std::to_string(file.provided) + " of " + plural(file.undefined, "needed name") +
-              " provided)";
-    page.line(2, "module  " + file.path + what);
-    const std::string made_for = dating_sentence(file.dating, torch.version);
+    page.line(2, label(say("module")) + module_in_words(file));
+    const std::string made_for = dating_sentence(file.dating, torch);
     if (!made_for.empty()) page.line(10, made_for);
   }
   for (const Dating& more : snapshot.datings)
-    if (more.together > 1) page.line(2, "        " + together_sentence(more, torch.version));
+    if (more.together > 1) page.line(10, together_sentence(more, torch));
 }
 
 // What the sentence above it already says is not said again, except with --verbose.
@@ -112,30 +136,43 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
         page.verbose() ? evidence.fact : evidence.fact.substr(evidence.fact.rfind('/') + 1);
     page.line(indent, name + ": " + (evidence.value.empty() ? "\"\"" : evidence.value));
   }
-  if (held_back > 0) page.line(indent, "and " + std::to_string(held_back) + " more: -v lists them");
+  if (held_back > 0)
+    page.line(indent, say_n(held_back, "and {} more: -v lists it", "and {} more: -v lists them", held_back));
 }
 
 void print_finding(Page& page, const Finding& finding) {
   const std::size_t indent = finding.because_of ? 4 : 0;
   page.gap();
   page.marked(indent, mark_of(finding.severity()),
-              std::string(info(finding.cause).slug) + ": " + std::string(info(finding.cause).title));
-  if (finding.because_of) page.line(indent + 2, "because of " + std::string(info(*finding.because_of).slug));
+              std::string(info(finding.cause).slug) + ": " + said(info(finding.cause).title));
+  if (finding.because_of) page.line(indent + 2, say("because of {}", info(*finding.because_of).slug));
   page.line(indent + 2, finding.subject);
   page.line(indent + 2, finding.summary);
   const bool wanted = page.verbose() || finding.severity() == Severity::Error;
   if (wanted) print_evidence(page, indent + 4, finding);
   if (finding.because_of) return;  // its cause's repair is the repair
-  for (const Fix& fix : finding.fixes) page.line(indent + 2, "repair: " + fix_sentence(fix));
+  for (const Fix& fix : finding.fixes) page.line(indent + 2, say("repair: {}", fix_sentence(fix)));
+}
+
+std::string what_was_tried(const Observation& seen) {
+  if (seen.variant == "torch-first") return say("import {} (after torch)", seen.module);
+  return seen.variant == "bare" ? say("import {} (alone)", seen.module) : say("import {}", seen.module);
+}
+
+std::string outcome_in_words(const std::string& outcome) {
+  if (outcome == "ok") return say("ok");
+  if (outcome == "error") return say("error");
+  if (outcome == "crashed") return say("crashed");
+  if (outcome == "timeout") return say("timeout");
+  return outcome == "not-run" ? say("not-run") : outcome;
 }
 
 std::string in_words(const Observation& seen) {
-  if (seen.variant == "start") return seen.message;
-  std::string text = "import " + seen.module + (seen.variant == "torch-first" ? " (after torch)" : "") +
-                     (seen.variant == "bare" ? " (alone)" : "") + ": " + seen.outcome;
-  if (seen.outcome == "not-run") return text + ", " + seen.why_not_run;
+  if (seen.variant == "start") return retold(seen.message);
+  std::string text = what_was_tried(seen) + ": " + outcome_in_words(seen.outcome);
+  if (seen.outcome == "not-run") return text + ", " + retold(seen.why_not_run);
   if (!seen.exception.empty()) text += ", " + seen.exception;
-  if (!seen.message.empty()) text += ": " + seen.message;
+  if (!seen.message.empty()) text += ": " + retold(seen.message);
   return text + (seen.file.empty() ? "" : ", " + seen.file);
 }
 
@@ -157,7 +194,7 @@ void print_observed(Page& page, const Report& report) {
   bool first = true;
   for (const Observation& seen : report.snapshot.observations.value) {
     if (!page.verbose() && !worth_a_line(report, seen)) continue;
-    if (first) page.gap().line(0, "Observed");
+    if (first) page.gap().line(0, say("Observed"));
     first = false;
     page.line(2, in_words(seen));
   }
@@ -188,9 +225,10 @@ void print_open_questions(Page& page, const Report& report) {
   for (const Outcome& outcome : report.outcomes) {
     if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
     const bool crashed = outcome.state == CheckState::Crashed;
-    grouped.add((crashed ? "the check itself failed: " : "") + outcome.why +
-                    (outcome.could_hide_error ? "" : " (the observed imports leave no error to hide here)"),
-                outcome.question);
+    const std::string why = crashed ? say("the check itself failed: {}", outcome.why) : outcome.why;
+    grouped.add(
+        outcome.could_hide_error ? why : say("{} (the observed imports leave no error to hide here)", why),
+        outcome.question);
   }
   for (const auto& [why, questions] : grouped.lines()) {
     page.gap().marked(0, kUnknown, why);
@@ -206,7 +244,7 @@ void print_not_checked(Page& page, const Report& report) {
     for (const std::string& part : outcome.not_checked) grouped.add(part, outcome.check);
   }
   if (grouped.lines().empty()) return;
-  page.gap().line(0, "Not checked");
+  page.gap().line(0, say("Not checked"));
   for (const auto& [why, checks] : grouped.lines()) {
     page.line(2, why);
     if (!page.verbose()) continue;
@@ -224,7 +262,7 @@ void print_verdict(Page& page, const Report& report) {
   const Mark& mark = report.verdict == Verdict::Healthy  ? kGood
                      : report.verdict == Verdict::Broken ? kError
                                                          : kUnknown;
-  page.gap().marked(0, mark, say("{} ({})", verdict_line(report), counts_line(report)));
+  page.gap().marked(0, mark, verdict_line(report) + " (" + counts_line(report) + ")");
 }
 
 bool ends_in_utf8(std::string value) {
@@ -250,7 +288,7 @@ bool wants_color(std::string_view choice, bool is_terminal, const Environment& v
 
 std::string doctor_text(const Report& report, const TextStyle& style) {
   Page page(style);
-  page.line(0, "Looked at");
+  page.line(0, say("Looked at"));
   print_facts(page, report.snapshot);
   print_observed(page, report);
   if (const auto table = audit_lines(report.snapshot, style.verbose); !table.empty()) {

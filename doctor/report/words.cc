@@ -11,11 +11,11 @@ namespace {
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
 template <class T, class Words>
-void add(Rows& rows, const char* name, const Probed<T>& fact, const Words& words) {
+void add(Rows& rows, const std::string& name, const Probed<T>& fact, const Words& words) {
   if (fact.present())
     rows.emplace_back(name, words(fact.value));
   else
-    rows.emplace_back(name, fact.note.empty() ? "not probed" : fact.note);
+    rows.emplace_back(name, why_missing(fact));
 }
 
 std::string file_or_input(const std::string& path) { return path == "-" ? say("standard input") : path; }
@@ -27,10 +27,6 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 }  // namespace
-
-std::string plural(std::size_t n, const std::string& noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
 
 std::vector<std::string> target_lines(const Snapshot& snapshot) {
   std::vector<std::string> lines;
@@ -60,48 +56,62 @@ std::string_view severity_word(Severity severity) {
   return severity == Severity::Warning ? "warning" : "note";
 }
 
+std::string severity_name(Severity severity) {
+  if (severity == Severity::Error) return say("error");
+  return severity == Severity::Warning ? say("warning") : say("note");
+}
+
+std::string python_in_words(const Python& python) {
+  return python.requested + " (" + python.implementation + " " + python.version +
+         (python.kind.empty() ? "" : ", " + retold(python.kind)) + ")";
+}
+
+std::string torch_in_words(const Torch& torch) {
+  std::string text =
+      torch.version + ", " + (torch.cuda.empty() ? say("CPU build") : say("CUDA {}", torch.cuda));
+  if (torch.string_abi == "new") text += ", " + say("new string ABI");
+  if (torch.string_abi == "old") text += ", " + say("old string ABI");
+  return text;
+}
+
 std::string verdict_line(const Report& report) {
   if (const Finding* cause = root(report); cause != nullptr)
-    return "broken: " + std::string(info(cause->cause).slug);
-  if (report.verdict == Verdict::Unknown) return "neither proven healthy nor broken";
-  if (report.verdict == Verdict::Broken) return "broken";
-  return report.snapshot.observations.present() ? "healthy" : "healthy, as far as the files tell";
+    return say("broken: {}", info(cause->cause).slug);
+  if (report.verdict == Verdict::Unknown) return say("neither proven healthy nor broken");
+  if (report.verdict == Verdict::Broken) return say("broken");
+  return report.snapshot.observations.present() ? say("healthy") : say("healthy, as far as the files tell");
 }
 
 std::string counts_line(const Report& report) {
   const Tally n = tally(report);
-  return plural(n.errors, "error") + ", " + plural(n.warnings, "warning") + ", " + plural(n.notes, "note") +
-         "; " + plural(n.passed, "check") + " passed, " + std::to_string(n.unknown + n.crashed) +
-         " unknown, " + std::to_string(n.not_applicable) + " not applicable";
+  return say("{}, {}, {}; {}, {}, {}", say_n(n.errors, "{} error", "{} errors", n.errors),
+             say_n(n.warnings, "{} warning", "{} warnings", n.warnings),
+             say_n(n.notes, "{} note", "{} notes", n.notes),
+             say_n(n.passed, "{} check passed", "{} checks passed", n.passed),
+             say_n(n.unknown + n.crashed, "{} unknown", "{} unknown", n.unknown + n.crashed),
+             say_n(n.not_applicable, "{} not applicable", "{} not applicable", n.not_applicable));
 }
 
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot) {
   Rows rows;
   rows.emplace_back("scankit", snapshot.tool_version);
-  for (const std::string& line : target_lines(snapshot)) rows.emplace_back("target", line);
-  add(rows, "Python", snapshot.python, [](const Python& python) {
-    return python.requested + " (" + python.implementation + " " + python.version +
-           (python.kind.empty() ? "" : ", " + python.kind) + ")";
-  });
-  add(rows, "torch", snapshot.torch, [](const Torch& torch) {
-    return torch.version + (torch.cuda.empty() ? ", CPU build" : ", CUDA " + torch.cuda) +
-           (torch.string_abi.empty() ? "" : ", " + torch.string_abi + " string ABI");
-  });
+  for (const std::string& line : target_lines(snapshot)) rows.emplace_back(say("target"), line);
+  add(rows, say("Python"), snapshot.python, python_in_words);
+  add(rows, say("torch"), snapshot.torch, torch_in_words);
   if (!snapshot.gpus.present() || snapshot.gpus.value.empty())
-    rows.emplace_back("GPU", snapshot.gpus.note.empty() ? "not probed" : snapshot.gpus.note);
+    rows.emplace_back(say("GPU"), why_missing(snapshot.gpus));
   else
     for (const Gpu& gpu : snapshot.gpus.value)
-      rows.emplace_back("GPU " + std::to_string(gpu.index),
-                        gpu.name + (gpu.sm.empty() ? "" : ", sm_" + gpu.sm));
-  add(rows, "driver", snapshot.driver, [](const Driver& driver) { return driver.version; });
-  add(rows, "system", snapshot.os, [](const Os& os) {
+      rows.emplace_back(say("GPU {}", gpu.index), gpu.name + (gpu.sm.empty() ? "" : ", sm_" + gpu.sm));
+  add(rows, say("driver"), snapshot.driver, [](const Driver& driver) { return driver.version; });
+  add(rows, say("system"), snapshot.os, [](const Os& os) {
     return os.pretty_name + ", " + os.machine + (os.wsl ? ", WSL" : "") +
-           (os.container.empty() ? "" : ", in " + os.container);
+           (os.container.empty() ? "" : ", " + say("in {}", os.container));
   });
-  add(rows, "C library", snapshot.libc, [](const LibC& libc) { return libc.kind + " " + libc.version; });
+  add(rows, say("C library"), snapshot.libc, [](const LibC& libc) { return libc.kind + " " + libc.version; });
   if (snapshot.extensions.present())
     for (const Extension& file : snapshot.extensions.value)
-      if (file.selected) rows.emplace_back("module " + file.module, file.path);
+      if (file.selected) rows.emplace_back(say("module {}", file.module), file.path);
   return rows;
 }
 

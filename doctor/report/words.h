@@ -6,12 +6,19 @@
 #include <vector>
 
 #include "doctor/model/finding.h"
+#include "doctor/model/why_missing.h"
 
 // What several sinks say in the same words.
 namespace scankit {
 
+// For programs: JSON, classes of HTML.
 std::string_view verdict_word(Verdict verdict);     // "healthy", "broken", "unknown"
 std::string_view severity_word(Severity severity);  // "error", "warning", "note"
+
+std::string severity_name(Severity severity);  // the same for people
+
+std::string python_in_words(const Python& python);
+std::string torch_in_words(const Torch& torch);
 
 // "broken: torch_version_mismatch", and "1 error, 0 warnings, ..." beside it.
 std::string verdict_line(const Report& report);
@@ -20,8 +27,6 @@ std::string counts_line(const Report& report);
 // What the answer holds for, where that is not this machine as it is: a sentence each about a stored
 // snapshot, an unpacked root, named files, a described GPU or driver, a log alone.
 std::vector<std::string> target_lines(const Snapshot& snapshot);
-
-std::string plural(std::size_t n, const std::string& noun);  // "1 error", "3 errors"
 
 // What was looked at, as name and value: Python, torch, GPU, driver, system. What could not be read says why.
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot);

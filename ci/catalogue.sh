@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# catalogue.sh BUILD [--check]: extracts every text for people into doctor/text/scankit.pot; with --check it only says
+# whether that file is up to date, and whether every translation keeps the places for values. BUILD is a build tree in
+# which scankit_text_tables was built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$1 mode=${2:-}
+pot=doctor/text/scankit.pot
+tables=$build/doctor/text/scankit_text_tables
+[ -x "$tables" ] || { echo "catalogue: build scankit_text_tables first ($tables)" >&2; exit 1; }
+command -v xgettext >/dev/null || { echo "SKIP: no xgettext here (package gettext)"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The doctor's sources: builder and validate do not say their sentences through say() yet.
+# Texts only: with line numbers, half of all commits would touch the file. Sorted: two branches that add a sentence each
+# then meet only where their sentences are neighbours.
+git ls-files -co --exclude-standard -- 'doctor/*.cc' 'doctor/*.h' | grep -vE '_test\.cc$|^doctor/tests/' | LC_ALL=C sort |
+  xgettext --files-from=- --language=C++ --from-code=UTF-8 --keyword --keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3 \
+    --add-location=file --package-name=scankit --output="$work/sources.raw"
+sed 's/charset=CHARSET/charset=UTF-8/' "$work/sources.raw" >"$work/sources.pot"
+"$tables" >"$work/tables.pot"
+msgcat --use-first --add-location=file --sort-output --width=120 "$work/sources.pot" "$work/tables.pot" |
+  sed -e '/^"POT-Creation-Date:/d' -e '/^#, c-format$/d' -e '1,/^msgid/{/^#/d}' >"$work/scankit.pot"
+
+if [ "$mode" != --check ]; then
+  cp "$work/scankit.pot" "$pot"
+  echo "catalogue: $(grep -c '^msgid ' "$pot") texts in $pot"
+  exit 0
+fi
+diff -u "$pot" "$work/scankit.pot" >"$work/diff" ||
+  { head -40 "$work/diff"; echo "catalogue: $pot is stale; run ci/catalogue.sh BUILD and commit it"; exit 1; }
+for po in doctor/text/*.po; do
+  [ -e "$po" ] || continue
+  msgfmt --check-header --check-domain -o "$work/one.mo" "$po"
+  "$build/doctor/text/scankit_check_translation" "$work/one.mo" "$po"
+done
+echo "catalogue: up to date"

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A sentence that is added up from halves cannot be translated (doctor/base/say.h). This finds the commonest slip: a
+# literal with a word and a space next to a plus sign, where the text is for people.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 'doctor/probes/*.cc' 'doctor/elf/*.cc' \
+  'doctor/explain/*.cc' 'doctor/cli/*.cc' |
+  grep -vE '_test\.cc$|elf/torch_preloads|/tool/|explain/(matcher|observed)|probes/(setup_py|source_text)' | xargs -r -d '\n' awk '
+  FNR == 1 { files++; carried = "" }  # what the line before ended with
+  /^[[:space:]]*(\/\/|#)/ { next }
+  {
+    rest = $0
+    before = carried
+    while (match(rest, /"([^"\\]|\\.)*"/)) {
+      literal = substr(rest, RSTART, RLENGTH)
+      before = before substr(rest, 1, RSTART - 1)
+      rest = substr(rest, RSTART + RLENGTH)
+      words = literal ~ /[A-Za-z][A-Za-z]/ && literal ~ / / && literal !~ /[" ]--?[A-Za-z]/  # a command is none
+      if (words && (before ~ /\+=?[[:space:]]*$/ || rest ~ /^[[:space:]]*\+/)) {
+        print FILENAME ":" FNR ": " literal " is a part of a sentence: say(\"... {} ...\", value) says it whole"
+        bad = 1
+      }
+      before = ""
+    }
+    carried = before rest
+  }
+  END {
+    if (files < 50) { print "sentences: only " files " files were seen"; exit 1 }
+    if (!bad) print "sentences: none is added up"
+    exit bad
+  }'

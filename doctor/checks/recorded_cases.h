@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "doctor/model/finding.h"
+
+// For tests: the files of doctor/tests/cases. A case is a recorded machine, what is changed in it (an RFC
+// 7386 merge patch, then values at JSON pointers, because a merge patch replaces arrays whole), and the
+// causes that must be named, the root first.
+namespace scankit {
+
+std::vector<std::string> case_names();  // "torch_symbols_resolve.old_wheel", sorted
+nlohmann::json case_file(const std::string& name);
+nlohmann::json machine_of(const nlohmann::json& test);  // the snapshot, as changed
+Report diagnosed(const nlohmann::json& test);           // diagnosed and folded
+
+}  // namespace scankit

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// The format: GNU gettext manual, "The Format of GNU MO Files". Key and translation of a counted sentence
+// hold their forms one after the other, each ended by a zero byte.
+#include "doctor/text/catalogue.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "doctor/text/plural.h"
+#include "doctor/text/retell.h"
+
+// languages.def is made by CMake: LANGUAGE(code) for each .po file of this folder, in order.
+#define LANGUAGE(code)                                      \
+  extern "C" const unsigned char scankit_language_##code[]; \
+  extern "C" const unsigned char scankit_language_##code##_end[];
+#include "doctor/text/languages.def"
+#undef LANGUAGE
+
+namespace scankit {
+namespace {
+
+class MoCatalogue : public Language {
+ public:
+  explicit MoCatalogue(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  // What is wrong with it; "" where every entry lies inside the file and the keys are in order.
+  std::string problem() {
+    constexpr std::uint32_t kMagic = 0x950412deu;
+    if (bytes_.size() < 28) return say("it is cut short");
+    swapped_ = word(0) != kMagic;
+    if (word(0) != kMagic) return say("it does not start as a .mo file does");
+    if (word(4) >> 16 > 1) return say("its format is newer than this program");
+    const std::uint64_t count = word(8), keys = word(12), values = word(16);
+    if (keys + count * 8 > bytes_.size() || values + count * 8 > bytes_.size()) return say("it is cut short");
+    entries_.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto key = text(keys + i * 8ull), value = text(values + i * 8ull);
+      if (!key || !value) return say("an entry lies outside the file");
+      if (!entries_.empty() && first_form(*key) <= entries_.back().key)
+        return say("its entries are not in order");
+      entries_.push_back({first_form(*key), *key, *value});
+      add_pattern(*key);
+    }
+    if (!entries_.empty() && entries_.front().key.empty()) header_ = entries_.front().forms;
+    const auto charset = header_.find("charset=");
+    if (charset != std::string_view::npos && !header_.substr(charset).starts_with("charset=UTF-8"))
+      return say("it is not in UTF-8");
+    return "";
+  }
+
+  std::optional<std::string_view> sentence(std::string_view english) const override {
+    const auto all = forms(english);
+    return all ? std::optional(first_form(*all)) : std::nullopt;
+  }
+
+  std::optional<std::string_view> counted(std::string_view one, std::size_t n) const override {
+    auto rest = forms(one);
+    const auto wanted = plural_form(header_, n);
+    if (!rest || !wanted) return std::nullopt;
+    for (std::size_t i = 0; i < *wanted; ++i) {
+      const auto end = rest->find('\0');
+      if (end == std::string_view::npos) return std::nullopt;
+      rest->remove_prefix(end + 1);
+    }
+    return first_form(*rest);
+  }
+
+  std::vector<std::string> misplaced() const {
+    std::vector<std::string> sentences;
+    for (const Entry& entry : entries_) {
+      if (entry.key.empty()) continue;
+      // The forms of a counted sentence may follow either English form: "one name", "{} names".
+      const std::string_view many =
+          entry.all_keys.substr(std::min(entry.key.size() + 1, entry.all_keys.size()));
+      for (std::string_view rest = entry.forms;;) {
+        const std::string_view form = first_form(rest);
+        if (!same_places(entry.key, form) && (many.empty() || !same_places(many, form)))
+          sentences.emplace_back(entry.key);
+        if (form.size() == rest.size()) break;
+        rest.remove_prefix(form.size() + 1);
+      }
+    }
+    return sentences;
+  }
+
+  std::string_view code() const override {
+    constexpr std::string_view kField = "Language: ";
+    const auto at = header_.find(kField);
+    if (at == std::string_view::npos) return "";
+    const std::string_view rest = header_.substr(at + kField.size());
+    return rest.substr(0, rest.find_first_of("\n\r"));
+  }
+
+  std::optional<std::string> retold(std::string_view english) const override { return retold(english, 0); }
+
+ private:
+  struct Pattern {
+    SentencePattern parts;
+    std::string key, one;  // `one`: the first form of a counted sentence, "" of another
+  };
+  struct Entry {
+    std::string_view key, all_keys, forms;
+  };
+
+  static std::string_view first_form(std::string_view text) { return text.substr(0, text.find('\0')); }
+
+  std::optional<std::string_view> forms(std::string_view key) const {
+    const auto found = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
+    if (key.empty() || found == entries_.end() || found->key != key) return std::nullopt;
+    return found->forms;
+  }
+
+  void add_pattern(std::string_view key) {
+    const std::string one(first_form(key));
+    const bool counts = one.size() < key.size();
+    const std::string many(counts ? first_form(key.substr(one.size() + 1)) : "");
+    for (const std::string& form : {one, many})
+      if (auto parts = pattern_of(form)) patterns_.push_back({*std::move(parts), form, counts ? one : ""});
+  }
+
+  // The number that chose the form is the first whole number among the values.
+  std::optional<std::string_view> translation_of(const Pattern& pattern,
+                                                 const std::vector<std::string_view>& values) const {
+    if (pattern.one.empty()) return sentence(pattern.key);
+    for (const std::string_view value : values) {
+      std::size_t n = 0;
+      const auto read = std::from_chars(value.data(), value.data() + value.size(), n);
+      if (read.ec == std::errc() && read.ptr == value.data() + value.size()) return counted(pattern.one, n);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> retold(std::string_view english, int depth) const {
+    constexpr int kDeepest = 4;  // sentences that are values of sentences
+    if (depth > kDeepest) return std::nullopt;
+    const Pattern* best = nullptr;
+    std::vector<std::string_view> values;
+    for (const Pattern& pattern : patterns_) {
+      if (best != nullptr && pattern.parts.letters <= best->parts.letters) continue;
+      auto found = values_in(pattern.parts, english);
+      if (!found) continue;
+      best = &pattern;
+      values = *std::move(found);
+    }
+    if (best == nullptr) return std::nullopt;
+    const auto translation = translation_of(*best, values);
+    if (!translation || !same_places(best->key, *translation)) return std::nullopt;
+    std::vector<std::string> said_values;
+    for (const std::string_view value : values)
+      said_values.push_back(retold(value, depth + 1).value_or(std::string(value)));
+    return with_values(*translation, best->parts, said_values);
+  }
+
+  std::uint32_t word(std::uint64_t at) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes_.data() + at, sizeof value);
+    return swapped_ ? __builtin_bswap32(value) : value;
+  }
+  std::optional<std::string_view> text(std::uint64_t at) const {
+    const std::uint64_t length = word(at), start = word(at + 4);
+    if (start + length > bytes_.size()) return std::nullopt;
+    return std::string_view(bytes_).substr(start, length);
+  }
+
+  std::string bytes_;
+  bool swapped_ = false;
+  std::string_view header_;
+  std::vector<Entry> entries_;
+  std::vector<Pattern> patterns_;
+};
+
+struct Compiled {
+  std::string_view code;
+  const unsigned char *begin, *end;
+};
+const std::vector<Compiled>& compiled() {
+  static const std::vector<Compiled> all = {
+#define LANGUAGE(code) {#code, scankit_language_##code, scankit_language_##code##_end},
+#include "doctor/text/languages.def"
+#undef LANGUAGE
+  };
+  return all;
+}
+
+}  // namespace
+
+namespace {
+
+Result<std::unique_ptr<MoCatalogue>> opened(std::string bytes, const std::string& name) {
+  auto catalogue = std::make_unique<MoCatalogue>(std::move(bytes));
+  if (const std::string problem = catalogue->problem(); !problem.empty())
+    return Error{Errc::Malformed, say("{} is no catalogue of translations: {}", name, problem),
+                 say("make it with msgfmt from a .po file")};
+  return catalogue;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Language>> read_catalogue(std::string bytes, const std::string& name) {
+  auto catalogue = opened(std::move(bytes), name);
+  if (!catalogue) return catalogue.error();
+  return std::unique_ptr<Language>(*std::move(catalogue));
+}
+
+Result<std::vector<std::string>> misplaced_sentences(std::string bytes, const std::string& name) {
+  const auto catalogue = opened(std::move(bytes), name);
+  if (!catalogue) return catalogue.error();
+  return (*catalogue)->misplaced();
+}
+
+std::vector<std::string> compiled_languages() {
+  std::vector<std::string> codes;
+  for (const Compiled& language : compiled()) codes.emplace_back(language.code);
+  return codes;
+}
+
+std::unique_ptr<Language> compiled_language(std::string_view code) {
+  const auto found = std::ranges::find(compiled(), code, &Compiled::code);
+  if (found == compiled().end()) return nullptr;
+  const std::string_view bytes(reinterpret_cast<const char*>(found->begin),
+                               static_cast<std::size_t>(found->end - found->begin));
+  auto catalogue = read_catalogue(std::string(bytes), std::string(code));
+  return catalogue ? *std::move(catalogue) : nullptr;
+}
+
+}  // namespace scankit
