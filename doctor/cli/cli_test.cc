@@ -95,7 +95,7 @@ TEST(DoctorCommand, SaysInOneLineWhatIsWrongWithAStoredSnapshot) {
   const auto folder = TemporaryDirectory::create("cli");
   const std::string path = folder->path() + "/s.json";
   for (const char* text :
-       {"", "{}", "[1]", "{\"schema\": 99}", say("{{\"schema\": 1, \"python\": 5}}"), "\x1b[31m"}) {
+       {"", "{}", "[1]", "{\"schema\": 99}", "{\"schema\": 1, \"python\": 5}", "\x1b[31m"}) {
     std::ofstream(path) << text;
     const Ran run = scankit({"doctor", "--from", path});
     EXPECT_EQ(run.status, kExitUsage) << text;

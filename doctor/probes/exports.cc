@@ -31,7 +31,7 @@ std::string to_base64(std::string_view bytes) {
   return text;
 }
 
-Error malformed(const char* why) {
+Error malformed(const std::string& why) {
   return {Errc::Malformed, std::string("the packed names of a library are damaged: ") + why, ""};
 }
 
