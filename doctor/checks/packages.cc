@@ -122,7 +122,8 @@ const Observation* seen_package(const Snapshot& snapshot, const std::string& pac
 }
 
 std::string import_statement(const PackageImport& import) {
-  return import.name.empty() ? "import " + import.target : "from " + import.target + " import " + import.name;
+  if (import.name.empty()) return join({"import", import.target}, " ");
+  return join({"from", import.target, "import", import.name}, " ");
 }
 
 std::string release(const std::string& name, const std::string& version) {

@@ -7,8 +7,8 @@
 #include <array>
 #include <set>
 
-#include "doctor/base/say.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/extension_resolve.h"
 
 namespace scankit {

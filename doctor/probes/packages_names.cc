@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/sys_path.h"
 
@@ -62,13 +63,13 @@ bool NameSearch::has_child(const std::string& folder, const std::string& name) c
 NameOffer NameSearch::find_target(const std::string& target, const std::string& top, std::string& file,
                                   std::string& folder) {
   const auto found = find_python_module(host_, python_, top);
-  if (!found) return {"absent", "no package " + top + " is on this Python's path", ""};
+  if (!found) return {"absent", say("no package {} is on this Python's path", top), ""};
   const std::string at = found->path;
   if (!found->package) {
-    if (found->leftover) return {"unknown", at + " is a folder without __init__.py", at};
-    if (!at.ends_with(".py")) return {"unknown", at + " is a compiled module", at};
+    if (found->leftover) return {"unknown", say("{} is a folder without __init__.py", at), at};
+    if (!at.ends_with(".py")) return {"unknown", say("{} is a compiled module", at), at};
     file = at;
-    if (target != top) return {"unknown", at + " is a single file", at};
+    if (target != top) return {"unknown", say("{} is a single file", at), at};
     return {"yes", "", at};
   }
   folder = at;
@@ -78,7 +79,7 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
     const std::string part = target.substr(from, end - from);
     from = end + 1;
     const auto text = host_.read_file(file, kLongestFile);
-    if (folder.empty()) return {"unknown", file + " is a single file", at};
+    if (folder.empty()) return {"unknown", say("{} is a single file", file), at};
     const std::string deeper = path_join(folder, part);
     if (host_.is_directory(deeper)) {
       folder = deeper;
@@ -87,13 +88,13 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
       file = deeper + ".py";
       folder.clear();
     } else if (has_child(folder, part)) {
-      return {"unknown", deeper + " is a compiled module", at};
+      return {"unknown", say("{} is a compiled module", deeper), at};
     } else if (!text) {
-      return {"unknown", file + " could not be read", at};
+      return {"unknown", say("{} could not be read", file), at};
     } else if (has_word(*text, part) || text->find("__path__") != std::string::npos) {
-      return {"unknown", file + " may make the module " + part + " itself", at};
+      return {"unknown", say("{} may make the module {} itself", file, part), at};
     } else {
-      return {"no", "there is no " + deeper + ".py", at};
+      return {"no", say("there is no {}.py", deeper), at};
     }
   }
   return {"yes", "", at};
@@ -106,23 +107,24 @@ NameOffer NameSearch::search_folder(const std::string& folder, const std::string
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const auto entries = host_.list(folders[i]);
-    if (!entries) return {"unknown", folders[i] + " could not be listed", where};
+    if (!entries) return {"unknown", say("{} could not be listed", folders[i]), where};
     for (const DirEntry& entry : *entries) {
       const std::string path = path_join(folders[i], entry.name);
       if (entry.kind == FileKind::Directory && entry.name != "__pycache__") folders.push_back(path);
-      if (entry.name.find(".so") != std::string::npos) return {"unknown", path + " may define it", where};
+      if (entry.name.find(".so") != std::string::npos)
+        return {"unknown", say("{} may define it", path), where};
       if (!entry.name.ends_with(".py") || entry.kind == FileKind::Directory) continue;
       const auto text = host_.read_file(path, kLongestFile);
-      if (!text) return {"unknown", path + " could not be read", where};
+      if (!text) return {"unknown", say("{} could not be read", path), where};
       bytes += text->size();
       if (++files > kMostFiles || bytes > kMostBytes || folders.size() > kMostFolders)
-        return {"unknown", folder + " is too large to search", where};
+        return {"unknown", say("{} is too large to search", folder), where};
       if (has_word(*text, name)) return {"yes", "", where};
       if (takes_all_from_elsewhere(*text))
-        return {"unknown", path + " takes all names of another module", where};
+        return {"unknown", say("{} takes all names of another module", path), where};
     }
   }
-  return {"no", "no file below " + folder + " has the name " + name, where};
+  return {"no", say("no file below {} has the name {}", folder, name), where};
 }
 
 NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
@@ -134,14 +136,15 @@ NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
     const auto text = host_.read_file(file, kLongestFile);
     const std::string where = offer.package_path;
     if (!text && !folder.empty() && !host_.exists(file))
-      offer = has_child(folder, name) ? offer : NameOffer{"unknown", folder + " has no __init__.py", where};
+      offer =
+          has_child(folder, name) ? offer : NameOffer{"unknown", say("{} has no __init__.py", folder), where};
     else if (!text)
-      offer = {"unknown", file + " could not be read", where};
+      offer = {"unknown", say("{} could not be read", file), where};
     else if (!has_word(*text, name) && (folder.empty() || !has_child(folder, name))) {
       if (!makes_names(*text))
-        offer = {"no", file + " does not have the name " + name, where};
+        offer = {"no", say("{} does not have the name {}", file, name), where};
       else if (folder.empty() || takes_all_from_elsewhere(*text))
-        offer = {"unknown", file + " takes names from elsewhere", where};
+        offer = {"unknown", say("{} takes names from elsewhere", file), where};
       else
         offer = search_folder(folder, name, where);
     }
