@@ -168,8 +168,9 @@ class Auditor {
     for (const AuditedLibrary& library : lacking.libraries)
       if (const auto at = find_installed(library.soname, file.distribution); !at.empty()) offer(at);
     if (!found.empty() || !lacking.libraries.empty()) return {found.begin(), found.end()};
+    for (const AuditedSymbol& symbol : lacking.symbols) offer_torch(symbol, offer);
     const auto mates = installed_.by_owner.find(file.distribution);
-    if (mates == installed_.by_owner.end()) return {};
+    if (mates == installed_.by_owner.end()) return {found.begin(), found.end()};
     for (const AuditedSymbol& symbol : lacking.symbols)
       for (const std::string& mate : mates->second)
         if (const auto library = resolver_.libraries().open(mate);
@@ -178,6 +179,18 @@ class Auditor {
           break;
         }
     return {found.begin(), found.end()};
+  }
+
+  // torch's stable C functions (torch/csrc/inductor/aoti_torch/c/shim.h) are made for files that are not
+  // linked with torch: their package loads it globally first, or not at all. C++ names of torch are no such
+  // offer: a file that has them and is not linked with torch was built wrong.
+  template <class Offer>
+  void offer_torch(const AuditedSymbol& symbol, const Offer& offer) {
+    if (symbol.owner != "torch" || symbol.name.starts_with("_Z")) return;
+    for (const Library& torch : so_far_.torch.value.libraries)
+      if (const auto library = resolver_.libraries().open(torch.path);
+          library && (*library)->symbols.exports(SymbolQuery(symbol.name)))
+        return offer(torch.path);
   }
 
   // By file name; by soname, where a wheel's repair gave the file another name, in the same distribution.

@@ -76,6 +76,18 @@ TEST_F(AuditProbe, LibrariesAndTheStandardLibraryAreNoPackagesExtensions) {
   EXPECT_EQ(libraries_, 2u);
 }
 
+// cuda-core's _tensor_bridge is such a file.
+TEST_F(AuditProbe, TorchsCFunctionsMayBeLoadedByThePackageItself) {
+  const std::string torch =
+      shop_.shared("site/torch/lib/libtorch_cpu.so", "int aoti_torch_one(void) { return 1; }\n");
+  snapshot_.torch = Probed<Torch>::of({});
+  snapshot_.torch.value.libraries = {{torch, "libtorch_cpu.so", "", {}}};
+  shop_.shared("site/pack/mod.abi3.so", "int aoti_torch_one(void);\n" + module("mod", "aoti_torch_one()"));
+  const AuditRow row = only_row();
+  EXPECT_EQ(row.verdict, AuditVerdict::Unknown);
+  EXPECT_EQ(row.value, torch);
+}
+
 TEST_F(AuditProbe, LeftoversOfAnotherPythonAreNoFault) {
   shop_.write("site/mod.cpython-310-x86_64-linux-gnu.so", "");
   EXPECT_EQ(only_row().verdict, AuditVerdict::NotForThisPython);

@@ -201,6 +201,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
 bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
   snapshot.wheels = named.wheels;
   snapshot.modules.clear();
+  snapshot.datings.clear();  // --from: those of the snapshot's own files
   snapshot.importers =
       Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
   if (snapshot.python.present()) return true;
