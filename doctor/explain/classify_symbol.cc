@@ -121,7 +121,9 @@ Judged judge_symbol(const Captures& captures) {
               .alternatives = {"several_copies", "ld_library_path_shadow"},
               .more = {}};
   else if (owner == "torch")
-    judged = torch_symbol(readable, strings_of(symbol.empty() ? readable : symbol, readable));
+    judged = torch_symbol(readable, is_of_one_spelling(symbol)
+                                        ? StringAbi::Neither
+                                        : strings_of(symbol.empty() ? readable : symbol, readable));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version);
   else if (owner == "libstdc++")

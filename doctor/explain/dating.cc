@@ -46,6 +46,11 @@ std::string tag_of(const std::string& file) {
 
 }  // namespace
 
+bool is_of_one_spelling(const std::string& symbol) {
+  const Exporters found = exporters(Atlas::built_in(), symbol);
+  return !found.as_named.empty() && found.other_strings.empty();
+}
+
 void add_exporters(const std::string& symbol, Judged& judged) {
   const Exporters found = exporters(Atlas::built_in(), symbol);
   const std::string as_named = of_torch(found.as_named), other_strings = of_torch(found.other_strings);

@@ -42,6 +42,12 @@ int should_have_it(const ProcessImage& process, int object, const UndefinedSymbo
     longest = word.size();
     best = needed;
   }
+  // A library that is not there at all is another answer: libcusparseLt's names begin with cuSPARSE's word
+  // too.
+  for (const std::string& soname : process.object(object).library->dynamic.needed) {
+    const std::string word = word_of_library(soname);
+    if (word.size() > longest && name.starts_with(word)) return -1;
+  }
   return best;
 }
 

@@ -75,7 +75,9 @@ fault_silent_none_cut_module() {
   mamba_and_conv "$1" 1.2.0.post1 1.4.0 7
   file=$(fx_site "$1/bin/python")/causal_conv1d_cuda$(fx_suffix "$1/bin/python")
   head -c 100 "$file" >"$file.cut" && mv "$file.cut" "$file"
-  IMPORT=$CALL_MAMBA ERROR="AttributeError: 'NoneType' object has no attribute 'causal_conv1d_fwd'"
+  # What it says depends on the release: an attribute of None, or its own words.
+  IMPORT=$CALL_MAMBA ERROR="'NoneType' object has no attribute 'causal_conv1d_fwd'|causal_conv1d_cuda is not available"
+  LOG=silent_none_causal_conv1d
   ROOT=corrupt_binary FOUND='corrupt_binary silent_none_causal_conv1d'
 }
 
@@ -121,11 +123,12 @@ fault_build_isolation_wrong_torch() {
   include=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   mkdir -p "$overlay"
   ln -s "$(fx_other_torch)/torch" "$overlay/torch"
-  g++ -std=c++20 -O1 -fPIC -w -I"$include" -isystem "$overlay/torch/include" \
+  # gcc would write the headers' real paths, behind the link.
+  g++ -std=c++20 -O1 -fPIC -w -fno-canonical-system-headers -I"$include" -isystem "$overlay/torch/include" \
     -isystem "$overlay/torch/include/torch/csrc/api/include" -c "$FAULTS/module/binding.cc" -o "$1.isolated.o"
   link_module "$(module_file "$1")" "$1" "$1.isolated.o" "$MODULES/scan-other.o"
   rm -r "$1.tmp" "$1.isolated.o"
-  ERROR='undefined symbol: _ZN.*' ROOT=build_isolation_wrong_torch
+  ERROR='undefined symbol: _ZN.*' ROOT=build_isolation_wrong_torch LOG=torch_version_mismatch
   FOUND='build_isolation_wrong_torch torch_version_mismatch'
 }
 
@@ -145,5 +148,5 @@ fault_pip_replaced_torch() {
   done
   install_release "$1" causal-conv1d 1.4.0
   touch -d '59 minutes ago' "$site"/causal_conv1d-*.dist-info/RECORD
-  ERROR='undefined symbol: _ZN.*' ROOT=pip_replaced_torch FOUND='pip_replaced_torch torch_version_mismatch'
+  ERROR='undefined symbol: _ZN.*' ROOT=pip_replaced_torch LOG=torch_version_mismatch FOUND='pip_replaced_torch torch_version_mismatch'
 }

@@ -38,7 +38,7 @@ fault_ld_library_path_shadow_libstdcxx() {
   gcc -shared -fPIC "$1.older/other.c" -Wl,-soname,libstdc++.so.6 -Wl,--version-script,"$1.older/other.map" \
     -o "$1.older/libstdc++.so.6"
   PREPARE="LD_LIBRARY_PATH=$1.older" IMPORT='import torch'
-  ERROR="libstdc\+\+.so.6: version .* not found" ROOT=ld_library_path_shadow
+  ERROR="libstdc\+\+.so.6: version .* not found" ROOT=ld_library_path_shadow LOG=libstdcxx_too_old
 }
 
 # An older NCCL wheel in torch's own site folder, where torch's DT_RPATH finds it before all else.
@@ -47,5 +47,6 @@ fault_cuda_wheels_mismatch_nccl() {
   fx_download "$wheels" nvidia-nccl-cu13==2.27.7
   "$(fx_torch_env)/bin/python" -m pip --disable-pip-version-check -q --python "$1/bin/python" install --no-deps --no-index \
     --find-links "$wheels" nvidia-nccl-cu13==2.27.7
-  IMPORT='import torch' ERROR='undefined symbol: nccl' ROOT=cuda_wheels_mismatch
+  # A log does not tell which of the two ways brought the other library.
+  IMPORT='import torch' ERROR='undefined symbol: nccl' ROOT=cuda_wheels_mismatch LOG=ld_library_path_shadow
 }
