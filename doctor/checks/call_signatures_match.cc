@@ -177,10 +177,11 @@ Finding mismatch(const Snapshot& snapshot, const Calls& calls, const Takes& take
       .cause = Cause::SignatureMismatch,
       .subject = first.file,
       .module = module.empty() ? top : module,
-      .summary = say("{} calls {} with {} ({}:{}), and {}",
-                     release(first.package, first.version) + which_copy(snapshot, first.package),
-                     first.callee, count(static_cast<std::size_t>(first.arguments), "argument", "arguments"),
-                     first.file, first.line, takes.words),
+      .summary = say(
+          "{} calls {} with {} ({}:{}), and {}",
+          release(first.package, first.version) + which_copy(snapshot, first.package), first.callee,
+          say_n(static_cast<std::size_t>(first.arguments), "{} argument", "{} arguments", first.arguments),
+          first.file, first.line, takes.words),
       .evidence = {},
       .fixes = {Advice{say("install releases of {} and {} that belong together: every such call "
                            "fails, although the import works",
