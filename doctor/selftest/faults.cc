@@ -141,6 +141,7 @@ Result<void> other_string_abi(const Scratch& scratch) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const std::vector<SelftestFault>& selftest_faults() {
   static const std::string import_torch = std::string("import torch, ") + kSelftestModule;
   static const std::string import_package = std::string("import ") + kPackage;
