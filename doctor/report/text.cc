@@ -123,6 +123,13 @@ bool is_new(const Page& page, const Finding& finding, const Evidence& evidence) 
                             finding.summary.find(evidence.value) == std::string::npos);
 }
 
+// The last word of a JSON pointer; of an entry of a list, the list's.
+std::string name_of(std::string fact) {
+  while (fact.find_last_not_of("0123456789") == fact.rfind('/') && fact.rfind('/') > 0)
+    fact.erase(fact.rfind('/'));
+  return fact.substr(fact.rfind('/') + 1);
+}
+
 void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
   std::size_t shown = 0, held_back = 0;
   for (const Evidence& evidence : finding.evidence) {
@@ -132,8 +139,7 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
       continue;
     }
     ++shown;
-    const std::string name =
-        page.verbose() ? evidence.fact : evidence.fact.substr(evidence.fact.rfind('/') + 1);
+    const std::string name = page.verbose() ? evidence.fact : name_of(evidence.fact);
     page.line(indent, name + ": " + (evidence.value.empty() ? "\"\"" : evidence.value));
   }
   if (held_back > 0)
