@@ -196,10 +196,6 @@ std::string clauses(const std::vector<std::string>& parts) {
   return join(said_parts, "; ");
 }
 
-std::string count(std::size_t n, std::string_view one, std::string_view many) {
-  return std::to_string(n) + " " + std::string(n == 1 ? one : many);
-}
-
 std::string no_module_installed(const Snapshot& snapshot) {
   return selected_copies(snapshot).empty() ? say("no module under diagnosis is installed") : "";
 }

@@ -74,7 +74,6 @@ std::string package_key(std::string_view name);
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
 // Whole clauses one after the other, "a; b", without those that are empty.
 std::string clauses(const std::vector<std::string>& parts);
-std::string count(std::size_t n, std::string_view one, std::string_view many);  // "1 name", "3 names"
 
 // The demangled name with std::string written as the user writes it.
 std::string readable(const MissingSymbol& symbol);

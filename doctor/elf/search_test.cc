@@ -11,18 +11,8 @@
 namespace scankit {
 namespace {
 
+using test::Variable;
 using test::Workshop;
-
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 // soname -> file, "" where it is not found. Our own program of the test: tracing it runs nothing of it.
 std::map<std::string, std::string> by_loader(const std::string& program) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -13,6 +14,18 @@
 
 // For tests: libraries made by the real compiler when the test runs, and their bytes changed afterwards.
 namespace scankit::test {
+
+// An environment variable for as long as it lives; what it was before is not put back.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
 
 class Workshop {
  public:

@@ -17,18 +17,8 @@
 namespace scankit {
 namespace {
 
+using test::Variable;
 using test::Workshop;
-
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 // From `text` between two markers; "" where they are not there.
 std::string between(const std::string& text, const std::string& left, const std::string& right) {
