@@ -113,8 +113,9 @@ TEST(PackageScan, TakesAnyBytes) {
 }
 
 TEST(BinaryTexts, CountPybindArguments) {
+  using std::string_view_literals::operator""sv;
   const std::string data(
-      "x\0({torch.Tensor}, {Optional[torch.Tensor]}, {bool}) -> torch.Tensor\0() -> None\0", 81);
+      "x\0({torch.Tensor}, {Optional[torch.Tensor]}, {bool}) -> torch.Tensor\0() -> None\0"sv);
   EXPECT_EQ(binary_texts(data).arguments, (std::vector<unsigned>{0, 3}));
   EXPECT_FALSE(binary_texts(data).defaults);
   EXPECT_TRUE(binary_texts(std::string_view("\0(*args, **kwargs) -> None\0", 27)).open_ended);
