@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# scankit_universal_module(NAME SOURCES ... ): ${PROJECT_BINARY_DIR}/modules/NAME.abi3.so, the same bytes whatever the
-# build type, the sanitizer switch and the folder: no C++ runtime, limited API of Python 3.8, glibc 2.17 (UNIVERSAL.md).
+# scankit_universal_objects(NAME SOURCES ... ): objects that several modules share.
+# scankit_universal_module(NAME OBJECTS ... SOURCES ...): ${PROJECT_BINARY_DIR}/modules/NAME.abi3.so, target
+# scankit_module_NAME. The same bytes whatever the build type, the sanitizer switch and the folder: no C++ runtime,
+# limited API of Python 3.8, glibc 2.17 (UNIVERSAL.md).
 find_path(SCANKIT_PYTHON_INCLUDE Python.h PATH_SUFFIXES python3.13 python3.12 python3.11 python3.10 python3.9 python3.8
           REQUIRED DOC "Headers of any CPython from 3.8 on: the limited API is the same in all")
 
-function(scankit_universal_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
-  set(target scankit_module_${name})
-  add_library(${target} MODULE ${ARG_SOURCES})
+function(scankit_universal_compile_options target)
   set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME ${name}_cuda.abi3 PREFIX "" SUFFIX .so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules
-    LINKER_LANGUAGE C  # g++ would link libstdc++ and libgcc_s
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/${name}/binding_universal/exports.map
-    COMPILE_OPTIONS "" LINK_OPTIONS "")  # what the folder set, the sanitizers' flags above all, is not for this file
+    COMPILE_OPTIONS "" LINK_OPTIONS "")  # what the folder set, the sanitizers' flags above all, is not for these files
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(${target} SYSTEM PRIVATE ${SCANKIT_PYTHON_INCLUDE})
   target_compile_definitions(${target} PRIVATE Py_LIMITED_API=0x03080000 SCANKIT_VERSION="${PROJECT_VERSION}" NDEBUG)
@@ -23,8 +19,28 @@ function(scankit_universal_module name)
     -fstack-protector-strong -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffunction-sections -fdata-sections
     -include ${PROJECT_SOURCE_DIR}/kernels/common/glibc_floor.h)
   target_link_libraries(${target} PRIVATE scankit_warnings)
+endfunction()
+
+function(scankit_universal_objects name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  add_library(scankit_objects_${name} OBJECT ${ARG_SOURCES})
+  scankit_universal_compile_options(scankit_objects_${name})
+endfunction()
+
+function(scankit_universal_module name)
+  cmake_parse_arguments(ARG "" "" "OBJECTS;SOURCES" ${ARGN})
+  set(target scankit_module_${name})
+  set(exports ${CMAKE_CURRENT_BINARY_DIR}/${name}.map)
+  file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: PyInit_${name}; local: *; };\n")
+  list(TRANSFORM ARG_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:scankit_objects_\\1>")
+  add_library(${target} MODULE ${ARG_SOURCES} ${ARG_OBJECTS})
+  scankit_universal_compile_options(${target})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name}.abi3 PREFIX "" SUFFIX .so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules
+    LINKER_LANGUAGE C  # g++ would link libstdc++ and libgcc_s
+    LINK_DEPENDS ${exports})
   target_link_options(${target} PRIVATE
-    -static-libgcc -Wl,--version-script=${PROJECT_SOURCE_DIR}/kernels/${name}/binding_universal/exports.map
+    -static-libgcc -Wl,--version-script=${exports}
     -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,--build-id=sha1 -s
     -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -Wl,--as-needed)
 endfunction()

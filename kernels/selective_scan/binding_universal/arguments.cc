@@ -2,54 +2,11 @@
 #include "kernels/selective_scan/binding_universal/arguments.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 namespace scankit {
 namespace {
 
 using selective_scan::DType;
-
-struct ShapeText {
-  char text[96];
-};
-ShapeText shape_text(const Index* shape, int dims) {
-  ShapeText result;
-  int at = snprintf(result.text, sizeof result.text, "(");
-  for (int i = 0; i < dims; ++i)
-    at += snprintf(result.text + at, sizeof result.text - at, i ? ", %lld" : "%lld", shape[i]);
-  snprintf(result.text + at, sizeof result.text - at, dims == 1 ? ",)" : ")");
-  return result;
-}
-
-// `meaning` names the dimensions.
-bool check_shape(const Call& call, const Tensor& t, const Index* shape, int dims, const char* meaning) {
-  bool same = t.dims == dims;
-  for (int i = 0; same && i < dims; ++i) same = t.shape[i] == shape[i];
-  return same || refuse(call, "%s has shape %s, expected %s: %s", t.name, shape_text(t.shape, t.dims).text,
-                        shape_text(shape, dims).text, meaning);
-}
-
-bool check_element(const Call& call, const Tensor& t, Element element, const char* as_what) {
-  return t.element == element || refuse(call, "%s is %s, expected %s%s", t.name, element_name(t.element),
-                                        element_name(element), as_what);
-}
-
-bool check_device(const Call& call, const Tensor& t, const Tensor& u) {
-  if (t.kind == u.kind && t.device == u.device) return true;
-  char names[2][24];
-  const Tensor* both[] = {&t, &u};
-  for (int i = 0; i < 2; ++i)
-    snprintf(names[i], sizeof names[i], both[i]->kind == DeviceKind::Cpu ? "the CPU" : "cuda:%d",
-             both[i]->device);
-  return refuse(call, "%s is on %s, u on %s; all tensors must be on one device", t.name, names[0], names[1]);
-}
-
-bool check_unit_stride(const Call& call, const Tensor& t) {
-  const int last = t.dims - 1;
-  return t.stride[last] == 1 || t.shape[last] <= 1 ||
-         refuse(call, "%s has stride %lld in its last dimension, expected 1; pass %s.contiguous()", t.name,
-                t.stride[last], t.name);
-}
 
 bool check_u(const Call& call, const Tensor& u, selective_scan::Common* c) {
   switch (u.element) {
@@ -136,15 +93,6 @@ bool check_sequence(const Call& call, const Inputs& in, const Tensor& t) {
 
 selective_scan::Sequence sequence(const Tensor& t) { return {t.data, t.stride[0], t.stride[1]}; }
 selective_scan::SequenceOut sequence_out(const Tensor& t) { return {t.data, t.stride[0], t.stride[1]}; }
-
-int read_flag(const Call& call, const char* name, PyObject* object) {
-  if (object == Py_True) return 1;
-  if (object == Py_False) return 0;
-  // pybind11 takes whatever has a truth value; a tensor here is an argument in the wrong place.
-  if (PyObject_IsInstance(object, call.torch->tensor_type) == 0) return PyObject_IsTrue(object);
-  refuse_as(PyExc_TypeError, call, "%s must be True or False, not a tensor", name);
-  return -1;
-}
 
 bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplus, Inputs* in) {
   const struct {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/binding_universal/tensor.h"
+#include "kernels/binding/checks.h"
+#include "kernels/selective_scan/params.h"
 
 namespace scankit {
 
@@ -17,8 +18,5 @@ bool check_sequence(const Call& call, const Inputs& inputs, const Tensor& tensor
 
 selective_scan::Sequence sequence(const Tensor& tensor);
 selective_scan::SequenceOut sequence_out(const Tensor& tensor);
-
-// 1, 0, or -1 with an error set.
-int read_flag(const Call& call, const char* name, PyObject* object);
 
 }  // namespace scankit

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/binding_universal/allocate.h"
+#include "kernels/binding/allocate.h"
 #include "kernels/selective_scan/binding_universal/arguments.h"
-#include "kernels/selective_scan/binding_universal/device_call.h"
 #include "kernels/selective_scan/binding_universal/functions.h"
+#include "kernels/selective_scan/binding_universal/scan_call.h"
 
 namespace scankit {
 namespace {
@@ -130,7 +130,7 @@ PyObject* run(const Call& call, PyObject* const* arguments) {
   BackwardInputs all;
   selective_scan::Backward scan = {};
   if (!read_backward(call, arguments, &all, &scan)) return nullptr;
-  DeviceCall device;
+  ScanCall device;
   if (!device.begin(call, all.in.u)) return nullptr;
   Gradients gradients;
   if (!allocate_gradients(call, all, &gradients)) return nullptr;

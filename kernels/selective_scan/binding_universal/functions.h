@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/binding_universal/python_api.h"
+#include "kernels/binding/python_api.h"
 
 namespace scankit {
 

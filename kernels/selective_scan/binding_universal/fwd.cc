@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/binding_universal/allocate.h"
+#include "kernels/binding/allocate.h"
 #include "kernels/selective_scan/binding_universal/arguments.h"
-#include "kernels/selective_scan/binding_universal/device_call.h"
 #include "kernels/selective_scan/binding_universal/functions.h"
+#include "kernels/selective_scan/binding_universal/scan_call.h"
 
 namespace scankit {
 namespace {
@@ -35,7 +35,7 @@ PyObject* result_list(Output& out, Output& x, Output* out_z) {
 PyObject* run(const Call& call, PyObject* const* arguments) {
   Inputs in;
   if (!read_inputs(call, arguments, arguments[8], &in)) return nullptr;
-  DeviceCall device;
+  ScanCall device;
   if (!device.begin(call, in.u)) return nullptr;
   Output out, x, out_z;
   if (!allocate_sequence(call, "out", in.delta, &out) || !allocate_states(call, in, &x)) return nullptr;

@@ -139,7 +139,6 @@ bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& 
 }  // namespace
 
 const char* cpu_instruction_set() { return kernels().name; }
-int cpu_threads() { return thread_limit(); }
 
 const char* cpu_forward(const Forward& scan) {
   const Common& c = scan.common;

@@ -13,6 +13,5 @@ const char* cpu_backward(const Backward& scan);
 // "avx512", "avx2" or "portable": the best that this processor and system have, or SCANKIT_CPU_ISA where that
 // is not better than them.
 const char* cpu_instruction_set();
-int cpu_threads();
 
 }  // namespace scankit::selective_scan

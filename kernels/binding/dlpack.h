@@ -8,7 +8,7 @@
 namespace scankit::dlpack {
 
 inline constexpr int32_t kCpu = 1, kCuda = 2;
-inline constexpr uint8_t kFloat = 2, kBfloat = 4, kComplex = 5;
+inline constexpr uint8_t kInt = 0, kFloat = 2, kBfloat = 4, kComplex = 5;
 
 struct Tensor {
   void* data;

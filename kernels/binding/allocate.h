@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/binding_universal/tensor.h"
+#include "kernels/binding/tensor.h"
 
 namespace scankit {
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/binding_universal/torch_objects.h"
-#include "kernels/selective_scan/params.h"
+#include "kernels/binding/torch_objects.h"
 
 namespace scankit {
 
-using selective_scan::Index;
+using Index = long long;
 
-enum class Element { Float32, Float16, Bfloat16, Float64, Complex64, Other };
+enum class Element { Float32, Float16, Bfloat16, Float64, Complex64, Int32, Other };
 enum class DeviceKind { Cpu, Cuda };
 inline constexpr int kMaxDims = 4;
 

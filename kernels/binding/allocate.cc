@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/binding_universal/allocate.h"
+#include "kernels/binding/allocate.h"
 
 namespace scankit {
 namespace {

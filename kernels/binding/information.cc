@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/binding_universal/information.h"
+#include "kernels/binding/information.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 
+#include "kernels/binding/module.h"
 #include "kernels/common/driver_context.h"
 #include "kernels/common/driver_images.h"
-#include "kernels/selective_scan/cpu/scan.h"
+#include "kernels/common/thread_pool.h"
 
 namespace scankit {
 namespace {
@@ -49,8 +50,7 @@ bool put_images(const Ref& info) {
 // The device that the caller names, or torch's current one; -1 with an error set.
 int chosen_device(PyObject* const* arguments, Py_ssize_t count) {
   if (count > 1) {
-    PyErr_SetString(PyExc_TypeError,
-                    "selective_scan_cuda.warm: takes at most one argument, a device's number");
+    PyErr_Format(PyExc_TypeError, "%s.warm: takes at most one argument, a device's number", kModule.name);
     return -1;
   }
   Ref number = count == 1 ? Ref::to(arguments[0]) : Ref();
@@ -61,7 +61,7 @@ int chosen_device(PyObject* const* arguments, Py_ssize_t count) {
   const long device = number ? PyLong_AsLong(number.get()) : -1;
   if (device >= 0 && device < 1 << 16) return static_cast<int>(device);
   if (!PyErr_Occurred())
-    PyErr_SetString(PyExc_ValueError, "selective_scan_cuda.warm: a device's number is 0 or more");
+    PyErr_Format(PyExc_ValueError, "%s.warm: a device's number is 0 or more", kModule.name);
   return -1;
 }
 
@@ -80,8 +80,8 @@ PyObject* scankit_info(PyObject*, PyObject*) {
   Ref info(PyDict_New());
   if (!info || !put(info, "version", PyUnicode_FromString(SCANKIT_VERSION)) ||
       !put(info, "path", PyUnicode_DecodeFSDefault(file.path)) ||
-      !put(info, "instruction_set", PyUnicode_FromString(selective_scan::cpu_instruction_set())) ||
-      !put(info, "threads", PyLong_FromLong(selective_scan::cpu_threads())) || !put_images(info))
+      !put(info, "instruction_set", PyUnicode_FromString(kModule.instruction_set())) ||
+      !put(info, "threads", PyLong_FromLong(thread_limit())) || !put_images(info))
     return nullptr;
   return info.release();
 }
@@ -92,7 +92,7 @@ PyObject* warm(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   device::DeviceFacts facts;
   device::Message message;
   if (!device::device_prepare(device, &facts, &message)) {
-    PyErr_Format(PyExc_RuntimeError, "selective_scan_cuda.warm: %s", message.text);
+    PyErr_Format(PyExc_RuntimeError, "%s.warm: %s", kModule.name, message.text);
     return nullptr;
   }
   Ref result(PyDict_New());

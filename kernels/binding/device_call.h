@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/binding/tensor.h"
 #include "kernels/common/driver_context.h"
-#include "kernels/selective_scan/binding_universal/tensor.h"
 
 namespace scankit {
 
@@ -14,19 +14,23 @@ class DeviceCall {
   DeviceCall& operator=(const DeviceCall&) = delete;
   ~DeviceCall();
 
-  // Before outputs are allocated: autograd's threads have no current context.
-  bool begin(const Call& call, const Tensor& u);
+  // Before outputs are allocated: autograd's threads have no current context. The tensor must outlive this.
+  bool begin(const Call& call, const Tensor& beside);
 
-  bool run(const Call& call, const selective_scan::Forward& scan);
-  bool run(const Call& call, const selective_scan::Backward& scan);
-
- private:
+  bool on_cpu() const { return beside_->kind == DeviceKind::Cpu; }
+  // The tensor's device; not on the CPU.
+  const device::DeviceFacts& facts() const { return facts_; }
+  // Runs the plan on torch's current stream.
   bool launch(const Call& call, device::Plan* plan);
 
-  const Tensor* u_ = nullptr;
+ private:
+  const Tensor* beside_ = nullptr;
   device::DeviceFacts facts_ = {};
   device::Guard guard_ = {};
   bool entered_ = false;
 };
+
+// Raises MemoryError with `failure` where it is not null.
+bool cpu_done(const Call& call, const char* failure);
 
 }  // namespace scankit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/binding_universal/tensor.h"
+#include "kernels/binding/tensor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,6 +37,7 @@ Element element_of(uint8_t code, int bits, int lanes) {
            : bits == 64 ? Element::Float64
                         : Element::Other;
   }
+  if (code == dlpack::kInt && bits == 32) return Element::Int32;
   if (code == dlpack::kBfloat && bits == 16) return Element::Bfloat16;
   return code == dlpack::kComplex && bits == 64 ? Element::Complex64 : Element::Other;
 }
@@ -73,11 +74,9 @@ Element element_of(const Torch& torch, PyObject* dtype) {
   const struct {
     PyObject* object;
     Element element;
-  } known[] = {{torch.float32, Element::Float32},
-               {torch.float16, Element::Float16},
-               {torch.bfloat16, Element::Bfloat16},
-               {torch.float64, Element::Float64},
-               {torch.complex64, Element::Complex64}};
+  } known[] = {{torch.float32, Element::Float32},     {torch.float16, Element::Float16},
+               {torch.bfloat16, Element::Bfloat16},   {torch.float64, Element::Float64},
+               {torch.complex64, Element::Complex64}, {torch.int32, Element::Int32}};
   for (const auto& each : known)
     if (each.object == dtype) return each.element;
   return Element::Other;
@@ -171,6 +170,8 @@ const char* element_name(Element element) {
       return "float64";
     case Element::Complex64:
       return "complex64";
+    case Element::Int32:
+      return "int32";
     case Element::Other:
       break;
   }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/binding/module.h"
+
+#include <string.h>
+
+#include "kernels/binding/information.h"
+#include "kernels/common/driver_context.h"
+
+namespace scankit {
+namespace {
+
+// The module keeps torch's objects and the device's state in static memory: one interpreter only.
+bool first_interpreter() {
+  static const void* first = nullptr;
+  // Python 3.8 does not name its interpreters; the modules' dict is one an interpreter.
+  const void* mine =
+      PyInterpreterState_Get ? static_cast<void*>(PyInterpreterState_Get()) : PyImport_GetModuleDict();
+  if (!first) first = mine;
+  return first == mine;
+}
+
+int execute(PyObject* module) {
+  if (!first_interpreter()) {
+    PyErr_Format(PyExc_ImportError,
+                 "%s is loaded in another interpreter of this process; it supports one, as torch does",
+                 kModule.name);
+    return -1;
+  }
+  if (module_file().descriptor == -1) {
+    remember_module_file();
+    device::device_register(module_file().descriptor, kModule.kernels, kModule.kernel_count);
+  }
+  return PyModule_AddStringConstant(module, "__version__", SCANKIT_VERSION);
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}, {0, nullptr}};
+
+}  // namespace
+
+PyMethodDef scankit_info_method() {
+  return {"scankit_info", scankit_info, METH_NOARGS,
+          "scankit_info()\n--\n\nA dict: version, path, instruction_set, threads, images, images_problem."};
+}
+
+PyMethodDef warm_method() {
+  return {
+      "warm", fast(warm), METH_FASTCALL,
+      "warm(device=None)\n--\n\nLoads the device images for a CUDA device (default: torch's current one) and "
+      "returns what it is. The first call on that device does so otherwise, and waits for an idle device "
+      "while "
+      "it does."};
+}
+
+PyObject* init_module(PyModuleDef* definition) {
+  // Objects are laid out otherwise there: nothing of this file's may be touched, not even its PyModuleDef.
+  if (strstr(Py_GetVersion(), "free-threading")) {
+    PyErr_Format(PyExc_ImportError,
+                 "%s.abi3.so does not support free-threaded Python; use a build with the GIL", kModule.name);
+    return nullptr;
+  }
+  definition->m_slots = slots;
+  return PyModuleDef_Init(definition);
+}
+
+}  // namespace scankit

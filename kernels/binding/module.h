@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/binding/python_api.h"
+#include "kernels/common/driver_plan.h"
+
+namespace scankit {
+
+// What a universal module says about itself. Each one's module.cc defines kModule.
+struct ModuleDescription {
+  const char* name;
+  const char* (*instruction_set)();
+  const device::KernelName* kernels;
+  int kernel_count;
+};
+extern const ModuleDescription kModule;
+
+// METH_FASTCALL functions have another signature than PyCFunction.
+inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(function));
+}
+
+// scankit_info and warm, which every module offers.
+PyMethodDef scankit_info_method();
+PyMethodDef warm_method();
+
+// What PyInit_NAME returns. `definition` has no slots yet. Multi-phase initialisation, so that an interpreter
+// can be refused by itself.
+PyObject* init_module(PyModuleDef* definition);
+
+}  // namespace scankit
