@@ -4,18 +4,20 @@
 set -euo pipefail
 usage() {
   cat <<'TEXT'
-usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--asan] [--asan-only] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
+usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--slice N] [--asan] [--asan-only] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
   --label      which tests (default: ci)
+  --slice N    and every Nth of the matrix that is not labelled large, beginning one further with each commit
   --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
   --asan-only  only those
   --build DIR  the build tree (default: build/ci); kept, so a second run is incremental
 TEXT
 }
 cd "$(dirname "$0")/.."
-label=ci build=build/ci jobs=$(nproc) asan=no plain=yes more=()
+label=ci slice=0 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
 while [ $# -gt 0 ]; do
   case $1 in
     --label) label=$2 && shift ;;
+    --slice) slice=$2 && shift ;;
     --build) build=$2 && shift ;;
     --jobs) jobs=$2 && shift ;;
     --asan) asan=yes ;;
@@ -30,12 +32,12 @@ done
 phase() { printf '\n=== %s (%s s so far)\n' "$*" "$SECONDS"; }
 passed=0 failed=0 skipped=0 broken=''
 
-# run_tests BUILD LABEL: adds to the counts.
+# run_tests BUILD LABEL CTEST_ARGUMENT...: adds to the counts.
 run_tests() {
   local report
   report=$(cd "$1" && pwd)/junit.xml
   rm -f "$report"
-  ctest --test-dir "$1" -L "^$2\$" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" \
+  ctest --test-dir "$1" -L "^$2\$" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" "${@:3}" \
     ${more[@]+"${more[@]}"} || true
   [ -s "$report" ] || { broken="ctest left no report in $1" && return 0; }
   count() { grep -o "<testsuite[^>]*" -m 1 -z "$report" | tr -d '\0' | grep -oE "[[:space:]]$1=\"[0-9]+\"" | grep -oE '[0-9]+'; }
@@ -46,12 +48,20 @@ run_tests() {
   passed=$((passed + tests - failures - skips - disabled))
 }
 
-build_tree() { # BUILD CMAKE_ARGUMENT...
-  local tree=$1
-  shift
+# matrix_slice BUILD N: a regular expression of the tests whose turn it is. The setup tests are ctest's to add.
+matrix_slice() {
+  local turn
+  turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+  ctest --test-dir "$1" -N -L '^matrix$' -LE '^large$' -FA . | sed -nE 's/^ *Test +#[0-9]+: //p' | sort |
+    awk -v n="$2" -v turn="$turn" 'NR % n == turn % n {gsub(/[.]/, "[.]"); list = list "|" $0} END {print "^(" substr(list, 2) ")$"}'
+}
+
+build_tree() { # BUILD TARGET CMAKE_ARGUMENT...
+  local tree=$1 target=$2
+  shift 2
   cmake -S . -B "$tree" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$@" >"$tree.configure.log" 2>&1 ||
     { cat "$tree.configure.log" && return 1; }
-  cmake --build "$tree" -j "$jobs"
+  cmake --build "$tree" --target "$target" -j "$jobs"
 }
 
 finish() {
@@ -72,13 +82,17 @@ export SCANKIT_TEST_PYTHON
 
 if [ $plain = yes ]; then
   phase "build in $build"
-  build_tree "$build" -DCMAKE_BUILD_TYPE=Release || { broken='the build failed' && finish; exit 1; }
+  build_tree "$build" all -DCMAKE_BUILD_TYPE=Release || { broken='the build failed' && finish; exit 1; }
   phase "tests labelled $label"
   run_tests "$build" "$label"
+  if [ "$slice" -gt 0 ]; then
+    phase "one of $slice parts of the matrix"
+    run_tests "$build" matrix -R "$(matrix_slice "$build" "$slice")"
+  fi
 fi
 if [ $asan = yes ]; then
   phase "build with AddressSanitizer and UndefinedBehaviorSanitizer in $build-asan"
-  build_tree "$build-asan" -DCMAKE_BUILD_TYPE=Debug -DSCANKIT_STATIC=OFF -DSCANKIT_SANITIZE=ON ||
+  build_tree "$build-asan" scankit_unit_tests -DCMAKE_BUILD_TYPE=Debug -DSCANKIT_STATIC=OFF -DSCANKIT_SANITIZE=ON ||
     { broken='the sanitizer build failed' && finish; exit 1; }
   phase "unit tests under the sanitizers"
   run_tests "$build-asan" unit

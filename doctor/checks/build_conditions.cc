@@ -57,11 +57,11 @@ std::optional<Comparison> comparison(std::string_view condition) {
 }
 
 std::optional<bool> compare(std::strong_ordering order, std::string_view sign) {
-  if (sign == ">=") return order >= 0;
-  if (sign == "<=") return order <= 0;
-  if (sign == ">") return order > 0;
-  if (sign == "<") return order < 0;
-  return sign == "==" ? order == 0 : order != 0;
+  if (sign == ">=") return std::is_gteq(order);
+  if (sign == "<=") return std::is_lteq(order);
+  if (sign == ">") return std::is_gt(order);
+  if (sign == "<") return std::is_lt(order);
+  return sign == "==" ? std::is_eq(order) : std::is_neq(order);
 }
 
 // `bare_metal_version >= Version("11.8")`: a name that speaks of the toolkit.

@@ -62,13 +62,10 @@ Visibility visibility_of(const Snapshot& snapshot, std::size_t g, const VisibleD
   if (set.accepted.empty()) return Visibility::Hidden;
   bool unclear = false;
   for (const std::string& entry : set.accepted) {
-    if (is_mig(entry) || (is_uuid(entry) && gpu.uuid.empty())) {
+    const bool by_uuid = is_uuid(entry);
+    if (is_mig(entry) || (by_uuid && gpu.uuid.empty()) || (!by_uuid && !order_is_known(snapshot))) {
       unclear = true;
-    } else if (is_uuid(entry)) {
-      if (gpu.uuid.starts_with(entry)) return Visibility::Visible;
-    } else if (!order_is_known(snapshot)) {
-      unclear = true;
-    } else if (index_of(entry) == g) {
+    } else if (by_uuid ? gpu.uuid.starts_with(entry) : index_of(entry) == g) {
       return Visibility::Visible;
     }
   }

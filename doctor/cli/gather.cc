@@ -49,12 +49,13 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   Facts facts;
   NamedFiles named;
   std::unique_ptr<Host> system = make_real_host(options.root);
+  const Host* host = system.get();
   if (!options.so.empty()) {
     auto opened = open_named_files(std::move(system), options.so);
     if (!opened) return opened.error();
     named = *std::move(opened);
+    host = named.host.get();
   }
-  const Host* host = options.so.empty() ? system.get() : named.host.get();
   std::optional<std::string> requested;
   if (!options.python.empty()) requested = inside_root(*host, options.root, options.python);
   const auto python = choose_python(*host, requested, facts.notes);
