@@ -43,6 +43,9 @@ struct Check {
   // Whether the user gave what it looks at (a log, a wheel): where not, nobody waits for the answer, and the
   // reports for people leave the question out. nullptr: always.
   bool (*asked)(const Snapshot&) = nullptr;
+  // Where the check does not apply: what was left out all the same, and how one has it looked at; "" where
+  // there is nothing that could be wrong. Only what was left out is told to people as "not checked".
+  std::string (*left_out)(const Snapshot&) = nullptr;
 };
 
 // Every check of checks.def, in its order.

@@ -19,9 +19,14 @@ std::string module_of(const AuditedFile& file) {
 }
 
 std::string not_asked(const Snapshot& snapshot) {
-  return snapshot.audit.state == ProbeState::NotRun
-             ? say("the extensions of all packages: --all looks at them")
-             : "";
+  return snapshot.audit.state == ProbeState::NotRun ? say("no audit of all packages was asked for") : "";
+}
+
+// Where --all could have been given.
+std::string left_out(const Snapshot& snapshot) {
+  const bool elsewhere = !snapshot.read_from.empty() || !snapshot.named_files.empty();
+  return elsewhere || !snapshot.python.present() ? ""
+                                                 : say("the extensions of all packages: --all looks at them");
 }
 
 const Distribution* distribution_of(const Snapshot& snapshot, const AuditedFile& file) {
@@ -100,5 +105,6 @@ extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
                                         .needs = 0,
                                         .settled_by_import = false,
                                         .not_applicable = not_asked,
-                                        .run = run};
+                                        .run = run,
+                                        .left_out = left_out};
 }  // namespace scankit

@@ -14,6 +14,14 @@ std::string no_device_code(const Snapshot& snapshot) {
                                        : "";
 }
 
+// Who describes a machine without a GPU has said that no GPU is meant.
+std::string left_out(const Snapshot& snapshot) {
+  const bool none_here = snapshot.gpus.state == ProbeState::Absent && snapshot.described.empty();
+  return none_here && !device_code(snapshot).empty()
+             ? say("whether the code for GPUs fits yours: none is here (--gpu sm_90 judges for one)")
+             : "";
+}
+
 std::vector<Fix> fixes_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   if (code.module == "torch")
     return {Advice{say("install a torch release whose CUDA build names sm_{} in torch.cuda.get_arch_list()",
@@ -135,5 +143,6 @@ extern const Check kGpuArchCovered{
     .needs = kGpus | kExtensions | kImages,
     .settled_by_import = false,
     .not_applicable = no_device_code,
-    .run = run};
+    .run = run,
+    .left_out = left_out};
 }  // namespace scankit

@@ -13,6 +13,10 @@ std::string not_tried(const Snapshot& snapshot) {
   return seen.state == ProbeState::Absent ? retold(seen.note) : "";
 }
 
+std::string left_out(const Snapshot& snapshot) {
+  return snapshot.observations.state == ProbeState::NotRun ? not_tried(snapshot) : "";
+}
+
 std::string what_was_tried(const Observation& seen) {
   if (seen.variant == "start") return say("the interpreter's own start");
   return seen.variant == "torch-first" ? say("`import {}` after torch", seen.module)
@@ -71,5 +75,6 @@ extern const Check kImportObserved{.id = "import-observed",
                                    .needs = 0,
                                    .settled_by_import = false,
                                    .not_applicable = not_tried,
-                                   .run = run};
+                                   .run = run,
+                                   .left_out = left_out};
 }  // namespace scankit

@@ -74,12 +74,8 @@ CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const std::string& module : snapshot.modules) {
     const auto importers = needing_importers(snapshot, module);
-    if (importers.empty() && !was_asked_for(snapshot, module)) {
-      if (!selected_copy(snapshot, module))
-        result.not_checked.push_back(
-            say("{} is not installed, and nothing that is installed needs it", module));
-      continue;
-    }
+    if (importers.empty() && !was_asked_for(snapshot, module))
+      continue;  // installed or not, nobody misses it
     bool on_the_path = false;
     std::vector<Evidence> elsewhere, links;
     for (const Copy& copy : copies(snapshot)) {

@@ -55,5 +55,6 @@ extern const Check kRepairsFinished{.id = "repairs-finished",
                                     .needs = kPython,
                                     .settled_by_import = false,
                                     .not_applicable = nothing_unfinished,
-                                    .run = run};
+                                    .run = run,
+                                    .left_out = nothing_unfinished};
 }  // namespace scankit

@@ -27,6 +27,7 @@ namespace {
 
 struct Missing {
   std::string absent, unknown;
+  bool left_out = false;  // absent since this snapshot was taken without it
 };
 
 template <class T>
@@ -48,7 +49,7 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   if ((needs & kPackages) && snapshot.packages.state != ProbeState::NotRun)
     look(snapshot.packages, say("packages"), missing);
   else if ((needs & kPackages) && missing.absent.empty())
-    missing.absent = say("the packages around the modules were not read");
+    missing = {say("the packages around the modules were not read"), missing.unknown, true};
   // That nothing imports a module is an answer, not a reason to look away.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
     look(snapshot.importers, say("importers"), missing);
@@ -116,13 +117,17 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
   };
   if (!(check.needs & kLog) && snapshot.log.present() && snapshot.log.value.alone)
     return end(CheckState::NotApplicable, say("only a log was given"));
+  const auto not_applicable = [&](const std::string& why, bool left_out = false) {
+    const std::string more = check.left_out == nullptr ? "" : check.left_out(snapshot);
+    outcome.left_out = left_out || !more.empty();
+    return end(CheckState::NotApplicable, more.empty() ? why : more);
+  };
   const Missing missing = whole_facts(check.needs, snapshot);
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
-  if (!missing.absent.empty()) return end(CheckState::NotApplicable, missing.absent);
+  if (!missing.absent.empty()) return not_applicable(missing.absent, missing.left_out);
   try {
     if (check.not_applicable != nullptr)
-      if (const std::string why = check.not_applicable(snapshot); !why.empty())
-        return end(CheckState::NotApplicable, why);
+      if (const std::string why = check.not_applicable(snapshot); !why.empty()) return not_applicable(why);
     CheckResult result = check.run(snapshot);
     if (check.needs & (kContents | kImages | kClosures)) {
       const Partial partial = partial_facts(check.needs, snapshot);

@@ -6,12 +6,17 @@
 namespace scankit {
 namespace {
 
+bool lacks_more(const Extension& file) {
+  return !file.missing_symbols.empty() || !file.missing_libraries.empty() || !file.unmet_versions.empty();
+}
+
 // Healthy: torch's extensions carry no path to torch's libraries and rely on their being loaded. Worth a
 // note, since a sorter of imports that moves the line above `import torch` breaks the program.
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
-    if (copy->needs_torch_first.empty()) continue;
+    // One that does not load after torch either has another fault, and the order is no repair.
+    if (copy->needs_torch_first.empty() || lacks_more(*copy.extension)) continue;
     Finding finding{.cause = Cause::TorchNotImportedFirst,
                     .subject = copy->path,
                     .module = copy->module,

@@ -84,6 +84,7 @@ struct Outcome {
   std::vector<Finding> findings;
   std::vector<std::string> not_checked;  // parts of the question that had nothing to look at, one line each
   bool not_asked = false;  // NotApplicable since the user gave nothing of the kind that the check looks at
+  bool left_out = false;   // NotApplicable, but not for want of an object: `why` says what was not looked at
 };
 
 enum class Verdict { Healthy, Broken, Unknown };

@@ -40,10 +40,15 @@ int rank_of(const AuditLine& line) {
 }
 
 std::string title_of(const AuditTable& table) {
+  const auto all = table.lines.size(), load = table.of(AuditVerdict::Loads);
+  const auto fail = table.of(AuditVerdict::Fails), unknown = table.of(AuditVerdict::Unknown),
+             other = table.of(AuditVerdict::NotForThisPython);
   return say(
-      "{} compiled extensions of all packages: {} load, {} would fail, {} unknown, {} for another Python",
-      table.lines.size(), table.of(AuditVerdict::Loads), table.of(AuditVerdict::Fails),
-      table.of(AuditVerdict::Unknown), table.of(AuditVerdict::NotForThisPython));
+      "{}: {}, {}, {}, {}",
+      say_n(all, "{} compiled extension of all packages", "{} compiled extensions of all packages", all),
+      say_n(load, "{} loads", "{} load", load), say_n(fail, "{} would fail", "{} would fail", fail),
+      say_n(unknown, "{} unknown", "{} unknown", unknown),
+      say_n(other, "{} for another Python", "{} for another Python", other));
 }
 
 std::string padded(std::string text, std::size_t width) {
@@ -71,7 +76,8 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
                    file.distribution, short_path(snapshot, file.path),
                    file.path,         row.why,
                    row.cause};
-    if (line.package.empty()) line.package = line.file.substr(0, line.file.find('/'));
+    // A file of no distribution goes by the name of the package or module that it belongs to.
+    if (line.package.empty()) line.package = line.file.substr(0, line.file.find_first_of("/."));
     ++table.counts[static_cast<std::size_t>(row.verdict)];
     if (row.verdict == AuditVerdict::Loads) ++loading[line.package];
     table.lines.push_back(std::move(line));

@@ -128,7 +128,7 @@ std::string section(const Finding& finding, const Snapshot& snapshot) {
 
 std::string questions(const Report& report) {
   std::string out;
-  Rows open, skipped, passed;
+  Rows open, skipped, moot, passed;
   for (const Outcome& outcome : report.outcomes) {
     const std::string question = xml_escaped(outcome.question);
     if (is_open(outcome)) open.emplace_back(question, xml_escaped(outcome.why));
@@ -136,6 +136,8 @@ std::string questions(const Report& report) {
   }
   for (const auto& [question, why] : not_checked(report))
     skipped.emplace_back(xml_escaped(question), xml_escaped(why));
+  for (const auto& [question, why] : not_applicable(report))
+    moot.emplace_back(xml_escaped(question), xml_escaped(why));
   if (!open.empty()) out += heading(say("Unknown")) + table(say("question"), say("why"), open);
   out += heading(say("More"));
   const auto add = [&](const std::string& title, const std::string& right, const Rows& rows) {
@@ -143,6 +145,7 @@ std::string questions(const Report& report) {
       out += folded(title + (" (" + std::to_string(rows.size()) + ")"), table(say("question"), right, rows));
   };
   add(say("Not checked"), say("why"), skipped);
+  add(say("Does not apply"), say("why"), moot);
   add(say("Passed"), say("answer"), passed);
   return out;
 }

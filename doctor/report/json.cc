@@ -55,10 +55,12 @@ void add_outcomes(const Report& report, Json& json) {
     if (outcome.state == CheckState::NotApplicable) {
       skipped.push_back(entry);
       skipped.back()["asked"] = !outcome.not_asked;
+      skipped.back()["applies"] = outcome.left_out;
     }
     for (const std::string& part : outcome.not_checked) {
       Json partial = entry;
       partial["why"] = part;
+      partial["applies"] = true;
       skipped.push_back(std::move(partial));
     }
     if (!is_open(outcome)) continue;

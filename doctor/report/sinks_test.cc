@@ -85,7 +85,7 @@ TEST(TextForPeople, LeavesOutWhatNobodyAskedFor) {
   Snapshot without_python = snapshot_of("torch_symbols_resolve.old_wheel");
   without_python.wheels.push_back({.path = "/x.whl"});
   without_python.python = Probed<Python>::absent("none here");
-  EXPECT_NE(render("text", report_of(std::move(without_python)), {}).find("Python: none here"),
+  EXPECT_NE(render("text", report_of(std::move(without_python)), {}).find("Python  none here"),
             std::string::npos);
 }
 

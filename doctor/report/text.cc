@@ -106,6 +106,9 @@ void print_facts(Page& page, const Snapshot& snapshot) {
   if (!said_why_not(page, say("GPU"), snapshot.gpus))
     for (const Gpu& gpu : snapshot.gpus.value) page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
   if (said_why_not(page, say("module"), snapshot.extensions)) return;
+  if (snapshot.extensions.value.empty() && !snapshot.modules.empty())
+    page.line(2, label(say("module")) + say_n(snapshot.modules.size(), "not installed: {}",
+                                              "none of these is installed: {}", joined(snapshot.modules)));
   const std::string& torch = snapshot.torch.value.version;
   for (const Extension& file : snapshot.extensions.value) {
     if (!file.selected && !page.verbose()) continue;
@@ -146,7 +149,17 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
     page.line(indent, say_n(held_back, "and {} more: -v lists it", "and {} more: -v lists them", held_back));
 }
 
-void print_finding(Page& page, const Finding& finding) {
+// The command stands below what it does; that of `scankit fix` is the last line of the page.
+void print_fixes(Page& page, std::size_t indent, const Finding& finding, const Report& report) {
+  const auto last_line = repair_command(report);
+  for (const Fix& fix : finding.fixes) {
+    page.line(indent, say("repair: {}", fix_sentence(fix)));
+    const std::string command = fix_command(fix, report.snapshot);
+    if (!command.empty() && command != last_line) page.line(indent + 2, command);
+  }
+}
+
+void print_finding(Page& page, const Finding& finding, const Report& report) {
   const std::size_t indent = finding.because_of ? 4 : 0;
   page.gap();
   page.marked(indent, mark_of(finding.severity()),
@@ -157,7 +170,7 @@ void print_finding(Page& page, const Finding& finding) {
   const bool wanted = page.verbose() || finding.severity() == Severity::Error;
   if (wanted) print_evidence(page, indent + 4, finding);
   if (finding.because_of) return;  // its cause's repair is the repair
-  for (const Fix& fix : finding.fixes) page.line(indent + 2, say("repair: {}", fix_sentence(fix)));
+  print_fixes(page, indent + 2, finding, report);
 }
 
 std::string what_was_tried(const Observation& seen) {
@@ -242,20 +255,26 @@ void print_open_questions(Page& page, const Report& report) {
   }
 }
 
-void print_not_checked(Page& page, const Report& report) {
-  Grouped grouped;
-  for (const Outcome& outcome : report.outcomes) {
-    if (outcome.state == CheckState::NotApplicable && (page.verbose() || !outcome.not_asked))
-      grouped.add(outcome.why, outcome.check);
-    for (const std::string& part : outcome.not_checked) grouped.add(part, outcome.check);
-  }
+void print_grouped(Page& page, const std::string& title, const Grouped& grouped) {
   if (grouped.lines().empty()) return;
-  page.gap().line(0, say("Not checked"));
+  page.gap().line(0, title);
   for (const auto& [why, checks] : grouped.lines()) {
     page.line(2, why);
     if (!page.verbose()) continue;
     for (const std::string& check : checks) page.line(4, check);
   }
+}
+
+// What has nothing to look at cannot be wrong: that is for --verbose.
+void print_not_checked(Page& page, const Report& report) {
+  Grouped left_out, moot;
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.state == CheckState::NotApplicable)
+      (outcome.left_out ? left_out : moot).add(outcome.why, outcome.check);
+    for (const std::string& part : outcome.not_checked) left_out.add(part, outcome.check);
+  }
+  print_grouped(page, say("Not checked"), left_out);
+  if (page.verbose()) print_grouped(page, say("Does not apply"), moot);
 }
 
 void print_passed(Page& page, const Report& report) {
@@ -301,7 +320,7 @@ std::string doctor_text(const Report& report, const TextStyle& style) {
     page.gap();
     for (const std::string& row : table) page.line(0, row);
   }
-  for (const Finding& finding : report.findings) print_finding(page, finding);
+  for (const Finding& finding : report.findings) print_finding(page, finding, report);
   print_open_questions(page, report);
   print_not_checked(page, report);
   if (style.verbose) print_passed(page, report);

@@ -20,13 +20,13 @@ void add(Rows& rows, const std::string& name, const Probed<T>& fact, const Words
 
 std::string file_or_input(const std::string& path) { return path == "-" ? say("standard input") : path; }
 
+}  // namespace
+
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
 }
-
-}  // namespace
 
 std::vector<std::string> target_lines(const Snapshot& snapshot) {
   std::vector<std::string> lines;
@@ -128,10 +128,18 @@ bool is_open(const Outcome& outcome) {
 std::vector<std::pair<std::string, std::string>> not_checked(const Report& report) {
   Rows rows;
   for (const Outcome& outcome : report.outcomes) {
-    if (outcome.state == CheckState::NotApplicable && !outcome.not_asked)
+    if (outcome.state == CheckState::NotApplicable && outcome.left_out)
       rows.emplace_back(outcome.question, outcome.why);
     for (const std::string& part : outcome.not_checked) rows.emplace_back(outcome.question, part);
   }
+  return rows;
+}
+
+std::vector<std::pair<std::string, std::string>> not_applicable(const Report& report) {
+  Rows rows;
+  for (const Outcome& outcome : report.outcomes)
+    if (outcome.state == CheckState::NotApplicable && !outcome.left_out && !outcome.not_asked)
+      rows.emplace_back(outcome.question, outcome.why);
   return rows;
 }
 

@@ -31,14 +31,18 @@ std::vector<std::string> target_lines(const Snapshot& snapshot);
 // What was looked at, as name and value: Python, torch, GPU, driver, system. What could not be read says why.
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot);
 
+std::string joined(const std::vector<std::string>& parts);
+
 // The command of a fix, or what it says where a program has none.
 std::string fix_or_command(const Fix& fix, const Snapshot& snapshot);
 
 // Whether the check's question stays open, be it only in part.
 bool is_open(const Outcome& outcome);
 
-// Question and why, of what had nothing to look at; without what the user gave no input for.
+// Question and why: of what is here, or could be, and was not looked at.
 std::vector<std::pair<std::string, std::string>> not_checked(const Report& report);
+// And of what had nothing to look at; without what the user gave no input for.
+std::vector<std::pair<std::string, std::string>> not_applicable(const Report& report);
 
 // The group of checks that "torch-has-cuda" belongs to: "torch". families.def.
 std::string_view family(std::string_view check);
