@@ -89,6 +89,38 @@ Judged floor_of(const std::string& version, const std::string& what) {
           .more = {{"version", version}}};
 }
 
+// A name that neither torch nor CUDA has, by the library that it would have to come from.
+Judged other_symbol(const std::string& owner, const std::string& symbol, const std::string& readable) {
+  if (owner == "libstdc++")
+    return {.cause = "libstdcxx_too_old",
+            .sure = "likely",
+            .meaning = say("the C++ library that was loaded has no {}", readable),
+            .settles = say("which libstdc++.so.6 the process loads: /proc/self/maps"),
+            .alternatives = {},
+            .more = {}};
+  if (owner == "python")
+    return {.cause = "python_abi_tag_mismatch",
+            .sure = "likely",
+            .meaning = say("this interpreter has no {}: the module was built for another Python", symbol),
+            .settles = say("the version of the interpreter, and the tag in the file's name"),
+            .alternatives = {},
+            .more = {}};
+  if (owner == "libc")
+    return {.cause = "glibc_too_old",
+            .sure = "possible",
+            .meaning = say("the C library that was loaded has no {}", symbol),
+            .settles = say("the version of glibc"),
+            .alternatives = {},
+            .more = {}};
+  return {.cause = "own_symbol_undefined",
+          .sure = "likely",
+          .meaning =
+              say("{} is no name of torch, Python or CUDA: the module lacks a function of its own", readable),
+          .settles = say("whether the sources of the module define it"),
+          .alternatives = {"torch_version_mismatch"},
+          .more = {}};
+}
+
 }  // namespace
 
 Judged judge_symbol(const Captures& captures) {
@@ -126,35 +158,8 @@ Judged judge_symbol(const Captures& captures) {
                                         : strings_of(symbol.empty() ? readable : symbol, readable));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version);
-  else if (owner == "libstdc++")
-    judged = {.cause = "libstdcxx_too_old",
-              .sure = "likely",
-              .meaning = say("the C++ library that was loaded has no {}", readable),
-              .settles = say("which libstdc++.so.6 the process loads: /proc/self/maps"),
-              .alternatives = {},
-              .more = {}};
-  else if (owner == "python")
-    judged = {.cause = "python_abi_tag_mismatch",
-              .sure = "likely",
-              .meaning = say("this interpreter has no {}: the module was built for another Python", symbol),
-              .settles = say("the version of the interpreter, and the tag in the file's name"),
-              .alternatives = {},
-              .more = {}};
-  else if (owner == "libc")
-    judged = {.cause = "glibc_too_old",
-              .sure = "possible",
-              .meaning = say("the C library that was loaded has no {}", symbol),
-              .settles = say("the version of glibc"),
-              .alternatives = {},
-              .more = {}};
   else
-    judged = {.cause = "own_symbol_undefined",
-              .sure = "likely",
-              .meaning = say("{} is no name of torch, Python or CUDA: the module lacks a function of its own",
-                             readable),
-              .settles = say("whether the sources of the module define it"),
-              .alternatives = {"torch_version_mismatch"},
-              .more = {}};
+    judged = other_symbol(owner, symbol, readable);
   // A name that the log cut short ends in dots and is in no table.
   if (owner == "torch" && symbol == capture(captures, "symbol") && !symbol.empty() && !is_torch_library(file))
     add_exporters(symbol, judged);
