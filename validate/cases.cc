@@ -14,6 +14,7 @@ enum class Rate { Test, Model, NearZero, Steep, Positive };  // how A is drawn
 enum class Lay { Plain, Model, Awkward };                    // where the tensors lie
 
 // options: D z b(ias) s(oftplus) r(ecompute out_z) p(reallocated dz) n(o x) f(refill with other data)
+//          i(maginary parts: complex A) B C (which of them are constant)
 struct Row {
   Dtype dtype;
   int batch, dim, length, states, groups;
@@ -108,6 +109,9 @@ Fill rate_fill(Rate kind) {
   return {};
 }
 
+// Where complex rates turn: as upstream's own test has them, and up to a few half turns in a long step.
+Fill turn_fill(Rate kind) { return kind == Rate::Test ? uniform(-0.5, 0) : uniform(-40, 40); }
+
 // Makes the tensors of one case; each gets its own seed.
 class Builder {
  public:
@@ -131,7 +135,7 @@ class Builder {
     sequence("u", normal(0, 1), model ? Layout::ChannelMajor : awkward(Layout::Misaligned));
     sequence("delta", delta_fill(row_.delta, row_.has('s')),
              model ? Layout::ChannelMajor : awkward(Layout::LongerRows));
-    matrix("A", rate_fill(row_.rate), lay == Lay::Awkward ? MatrixLayout::Transposed : MatrixLayout::Plain);
+    matrix("A", rate_fill(row_.rate), turn_fill(row_.rate));
     projection("B", awkward(Layout::LongerRows));
     projection("C", awkward(Layout::Misaligned));
     if (row_.has('D')) vector("D", normal(0, 1));
@@ -153,11 +157,16 @@ class Builder {
   void sequence(const char* name, const Fill& fill, Layout layout) {
     lay_out(add(name, row_.dtype, {row_.batch, row_.dim, row_.length}, fill), layout);
   }
+  // (batch, groups, states, length), a complex one with pairs of steps; or constant, (dim, states).
   void projection(const char* name, Layout layout) {
-    lay_out(add(name, row_.dtype, {row_.batch, row_.groups, row_.states, row_.length}, normal(0, 1)), layout);
+    if (row_.has(name[0])) return matrix(name, normal(0, 1), normal(0, 1));
+    const std::int64_t steps = std::int64_t{row_.length} * (row_.has('i') ? 2 : 1);
+    lay_out(add(name, row_.dtype, {row_.batch, row_.groups, row_.states, steps}, normal(0, 1)), layout);
   }
-  void matrix(const char* name, const Fill& fill, MatrixLayout layout) {
-    lay_out_matrix(add(name, kF32, {row_.dim, row_.states}, fill), layout);
+  void matrix(const char* name, const Fill& fill, const Fill& imaginary) {
+    TensorSpec& spec = add(name, row_.has('i') ? Dtype::C64 : kF32, {row_.dim, row_.states}, fill);
+    if (row_.has('i')) spec.imaginary = imaginary;
+    lay_out_matrix(spec, row_.lay == Lay::Awkward ? MatrixLayout::Transposed : MatrixLayout::Plain);
   }
   void vector(const char* name, const Fill& fill) {
     lay_out_matrix(add(name, kF32, {row_.dim}, fill), MatrixLayout::Plain);
@@ -240,6 +249,9 @@ const TensorSpec* Case::find(std::string_view name) const {
       std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
   return found == tensors.end() ? nullptr : &*found;
 }
+
+bool Case::complex() const { return find("A")->dtype == Dtype::C64; }
+bool Case::constant(std::string_view which) const { return find(which)->shape.size() == 2; }
 
 std::vector<Case> quick_cases(std::uint64_t seed) {
   std::vector<Case> cases;

@@ -32,6 +32,7 @@ struct TensorSpec {
   std::int64_t offset = 0, storage = 0;      // the rest of the storage is a guard that nobody may touch
   Fill fill;
   std::uint64_t seed = 0;
+  Fill imaginary;  // of a complex tensor, whose real parts follow `fill`
   std::int64_t count() const;
 };
 
@@ -45,6 +46,8 @@ struct Case {
   bool refill = false;  // the same tensors hold other data, then everything once more: a cached answer shows
   std::vector<TensorSpec> tensors;  // u delta A B C [D] [z] [delta_bias] dout [dz: preallocated destination]
   const TensorSpec* find(std::string_view name) const;
+  bool complex() const;                         // A, the states, and so B and C
+  bool constant(std::string_view which) const;  // "B" or "C": (dim, states), the same at every step
 };
 
 // Shapes are fixed in the quick list; the data always follows `seed`.

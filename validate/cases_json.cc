@@ -18,10 +18,12 @@ Json fill_json(const Fill& fill) {
 
 Json tensor_json(const TensorSpec& t) {
   // The seed as text: a JSON number above 2^53 is not exact everywhere.
-  return {{"dtype", dtype_name(t.dtype)},  {"shape", t.shape},
-          {"strides", t.strides},          {"offset", t.offset},
-          {"storage", t.storage},          {"fill", fill_json(t.fill)},
-          {"seed", std::to_string(t.seed)}};
+  Json json{{"dtype", dtype_name(t.dtype)},  {"shape", t.shape},
+            {"strides", t.strides},          {"offset", t.offset},
+            {"storage", t.storage},          {"fill", fill_json(t.fill)},
+            {"seed", std::to_string(t.seed)}};
+  if (t.dtype == Dtype::C64) json["imaginary"] = fill_json(t.imaginary);
+  return json;
 }
 
 }  // namespace

@@ -9,10 +9,9 @@ namespace scankit::validate {
 namespace {
 
 // harness/tensors.py does the same operations in the same order; a test compares the two bit by bit.
-double element(const TensorSpec& spec, std::uint64_t spikes, std::uint64_t i) {
-  const Fill& fill = spec.fill;
+double element(const Fill& fill, std::uint64_t seed, std::uint64_t spikes, std::uint64_t i) {
   if (fill.spike_chance > 0 && unit(spikes, i) < fill.spike_chance) return fill.spike_value;
-  const auto part = [&](std::uint64_t k) { return unit(spec.seed, 4 * i + k); };
+  const auto part = [&](std::uint64_t k) { return unit(seed, 4 * i + k); };
   switch (fill.kind) {
     case FillKind::Uniform:
       return fill.a + (fill.b - fill.a) * part(0);
@@ -35,9 +34,14 @@ std::vector<double> make_data(const TensorSpec& spec) {
   std::vector<double> data;
   if (spec.fill.kind == FillKind::None) return data;
   const auto count = static_cast<std::uint64_t>(spec.count());
-  const std::uint64_t spikes = mix(spec.seed);
-  data.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) data.push_back(rounded(spec.dtype, element(spec, spikes, i)));
+  const bool complex = spec.dtype == Dtype::C64;
+  const std::uint64_t spikes = mix(spec.seed),
+                      second = mix(spikes);  // seeds of the spikes, the imaginary parts
+  data.reserve(complex ? 2 * count : count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    data.push_back(rounded(spec.dtype, element(spec.fill, spec.seed, spikes, i)));
+    if (complex) data.push_back(rounded(spec.dtype, element(spec.imaginary, second, mix(second), i)));
+  }
   return data;
 }
 

@@ -6,7 +6,8 @@
 
 namespace scankit::validate {
 
-// The tensor's elements in logical (row-major) order, rounded to its dtype. Empty for FillKind::None.
+// The tensor's elements in logical (row-major) order, rounded to its dtype; real and imaginary part in turn.
+// Empty for FillKind::None.
 std::vector<double> make_data(const TensorSpec& spec);
 
 }  // namespace scankit::validate

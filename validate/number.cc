@@ -20,13 +20,14 @@ double round_to(double value, int bits, int last_place_min, double largest) {
 }  // namespace
 
 std::string_view dtype_name(Dtype dtype) {
-  return dtype == Dtype::F32 ? "fp32" : dtype == Dtype::F16 ? "fp16" : "bf16";
+  static constexpr std::string_view kNames[] = {"fp32", "fp16", "bf16", "c64"};
+  return kNames[static_cast<int>(dtype)];
 }
 
 double rounded(Dtype dtype, double value) {
   const double single =
       static_cast<double>(static_cast<float>(value));  // torch converts double to half this way too
-  if (dtype == Dtype::F32) return single;
+  if (dtype == Dtype::F32 || dtype == Dtype::C64) return single;
   if (dtype == Dtype::F16) return round_to(single, 11, -24, 65504.0);
   return round_to(single, 8, -133, 0x1.fep127);
 }

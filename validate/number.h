@@ -4,11 +4,12 @@
 
 namespace scankit::validate {
 
-enum class Dtype { F32, F16, BF16 };
+// C64: pairs of F32, real part first.
+enum class Dtype { F32, F16, BF16, C64 };
 
-std::string_view dtype_name(Dtype dtype);  // "fp32", "fp16", "bf16"
+std::string_view dtype_name(Dtype dtype);  // "fp32", "fp16", "bf16", "c64"
 // The nearest value that the type holds, ties to even, as torch's conversion gives it; beyond its range an
-// infinity.
+// infinity. C64: of one of its parts.
 double rounded(Dtype dtype, double value);
 
 }  // namespace scankit::validate

@@ -2,11 +2,14 @@
 #include "validate/oracle.h"
 
 #include <cmath>
+#include <complex>
 
 #include "validate/data.h"
 
 namespace scankit::validate {
 namespace {
+
+using Number = std::complex<double>;  // with imaginary part 0 where the scan is real
 
 double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 double softplus(double x) { return x <= 20 ? std::log1p(std::exp(x)) : x; }
@@ -14,12 +17,33 @@ double softplus_slope(double x) { return x <= 20 ? sigmoid(x) : 1; }
 double silu(double x) { return x * sigmoid(x); }
 double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
 
+// A tensor of the parameters as numbers: element i, which is a pair where `complex`.
+struct Numbers {
+  const std::vector<double>& from;
+  bool complex;
+  Number operator[](std::size_t i) const {
+    return complex ? Number(from[2 * i], from[2 * i + 1]) : Number(from[i]);
+  }
+};
+void add(std::vector<double>& to, bool complex, std::size_t i, Number value) {
+  if (!complex) {
+    to[i] += value.real();
+    return;
+  }
+  to[2 * i] += value.real();
+  to[2 * i + 1] += value.imag();
+}
+
 // One channel of one batch element; its history of states is kept for the way back.
 class Channel {
  public:
   Channel(const OracleInput& in, OracleOutput& out, int b, int d)
       : in_(in),
         out_(out),
+        A_{in.A, in.complex},
+        B_{in.B, in.complex},
+        C_{in.C, in.complex},
+        scale_(in.complex ? 2 : 1),
         d_(d),
         channel_(std::size_t(b) * in.dim + d),
         row_(channel_ * in.length),
@@ -36,27 +60,31 @@ class Channel {
       dt_[l] = in_.softplus ? softplus(raw_[l]) : raw_[l];
       double y = in_.D.empty() ? 0 : in_.D[d_] * in_.u[row_ + l];
       for (std::size_t n = 0; n < states_; ++n) {
-        const double h = decay(l, n) * history_[l * states_ + n] + dt_[l] * in_.u[row_ + l] * in_.B[at(n, l)];
+        const Number h = decay(l, n) * history_[l * states_ + n] + dt_[l] * in_.u[row_ + l] * B_[at_B(n, l)];
         history_[(l + 1) * states_ + n] = h;
-        y += in_.C[at(n, l)] * h;
+        y += scale_ * (C_[at_C(n, l)] * h).real();
       }
       out_.out[row_ + l] = y;
       if (!in_.z.empty()) out_.out_z[row_ + l] = y * silu(in_.z[row_ + l]);
     }
-    const std::size_t last = channel_ * states_;
-    for (std::size_t n = 0; n < states_; ++n) out_.last_state[last + n] = history_[length_ * states_ + n];
+    for (std::size_t n = 0; n < states_; ++n)
+      add(out_.last_state, in_.complex, channel_ * states_ + n, history_[length_ * states_ + n]);
   }
 
   void backward() {
-    std::vector<double> carry(states_, 0);  // a_{l+1} dh_{l+1}
+    std::vector<Number> carry(states_, 0);  // conj(a_{l+1}) dh_{l+1}
     for (std::size_t l = length_; l-- > 0;) step_back(l, carry);
   }
 
  private:
-  std::size_t at(std::size_t n, std::size_t l) const { return group_ + n * length_ + l; }
-  double decay(std::size_t l, std::size_t n) const { return std::exp(dt_[l] * in_.A[d_ * states_ + n]); }
+  std::size_t at(bool constant, std::size_t n, std::size_t l) const {
+    return constant ? d_ * states_ + n : group_ + n * length_ + l;
+  }
+  std::size_t at_B(std::size_t n, std::size_t l) const { return at(in_.constant_B, n, l); }
+  std::size_t at_C(std::size_t n, std::size_t l) const { return at(in_.constant_C, n, l); }
+  Number decay(std::size_t l, std::size_t n) const { return std::exp(dt_[l] * A_[d_ * states_ + n]); }
 
-  void step_back(std::size_t l, std::vector<double>& carry) {
+  void step_back(std::size_t l, std::vector<Number>& carry) {
     const std::size_t i = row_ + l;
     double dy = in_.dout[i];
     if (!in_.z.empty()) {
@@ -66,15 +94,17 @@ class Channel {
     double du = in_.D.empty() ? 0 : in_.D[d_] * dy;
     double ddt = 0;
     for (std::size_t n = 0; n < states_; ++n) {
-      const double a = decay(l, n), A = in_.A[d_ * states_ + n], B = in_.B[at(n, l)];
-      const double before = history_[l * states_ + n], after = history_[(l + 1) * states_ + n];
-      const double dh = in_.C[at(n, l)] * dy + carry[n];
-      out_.dC[at(n, l)] += dy * after;
-      out_.dB[at(n, l)] += dh * dt_[l] * in_.u[i];
-      du += dh * dt_[l] * B;
-      ddt += dh * (A * a * before + in_.u[i] * B);
-      out_.dA[d_ * states_ + n] += dh * dt_[l] * a * before;
-      carry[n] = a * dh;
+      const Number A = A_[d_ * states_ + n], B = B_[at_B(n, l)];
+      const Number before = history_[l * states_ + n], after = history_[(l + 1) * states_ + n];
+      const Number dh = scale_ * dy * std::conj(C_[at_C(n, l)]) + carry[n];
+      carry[n] = std::conj(decay(l, n)) * dh;
+      const Number rate = carry[n] * std::conj(before);  // of the exponent dt A
+      const double input = (dh * std::conj(B)).real();   // of dt u
+      add(out_.dC, in_.complex, at_C(n, l), scale_ * dy * std::conj(after));
+      add(out_.dB, in_.complex, at_B(n, l), dh * dt_[l] * in_.u[i]);
+      add(out_.dA, in_.complex, d_ * states_ + n, dt_[l] * rate);
+      du += dt_[l] * input;
+      ddt += (std::conj(A) * rate).real() + in_.u[i] * input;
     }
     const double draw = in_.softplus ? ddt * softplus_slope(raw_[l]) : ddt;
     out_.du[i] = du;
@@ -85,8 +115,11 @@ class Channel {
 
   const OracleInput& in_;
   OracleOutput& out_;
+  Numbers A_, B_, C_;
+  double scale_;
   std::size_t d_, channel_, row_, group_, states_, length_;
-  std::vector<double> raw_, dt_, history_;
+  std::vector<double> raw_, dt_;
+  std::vector<Number> history_;
 };
 
 std::vector<double> values_of(const Case& c, std::string_view name) {
@@ -100,7 +133,7 @@ OracleOutput run_oracle(const OracleInput& input) {
   OracleOutput out;
   out.out.resize(input.u.size());
   out.out_z.resize(input.z.size());
-  out.last_state.resize(std::size_t(input.batch) * input.dim * input.states);
+  out.last_state.resize(std::size_t(input.batch) * input.dim * input.states * (input.complex ? 2 : 1));
   out.du.resize(input.u.size());
   out.ddelta.resize(input.delta.size());
   out.dA.resize(input.A.size());
@@ -120,8 +153,16 @@ OracleOutput run_oracle(const OracleInput& input) {
 }
 
 OracleInput oracle_input(const Case& c) {
-  OracleInput in{c.batch, c.dim, c.length, c.states, c.groups, c.softplus, {}, {},
-                 {},      {},    {},       {},       {},       {},         {}};
+  OracleInput in;
+  in.batch = c.batch;
+  in.dim = c.dim;
+  in.length = c.length;
+  in.states = c.states;
+  in.groups = c.groups;
+  in.softplus = c.softplus;
+  in.complex = c.complex();
+  in.constant_B = c.constant("B");
+  in.constant_C = c.constant("C");
   in.u = values_of(c, "u");
   in.delta = values_of(c, "delta");
   in.A = values_of(c, "A");

@@ -16,20 +16,28 @@ std::vector<double> numbers(std::size_t count, std::uint64_t seed, double low, d
   return values;
 }
 
-OracleInput small(int groups, bool with_options, bool softplus) {
+struct Kind {
+  bool complex = false, constant_B = false, constant_C = false;
+};
+
+OracleInput small(int groups, bool with_options, bool softplus, Kind kind = {}) {
   OracleInput in;
+  in.complex = kind.complex;
+  in.constant_B = kind.constant_B;
+  in.constant_C = kind.constant_C;
   in.batch = 2;
   in.dim = 4;
   in.length = 5;
   in.states = 3;
   in.groups = groups;
   in.softplus = softplus;
-  const std::size_t sequence = 2 * 4 * 5, projection = std::size_t(2) * groups * 3 * 5;
+  const std::size_t sequence = 2 * 4 * 5, parts = kind.complex ? 2 : 1;
+  const std::size_t variable = std::size_t(2) * groups * 3 * 5 * parts, constant = 4 * 3 * parts;
   in.u = numbers(sequence, 1, -1, 1);
   in.delta = numbers(sequence, 2, -0.5, 1.5);
-  in.A = numbers(12, 3, -2, 0.1);
-  in.B = numbers(projection, 4, -1, 1);
-  in.C = numbers(projection, 5, -1, 1);
+  in.A = numbers(constant, 3, -2, 0.1);
+  in.B = numbers(kind.constant_B ? constant : variable, 4, -1, 1);
+  in.C = numbers(kind.constant_C ? constant : variable, 5, -1, 1);
   in.dout = numbers(sequence, 6, -1, 1);
   if (with_options) {
     in.D = numbers(4, 7, -1, 1);
@@ -95,6 +103,54 @@ TEST(Oracle, GradientsAreThoseOfFiniteDifferencesBeyondSoftplusThreshold) {
   in.A = numbers(12, 3, -0.1, 0);
   for (std::size_t i = 0; i < in.delta.size(); i += 3) in.delta[i] += 22;
   expect_all_gradients(in);
+}
+
+// Every part of every complex number is moved by itself: d/d real part + i d/d imaginary part.
+TEST(Oracle, GradientsAreThoseOfFiniteDifferencesInEveryKind) {
+  for (int kind = 1; kind < 8; ++kind) {
+    SCOPED_TRACE(kind);
+    const Kind each{(kind & 4) != 0, (kind & 2) != 0, (kind & 1) != 0};
+    expect_all_gradients(small(1, true, true, each));
+    expect_all_gradients(small(each.constant_B ? 1 : 2, false, false, each));
+  }
+}
+
+TEST(Oracle, OneComplexStepIsTheFormula) {
+  OracleInput in;
+  in.complex = true;
+  in.length = 2;
+  in.u = {2, 0};
+  in.delta = {0.5, 1};
+  in.A = {-1, 3};
+  in.B = {3, -4, 0, 0};
+  in.C = {5, 7, 1, 0};
+  in.dout = {0, 0};
+  const OracleOutput out = run_oracle(in);
+  EXPECT_DOUBLE_EQ(out.out[0], 2 * (5 * 3 - 7 * -4));
+  EXPECT_DOUBLE_EQ(out.last_state[0], std::exp(-1) * (3 * std::cos(3) + 4 * std::sin(3)));
+  EXPECT_DOUBLE_EQ(out.last_state[1], std::exp(-1) * (3 * std::sin(3) - 4 * std::cos(3)));
+  EXPECT_DOUBLE_EQ(out.out[1], 2 * out.last_state[0]);
+}
+
+TEST(Oracle, AConstantProjectionIsAVariableOneThatStays) {
+  OracleInput constant = small(1, true, true, {false, true, true}), variable = constant;
+  constant.dim = variable.dim = 1;
+  for (OracleInput* in : {&constant, &variable}) {
+    for (auto* values : {&in->u, &in->delta, &in->z, &in->dout}) values->resize(10);
+    for (auto* values : {&in->A, &in->B, &in->C}) values->resize(3);
+    in->D.resize(1), in->delta_bias.resize(1);
+  }
+  variable.constant_B = variable.constant_C = false;
+  for (std::vector<double>* values : {&variable.B, &variable.C}) {
+    std::vector<double> steps;
+    for (int b = 0; b < 2; ++b)
+      for (int n = 0; n < 3; ++n) steps.insert(steps.end(), 5, (*values)[n]);
+    *values = steps;
+  }
+  const OracleOutput one = run_oracle(constant), other = run_oracle(variable);
+  EXPECT_EQ(one.out_z, other.out_z);
+  EXPECT_EQ(one.last_state, other.last_state);
+  EXPECT_EQ(one.ddelta, other.ddelta);
 }
 
 TEST(Oracle, OneStepIsTheFormula) {

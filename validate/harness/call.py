@@ -37,7 +37,7 @@ class Exact:
             gate = torch.sigmoid(self.given["z"])
             exact = self.given["dout"] * self.results["out"][0].to(dtype).to(torch.float64) * \
                 gate * (1 + self.given["z"] * (1 - gate))
-        return exact.to(dtype).to(torch.float64)
+        return exact.to(dtype).to(exact.dtype)
 
 
 DEFAULT_THREADS = torch.get_num_threads()
@@ -66,8 +66,9 @@ def poison(case, device):
     if not device.startswith("cuda"):
         return
     sizes = [case["batch"] * case["dim"] * case["length"]] * 8
-    sizes += [case["dim"] * case["states"]] * 4 + [case["dim"]] * 4
-    sizes += [case["batch"] * case["groups"] * case["states"] * case["length"]] * 6
+    parts = 2 if case["tensors"]["A"]["dtype"] == "c64" else 1
+    sizes += [case["dim"] * case["states"] * parts] * 6 + [case["dim"]] * 4
+    sizes += [case["batch"] * case["groups"] * case["states"] * case["length"] * parts] * 6
     blocks = [torch.full((s,), float("nan"), device=device, dtype=t) for s in sizes
               for t in (torch.float32, torch.bfloat16)]
     del blocks
@@ -137,8 +138,8 @@ class Runner:
             if len(shape) != 4 or shape[:2] != (case["batch"], case["dim"]) or shape[3] != 2 * case["states"]:
                 raise ContractError("x of fwd has shape %s, not (%d, %d, chunks, %d)" %
                                     (list(shape), case["batch"], case["dim"], 2 * case["states"]))
-            if value.dtype != torch.float32:
-                self.complain("x of fwd is %s, not float32" % value.dtype)
+            if value.dtype != self.placed["A"].dtype:
+                self.complain("x of fwd is %s, not %s, the dtype of A" % (value.dtype, self.placed["A"].dtype))
             return
         like = self.placed[LIKE[name]].view
         if tuple(value.shape) != tuple(like.shape):
@@ -177,7 +178,7 @@ class Runner:
                 placed.restore()
 
     def measure(self, name, value, second):
-        wanted = torch.float32 if name == "last_state" else value.dtype
+        wanted = self.placed["A"].dtype if name == "last_state" else value.dtype
         exact, magnitude = self.exact.results[name]
         entry = judge.compare(name, value, exact, magnitude, self.exact.rounded(name, wanted), wanted, self.tolerance)
         entry["data"] = 2 if second else 1

@@ -14,7 +14,12 @@ FLOOR = {torch.float32: 2.0 ** -120, torch.float16: 2.0 ** -25, torch.bfloat16: 
 
 
 def compare(name, got, exact, magnitude, rounded, dtype, tolerance):
-    """All fp64 on the CPU but `got`. `rounded` is the exact result after the contract's own roundings."""
+    """All fp64 on the CPU but `got`. `rounded` is the exact result after the contract's own roundings. Of complex
+    results each part is judged, by the magnitude of both."""
+    if exact.is_complex():
+        got = torch.view_as_real(got.detach().to("cpu").to(torch.complex64).reshape(exact.shape).resolve_conj())
+        exact, rounded = torch.view_as_real(exact.resolve_conj()), torch.view_as_real(rounded.resolve_conj())
+        magnitude, dtype = magnitude.real[..., None].expand(exact.shape), torch.float32
     constant = tolerance["fp32"] if dtype == torch.float32 else tolerance["half"]
     factor = tolerance["factor"]
     got = got.detach().to("cpu").to(torch.float64).reshape(exact.shape)
@@ -57,7 +62,8 @@ def _worst(got, exact, bound, difference):
 
 def largest_difference(a, b):
     """Of two runs of the same call, relative to the norm; NaN in the same place is equal."""
-    x, y = (t.detach().to("cpu").to(torch.float64) for t in (a, b))
+    x, y = (torch.view_as_real(t) if t.is_complex() else t for t in (a, b))
+    x, y = (t.detach().to("cpu").to(torch.float64) for t in (x, y))
     difference = torch.where(torch.isnan(x) & torch.isnan(y), torch.zeros_like(x), (x - y).abs())
     size = float(x[torch.isfinite(x)].norm())
     return float(difference.norm()) / size if size > 0 else float(difference.norm())

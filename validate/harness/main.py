@@ -127,6 +127,7 @@ def _print_oracle(tasks, torch):
         results = oracle.run(softplus=task["case"]["softplus"], **exact)
         for kind, values in (("input", exact), ("result", {n: r[0] for n, r in results.items()})):
             for name, value in values.items():
+                value = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
                 send(kind, id=task["case"]["id"], name=name, values=[number(v) for v in value.reshape(-1).tolist()])
 
 

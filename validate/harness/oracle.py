@@ -4,13 +4,17 @@
 Independent of validate/oracle.cc (a test holds the two together) and of autograd. Everything runs twice side by side,
 along a leading axis of two: once as it is, and once with every factor replaced by its absolute value. The second gives
 for each result the sum of the absolute values of all terms that were added up for it: its magnitude, against which
-a rounding error of the computation must be judged, since terms that cancel leave their errors behind.
+a rounding error of the computation must be judged, since terms that cancel leave their errors behind. Of a complex
+number the absolute value is that of its length, for both of its parts.
+
+Complex A: a variable B or C holds pairs (real, imaginary) of steps, a constant one and the states are complex, y is
+twice the real part of the sum, and a gradient is d/d real part + i d/d imaginary part, as torch has it.
 """
 import torch
 
 
 def _pair(value):
-    return torch.stack([value, value.abs()])
+    return torch.stack([value, value.abs().to(value.dtype)])
 
 
 def _softplus(x):
@@ -21,8 +25,21 @@ def _softplus_slope(x):
     return torch.where(x <= 20, torch.sigmoid(x), torch.ones_like(x))
 
 
+def is_constant(projection):
+    return projection.dim() == 2
+
+
+def _numbers(projection, complex_scan):
+    """A variable projection's pairs of steps as complex numbers."""
+    if not complex_scan or is_constant(projection):
+        return projection
+    return torch.view_as_complex(projection.reshape(projection.shape[:-1] + (-1, 2)))
+
+
 def _states_last(projection, dim):
-    """(2, batch, groups, states, length) -> (length, 2, batch, dim, states)."""
+    """(2, batch, groups, states, length) -> (length, 2, batch, dim, states); (2, dim, states) -> (1, 2, 1, dim, states)."""
+    if projection.dim() == 3:
+        return projection[None, :, None]
     spread = projection.repeat_interleave(dim // projection.shape[2], dim=2)
     return spread.permute(4, 0, 1, 2, 3).contiguous()
 
@@ -36,23 +53,33 @@ def _time_last(x):
     return x.permute(*range(1, x.dim()), 0).contiguous()
 
 
-def _per_group(x, groups):
-    """(length, 2, batch, dim, states) -> (2, batch, groups, states, length), summed over the channels of a group."""
+def _like_projection(x, projection):
+    """(length, 2, batch, dim, states), summed to two of `projection`'s shape: over the channels of a group, or over the
+    batch and all steps."""
+    if is_constant(projection):
+        return x.sum((0, 2))
     length, two, batch, dim, states = x.shape
-    return x.reshape(length, two, batch, groups, dim // groups, states).sum(4).permute(1, 2, 3, 4, 0)
+    groups = projection.shape[1]
+    x = x.reshape(length, two, batch, groups, dim // groups, states).sum(4).permute(1, 2, 3, 4, 0)
+    if not x.is_complex():
+        return x
+    x = torch.view_as_real(x.contiguous())
+    x[1] = x[1, ..., :1].clone()  # a magnitude is that of both parts
+    return x.reshape((two,) + tuple(projection.shape))
 
 
 def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False):
     """fp64 tensors in, {name: tensor of two: value and magnitude} out."""
-    groups, dim = B.shape[1], u.shape[1]
+    dim, complex_scan = u.shape[1], A.is_complex()
     raw = delta if delta_bias is None else delta + delta_bias[:, None]
     signed_step = _softplus(raw) if softplus else raw
-    decay = torch.exp(_time_first(signed_step)[..., None] * A)  # (length, batch, dim, states)
+    rates = torch.stack([A, A.real.to(A.dtype)]) if complex_scan else A[None]
+    decay = torch.exp(_time_first(signed_step)[:, None, ..., None] * rates[:, None])  # (length, 1 or 2, batch, ...)
     step, us = _time_first(_pair(signed_step)), _time_first(_pair(u))
-    Bs, Cs = _states_last(_pair(B), dim), _states_last(_pair(C), dim)
+    Bs, Cs = (_states_last(_pair(_numbers(p, complex_scan)), dim) for p in (B, C))
     drive = (step * us)[..., None] * Bs
     h = _forward_states(decay, drive)
-    y = (h[1:] * Cs).sum(-1)
+    y = _real_twice((h[1:] * Cs).sum(-1))
     if D is not None:
         y = y + _pair(D)[:, None, :] * us
     results = {"out": _time_last(y), "last_state": h[-1]}
@@ -64,7 +91,7 @@ def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False
         results["out_z"] = _time_last(y * silu)
         results["dz"] = _time_last(dy * y * slope)
         dy = dy * silu
-    results.update(_gradients(decay, drive, h, step, us, Bs, Cs, dy, _pair(A), groups))
+    results.update(_gradients(decay, drive, h, step, us, Bs, Cs, dy, _pair(A), (B, C)))
     if D is not None:
         results["du"] += _pair(D)[:, None, :, None] * _time_last(dy)
         results["dD"] = (dy * us).sum((0, 2))
@@ -75,27 +102,35 @@ def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False
     return results
 
 
+def _real_twice(x):
+    return 2 * x.real if x.is_complex() else x
+
+
 def _forward_states(decay, drive):
     """h[0] = 0; h[l + 1] is the state after step l."""
-    h = torch.zeros((drive.shape[0] + 1,) + tuple(drive.shape[1:]), dtype=torch.float64)
+    h = torch.zeros((drive.shape[0] + 1,) + tuple(drive.shape[1:]), dtype=drive.dtype)
     for l in range(drive.shape[0]):
         torch.addcmul(drive[l], decay[l], h[l], out=h[l + 1])
     return h
 
 
-def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, groups):
-    dh = Cs * dy[..., None]
+def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections):
+    dy = 2 * dy if h.is_complex() else dy
+    dh = Cs.conj() * dy[..., None]
     for l in range(dh.shape[0] - 2, -1, -1):
-        dh[l].addcmul_(decay[l + 1], dh[l + 1])
-    kept = decay[:, None] * h[:-1]
+        dh[l] += decay[l + 1].conj() * dh[l + 1]
+    kept = decay * h[:-1]
     kept[:, 1] += drive[:, 1]  # an implementation may take what a step kept as the difference h - drive
-    through = dh * kept
-    fed = (dh * Bs).sum(-1)
+    through = dh * kept.conj()
+    fed = (dh * Bs.conj()).sum(-1)
+    rates = (through * As[:, None].conj()).sum(-1)
+    fed, rates = (x.real if x.is_complex() else x for x in (fed, rates))
+    B, C = projections
     return {
-        "dC": _per_group(dy[..., None] * h[1:], groups),
-        "dB": _per_group(dh * (step * us)[..., None], groups),
+        "dC": _like_projection(dy[..., None] * h[1:].conj(), C),
+        "dB": _like_projection(dh * (step * us)[..., None], B),
         "du": _time_last(fed * step),
-        "ddelta": _time_last((through * As[:, None]).sum(-1) + fed * us),
+        "ddelta": _time_last(rates + fed * us),
         "dA": (through * step[..., None]).sum((0, 2)),
     }
 

@@ -2,7 +2,7 @@
 """Makes the tensors that a case describes. Same operations in the same order as validate/data.cc."""
 import torch
 
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "c64": torch.complex64}
 SAME_SIZE_INTEGER = {torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16,
                      torch.float64: torch.int64}
 GOLDEN = 0x9E3779B97F4A7C15
@@ -35,8 +35,16 @@ def _mix_number(seed):
 def draw(spec, second=False):
     """The elements in fp64 before rounding, in the tensor's shape."""
     seed = int(spec["seed"]) + (SECOND_DATA if second else 0)
-    fill, count = spec["fill"], 1
-    for extent in spec["shape"]:
+    real = _draw_parts(spec["shape"], spec["fill"], seed, _mix_number(seed))
+    if "imaginary" not in spec:
+        return real
+    other = _mix_number(_mix_number(seed))
+    return torch.complex(real, _draw_parts(spec["shape"], spec["imaginary"], other, _mix_number(other)))
+
+
+def _draw_parts(shape, fill, seed, spikes):
+    count = 1
+    for extent in shape:
         count *= extent
     index = torch.arange(count, dtype=torch.int64)
 
@@ -56,8 +64,8 @@ def draw(spec, second=False):
         raise ValueError("unknown fill kind %r" % (fill["kind"],))
     if "spike" in fill:
         chance, value = fill["spike"]
-        data = torch.where(_unit(_mix_number(seed), index) < chance, torch.full_like(data, value), data)
-    return data.reshape(spec["shape"])
+        data = torch.where(_unit(spikes, index) < chance, torch.full_like(data, value), data)
+    return data.reshape(shape)
 
 
 class Placed:
@@ -76,7 +84,7 @@ class Placed:
             self.storage.fill_(float("nan"))
         else:
             data = draw(self.spec, second).to(self.dtype)
-            self.exact = data.to(torch.float64)
+            self.exact = data.to(torch.complex128 if data.is_complex() else torch.float64)
             self.view.copy_(data)
         self.saved = self.storage.clone()
 
@@ -95,5 +103,7 @@ class Placed:
 def same_bits(a, b):
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.is_complex():
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
     kind = SAME_SIZE_INTEGER[a.dtype]
     return torch.equal(a.contiguous().view(kind), b.contiguous().view(kind))

@@ -8,7 +8,8 @@ NAMES = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
 
 
 def exact(args, dout, softplus):
-    given = {n: a.detach().cpu().double() for n, a in zip(NAMES, args) if a is not None}
+    given = {n: a.detach().cpu().to(torch.complex128 if a.is_complex() else torch.float64)
+             for n, a in zip(NAMES, args) if a is not None}
     return {n: pair[0] for n, pair in oracle.run(dout=dout.cpu().double(), softplus=softplus, **given).items()}
 
 
@@ -20,7 +21,8 @@ def like(value, template):
 def saved_states(last_state, length):
     """Upstream's x: one entry for 2048 steps, the state at the odd places."""
     batch, dim, states = last_state.shape
-    x = torch.ones(batch, dim, (length + 2047) // 2048, 2 * states)
+    wide = torch.complex64 if last_state.is_complex() else torch.float32
+    x = torch.ones(batch, dim, (length + 2047) // 2048, 2 * states, dtype=wide)
     x[:, :, -1, 1::2] = last_state
     return x
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness's written-out gradient against torch's autograd of the plain recurrence, in every kind of the contract."""
+import itertools
+import os
+import sys
+import types
+
+import torch
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "kernels", "selective_scan", "binding_universal"))
+package = types.ModuleType("scankit_harness")
+package.__path__ = [os.path.join(ROOT, "validate", "harness")]
+sys.modules["scankit_harness"] = package
+from oracle import Case  # noqa: E402  (the recurrence under autograd)
+from scankit_harness import oracle as written_out  # noqa: E402
+
+NAMES = {"u": "du", "delta": "ddelta", "A": "dA", "B": "dB", "C": "dC", "D": "dD", "z": "dz",
+         "delta_bias": "ddelta_bias"}
+
+
+def case(complex_A, constant_B, constant_C, options):
+    torch.manual_seed(complex_A * 8 + constant_B * 4 + constant_C * 2 + options)
+    batch, dim, length, states, groups = 2, 6, 7, 5, 1 if constant_B else 3
+    normal = lambda *shape: torch.randn(*shape, dtype=torch.float64)
+    number = lambda *shape: torch.complex(normal(*shape), normal(*shape)) if complex_A else normal(*shape)
+    parts = 2 if complex_A else 1
+    projection = lambda constant: number(dim, states) if constant else normal(batch, groups, states, length * parts)
+    A = number(dim, states)
+    A = torch.complex(-A.real.abs(), 3 * A.imag) if complex_A else -A.abs()
+    tensors = {"u": normal(batch, dim, length), "delta": normal(batch, dim, length).abs(), "A": A,
+               "B": projection(constant_B), "C": projection(constant_C),
+               "D": normal(dim) if options else None, "z": normal(batch, dim, length) if options else None,
+               "delta_bias": normal(dim).abs() if options else None}
+    return tensors, normal(batch, dim, length)
+
+
+def distance(a, b):
+    return ((a - b).norm() / b.norm().clamp(min=1e-300)).item()
+
+
+worst = 0.0
+for kind in itertools.product((False, True), repeat=4):
+    tensors, dout = case(*kind)
+    exact = Case(tensors, kind[3], dout)
+    given = {n: t for n, t in tensors.items() if t is not None}
+    got = written_out.run(dout=dout, softplus=kind[3], **given)
+    pairs = [("out", exact.y), ("last_state", exact.last)] + [(NAMES[n], exact.gradients[n]) for n in given]
+    pairs += [("out_z", exact.gated)] if kind[3] else []
+    for name, wanted in pairs:
+        assert got[name][0].shape == wanted.shape and got[name][0].dtype == wanted.dtype, (kind, name)
+        worst = max(worst, distance(got[name][0], wanted))
+        assert distance(got[name][0], wanted) < 1e-13, (kind, name, distance(got[name][0], wanted))
+        value, magnitude = torch.broadcast_tensors(got[name][0].abs(), got[name][1].abs())
+        assert bool((value <= magnitude * (1 + 1e-12)).all()), (kind, name, "exceeds its magnitude")
+print("16 kinds, largest distance", worst)
