@@ -91,13 +91,16 @@ bool is_dense_sequence(const Tensor& t) {
 
 }  // namespace
 
+bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output) {
+  return take(call, name, Ref(PyObject_CallFunctionObjArgs(call.torch->empty_like, like.object, nullptr)),
+              output);
+}
+
 bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output) {
   PyObject* dtype = dtype_object(*call.torch, like.element);
   if (like.kind == DeviceKind::Cuda && is_dense_sequence(like))
     return allocate_strided(call, name, like, dtype, {like.shape, like.stride, like.dims}, output);
-  if (!take(call, name, Ref(PyObject_CallFunctionObjArgs(call.torch->empty_like, like.object, nullptr)),
-            output))
-    return false;
+  if (!allocate_like(call, name, like, output)) return false;
   if (output->tensor.stride[2] == 1 || like.shape[2] <= 1) return true;
   // `like` overlaps itself (an expanded tensor) and torch ordered the new one's strides otherwise.
   Index strides[kMaxDims];

@@ -15,6 +15,9 @@ struct Output {
 // Unit last stride whatever that layout.
 bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output);
 
+// What torch.empty_like gives.
+bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output);
+
 // float32 on the device of `beside`; strides null: contiguous.
 bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,
                     const Index* strides, int dims, Output* output);

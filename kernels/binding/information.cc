@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "kernels/binding/module.h"
+#include "kernels/common/cpu_features.h"
 #include "kernels/common/driver_context.h"
 #include "kernels/common/driver_images.h"
 #include "kernels/common/thread_pool.h"
@@ -80,7 +81,7 @@ PyObject* scankit_info(PyObject*, PyObject*) {
   Ref info(PyDict_New());
   if (!info || !put(info, "version", PyUnicode_FromString(SCANKIT_VERSION)) ||
       !put(info, "path", PyUnicode_DecodeFSDefault(file.path)) ||
-      !put(info, "instruction_set", PyUnicode_FromString(kModule.instruction_set())) ||
+      !put(info, "instruction_set", PyUnicode_FromString(cpu_level_name(chosen_cpu_level()))) ||
       !put(info, "threads", PyLong_FromLong(thread_limit())) || !put_images(info))
     return nullptr;
   return info.release();

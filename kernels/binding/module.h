@@ -8,7 +8,6 @@ namespace scankit {
 // What a universal module says about itself. Each one's module.cc defines kModule.
 struct ModuleDescription {
   const char* name;
-  const char* (*instruction_set)();
   const device::KernelName* kernels;
   int kernel_count;
 };

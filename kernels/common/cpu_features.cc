@@ -2,6 +2,8 @@
 #include "kernels/common/cpu_features.h"
 
 #include <cpuid.h>
+#include <stdlib.h>
+#include <string.h>
 
 namespace scankit {
 namespace {
@@ -27,6 +29,26 @@ CpuLevel cpu_level() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return CpuLevel::Portable;
   return (b & kAvx512) == kAvx512 && (state & kAvx512State) == kAvx512State ? CpuLevel::Avx512
                                                                             : CpuLevel::Avx2;
+}
+
+const char* cpu_level_name(CpuLevel level) {
+  switch (level) {
+    case CpuLevel::Avx512:
+      return "avx512";
+    case CpuLevel::Avx2:
+      return "avx2";
+    case CpuLevel::Portable:
+      break;
+  }
+  return "portable";
+}
+
+CpuLevel chosen_cpu_level() {
+  const CpuLevel best = cpu_level(), lesser[] = {CpuLevel::Portable, CpuLevel::Avx2};
+  const char* wanted = getenv("SCANKIT_CPU_ISA");
+  for (const CpuLevel level : lesser)
+    if (wanted && level < best && strcmp(wanted, cpu_level_name(level)) == 0) return level;
+  return best;
 }
 
 }  // namespace scankit

@@ -12,5 +12,8 @@ enum class CpuLevel : int {
 };  // Avx2: with FMA and F16C; Avx512: F, BW, DQ, VL
 
 CpuLevel cpu_level();
+// The same, or the lesser one that the environment variable SCANKIT_CPU_ISA names; read at every call.
+CpuLevel chosen_cpu_level();
+const char* cpu_level_name(CpuLevel level);  // "avx512", "avx2", "portable"
 
 }  // namespace scankit

@@ -3,15 +3,14 @@
 #include "kernels/binding/module.h"
 
 #include "kernels/selective_scan/binding_universal/functions.h"
-#include "kernels/selective_scan/cpu/scan.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_selective_scan_cuda(void);
 
 namespace scankit {
 
-const ModuleDescription kModule = {"selective_scan_cuda", selective_scan::cpu_instruction_set,
-                                   selective_scan::kCudaKernels, selective_scan::kCudaKernelCount};
+const ModuleDescription kModule = {"selective_scan_cuda", selective_scan::kCudaKernels,
+                                   selective_scan::kCudaKernelCount};
 
 namespace {
 

@@ -25,14 +25,7 @@ const KernelSet& kernels_of(CpuLevel level) {
   return portable_kernels();
 }
 
-// The best set, or the one that SCANKIT_CPU_ISA names where this machine can run it.
-const KernelSet& kernels() {
-  const CpuLevel best = cpu_level();
-  const char* wanted = getenv("SCANKIT_CPU_ISA");
-  for (const CpuLevel level : {CpuLevel::Portable, CpuLevel::Avx2})
-    if (wanted && level < best && strcmp(wanted, kernels_of(level).name) == 0) return kernels_of(level);
-  return kernels_of(best);
-}
+const KernelSet& kernels() { return kernels_of(chosen_cpu_level()); }
 
 struct Memory {
   float* data = nullptr;
@@ -137,8 +130,6 @@ bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& 
 }
 
 }  // namespace
-
-const char* cpu_instruction_set() { return kernels().name; }
 
 const char* cpu_forward(const Forward& scan) {
   const Common& c = scan.common;

@@ -10,8 +10,4 @@ namespace scankit::selective_scan {
 const char* cpu_forward(const Forward& scan);
 const char* cpu_backward(const Backward& scan);
 
-// "avx512", "avx2" or "portable": the best that this processor and system have, or SCANKIT_CPU_ISA where that
-// is not better than them.
-const char* cpu_instruction_set();
-
 }  // namespace scankit::selective_scan

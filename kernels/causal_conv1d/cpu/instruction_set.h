@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Defines the KernelSet of the translation unit that includes it: one a file, by that file's compiler flags.
+#include "kernels/causal_conv1d/cpu/backward_task.h"
+#include "kernels/causal_conv1d/cpu/forward_task.h"
+#include "kernels/causal_conv1d/cpu/update_task.h"
+
+namespace scankit::causal_conv1d {
+namespace {
+
+// Calls the body with the element type T and the width as constants.
+template <class T, class Body>
+inline void with_width(int width, const Body& body) {
+  switch (width) {
+    case 2:
+      return body.template operator()<T, 2>();
+    case 3:
+      return body.template operator()<T, 3>();
+    default:
+      return body.template operator()<T, 4>();
+  }
+}
+template <class Body>
+inline void with_types(const Common& c, const Body& body) {
+  switch (c.dtype) {
+    case DType::F32:
+      return with_width<float>(c.width, body);
+    case DType::F16:
+      return with_width<Half>(c.width, body);
+    case DType::BF16:
+      return with_width<BFloat16>(c.width, body);
+  }
+}
+
+inline void forward_of_any(const Forward& conv, const TaskGrid& grid, int task) {
+  with_types(conv.common, [&]<class T, int kWidth>() { forward_task<T, kWidth>(conv, grid, task); });
+}
+inline void backward_of_any(const Backward& conv, const TaskGrid& grid, const Slabs& slabs, int task) {
+  with_types(conv.common, [&]<class T, int kWidth>() { backward_task<T, kWidth>(conv, grid, slabs, task); });
+}
+inline void update_of_any(const Update& conv, const TaskGrid& grid, int task) {
+  with_types(conv.common, [&]<class T, int kWidth>() { update_task<T, kWidth>(conv, grid, task); });
+}
+
+constexpr KernelSet kernel_set() { return {kLanes, forward_of_any, backward_of_any, update_of_any}; }
+
+}  // namespace
+}  // namespace scankit::causal_conv1d

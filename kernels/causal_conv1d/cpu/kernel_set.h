@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What each instruction set's file offers to conv.cc: functions of one task.
+#include "kernels/causal_conv1d/params.h"
+
+namespace scankit::causal_conv1d {
+
+// A task is one tile of `lanes` channels of one batch and one segment of the steps. The segments depend on
+// the shape alone, so that the sums of dweight and dbias do.
+inline constexpr int kSegmentSteps = 1024;
+
+struct TaskGrid {
+  int tiles, segments;  // of one batch
+  int task_tile(int task) const { return task % tiles; }
+  int task_segment(int task) const { return task / tiles % segments; }
+  int task_batch(int task) const { return task / tiles / segments; }
+};
+
+// Where the backward's tasks write their sums: (batch, segments, width + 1, tiles * lanes), the last row is
+// dbias.
+struct Slabs {
+  float* data;
+};
+
+struct KernelSet {
+  int lanes;
+  void (*forward)(const Forward& conv, const TaskGrid& grid, int task);
+  void (*backward)(const Backward& conv, const TaskGrid& grid, const Slabs& slabs, int task);
+  void (*update)(const Update& conv, const TaskGrid& grid, int task);
+};
+
+const KernelSet& avx512_kernels();
+const KernelSet& avx2_kernels();
+const KernelSet& portable_kernels();
+
+}  // namespace scankit::causal_conv1d

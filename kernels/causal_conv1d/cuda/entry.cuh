@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/causal_conv1d/cuda/backward.cuh"
+#include "kernels/causal_conv1d/cuda/forward.cuh"
+#include "kernels/causal_conv1d/cuda/update.cuh"
+
+// The kernels of one compile unit (units.def): SCANKIT_DTYPE (F32, F16, BF16) chooses the element type,
+// SCANKIT_REDUCE the sum of the slabs.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#define SCANKIT_PARAMETER(type) const type
+#else
+#define SCANKIT_PARAMETER(type) const __grid_constant__ type
+#endif
+
+#define SCANKIT_TYPE_F32 Float
+#define SCANKIT_TYPE_F16 Half
+#define SCANKIT_TYPE_BF16 BFloat
+#define SCANKIT_PASTE_(a, b) a##b
+#define SCANKIT_PASTE(a, b) SCANKIT_PASTE_(a, b)
+#define SCANKIT_TYPE SCANKIT_PASTE(SCANKIT_TYPE_, SCANKIT_DTYPE)
+
+// extern "C": the loader finds them by name.
+namespace scankit::causal_conv1d {
+
+#ifdef SCANKIT_DTYPE
+#define CONV_KERNEL(name, function, Arguments)              \
+  extern "C" __global__ void __launch_bounds__(kThreads)    \
+      scankit_conv_##name(SCANKIT_PARAMETER(Arguments) p) { \
+    function<SCANKIT_TYPE>(p);                              \
+  }
+#include "kernels/causal_conv1d/cuda/kernels.def"
+#endif
+
+#ifdef SCANKIT_REDUCE
+extern "C" __global__ void __launch_bounds__(kReduceChannels* kReduceParts)
+    scankit_conv_reduce(SCANKIT_PARAMETER(BackwardArguments) p) {
+  reduce_slabs(p);
+}
+#endif
+
+}  // namespace scankit::causal_conv1d
