@@ -7,12 +7,13 @@
 
 #include "builder/fatbin.h"
 #include "builder/little_endian.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
 
 Error malformed(const std::string& what) {
-  return {Errc::Malformed, "the host module is not a whole 64-bit ELF file: " + what, ""};
+  return {Errc::Malformed, say("the host module is not a whole 64-bit ELF file: {}", what), ""};
 }
 
 // Copies `count` structures at `offset`; nothing is read outside `bytes`.
@@ -20,7 +21,7 @@ template <class T>
 Result<std::vector<T>> read_table(std::string_view bytes, std::uint64_t offset, std::uint64_t count,
                                   const std::string& what) {
   if (offset > bytes.size() || count > (bytes.size() - offset) / sizeof(T))
-    return malformed(what + " lies outside the file");
+    return malformed(say("{} lies outside the file", what));
   std::vector<T> table(count);
   if (count > 0) std::memcpy(table.data(), bytes.data() + offset, count * sizeof(T));
   return table;
@@ -39,21 +40,21 @@ struct Sections {
 Result<std::string> contents(std::string_view elf, const Elf64_Shdr& section) {
   if (section.sh_type == SHT_NOBITS) return std::string();
   if (section.sh_offset > elf.size() || section.sh_size > elf.size() - section.sh_offset)
-    return malformed("a section lies outside the file");
+    return malformed(say("a section lies outside the file"));
   return std::string(elf.substr(section.sh_offset, section.sh_size));
 }
 
 Result<Sections> read_sections(std::string_view elf) {
   Sections sections;
-  SCANKIT_TRY(auto header, read_table<Elf64_Ehdr>(elf, 0, 1, "the file header"));
+  SCANKIT_TRY(auto header, read_table<Elf64_Ehdr>(elf, 0, 1, say("the file header")));
   sections.header = header[0];
   const Elf64_Ehdr& h = sections.header;
   if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
       h.e_ident[EI_DATA] != ELFDATA2LSB)
-    return malformed("its first bytes are not those of one");
+    return malformed(say("its first bytes are not those of one"));
   if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum == 0 || h.e_shstrndx >= h.e_shnum)
-    return malformed("it has no section table");
-  SCANKIT_TRY(sections.table, read_table<Elf64_Shdr>(elf, h.e_shoff, h.e_shnum, "the section table"));
+    return malformed(say("it has no section table"));
+  SCANKIT_TRY(sections.table, read_table<Elf64_Shdr>(elf, h.e_shoff, h.e_shnum, say("the section table")));
   SCANKIT_TRY(sections.names, contents(elf, sections.table[h.e_shstrndx]));
   sections.names += '\0';  // a name table that is not closed reads as one that is
   return sections;
@@ -84,8 +85,8 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
   for (const Elf64_Shdr& old : sections.table)
     for (const ModuleSection& section : added)
       if (sections.name(old) == section.name)
-        return Error{Errc::Conflict, "the host module already has a section " + section.name,
-                     "start from the module as it was built, without device images"};
+        return Error{Errc::Conflict, say("the host module already has a section {}", section.name),
+                     say("start from the module as it was built, without device images")};
   std::string out(elf);
   std::string names = sections.names;
   for (const ModuleSection& section : added) {
@@ -110,7 +111,7 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
   pad_to(out, 8);
   sections.header.e_shoff = out.size();
   sections.header.e_shnum = static_cast<Elf64_Half>(sections.table.size());
-  if (sections.table.size() >= SHN_LORESERVE) return malformed("it has too many sections");
+  if (sections.table.size() >= SHN_LORESERVE) return malformed(say("it has too many sections"));
   out.append(reinterpret_cast<const char*>(sections.table.data()),
              sections.table.size() * sizeof(Elf64_Shdr));
   std::memcpy(out.data(), &sections.header, sizeof(sections.header));
@@ -121,14 +122,14 @@ Result<std::string> section_bytes(std::string_view elf, std::string_view name) {
   SCANKIT_TRY(auto sections, read_sections(elf));
   for (const Elf64_Shdr& section : sections.table)
     if (sections.name(section) == name) return contents(elf, section);
-  return Error{Errc::NotFound, "the file has no section " + std::string(name), ""};
+  return Error{Errc::NotFound, say("the file has no section {}", name), ""};
 }
 
 Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
                                     std::string_view manifest) {
   for (const BuiltCode& image : images)
     if (image.unit.size() > 63 || image.sha256.size() != 64)
-      return Error{Errc::InvalidArgument, "unit name \"" + image.unit + "\" is longer than 63 bytes", ""};
+      return Error{Errc::InvalidArgument, say("unit name \"{}\" is longer than 63 bytes", image.unit), ""};
   SCANKIT_TRY(auto fatbin, write_fatbin(images));
   // The index holds absolute offsets, so where the fatbin will lie must be known first: right after the file,
   // aligned.
@@ -147,7 +148,7 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
                               {".scankit.manifest", std::string(manifest), 8}},
                              offsets);
   if (out && offsets[0] != start)
-    return Error{Errc::Malformed, "the fatbin does not lie where its index says", ""};
+    return Error{Errc::Malformed, say("the fatbin does not lie where its index says"), ""};
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "builder/assemble.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
@@ -22,19 +23,19 @@ constexpr std::array<const char*, 5> kAllowedLibraries = {"libc.so.6", "libpthre
 constexpr const char* kGlibcFloor = "2.17";
 
 Error broken(const std::string& path, const std::string& what) {
-  return {Errc::Malformed, "the built module " + path + " is not what it must be: " + what,
-          "nothing was installed; please report this with the output of `scankit build --explain`"};
+  return {Errc::Malformed, say("the built module {} is not what it must be: {}", path, what),
+          say("nothing was installed; please report this with the output of `scankit build --explain`")};
 }
 
 Result<void> check_loader_facts(const ElfLibrary& library) {
   for (const std::string& needed : library.dynamic.needed)
     if (std::find(kAllowedLibraries.begin(), kAllowedLibraries.end(), needed) == kAllowedLibraries.end())
-      return broken(library.path, "it needs " + needed);
+      return broken(library.path, say("it needs {}", needed));
   for (const VersionNeed& need : library.symbols.versions().needs()) {
-    if (!need.name.starts_with("GLIBC_")) return broken(library.path, "it needs version " + need.name);
+    if (!need.name.starts_with("GLIBC_")) return broken(library.path, say("it needs version {}", need.name));
     const auto version = Version::parse(need.name.substr(6));
     if (!version || *version > *Version::parse(kGlibcFloor))
-      return broken(library.path, "it needs " + need.name + ", newer than " + kGlibcFloor);
+      return broken(library.path, say("it needs {}, newer than {}", need.name, kGlibcFloor));
   }
   return {};
 }
@@ -52,12 +53,12 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
     Elf64_Sym symbol;
     std::memcpy(&symbol, table->data() + at, sizeof(symbol));
     if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
-    if (symbol.st_name >= names->size()) return broken(path, "a symbol's name lies outside the table");
+    if (symbol.st_name >= names->size()) return broken(path, say("a symbol's name lies outside the table"));
     const std::string name = names->c_str() + symbol.st_name;
-    if (name != init) return broken(path, "it exports " + name);
+    if (name != init) return broken(path, say("it exports {}", name));
     found = true;
   }
-  return found ? Result<void>() : broken(path, "it does not export " + init);
+  return found ? Result<void>() : broken(path, say("it does not export {}", init));
 }
 
 // The container, as the doctor and cuobjdump read it, and what each payload says of itself.
@@ -65,8 +66,9 @@ Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promis
   const auto entries = find_device_images(library.image);
   if (!entries) return entries.error();
   if (entries->size() != promise.images.size())
-    return broken(library.path, "it holds " + std::to_string(entries->size()) + " images in place of " +
-                                    std::to_string(promise.images.size()));
+    return broken(library.path,
+                  say_n(entries->size(), "it holds {} image in place of {}",
+                        "it holds {} images in place of {}", entries->size(), promise.images.size()));
   for (std::size_t i = 0; i < entries->size(); ++i) {
     const Target& target = promise.images[i].target;
     const auto payload = fatbin_payload(library.image.file(), (*entries)[i]);
@@ -83,8 +85,8 @@ Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promis
     }
     if ((*entries)[i].kind != (target.ptx ? "ptx" : "cubin") || (*entries)[i].sm != target.sm ||
         sm != target.sm)
-      return broken(library.path, "image " + std::to_string(i) + " is a " + (*entries)[i].kind + " for sm_" +
-                                      std::to_string(sm) + ", not one for " + target.name());
+      return broken(library.path, say("image {} is a {} for sm_{}, not one for {}", i, (*entries)[i].kind, sm,
+                                      target.name()));
   }
   return {};
 }
@@ -113,18 +115,17 @@ Result<void> check_index(const std::string& path, std::string_view file, const M
   const std::string_view index = *section;
   constexpr std::size_t kHeader = 16, kEntry = 128;
   if (!index.starts_with("SKIMAGE1") || index.size() != kHeader + kEntry * promise.images.size())
-    return broken(path, "its index of images has another length");
+    return broken(path, say("its index of images has another length"));
   for (std::size_t i = 0; i < promise.images.size(); ++i) {
     const std::string_view entry = index.substr(kHeader + i * kEntry, kEntry);
     const BuiltCode& image = promise.images[i];
     const std::uint64_t offset = number_at(entry, 16, 8), size = number_at(entry, 24, 8);
     if (offset > file.size() || size > file.size() - offset)
-      return broken(path, "image " + image.unit + " lies outside the file");
+      return broken(path, say("image {} lies outside the file", image.unit));
     if (number_at(entry, 4, 4) != image.target.sm || entry.substr(64, image.unit.size()) != image.unit)
-      return broken(path,
-                    "image " + std::to_string(i) + " is not " + image.unit + " for " + image.target.name());
+      return broken(path, say("image {} is not {} for {}", i, image.unit, image.target.name()));
     if (hex(entry.substr(32, 32)) != image.sha256 || sha256_hex(file.substr(offset, size)) != image.sha256)
-      return broken(path, "image " + image.unit + " for " + image.target.name() + " has other bytes");
+      return broken(path, say("image {} for {} has other bytes", image.unit, image.target.name()));
   }
   return {};
 }

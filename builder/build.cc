@@ -9,6 +9,7 @@
 #include "builder/manifest.h"
 #include "builder/shipped.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 
@@ -27,11 +28,12 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   BuiltModule built;
   built.notes = toolchain.choice.notes;
   built.targets = compile.targets;
-  built.compiler = "NVRTC " + toolchain.nvrtc.version + " (" + toolchain.nvrtc.origin + ")";
+  built.compiler = say("NVRTC {} ({})", toolchain.nvrtc.version, toolchain.nvrtc.origin);
   for (const Target& target : compile.targets)
     for (const Unit& unit : compile.units) {
       const Key key = key_of(compile, unit, target);
-      built.explanation += "key " + key.digest() + "\n" + key.text() + "\n";
+      // Labels and values for programs and comparisons: said in no language.
+      built.explanation.append("key ").append(key.digest() + "\n" + key.text() + "\n");
     }
   SCANKIT_TRY(const auto images, compile_units(compile));
   for (const BuiltCode& image : images) ++(image.from_cache ? built.from_cache : built.compiled);

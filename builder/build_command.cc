@@ -8,10 +8,12 @@
 #include "builder/install/distribution.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
+#include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {
@@ -46,8 +48,8 @@ int show_manifest(const std::string& path) {
   const auto manifest = section_bytes(*file, ".scankit.manifest");
   if (!manifest)
     return complain("build",
-                    {Errc::InvalidArgument, path + " holds no manifest: " + manifest.error().message,
-                     "--show-manifest reads a module that scankit built"},
+                    {Errc::InvalidArgument, say("{} holds no manifest: {}", path, manifest.error().message),
+                     say("--show-manifest reads a module that scankit built")},
                     kExitUsage);
   std::fputs(manifest->c_str(), stdout);
   return kExitClean;
@@ -60,10 +62,13 @@ std::string names(const std::vector<Target>& targets) {
 }
 
 void print_result(const BuiltModule& built, const std::string& path) {
-  for (const std::string& note : built.notes) std::printf("note: %s\n", note.c_str());
-  std::printf("%s\n  %.2f MB, %s, %s; %zu of %zu images from the cache\n", path.c_str(),
-              static_cast<double>(built.bytes.size()) / 1e6, names(built.targets).c_str(),
-              built.compiler.c_str(), built.from_cache, built.images.size());
+  for (const std::string& note : built.notes)
+    std::printf("%s\n", plain(say("note: {}", note), false).c_str());
+  const std::string made = say_n(built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
+                                 "{:.2f} MB, {}, {}; {} of {} images from the cache",
+                                 static_cast<double>(built.bytes.size()) / 1e6, names(built.targets),
+                                 built.compiler, built.from_cache, built.images.size());
+  std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
 }
 
 }  // namespace

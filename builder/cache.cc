@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -61,8 +62,8 @@ Result<std::string> cache_folder(const std::string& asked) {
     return path_join(xdg, "scankit");
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
     return path_join(home, ".cache/scankit");
-  return Error{Errc::InvalidArgument, "no folder for the cache: neither XDG_CACHE_HOME nor HOME is set",
-               "name one with --cache-dir"};
+  return Error{Errc::InvalidArgument, say("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set"),
+               say("name one with --cache-dir")};
 }
 
 }  // namespace scankit

@@ -5,50 +5,64 @@
 #include <memory>
 
 #include "builder/commands.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
 
-constexpr const char* kPythonHelp = "the environment (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)";
-constexpr const char* kArchHelp =
-    "native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)";
-constexpr const char* kCacheHelp = "where compiled images are kept (default: $XDG_CACHE_HOME/scankit)";
-constexpr const char* kTargetHelp =
-    "\"user\" for the user site, or a folder (default: the environment itself)";
+void add_python(CLI::App& command, std::string& python) {
+  command.add_option("--python", python,
+                     say("the environment (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)"));
+}
+
+void add_target(CLI::App& command, std::string& target) {
+  command.add_option("--target", target,
+                     say("\"user\" for the user site, or a folder (default: the environment itself)"));
+}
+
+void add_arch(CLI::App& command, std::string& arch) {
+  command.add_option("--arch", arch,
+                     say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
+}
+
+void add_compilation(CLI::App& command, std::string& cache_dir, unsigned& jobs) {
+  command.add_option("--cache-dir", cache_dir,
+                     say("where compiled images are kept (default: $XDG_CACHE_HOME/scankit)"));
+  command.add_option("--jobs,-j", jobs, say("compilers at once (default: by processors and memory)"));
+}
 
 void add_build(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<BuildOptions>();
-  CLI::App* command = app.add_subcommand("build", "build selective_scan_cuda from what scankit carries");
-  command->add_option("--python", options->python, kPythonHelp);
-  command->add_option("--arch", options->arch, kArchHelp);
-  command->add_option("--out", options->out, "the file, or the folder, to write (default: this folder)");
-  command->add_option("--cache-dir", options->cache_dir, kCacheHelp);
-  command->add_option("--jobs,-j", options->jobs, "compilers at once (default: by processors and memory)");
-  command->add_flag("--explain", options->explain, "print what every image depends on, and its key");
+  CLI::App* command = app.add_subcommand("build", say("build selective_scan_cuda from what scankit carries"));
+  add_python(*command, options->python);
+  add_arch(*command, options->arch);
+  command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
+  add_compilation(*command, options->cache_dir, options->jobs);
+  command->add_flag("--explain", options->explain, say("print what every image depends on, and its key"));
   command->add_option("--show-manifest", options->show_manifest,
-                      "print the manifest inside FILE; builds nothing");
+                      say("print the manifest inside FILE; builds nothing"));
   command->callback([options, &exit_status] { exit_status = run_build(*options); });
 }
 
 void add_fix(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<FixOptions>();
-  CLI::App* command = app.add_subcommand("fix", "build and install a module that works, or change nothing");
-  command->add_option("--python", options->python, kPythonHelp);
-  command->add_option("--module", options->module, "the module (only selective_scan_cuda so far)");
-  command->add_option("--arch", options->arch, kArchHelp);
-  command->add_option("--target", options->target, kTargetHelp);
-  command->add_option("--cache-dir", options->cache_dir, kCacheHelp);
-  command->add_option("--jobs,-j", options->jobs, "compilers at once (default: by processors and memory)");
-  auto* dry_run = command->add_flag("--dry-run", options->dry_run, "print the plan and change nothing");
-  command->add_flag("--yes,-y", options->yes, "do it without asking")->excludes(dry_run);
+  CLI::App* command =
+      app.add_subcommand("fix", say("build and install a module that works, or change nothing"));
+  add_python(*command, options->python);
+  command->add_option("--module", options->module, say("the module (only selective_scan_cuda so far)"));
+  add_arch(*command, options->arch);
+  add_target(*command, options->target);
+  add_compilation(*command, options->cache_dir, options->jobs);
+  auto* dry_run = command->add_flag("--dry-run", options->dry_run, say("print the plan and change nothing"));
+  command->add_flag("--yes,-y", options->yes, say("do it without asking"))->excludes(dry_run);
   command->callback([options, &exit_status] { exit_status = run_fix(*options); });
 }
 
 void add_restore(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<RestoreOptions>();
-  CLI::App* command = app.add_subcommand("restore", "undo the last fix");
-  command->add_option("--python", options->python, kPythonHelp);
-  command->add_option("--target", options->target, kTargetHelp);
+  CLI::App* command = app.add_subcommand("restore", say("undo the last fix"));
+  add_python(*command, options->python);
+  add_target(*command, options->target);
   command->callback([options, &exit_status] { exit_status = run_restore(*options); });
 }
 

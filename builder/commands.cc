@@ -6,6 +6,7 @@
 
 #include "builder/cache.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python_choice.h"
 #include "doctor/report/plain.h"
 
@@ -16,7 +17,7 @@ std::string lines_plain(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find('\n', at), text.size());
-    out += "  " + plain(text.substr(at, end - at), false) + "\n";
+    out += "  " + plain(retold(text.substr(at, end - at)), false) + "\n";
     at = end + 1;
   }
   return out;
@@ -26,13 +27,15 @@ std::string lines_plain(const std::string& text) {
 
 int complain(const std::string& command, const Error& error, int status) {
   const bool log = error.hint.find('\n') != std::string::npos;  // the compiler's own lines
-  std::fprintf(stderr, "scankit %s: %s%s%s\n", command.c_str(), plain(error.message, false).c_str(),
-               error.hint.empty() || log ? "" : "; ", log ? "" : plain(error.hint, false).c_str());
+  std::string line("scankit ");
+  line.append(command).append(": ").append(retold(error.message));
+  if (!error.hint.empty() && !log) line += "; " + retold(error.hint);
+  tell(line);
   if (log) std::fputs(lines_plain(error.hint).c_str(), stderr);
   return error.code == Errc::InvalidArgument ? kExitUsage : status;
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "%s\n", plain(line, false).c_str()); }
+void tell(const std::string& line) { std::fprintf(stderr, "%s\n", plain(line, false).c_str()); }
 
 Result<BuildRequest> build_request(const std::string& arch, const std::string& cache_dir, unsigned jobs) {
   BuildRequest request;
@@ -41,14 +44,14 @@ Result<BuildRequest> build_request(const std::string& arch, const std::string& c
   }
   SCANKIT_TRY(request.cache_folder, cache_folder(cache_dir));
   request.jobs = jobs;
-  request.progress = say;
+  request.progress = tell;
   return request;
 }
 
 Result<std::string> chosen_python(const Host& host, const std::string& asked) {
   std::vector<std::string> notes;
   auto python = choose_python(host, asked.empty() ? std::nullopt : std::optional(asked), notes);
-  for (const std::string& note : notes) say(note);
+  for (const std::string& note : notes) tell(note);
   return python;
 }
 

@@ -30,7 +30,7 @@ int run_restore(const RestoreOptions& options);
 // Shared: one line to standard error, the compiler's further lines below it. Returns `status`, or kExitUsage
 // where the user gave something unusable.
 int complain(const std::string& command, const Error& error, int status);
-void say(const std::string& line);  // progress, to standard error
+void tell(const std::string& line);  // progress, to standard error
 Result<BuildRequest> build_request(const std::string& arch, const std::string& cache_dir, unsigned jobs);
 // The interpreter that a command speaks of; what choose_python notes goes to standard error.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/host/gpu_helper.h"
 
 namespace scankit {
@@ -38,13 +39,15 @@ std::string join(const std::vector<std::string>& words) {
 Error failure(const Task& task, const ProcessResult& ran) {
   std::string why = ran.err.substr(0, ran.err.find('\n'));
   std::string rest = ran.err.size() > why.size() ? ran.err.substr(why.size() + 1) : "";
+  why = retold(why);
   while (!rest.empty() && rest.back() == '\n') rest.pop_back();
-  if (ran.timed_out) why = "the compiler did not end within 10 minutes";
-  if (!ran.timed_out && ran.signal == SIGKILL) why = "the compiler was killed, probably for want of memory";
+  if (ran.timed_out) why = say("the compiler did not end within 10 minutes");
+  if (!ran.timed_out && ran.signal == SIGKILL)
+    why = say("the compiler was killed, probably for want of memory");
   if (!ran.timed_out && ran.signal != 0 && ran.signal != SIGKILL)
-    why = "the compiler died of signal " + std::to_string(ran.signal);
+    why = say("the compiler died of signal {}", ran.signal);
   return {ran.timed_out ? Errc::Timeout : Errc::ToolFailed,
-          "compiling " + task.unit->name + " for " + task.target->name() + " failed: " + why, rest};
+          say("compiling {} for {} failed: {}", task.unit->name, task.target->name(), why), rest};
 }
 
 class Compilation {
@@ -72,7 +75,7 @@ class Compilation {
  private:
   std::string source_path() const { return path_join(folder_, request_.source_name); }
 
-  void say(const std::string& line) const {
+  void tell(const std::string& line) const {
     if (request_.progress) request_.progress(line);
   }
 
@@ -84,11 +87,13 @@ class Compilation {
       else
         missing_.push_back(i);
     }
-    if (missing_.empty()) return say("all " + std::to_string(tasks_.size()) + " images are in the cache");
+    if (missing_.empty())
+      return tell(say_n(tasks_.size(), "the one image is in the cache", "all {} images are in the cache",
+                        tasks_.size()));
     const Task& first = tasks_[missing_.front()];
     const auto changed =
         request_.cache->why_missed(key_of(request_, *first.unit, *first.target), slot(first));
-    if (!changed.empty()) say("not in the cache: changed " + join(changed));
+    if (!changed.empty()) tell(say("not in the cache: changed {}", join(changed)));
   }
 
   static std::string slot(const Task& task) { return task.unit->name + " " + task.target->name(); }
@@ -111,7 +116,7 @@ class Compilation {
         return;
       }
       results_[i] = std::move(*made);
-      say("[" + std::to_string(++done_) + "/" + std::to_string(missing_.size()) + "] " + slot(tasks_[i]));
+      tell("[" + std::to_string(++done_) + "/" + std::to_string(missing_.size()) + "] " + slot(tasks_[i]));
     }
   }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "builder/little_endian.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -81,10 +82,12 @@ Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
   for (const BuiltCode& image : images) {
     const auto version = image.target.ptx ? ptx_isa(image.bytes) : cubin_version(image.bytes);
     if (!version)
-      return Error{Errc::Malformed,
-                   "the compiler's output for " + image.unit + " " + image.target.name() +
-                       (image.target.ptx ? " is no PTX text" : " is no cubin"),
-                   ""};
+      return Error{
+          Errc::Malformed,
+          image.target.ptx
+              ? say("the compiler's output for {} {} is no PTX text", image.unit, image.target.name())
+              : say("the compiler's output for {} {} is no cubin", image.unit, image.target.name()),
+          ""};
     append_entry(entries, image, *version);
     fatbin.payloads.push_back(kContainerHeader + entries.size());
     entries += image.bytes;

@@ -12,7 +12,9 @@
 #include "builder/install/transaction.h"
 #include "builder/shipped.h"
 #include "builder/toolchain.h"
+#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
 #include "doctor/checks/runner.h"
 #include "doctor/probes/observed.h"
 #include "doctor/probes/python.h"
@@ -32,7 +34,7 @@ class FixRun {
     if (!options_.module.empty() && options_.module != kModuleName)
       return complain("fix",
                       {Errc::InvalidArgument,
-                       "--module " + options_.module + ": scankit builds " + kModuleName + " only", ""},
+                       say("--module {}: scankit builds {} only", options_.module, kModuleName), ""},
                       kExitUsage);
     if (auto status = look()) return *status;
     if (plan_.kind != FixPlan::Kind::Act) return explain_no_action();
@@ -67,7 +69,7 @@ class FixRun {
     if (!lock) return complain("fix", lock.error(), kExitFindings);
     std::vector<std::string> lines;
     const auto recovered = recover(state, lines);
-    for (const std::string& line : lines) std::printf("%s\n", plain(line, false).c_str());
+    for (const std::string& line : lines) print(line);
     if (!recovered) return complain("fix", recovered.error(), kExitFindings);
     return std::nullopt;
   }
@@ -77,11 +79,7 @@ class FixRun {
     request.python = python;
     request.modules = {kModuleName};
     request.ask_nvml = true;
-    request.progress = [](const std::string& phase) { say(phase); };
-    Snapshot snapshot = take_snapshot(*host_, request);
-    say("importing torch and " + std::string(kModuleName));
-    snapshot.observations = observe_imports(*host_, snapshot, {});
-    report_ = diagnose(std::move(snapshot));
+    report_ = diagnose(observed_snapshot(request));
     fold(report_);
     auto plan = plan_fix(report_, kModuleName, place, request_.targets.list);
     if (!plan) return complain("fix", plan.error(), kExitFindings);
@@ -89,12 +87,28 @@ class FixRun {
     return std::nullopt;
   }
 
+  // A snapshot's facts are English; what is told meanwhile is not (doctor/cli/gather.cc does the same).
+  Snapshot observed_snapshot(SnapshotRequest& request) const {
+    const Language* language = spoken_language();
+    const Speaking facts_are_english(nullptr);
+    const auto show = [&](const std::string& phase) {
+      const Speaking to_the_user(language);
+      tell(retold(phase));
+    };
+    request.progress = show;
+    Snapshot snapshot = take_snapshot(*host_, request);
+    show(say("importing torch and {}", kModuleName));
+    snapshot.observations = observe_imports(*host_, snapshot, {});
+    return snapshot;
+  }
+
   int explain_no_action() const {
-    const char* what = plan_.kind == FixPlan::Kind::NothingToDo     ? "nothing to do"
-                       : plan_.kind == FixPlan::Kind::NotRepairable ? "scankit cannot repair this"
-                                                                    : "nothing was changed";
-    std::printf("%s: %s\n", what, plain(plan_.why, false).c_str());
-    for (const std::string& line : plan_.advice) std::printf("  you can: %s\n", plain(line, false).c_str());
+    const std::string what = plan_.kind == FixPlan::Kind::NothingToDo ? say("nothing to do: {}", plan_.why)
+                             : plan_.kind == FixPlan::Kind::NotRepairable
+                                 ? say("scankit cannot repair this: {}", plan_.why)
+                                 : say("nothing was changed: {}", plan_.why);
+    print(what);
+    for (const std::string& line : plan_.advice) print("  " + say("you can: {}", line));
     if (plan_.kind == FixPlan::Kind::NothingToDo) return kExitClean;
     return plan_.kind == FixPlan::Kind::NotRepairable ? kExitFindings : kExitInconclusive;
   }
@@ -110,28 +124,32 @@ class FixRun {
     return std::nullopt;
   }
 
-  void line(const char* label, const std::string& text) const {
-    std::printf("  %-8s %s\n", label, plain(text, false).c_str());
+  static void print(const std::string& text) { std::printf("%s\n", plain(text, false).c_str()); }
+  static void line(const std::string& label, const std::string& text) {
+    print("  " + in_column(label, 9) + text);
   }
 
   void print_plan() const {
     const Snapshot& snapshot = report_.snapshot;
-    std::printf("The plan for %s\n", plain(interpreter_of(snapshot.python.value), false).c_str());
-    line("wrong", plan_.why);
+    print(say("The plan for {}", interpreter_of(snapshot.python.value)));
+    line(say("wrong"), plan_.why);
     if (plan_.install) {
       std::string targets;
-      for (const Target& target : toolchain_.choice.targets) targets += " " + target.name();
-      line("build", std::string(kModuleFile) + " for" + targets + ", with NVRTC " + toolchain_.nvrtc.version +
-                        " (" + toolchain_.nvrtc.origin + ")");
-      for (const std::string& note : toolchain_.choice.notes) line("note", note);
-      line("write", plan_.place.site + "/" + kModuleFile);
+      for (const Target& target : toolchain_.choice.targets)
+        targets += (targets.empty() ? "" : " ") + target.name();
+      line(say("build"), say("{} for {}, with NVRTC {} ({})", kModuleFile, targets, toolchain_.nvrtc.version,
+                             toolchain_.nvrtc.origin));
+      for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
+      line(say("write"), plan_.place.site + "/" + kModuleFile);
       line("", plan_.place.site + "/" + dist_info_name());
     }
+    const std::string backup = StateFolder(plan_.place.base).root() + "/backup";
     for (const FixPlan::Move& move : plan_.moves)
-      line("move", move.path + " into " + StateFolder(plan_.place.base).root() + "/backup" +
-                       (move.owner.empty() ? "" : " (it belongs to " + move.owner + ")"));
-    if (!plan_.place.how_to_reach.empty()) line("then", plan_.place.how_to_reach);
-    line("undo", restore_line());
+      line(say("move"), move.owner.empty()
+                            ? say("{} into {}", move.path, backup)
+                            : say("{} into {} (it belongs to {})", move.path, backup, move.owner));
+    if (!plan_.place.how_to_reach.empty()) line(say("then"), plan_.place.how_to_reach);
+    line(say("undo"), restore_line());
     std::fflush(stdout);  // the plan comes before the work, also in a pipe
   }
 
@@ -143,14 +161,14 @@ class FixRun {
   bool confirmed() const {
     if (options_.yes) return true;
     if (::isatty(STDIN_FILENO) == 0) {
-      std::printf("Nothing was changed. To do it: add --yes\n");
+      print(say("Nothing was changed. To do it: add --yes"));
       return false;
     }
-    std::printf("Do it? [y/N] ");
+    std::printf("%s ", say("Do it? [y/N]").c_str());
     std::fflush(stdout);
     const int answer = std::getchar();
     if (answer == 'y' || answer == 'Y') return true;
-    std::printf("Nothing was changed.\n");
+    print(say("Nothing was changed."));
     return false;
   }
 
@@ -165,19 +183,18 @@ class FixRun {
     auto lock = Lock::take(state.root());
     if (!lock) return complain("fix", lock.error(), kExitFindings);
     ExecuteRequest request{&plan_, built ? &*built : nullptr, kModuleName,
-                           interpreter_of(report_.snapshot.python.value), say};
+                           interpreter_of(report_.snapshot.python.value), tell};
     FailedAt failed_at = FailedAt::Nothing;
     const auto done = execute_fix(*host_, state, request, failed_at);
     if (!done) {
       const int status =
           complain("fix", done.error(),
                    failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed);
-      std::fprintf(stderr, "scankit fix: nothing was changed: the environment is as it was\n");
-      return status;
+      return complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""},
+                      status);
     }
-    std::printf("repaired: `import %s` works and computes right\n", kModuleName);
-    if (!plan_.place.how_to_reach.empty())
-      std::printf("once per shell: %s\n", plain(plan_.place.how_to_reach, false).c_str());
+    print(say("repaired: `import {}` works and computes right", kModuleName));
+    if (!plan_.place.how_to_reach.empty()) print(say("once per shell: {}", plan_.place.how_to_reach));
     return kExitClean;
   }
 

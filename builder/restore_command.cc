@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -8,22 +9,33 @@
 #include "builder/install/lock.h"
 #include "builder/install/place.h"
 #include "builder/install/transaction.h"
+#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
 #include "doctor/probes/python.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {
 
+void print(const std::string& text) { std::printf("%s\n", plain(text, false).c_str()); }
+
 void print_undone(const Journal& journal) {
-  std::printf("undone: fix %s (%s %s)\n", journal.id.c_str(), plain(journal.module, false).c_str(),
-              plain(journal.version, false).c_str());
+  print(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
   std::set<std::string> back;
   for (const Operation& op : journal.operations)
     if (op.kind != Operation::Kind::Place && back.insert(op.target).second)
-      std::printf("  %-8s %s\n", "back", plain(op.target, false).c_str());
+      print("  " + in_column(say("back"), 9) + op.target);
   for (const Operation& op : journal.operations)
-    if (back.count(op.target) == 0) std::printf("  %-8s %s\n", "removed", plain(op.target, false).c_str());
+    if (back.count(op.target) == 0) print("  " + in_column(say("removed"), 9) + op.target);
+}
+
+// True too where that cannot be read: undo_last says why.
+bool anything_committed(const StateFolder& state) {
+  const auto journals = state.journals();
+  return !journals || std::ranges::any_of(*journals, [](const Journal& journal) {
+    return journal.state == Journal::State::Committed;
+  });
 }
 
 int restore(const StateFolder& state) {
@@ -31,17 +43,18 @@ int restore(const StateFolder& state) {
   if (!lock) return complain("restore", lock.error(), kExitFindings);
   std::vector<std::string> lines;
   const auto recovered = recover(state, lines);
-  for (const std::string& line : lines) std::printf("%s\n", plain(line, false).c_str());
+  for (const std::string& line : lines) print(line);
   if (!recovered) return complain("restore", recovered.error(), kExitFindings);
   // Undoing the interrupted one was what had been asked for.
   if (!lines.empty()) return kExitClean;
+  const bool nothing_left = !anything_committed(state);
   const auto undone = undo_last(state);
   if (undone) {
     print_undone(*undone);
     return kExitClean;
   }
-  if (undone.error().message.starts_with("nothing to restore")) {
-    std::printf("%s\n", undone.error().message.c_str());
+  if (nothing_left) {
+    print(undone.error().message);
     return kExitClean;
   }
   return complain("restore", undone.error(), kExitFindings);
@@ -60,7 +73,7 @@ int run_restore(const RestoreOptions& options) {
   if (!place) return complain("restore", place.error(), kExitFindings);
   const StateFolder state(place->base);
   if (::access(state.root().c_str(), F_OK) != 0) {
-    std::printf("nothing to restore: scankit has changed nothing in this environment\n");
+    print(say("nothing to restore: scankit has changed nothing in this environment"));
     return kExitClean;
   }
   return restore(state);

@@ -5,12 +5,14 @@
 #include <optional>
 #include <tuple>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 namespace {
 
 Error bad_target(const std::string& word) {
-  return {Errc::InvalidArgument, "--arch: \"" + word + "\" is no architecture",
-          "write native, all, or a list such as sm_90,sm_80,compute_75"};
+  return {Errc::InvalidArgument, say("--arch: \"{}\" is no architecture", word),
+          say("write native, all, or a list such as sm_90,sm_80,compute_75")};
 }
 
 Result<Target> parse_target(const std::string& word) {
@@ -40,9 +42,10 @@ std::string join(const std::vector<unsigned>& numbers) {
 }
 
 Error cannot_target(const std::string& what, const std::vector<unsigned>& supported) {
-  return {Errc::Unsupported,
-          "the compiler found cannot make code for " + what + "; it targets " + join(supported),
-          "bring one that does: pip install nvidia-cuda-nvrtc-cu12==12.9.86 targets sm_50 to sm_121"};
+  return {
+      Errc::Unsupported,
+      say("the compiler found cannot make code for {}; it targets {}", what, join(supported)),
+      say("bring one that does: {} targets sm_50 to sm_121", "pip install nvidia-cuda-nvrtc-cu12==12.9.86")};
 }
 
 // The oldest PTX is what most GPUs can translate; below 75 the newest drivers no longer do (CUDA 13's release
@@ -68,18 +71,18 @@ Result<void> add_native(const std::vector<Gpu>& gpus, const std::vector<unsigned
   for (const Gpu& gpu : gpus) {
     if (gpu.sm.empty()) {
       choice.targets.push_back(fallback_ptx(supported));
-      choice.notes.push_back("the architecture of " + gpu.name + " is unknown: PTX for it");
+      choice.notes.push_back(say("the architecture of {} is unknown: PTX for it", gpu.name));
       continue;
     }
     if (gpu.sm.size() > 3 || gpu.sm.find_first_not_of("0123456789") != std::string::npos)
       return Error{Errc::Malformed,
-                   "the architecture of GPU " + gpu.name + " is \"" + gpu.sm + "\", not a number", ""};
+                   say("the architecture of GPU {} is \"{}\", not a number", gpu.name, gpu.sm), ""};
     const auto sm = static_cast<unsigned>(std::stoul(gpu.sm));
     if (const auto cubin = cubin_for(sm, supported)) {
       choice.targets.push_back({false, *cubin, ""});
     } else if (sm > supported.back()) {
       choice.targets.push_back(fallback_ptx(supported));
-      choice.notes.push_back("sm_" + gpu.sm + " (" + gpu.name + ") is newer than the compiler: PTX for it");
+      choice.notes.push_back(say("sm_{} ({}) is newer than the compiler: PTX for it", gpu.sm, gpu.name));
     } else {
       return cannot_target("sm_" + gpu.sm + " (" + gpu.name + ")", supported);
     }
@@ -98,12 +101,13 @@ Result<void> add_default(const Probed<std::vector<Gpu>>& gpus, const std::vector
                          TargetChoice& choice) {
   if (gpus.present() && !gpus.value.empty()) return add_native(gpus.value, supported, choice);
   choice.targets.push_back(fallback_ptx(supported));
-  const std::string why = gpus.state == ProbeState::Failed || gpus.state == ProbeState::NotRun
-                              ? "the GPUs of this machine could not be read (" + gpus.note + ")"
-                              : "no GPU here";
+  const bool unread = gpus.state == ProbeState::Failed || gpus.state == ProbeState::NotRun;
+  const std::string why =
+      unread ? say("the GPUs of this machine could not be read ({})", retold(gpus.note)) : say("no GPU here");
   choice.notes.push_back(
-      why + ": PTX only (" + choice.targets.back().name() +
-      "), which the driver translates at first use; name the GPU with --arch sm_XX to avoid that");
+      say("{}: PTX only ({}), which the driver translates at first use; name the GPU with --arch sm_XX to "
+          "avoid that",
+          why, choice.targets.back().name()));
   return {};
 }
 
@@ -127,7 +131,7 @@ Result<TargetRequest> parse_targets(const std::string& text) {
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported) {
   if (supported.empty())
-    return Error{Errc::ToolFailed, "the compiler names no architecture that it targets", ""};
+    return Error{Errc::ToolFailed, say("the compiler names no architecture that it targets"), ""};
   TargetChoice choice;
   switch (request.kind) {
     case TargetRequest::Kind::Default:
@@ -135,8 +139,9 @@ Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<s
       break;
     case TargetRequest::Kind::Native:
       if (!gpus.present() || gpus.value.empty())
-        return Error{Errc::NotFound, "--arch native: " + (gpus.note.empty() ? "no GPU here" : gpus.note),
-                     "name the GPU that the module is for: --arch sm_90"};
+        return Error{Errc::NotFound,
+                     say("--arch native: {}", gpus.note.empty() ? say("no GPU here") : retold(gpus.note)),
+                     say("name the GPU that the module is for: --arch sm_90")};
       SCANKIT_CHECK(add_native(gpus.value, supported, choice));
       break;
     case TargetRequest::Kind::All:

@@ -5,6 +5,7 @@
 
 #include "builder/install/place.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/host/gpu_helper.h"
 
 namespace scankit {
@@ -50,32 +51,34 @@ std::vector<std::pair<std::string, std::string>> folders(const Host& host, const
   std::vector<std::pair<std::string, std::string>> all;  // folder, origin
   for (const PathEntry& entry : snapshot.python.value.sys_path) {
     if (!entry.exists) continue;
-    all.emplace_back(entry.path + "/nvidia/cu13/lib", "wheel nvidia-cuda-nvrtc in " + entry.path);
-    all.emplace_back(entry.path + "/nvidia/cuda_nvrtc/lib", "wheel nvidia-cuda-nvrtc-cu12 in " + entry.path);
+    const auto wheel = [&](const char* name) { return say("wheel {} in {}", name, entry.path); };
+    all.emplace_back(entry.path + "/nvidia/cu13/lib", wheel("nvidia-cuda-nvrtc"));
+    all.emplace_back(entry.path + "/nvidia/cuda_nvrtc/lib", wheel("nvidia-cuda-nvrtc-cu12"));
   }
   if (!snapshot.torch.value.location.empty())
-    all.emplace_back(snapshot.torch.value.location + "/lib", "bundled with torch");
+    all.emplace_back(snapshot.torch.value.location + "/lib", say("bundled with torch"));
   if (!snapshot.python.value.prefix.empty())
-    all.emplace_back(snapshot.python.value.prefix + "/lib", "the environment's own libraries");
+    all.emplace_back(snapshot.python.value.prefix + "/lib", say("the environment's own libraries"));
   for (const Toolkit& toolkit : snapshot.toolkits.value)
     for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
-      all.emplace_back(toolkit.root + below, "toolkit " + toolkit.root);
+      all.emplace_back(toolkit.root + below, say("toolkit {}", toolkit.root));
   // An NVRTC may be there without nvcc, which is what makes a toolkit for the probe.
   if (const auto entries = host.list("/usr/local"))
     for (const DirEntry& entry : *entries)
       if (entry.name.starts_with("cuda"))
         for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
-          all.emplace_back("/usr/local/" + entry.name + below, "system library in /usr/local/" + entry.name);
-  all.emplace_back("/usr/lib/x86_64-linux-gnu", "system library");
-  all.emplace_back("/usr/lib64", "system library");
+          all.emplace_back("/usr/local/" + entry.name + below,
+                           say("system library in {}", "/usr/local/" + entry.name));
+  all.emplace_back("/usr/lib/x86_64-linux-gnu", say("system library"));
+  all.emplace_back("/usr/lib64", say("system library"));
   return all;
 }
 
 std::string how_to_bring_one(const Snapshot& snapshot) {
   const std::string python =
       snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
-  return "bring one (90 MB, no compiler needed): " + python +
-         " -m pip install nvidia-cuda-nvrtc-cu12==12.9.86";
+  return say("bring one (90 MB, no compiler needed): {}",
+             python + " -m pip install nvidia-cuda-nvrtc-cu12==12.9.86");
 }
 
 Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
@@ -85,7 +88,7 @@ Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
     const auto end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
     if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
-      return Error{Errc::Malformed, "\"" + text + "\" is no list of architectures", ""};
+      return Error{Errc::Malformed, say("\"{}\" is no list of architectures", text), ""};
     numbers.push_back(static_cast<unsigned>(std::stoul(word)));
     at = end + 1;
   }
@@ -134,10 +137,11 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
   SCANKIT_TRY(const ProcessResult answer, run_gpu_helper(args));
   const auto records = parse_helper_records(answer.out);
   if (!answer.ok() || records.empty() || records[0].kind != "nvrtc")
-    return Error{Errc::ToolFailed, nvrtc.path + ": " + answer.err.substr(0, answer.err.find('\n')), ""};
+    return Error{Errc::ToolFailed, nvrtc.path + ": " + retold(answer.err.substr(0, answer.err.find('\n'))),
+                 ""};
   const auto& fields = records[0].fields;
   if (fields.count("version") == 0 || fields.count("archs") == 0)
-    return Error{Errc::ToolFailed, nvrtc.path + " tells no version", ""};
+    return Error{Errc::ToolFailed, say("{} tells no version", nvrtc.path), ""};
   nvrtc.version = fields.at("version");
   SCANKIT_TRY(nvrtc.archs, parse_numbers(fields.at("archs")));
   SCANKIT_TRY(std::string hash, sha256_file(nvrtc.path));
@@ -147,7 +151,7 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
   }
   nvrtc.sha256 = hash;
   // A cache that cannot be written makes the next build slower, nothing else.
-  (void)cache.store(key, "identity " + nvrtc.path,
+  (void)cache.store(key, std::string("identity ").append(nvrtc.path),
                     nvrtc.version + "\n" + fields.at("archs") + "\n" + hash + "\n");
   return {};
 }
@@ -156,11 +160,11 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
                                    const Cache& cache) {
   const auto found = find_nvrtc(host, snapshot);
   if (found.empty())
-    return Error{Errc::NotFound,
-                 "no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
-                 "torch, and in "
-                 "the CUDA toolkits of /usr/local, CUDA_HOME and PATH",
-                 how_to_bring_one(snapshot)};
+    return Error{
+        Errc::NotFound,
+        say("no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
+            "torch, and in the CUDA toolkits of /usr/local, CUDA_HOME and PATH"),
+        how_to_bring_one(snapshot)};
   std::string lacking;
   Error last;
   for (Nvrtc nvrtc : found) {
@@ -175,7 +179,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     }
     lacking += (lacking.empty() ? "" : "; ") + nvrtc.path + ": " + last.message;
   }
-  return Error{last.code, "no NVRTC here fits: " + lacking, how_to_bring_one(snapshot)};
+  return Error{last.code, say("no NVRTC here fits: {}", lacking), how_to_bring_one(snapshot)};
 }
 
 }  // namespace scankit

@@ -11,6 +11,7 @@
 #include "builder/install/transaction.h"
 #include "builder/install/verify.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 
 namespace scankit {
@@ -26,8 +27,8 @@ Result<void> same_file_system(const std::string& path, const std::string& folder
   if (::lstat(path.c_str(), &file) != 0 || ::stat(folder.c_str(), &other) != 0 || file.st_dev == other.st_dev)
     return {};
   return Error{Errc::Unsupported,
-               path + " hides the module and lies on another file system than the backup " + folder,
-               "move it away yourself, then run scankit fix again"};
+               say("{} hides the module and lies on another file system than the backup {}", path, folder),
+               say("move it away yourself, then run scankit fix again")};
 }
 
 class Execution {
@@ -52,9 +53,10 @@ class Execution {
   }
 
   Result<void> run() {
+    const Language* language = spoken_language();
     return run_transaction(state_, journal_, [&]() -> Result<void> {
       verifying_ = true;
-      say("verifying: import torch, import " + request_.module + ", one call");
+      tell_in(language);
       const std::string expected = plan_.install ? target() : "";
       const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
       return verify_import(request_.python, request_.module, expected, extra);
@@ -64,8 +66,13 @@ class Execution {
   bool verifying() const { return verifying_; }
 
  private:
-  void say(const std::string& line) const {
+  void tell(const std::string& line) const {
     if (request_.progress) request_.progress(line);
+  }
+  // A transaction speaks English, for its journal.
+  void tell_in(const Language* language) const {
+    const Speaking to_the_user(language);
+    tell(say("verifying: import torch, import {}, one call", request_.module));
   }
   std::string target() const { return path_join(plan_.place.site, kModuleFile); }
 
@@ -77,7 +84,7 @@ class Execution {
   Result<void> stage() {
     const std::string file = path_join(staging_, kModuleFile);
     SCANKIT_CHECK(write_module(host_, *request_.built, file));
-    say("loading the built module without torch");
+    tell(say("loading the built module without torch"));
     SCANKIT_CHECK(verify_loads(request_.python, file));
     SCANKIT_CHECK(make_directories(path_join(staging_, dist_info_name())));
     for (const InstalledFile& part : dist_info_files(request_.built->bytes, request_.built->manifest))
@@ -102,7 +109,7 @@ class Execution {
         journal_.operations.push_back(
             {Operation::Kind::Save, entry.path(), "", backup_for(entry.path()), ""});
     }
-    if (code) return Error{Errc::Io, "cannot read " + plan_.place.site + ": " + code.message(), ""};
+    if (code) return Error{Errc::Io, say("cannot read {}: {}", plan_.place.site, code.message()), ""};
     return {};
   }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -99,16 +100,16 @@ Result<std::vector<Journal>> StateFolder::journals() const {
   for (const auto& entry : std::filesystem::directory_iterator(root_ + "/journal", code))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   if (code && code != std::errc::no_such_file_or_directory)
-    return Error{Errc::Io, "cannot read " + root_ + "/journal: " + code.message(), ""};
+    return Error{Errc::Io, say("cannot read {}: {}", root_ + "/journal", code.message()), ""};
   std::sort(files.begin(), files.end());
   std::vector<Journal> journals;
   for (const std::string& file : files) {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
     auto journal = from_json(text);
     if (!journal || journal->id + ".json" != path_basename(file))
-      return Error{
-          Errc::Malformed, file + " is no journal that this scankit wrote",
-          "compare it with its neighbours; while it is there, scankit changes nothing in this environment"};
+      return Error{Errc::Malformed, say("{} is no journal that this scankit wrote", file),
+                   say("compare it with its neighbours; while it is there, scankit changes nothing in this "
+                       "environment")};
     journals.push_back(std::move(*journal));
   }
   return journals;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "doctor/base/say.h"
+
 namespace scankit {
 
 Result<Lock> Lock::take(const std::string& folder) {
@@ -16,13 +18,14 @@ Result<Lock> Lock::take(const std::string& folder) {
   Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (fd.get() < 0)
     return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
-                 "cannot open " + path + ": " + std::strerror(errno), ""};
+                 say("cannot open {}: {}", path, std::strerror(errno)), ""};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     char holder[32] = "";
     if (::pread(fd.get(), holder, sizeof(holder) - 1, 0) < 0) holder[0] = '\0';
-    return Error{Errc::Conflict,
-                 "another scankit is changing this environment (process " + std::string(holder) + ")",
-                 "wait until it ends"};
+    return Error{
+        Errc::Conflict,
+        say("another scankit is changing this environment (process {})", static_cast<const char*>(holder)),
+        say("wait until it ends")};
   }
   const std::string id = std::to_string(::getpid());
   // Only the message above reads it.

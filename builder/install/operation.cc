@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -28,36 +29,44 @@ bool same_file(const std::string& a, const std::string& b) {
   return first && second && first->st_dev == second->st_dev && first->st_ino == second->st_ino;
 }
 
-Error refused(const std::string& what, const std::string& from, const std::string& to) {
-  const Errc code = errno == EACCES || errno == EPERM || errno == EROFS ? Errc::PermissionDenied : Errc::Io;
-  return {code, "cannot " + what + " " + from + " to " + to + ": " + std::strerror(errno), ""};
+Errc code_of(int number) {
+  return number == EACCES || number == EPERM || number == EROFS ? Errc::PermissionDenied : Errc::Io;
+}
+
+Error refused_move(const std::string& from, const std::string& to) {
+  const int number = errno;
+  return {code_of(number), say("cannot move {} to {}: {}", from, to, std::strerror(number)), ""};
+}
+
+Error something_is_there(const std::string& from, const std::string& to) {
+  return {Errc::Conflict, say("cannot move {} to {}: something is there", from, to), ""};
 }
 
 // Fails where `to` exists: what appeared there meanwhile is not ours to overwrite. A kernel or file system
 // without RENAME_NOREPLACE gets the plain rename; the lock keeps other fixers out.
 Result<void> move(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
-    if (errno == EEXIST)
-      return Error{Errc::Conflict, "cannot move " + from + " to " + to + ": something is there", ""};
-    if (errno != EINVAL && errno != ENOSYS) return refused("move", from, to);
-    if (is_there(to))
-      return Error{Errc::Conflict, "cannot move " + from + " to " + to + ": something is there", ""};
-    if (::rename(from.c_str(), to.c_str()) != 0) return refused("move", from, to);
+    if (errno == EEXIST) return something_is_there(from, to);
+    if (errno != EINVAL && errno != ENOSYS) return refused_move(from, to);
+    if (is_there(to)) return something_is_there(from, to);
+    if (::rename(from.c_str(), to.c_str()) != 0) return refused_move(from, to);
   }
   SCANKIT_CHECK(fsync_directory(path_dirname(to)));
   return fsync_directory(path_dirname(from));
 }
 
 Result<void> move_over(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) return refused("move", from, to);
+  if (::rename(from.c_str(), to.c_str()) != 0) return refused_move(from, to);
   SCANKIT_CHECK(fsync_directory(path_dirname(to)));
   return fsync_directory(path_dirname(from));
 }
 
 // A second name for the same bytes, so that the first can be taken over by a rename.
 Result<void> add_name(const std::string& file, const std::string& name) {
-  if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, name.c_str(), 0) != 0 && errno != EEXIST)
-    return refused("link", file, name);
+  if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, name.c_str(), 0) != 0 && errno != EEXIST) {
+    const int number = errno;
+    return Error{code_of(number), say("cannot link {} to {}: {}", file, name, std::strerror(number)), ""};
+  }
   return fsync_directory(path_dirname(name));
 }
 
@@ -65,8 +74,9 @@ Result<void> undo_replace(const Operation& op) {
   if (!is_there(op.backup)) return {};
   // The backup is still a second name of the target: nothing was replaced yet, or all was put back.
   if (same_file(op.backup, op.target)) {
-    if (::unlink(op.backup.c_str()) != 0) return refused("remove", op.backup, "nothing");
-    return {};
+    if (::unlink(op.backup.c_str()) == 0) return {};
+    const int number = errno;
+    return Error{code_of(number), say("cannot remove {}: {}", op.backup, std::strerror(number)), ""};
   }
   if (is_there(op.target)) SCANKIT_CHECK(add_name(op.target, op.staged));
   return move_over(op.backup, op.target);
@@ -117,14 +127,15 @@ Result<void> can_undo(const Operation& op) {
   if (op.kind != Operation::Kind::Save && !op.sha256.empty() && is_there(op.target)) {
     SCANKIT_TRY(const std::string now, sha256_file(op.target));
     if (now != op.sha256)
-      return Error{Errc::Conflict, op.target + " is no longer the file that scankit put there",
-                   "move it away, then run scankit restore again"};
+      return Error{Errc::Conflict, say("{} is no longer the file that scankit put there", op.target),
+                   say("move it away, then run scankit restore again")};
   }
   if (op.kind == Operation::Kind::Save && is_there(op.backup) && is_there(op.target))
-    return Error{Errc::Conflict, op.target + " exists again, so that the saved one cannot go back there",
-                 "move it away, then run scankit restore again; the saved one is " + op.backup};
+    return Error{Errc::Conflict,
+                 say("{} exists again, so that the saved one cannot go back there", op.target),
+                 say("move it away, then run scankit restore again; the saved one is {}", op.backup)};
   if (op.kind != Operation::Kind::Place && !is_there(op.backup))
-    return Error{Errc::NotFound, "the backup " + op.backup + " is gone: " + op.target + " cannot be put back",
+    return Error{Errc::NotFound, say("the backup {} is gone: {} cannot be put back", op.backup, op.target),
                  ""};
   return {};
 }

@@ -8,11 +8,14 @@
 #include <cstring>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
 
-constexpr const char* kTargets = "install elsewhere with --target user (your user site) or --target DIR";
+std::string elsewhere() {
+  return say("install elsewhere with --target user (your user site) or --target DIR");
+}
 
 const PathEntry* entry_of(const Python& python, const std::string& origin) {
   for (const PathEntry& entry : python.sys_path)
@@ -22,24 +25,26 @@ const PathEntry* entry_of(const Python& python, const std::string& origin) {
 
 Result<InstallPlace> own_site(const Python& python) {
   if (python.externally_managed)
-    return Error{Errc::PermissionDenied,
-                 python.prefix + " is managed by the operating system's package manager (EXTERNALLY-MANAGED)",
-                 std::string("use a venv, or ") + kTargets};
+    return Error{
+        Errc::PermissionDenied,
+        say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix),
+        say("use a venv, or install elsewhere with --target user (your user site) or --target DIR")};
   const PathEntry* site = entry_of(python, "site");
   if (site == nullptr)
-    return Error{Errc::NotFound, "no site-packages folder on the path of " + interpreter_of(python),
-                 kTargets};
+    return Error{Errc::NotFound, say("no site-packages folder on the path of {}", interpreter_of(python)),
+                 elsewhere()};
   return InstallPlace{python.prefix, site->path, ""};
 }
 
 Result<InstallPlace> user_site(const Host& host, const Python& python) {
   if (!python.user_site_enabled)
-    return Error{Errc::Unsupported, "this Python does not use the user site (a venv, or PYTHONNOUSERSITE)",
-                 "install into the environment itself, or with --target DIR"};
+    return Error{Errc::Unsupported,
+                 say("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
+                 say("install into the environment itself, or with --target DIR")};
   std::string base = host.env("PYTHONUSERBASE").value_or("");
   if (base.empty()) base = host.env("HOME").value_or("") + "/.local";
   if (base[0] != '/')
-    return Error{Errc::InvalidArgument, "--target user: HOME is not set", "use --target DIR"};
+    return Error{Errc::InvalidArgument, say("--target user: HOME is not set"), say("use --target DIR")};
   const std::string minor = python.version.substr(0, python.version.find('.', python.version.find('.') + 1));
   return InstallPlace{base, base + "/lib/python" + minor + "/site-packages", ""};
 }
@@ -48,7 +53,10 @@ InstallPlace folder(const Python& python, const std::string& target) {
   const std::string path = path_normalize(path_join(current_directory(), target));
   for (const PathEntry& entry : python.sys_path)
     if (entry.path == path) return {path, path, ""};
-  return {path, path, "export PYTHONPATH=" + path + "${PYTHONPATH:+:$PYTHONPATH}"};
+  std::string command("export PYTHONPATH=");
+  command += path;
+  command += "${PYTHONPATH:+:$PYTHONPATH}";
+  return {path, path, std::move(command)};
 }
 
 // The deepest folder of the path that exists: what decides whether the rest can be made.
@@ -76,21 +84,22 @@ Result<void> check_place(const InstallPlace& place) {
   const std::string site = existing_part(place.site), base = existing_part(place.base);
   struct stat site_info, base_info;
   if (::stat(site.c_str(), &site_info) != 0 || ::stat(base.c_str(), &base_info) != 0)
-    return Error{Errc::Io, "cannot look at " + site + ": " + std::strerror(errno), ""};
-  if (!S_ISDIR(site_info.st_mode)) return Error{Errc::InvalidArgument, site + " is no folder", ""};
+    return Error{Errc::Io, say("cannot look at {}: {}", site, std::strerror(errno)), ""};
+  if (!S_ISDIR(site_info.st_mode)) return Error{Errc::InvalidArgument, say("{} is no folder", site), ""};
   for (const std::string& path : {site, base})
     if (::access(path.c_str(), W_OK) != 0)
-      return Error{Errc::PermissionDenied, "cannot write to " + path + ": " + std::strerror(errno), kTargets};
+      return Error{Errc::PermissionDenied, say("cannot write to {}: {}", path, std::strerror(errno)),
+                   elsewhere()};
   if (::geteuid() == 0 && site_info.st_uid != 0)
     return Error{Errc::PermissionDenied,
-                 site + " belongs to user " + std::to_string(site_info.st_uid) +
-                     ", and verifying a fix would run that user's code as root",
-                 "run scankit fix as that user"};
+                 say("{} belongs to user {}, and verifying a fix would run that user's code as root", site,
+                     site_info.st_uid),
+                 say("run scankit fix as that user")};
   if (site_info.st_dev != base_info.st_dev)
-    return Error{
-        Errc::Unsupported,
-        site + " and " + base + " lie on different file systems, so that nothing can be renamed between them",
-        "use --target DIR"};
+    return Error{Errc::Unsupported,
+                 say("{} and {} lie on different file systems, so that nothing can be renamed between them",
+                     site, base),
+                 say("use --target DIR")};
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "builder/install/distribution.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/checks/view.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
@@ -82,13 +83,14 @@ void not_repairable(const Report& report, FixPlan& plan) {
 void no_error(const Report& report, const std::string& module, FixPlan& plan) {
   const Observation* seen = deciding_import(report.snapshot, module);
   if (seen != nullptr && seen->outcome == "ok") {
-    plan.why = "`import " + module + "` works, from " + seen->file;
+    plan.why = say("`import {}` works, from {}", module, seen->file);
     return;
   }
   plan.kind = FixPlan::Kind::Inconclusive;
-  plan.why =
-      "no fault was found in " + module + ", but its import was not seen to work" +
-      (report.snapshot.observations.note.empty() ? "" : " (" + report.snapshot.observations.note + ")");
+  const std::string& note = report.snapshot.observations.note;
+  plan.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", module)
+                          : say("no fault was found in {}, but its import was not seen to work ({})", module,
+                                retold(note));
 }
 
 }  // namespace
@@ -99,9 +101,9 @@ Result<FixPlan> plan_fix(const Report& report, const std::string& module, const 
   plan.place = place;
   if (report.snapshot.torch.state == ProbeState::Absent) {
     plan.kind = FixPlan::Kind::NotRepairable;
-    plan.why = "there is no torch here (" + report.snapshot.torch.note + "), and " + module +
-               " works on its tensors";
-    plan.advice = {"install torch, then run scankit fix again"};
+    plan.why = say("there is no torch here ({}), and {} works on its tensors",
+                   retold(report.snapshot.torch.note), module);
+    plan.advice = {say("install torch, then run scankit fix again")};
     return plan;
   }
   const Finding* finding = finding_to_repair(report, module);
@@ -113,7 +115,7 @@ Result<FixPlan> plan_fix(const Report& report, const std::string& module, const 
     for (const Fix& fix : finding->fixes)
       if (!plan.install && is_removal(fix)) plan.moves.push_back({std::get<RemoveShadow>(fix).path, ""});
   } else if (lacking != nullptr) {
-    plan.why = lacking->path + " does not hold what --arch names";
+    plan.why = say("{} does not hold what --arch names", lacking->path);
     plan.install = true;
   } else if (report.verdict == Verdict::Broken) {
     not_repairable(report, plan);

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
@@ -27,14 +28,15 @@ Result<void> undo_all(const StateFolder& state, Journal& journal) {
 }
 
 Error unfinished(const Error& first, const Error& second) {
-  return {second.code, first.message + "; and undoing it failed: " + second.message,
-          "run `scankit restore` once the cause is gone: it goes on where this one stopped"};
+  return {second.code, say("{}; and undoing it failed: {}", first.message, second.message),
+          say("run `scankit restore` once the cause is gone: it goes on where this one stopped")};
 }
 
 }  // namespace
 
 Result<void> run_transaction(const StateFolder& state, Journal journal,
                              const std::function<Result<void>()>& verify) {
+  const Speaking the_journal_is_english(nullptr);
   journal.state = Journal::State::Applying;
   Result<void> done = state.write(journal);
   if (!done) {
@@ -63,10 +65,10 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
     if (journal->state == Journal::State::Applying) {
       journal->note = "interrupted";
       SCANKIT_CHECK(undo_all(state, *journal));
-      done.push_back("fix " + journal->id + " had been interrupted: its changes were undone");
+      done.push_back(say("fix {} had been interrupted: its changes were undone", journal->id));
     } else if (journal->state == Journal::State::Undoing) {
       SCANKIT_CHECK(undo_all(state, *journal));
-      done.push_back("restore of fix " + journal->id + " had been interrupted: it was finished");
+      done.push_back(say("restore of fix {} had been interrupted: it was finished", journal->id));
     }
   }
   // Staged, and killed before its journal was written.
@@ -99,8 +101,8 @@ Result<Journal> undo_last(const StateFolder& state) {
     return *journal;
   }
   return Error{Errc::NotFound,
-               journals.empty() ? "nothing to restore: scankit has changed nothing in this environment"
-                                : "nothing to restore: every fix of this environment is already undone",
+               journals.empty() ? say("nothing to restore: scankit has changed nothing in this environment")
+                                : say("nothing to restore: every fix of this environment is already undone"),
                ""};
 }
 

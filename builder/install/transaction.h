@@ -11,7 +11,7 @@ namespace scankit {
 // Applies the journal's operations in order, then asks `verify`; whatever fails, everything is undone and the
 // Error is that failure's. The staged files must lie where the operations say; nothing in the environment has
 // changed before. The order of the operations is the caller's: the one that changes what Python imports comes
-// last.
+// last. The Error is in English, as the journal's note is: retold() says it to the user.
 Result<void> run_transaction(const StateFolder& state, Journal journal,
                              const std::function<Result<void>()>& verify);
 

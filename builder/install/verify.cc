@@ -6,6 +6,7 @@
 
 #include "builder/install/verify_program.h"
 #include "doctor/base/process.h"
+#include "doctor/base/say.h"
 
 extern "C" char** environ;
 
@@ -33,9 +34,9 @@ std::string last_line(std::string text) {
 }
 
 std::string how_it_ended(const ProcessResult& ran) {
-  if (ran.timed_out) return "it did not end within " + std::to_string(ran.duration.count() / 1000) + " s";
-  if (ran.signal != 0) return "it died of signal " + std::to_string(ran.signal);
-  return "it ended with status " + std::to_string(ran.exit_code) + ": " + last_line(ran.err);
+  if (ran.timed_out) return say("it did not end within {} s", ran.duration.count() / 1000);
+  if (ran.signal != 0) return say("it died of signal {}", ran.signal);
+  return say("it ended with status {}: {}", ran.exit_code, last_line(ran.err));
 }
 
 Result<ProcessResult> run_python(const std::string& python, const char* program,
@@ -55,7 +56,7 @@ Result<ProcessResult> run_python(const std::string& python, const char* program,
 Result<void> verify_loads(const std::string& python, const std::string& file) {
   SCANKIT_TRY(const ProcessResult ran, run_python(python, kLoadProgram, {file}, std::chrono::seconds(30)));
   if (ran.channel == "ok") return {};
-  return Error{Errc::ToolFailed, "the built module does not load in " + python + ": " + how_it_ended(ran),
+  return Error{Errc::ToolFailed, say("the built module does not load in {}: {}", python, how_it_ended(ran)),
                ""};
 }
 
@@ -67,12 +68,18 @@ Result<void> verify_import(const std::string& python, const std::string& module,
   const std::string text = kind.size() < ran.channel.size() ? ran.channel.substr(kind.size() + 1) : "";
   if (kind == "ok") return {};
   if (kind == "other file")
-    return Error{Errc::Conflict, "`import " + module + "` takes " + text + ", not " + expected,
-                 "that copy comes first on the import path: move it away, or see `scankit doctor`"};
-  if (kind == "wrong numbers") return Error{Errc::Malformed, text, "please report this"};
+    return Error{Errc::Conflict, say("`import {}` takes {}, not {}", module, text, expected),
+                 say("that copy comes first on the import path: move it away, or see `scankit doctor`")};
+  if (kind == "wrong numbers") {
+    const auto blank = text.find(' ');
+    return Error{Errc::Malformed,
+                 say("fwd on {} differs from the recurrence by {}", text.substr(0, blank),
+                     blank == std::string::npos ? "" : text.substr(blank + 1)),
+                 say("please report this")};
+  }
   const std::string why = kind == "failed" ? text : how_it_ended(ran);
-  return Error{Errc::ToolFailed, "`import torch; import " + module + "` failed after the fix: " + why,
-               "see `scankit doctor`"};
+  return Error{Errc::ToolFailed, say("`import torch; import {}` failed after the fix: {}", module, why),
+               say("see `scankit doctor`")};
 }
 
 }  // namespace scankit

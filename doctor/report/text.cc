@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "doctor/base/column.h"
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
@@ -63,14 +64,7 @@ class Page {
   std::string out_;
 };
 
-// Labels stand in a column of their own; letters are counted, not bytes.
-std::string label(std::string name) {
-  constexpr std::size_t kWidth = 8;
-  const auto letters = static_cast<std::size_t>(
-      std::ranges::count_if(name, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
-  name.append(letters < kWidth ? kWidth - letters : 1, ' ');
-  return name;
-}
+std::string label(std::string name) { return in_column(std::move(name), 8); }
 
 template <class T>
 bool said_why_not(Page& page, const std::string& name, const Probed<T>& fact) {
