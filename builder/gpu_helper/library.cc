@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/gpu_helper/library.h"
 
+#include <stdio.h>
+
 // glibc 2.34 moved these into libc under a new version; the old one stayed. The file's DT_NEEDED names
 // libdl.so.2, where a glibc before 2.34 keeps them.
 extern "C" {
@@ -20,6 +22,20 @@ void* load_library(const char* path) {
 }
 
 void* find_symbol(void* library, const char* name) { return dlsym_225(library, name); }
+
+void complain(const char* english, const char* first, const char* second) {
+  const char* next = first;
+  for (const char* c = english; *c != 0; ++c) {
+    if (c[0] == '{' && c[1] == '}') {
+      fputs(next, stderr);
+      next = second;
+      ++c;
+    } else {
+      fputc(*c, stderr);
+    }
+  }
+  fputc('\n', stderr);
+}
 
 const char* load_error() {
   const char* text = dlerror_225();

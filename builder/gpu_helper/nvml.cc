@@ -69,7 +69,9 @@ int print_device(const Nvml& nvml, unsigned index) {
   if (rc == 0) rc = nvml.pci(device, &pci);
   if (rc == 0) rc = nvml.capability(device, &major, &minor);
   if (rc != 0) {
-    fprintf(stderr, "NVML: device %u: %s\n", index, nvml.error_string(rc));
+    char number[16];
+    snprintf(number, sizeof(number), "%u", index);
+    complain("NVML: device {}: {}", number, nvml.error_string(rc));
     return kFailed;
   }
   // Devices that share the host's memory do not tell theirs: 0 is "unknown".
@@ -90,7 +92,7 @@ int print_all(const Nvml& nvml) {
   if (rc == 0) rc = nvml.cuda_version(&cuda);
   if (rc == 0) rc = nvml.count(&count);
   if (rc != 0) {
-    fprintf(stderr, "NVML: %s\n", nvml.error_string(rc));
+    complain("NVML: {}", nvml.error_string(rc));
     return kFailed;
   }
   make_printable(driver);
@@ -110,16 +112,16 @@ int run_nvml(int argc, char** argv) {
   for (const char* place : kPlaces)
     if (library == nullptr) library = load_library(place);
   if (library == nullptr) {
-    fprintf(stderr, "libnvidia-ml.so.1 is not here: %s\n", load_error());
+    complain("libnvidia-ml.so.1 is not here: {}", load_error());
     return kAbsent;
   }
   Nvml nvml = {};
   if (!bind_all(library, &nvml)) {
-    fprintf(stderr, "libnvidia-ml.so.1 lacks a function: %s\n", load_error());
+    complain("libnvidia-ml.so.1 lacks a function: {}", load_error());
     return kFailed;
   }
   if (const int rc = nvml.init(); rc != 0) {
-    fprintf(stderr, "nvmlInit: %s\n", nvml.error_string(rc));
+    complain("nvmlInit: {}", nvml.error_string(rc));
     return kFailed;
   }
   const int status = print_all(nvml);

@@ -94,16 +94,16 @@ int open_nvrtc(const Request& request, Nvrtc* nvrtc) {
   // The 13.0 wheel's libnvrtc has no RUNPATH and asks the loader for libnvrtc-builtins by its bare name, in
   // vain; a copy that is in the process already satisfies that.
   if (request.builtins != nullptr && load_library(request.builtins) == nullptr) {
-    fprintf(stderr, "cannot load %s: %s\n", request.builtins, load_error());
+    complain("cannot load {}: {}", request.builtins, load_error());
     return kAbsent;
   }
   void* library = load_library(request.library);
   if (library == nullptr) {
-    fprintf(stderr, "cannot load %s: %s\n", request.library, load_error());
+    complain("cannot load {}: {}", request.library, load_error());
     return kAbsent;
   }
   if (!bind_all(library, nvrtc)) {
-    fprintf(stderr, "%s is no NVRTC of CUDA 11.2 or newer: %s\n", request.library, load_error());
+    complain("{} is no NVRTC of CUDA 11.2 or newer: {}", request.library, load_error());
     return kFailed;
   }
   return kOk;
@@ -153,7 +153,9 @@ void print_log(const char* log) {
     if (follow > 0) --follow;
     log += length + (end != nullptr ? 1 : 0);
   }
-  if (dropped > 0) fprintf(stderr, "(%d more lines of the compiler's log left out)\n", dropped);
+  char number[16];
+  snprintf(number, sizeof(number), "%d", dropped);
+  if (dropped > 0) complain("({} more lines of the compiler's log left out)", number);
 }
 
 void print_program_log(const Nvrtc& nvrtc, Program program) {
@@ -168,7 +170,7 @@ int write_image(const Nvrtc& nvrtc, Program program, const Request& request) {
   size_t size = 0;
   int rc = request.ptx ? nvrtc.ptx_size(program, &size) : nvrtc.cubin_size(program, &size);
   if (rc != 0 || size == 0) {
-    fprintf(stderr, "NVRTC made no image: %s\n", nvrtc.error_string(rc));
+    complain("NVRTC made no image: {}", nvrtc.error_string(rc));
     return kFailed;
   }
   char* image = static_cast<char*>(malloc(size));
@@ -178,7 +180,7 @@ int write_image(const Nvrtc& nvrtc, Program program, const Request& request) {
   bool good = file != nullptr && fwrite(image, 1, size, file) == size;
   if (file != nullptr) good = fclose(file) == 0 && good;
   free(image);
-  if (!good) fprintf(stderr, "cannot write %s\n", request.out);
+  if (!good) complain("cannot write {}", request.out);
   return good ? kOk : kFailed;
 }
 
@@ -195,7 +197,7 @@ int compile(const Nvrtc& nvrtc, Request& request, const char* text) {
   }
   if (rc != 0) {
     if (program != nullptr) print_program_log(nvrtc, program);
-    fprintf(stderr, "NVRTC: %s\n", nvrtc.error_string(rc));
+    complain("NVRTC: {}", nvrtc.error_string(rc));
     return kFailed;
   }
   const int status = write_image(nvrtc, program, request);
@@ -214,7 +216,7 @@ int run_nvrtc(int argc, char** argv) {
   }
   char* text = read_text(request.source);
   if (text == nullptr) {
-    fprintf(stderr, "cannot read %s\n", request.source);
+    complain("cannot read {}", request.source);
     return kUsage;
   }
   // NVRTC keeps the current folder's name on its heap, and its output depends on what lies where (main.cc).
@@ -241,7 +243,7 @@ int run_nvrtc_info(int argc, char** argv) {
   int* archs = static_cast<int*>(calloc(count > 0 ? static_cast<size_t>(count) : 1, sizeof(int)));
   if (rc == 0 && archs != nullptr) rc = nvrtc.archs(archs);
   if (rc != 0 || archs == nullptr) {
-    fprintf(stderr, "NVRTC: %s\n", nvrtc.error_string(rc));
+    complain("NVRTC: {}", nvrtc.error_string(rc));
     free(archs);
     return kFailed;
   }
