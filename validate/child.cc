@@ -7,6 +7,8 @@
 #include <csignal>
 #include <string_view>
 
+#include "doctor/base/say.h"
+
 namespace scankit::validate {
 namespace {
 
@@ -41,7 +43,7 @@ std::string signal_name(int signal) {
                                     {SIGILL, "SIGILL"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"}};
   for (const Name& name : kNames)
     if (name.signal == signal) return name.text;
-  return "signal " + std::to_string(signal);
+  return say("signal {}", signal);
 }
 
 // Printable, and short: what a child wrote is not echoed raw.
@@ -86,14 +88,19 @@ std::string where_it_was(const ProcessResult& result) {
       result.err.substr(frame + kFrame.size(), result.err.find('\n', frame + 1) - frame - kFrame.size());
   const auto quote = line.find('"');
   if (quote == std::string::npos) return "";
-  return " at " + tame(line.substr(0, quote).substr(line.rfind('/', quote) + 1) + line.substr(quote + 1));
+  return tame(line.substr(0, quote).substr(line.rfind('/', quote) + 1) + line.substr(quote + 1));
 }
 
 std::string describe_end(const ProcessResult& result) {
-  if (result.timed_out) return "did not end in time and was stopped";
-  if (result.signal != 0) return "crashed with " + signal_name(result.signal) + where_it_was(result);
+  if (result.timed_out) return say("the process did not end in time and was stopped");
+  if (result.signal != 0) {
+    const std::string name = signal_name(result.signal), where = where_it_was(result);
+    return where.empty() ? say("the process crashed with {}", name)
+                         : say("the process crashed with {} at {}", name, where);
+  }
   const std::string line = last_line(result.err);
-  return "ended with status " + std::to_string(result.exit_code) + (line.empty() ? "" : ": " + line);
+  return line.empty() ? say("the process ended with status {}", result.exit_code)
+                      : say("the process ended with status {}: {}", result.exit_code, line);
 }
 
 std::string why_python_does_not_work(const std::string& python) {
@@ -101,9 +108,9 @@ std::string why_python_does_not_work(const std::string& python) {
       python_request(python, {"-c", "import os; os.write(3, b'ready')"}, std::chrono::milliseconds(20000));
   const auto result = run_process(request);
   if (!result) return result.error().message;
-  if (result->timed_out) return python + " did not run a one-line script within 20 s";
+  if (result->timed_out) return say("{} did not run a one-line script within 20 s", python);
   if (result->ok() && result->channel == "ready") return "";
-  return python + " cannot run a one-line script: it " + describe_end(*result);
+  return say("{} cannot run a one-line script: {}", python, describe_end(*result));
 }
 
 }  // namespace scankit::validate

@@ -11,6 +11,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/python_choice.h"
 #include "validate/progress.h"
@@ -33,8 +34,8 @@ struct Options {
 };
 
 int complain(const Error& error, int status) {
-  std::fprintf(stderr, "scankit validate: %s%s%s\n", error.message.c_str(), error.hint.empty() ? "" : "; ",
-               error.hint.c_str());
+  std::fprintf(stderr, "scankit validate: %s%s%s\n", retold(error.message).c_str(),
+               error.hint.empty() ? "" : "; ", retold(error.hint).c_str());
   return status;
 }
 
@@ -52,8 +53,8 @@ Result<std::vector<validate::Case>> choose_cases(const Options& options, std::ui
     const auto found = std::find_if(cases.begin(), cases.end(), [&](const auto& c) { return c.id == id; });
     if (found == cases.end())
       return Error{
-          Errc::InvalidArgument, "--case " + id + ": no such case with this seed and list",
-          "scankit validate --list-cases names them (add --full and --seed as in the run you repeat)"};
+          Errc::InvalidArgument, say("--case {}: no such case with this seed and list", id),
+          say("scankit validate --list-cases names them (add --full and --seed as in the run you repeat)")};
     chosen.push_back(*found);
   }
   return chosen;
@@ -67,10 +68,10 @@ Result<std::string> choose_module(const std::string& module) {
   if (!names_a_file(module)) return module;
   const std::string path = module.front() == '/' ? module : path_join(current_directory(), module);
   const auto info = make_real_host()->stat(path);
-  if (!info) return Error{Errc::InvalidArgument, "--module " + module + ": " + info.error().message, ""};
+  if (!info) return Error{Errc::InvalidArgument, say("--module {}: {}", module, info.error().message), ""};
   if (info->kind != FileKind::Regular)
-    return Error{Errc::InvalidArgument, "--module " + module + " is not a file",
-                 "name the .so file, or the module"};
+    return Error{Errc::InvalidArgument, say("--module {} is not a file", module),
+                 say("name the .so file, or the module")};
   return path;
 }
 
@@ -93,6 +94,18 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
   return request;
 }
 
+// What JSON will hold is English; the progress is for people either way.
+Result<validate::Validation> validated(validate::ValidateRequest request, bool json) {
+  const Language* language = spoken_language();
+  validate::ProgressPrinter progress;
+  request.progress = [&](const validate::Progress& now) {
+    const Speaking to_the_user(language);
+    progress.show(now);
+  };
+  const Speaking facts(json ? nullptr : language);
+  return run_validation(request);
+}
+
 int validate_command(const Options& options) {
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
   auto cases = choose_cases(options, seed);
@@ -111,11 +124,7 @@ int validate_command(const Options& options) {
   if (!python) return complain(python.error(), options.python ? kExitUsage : kExitInconclusive);
   request.python = std::move(*python);
   for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());
-  auto result = [&] {
-    validate::ProgressPrinter progress;
-    request.progress = [&](const validate::Progress& now) { progress.show(now); };
-    return run_validation(request);
-  }();
+  auto result = validated(std::move(request), options.json);
   if (!result) return complain(result.error(), kExitInternal);
   std::fputs((options.json ? validate::json_report(*result) : validate::text_report(*result)).c_str(),
              stdout);
@@ -126,26 +135,28 @@ int validate_command(const Options& options) {
 
 void add_validate_commands(CLI::App& app, int& exit_status) {
   auto* command = app.add_subcommand(
-      "validate", "prove that a selective_scan_cuda computes right: forward and every gradient against fp64");
+      "validate",
+      say("prove that a selective_scan_cuda computes right: forward and every gradient against fp64"));
   auto options = std::make_shared<Options>();
-  command->add_option("--python", options->python, "the Python whose module is validated");
-  command->add_option("--module", options->module, "module name, or the path of a module file")
+  command->add_option("--python", options->python, say("the Python whose module is validated"));
+  command->add_option("--module", options->module, say("module name, or the path of a module file"))
       ->capture_default_str();
-  auto* quick = command->add_flag("--quick", options->quick, "the short list of cases (default)");
-  command->add_flag("--full", options->full, "the short list and 300 random cases")->excludes(quick);
-  command->add_option("--device", options->device, "cpu, cuda or all (all that torch sees)")
+  auto* quick = command->add_flag("--quick", options->quick, say("the short list of cases (default)"));
+  command->add_flag("--full", options->full, say("the short list and 300 random cases"))->excludes(quick);
+  command->add_option("--device", options->device, say("cpu, cuda or all (all that torch sees)"))
       ->check(CLI::IsMember({"cpu", "cuda", "all"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed,
-                      "repeat a run: the data, and with --full the shapes, follow it");
-  command->add_option("--case", options->only, "only this case (repeatable)")->allow_extra_args(false);
-  command->add_option("--timeout", options->timeout, "seconds for the whole run (600; with --full 7200)")
+                      say("repeat a run: the data, and with --full the shapes, follow it"));
+  command->add_option("--case", options->only, say("only this case (repeatable)"))->allow_extra_args(false);
+  command->add_option("--timeout", options->timeout, say("seconds for the whole run (600; with --full 7200)"))
       ->check(CLI::Range(1, 1000000));
   command->add_flag("--deterministic", options->deterministic,
-                    "fail where two equal calls differ in any bit");
-  command->add_flag("--no-timing", options->no_timing, "leave out the comparison of speed");
-  command->add_flag("--list-cases", options->list_cases, "print the cases as JSON lines and run nothing");
-  command->add_flag("--json", options->json, "the result as JSON on standard output");
+                    say("fail where two equal calls differ in any bit"));
+  command->add_flag("--no-timing", options->no_timing, say("leave out the comparison of speed"));
+  command->add_flag("--list-cases", options->list_cases,
+                    say("print the cases as JSON lines and run nothing"));
+  command->add_flag("--json", options->json, say("the result as JSON on standard output"));
   command->callback([options, &exit_status] { exit_status = validate_command(*options); });
 }
 

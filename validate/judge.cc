@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "doctor/base/say.h"
+
 namespace scankit::validate {
 namespace {
 
@@ -20,11 +22,13 @@ bool within(double value, double bound) { return value <= bound; }
 std::string describe(const TensorResult& t) {
   std::string index;
   for (const std::int64_t i : t.worst.index) index += (index.empty() ? "" : ",") + std::to_string(i);
-  std::string text = t.name + (t.data == 2 ? " (second data in the same tensors)" : "") + ": ";
-  if (!within(t.error, t.bound))
-    text += "relative error " + figure(t.error) + ", bound " + figure(t.bound) + "; ";
-  return text + "worst element [" + index + "] is " + figure(t.worst.value) + ", expected " +
-         figure(t.worst.expected) + " +- " + figure(t.worst.bound);
+  const std::string who = t.data == 2 ? say("{} (second data in the same tensors)", t.name) : t.name;
+  const std::string value = figure(t.worst.value), expected = figure(t.worst.expected);
+  if (within(t.error, t.bound))
+    return say("{}: worst element [{}] is {}, expected {} +- {}", who, index, value, expected,
+               figure(t.worst.bound));
+  return say("{}: relative error {}, bound {}; worst element [{}] is {}, expected {} +- {}", who,
+             figure(t.error), figure(t.bound), index, value, expected, figure(t.worst.bound));
 }
 
 double bound_of(const CaseResult& result, const std::string& name) {
@@ -47,11 +51,13 @@ void judge_case(CaseResult& result, bool deterministic) {
   if (!result.error.empty()) reasons.push_back(result.error);
   for (const TensorResult& tensor : result.tensors)
     if (!within(used(tensor), 1)) reasons.push_back(describe(tensor));
-  for (const std::string& text : result.modified) reasons.push_back(text + ", which is not its to write");
+  for (const std::string& text : result.modified)
+    reasons.push_back(say("{}, which is not its to write", retold(text)));
   for (const std::string& text : result.contract) reasons.push_back(text);
   for (const auto& [name, difference] : result.nondeterministic)
     if (deterministic || !within(difference, bound_of(result, name)))
-      reasons.push_back(name + " differs between two equal calls, by " + figure(difference) + " of its norm");
+      reasons.push_back(
+          say("{} differs between two equal calls, by {} of its norm", name, figure(difference)));
   result.state = reasons.empty() ? CaseState::Passed : CaseState::Failed;
 }
 

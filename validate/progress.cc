@@ -5,7 +5,16 @@
 
 #include <cstdio>
 
+#include "doctor/base/say.h"
+
 namespace scankit::validate {
+
+std::string phase_in_words(const std::string& what) {
+  if (what.empty()) return say("start");
+  if (what == "import torch") return say("import torch");
+  if (what == "import module") return say("import module");
+  return what == "timing" ? say("timing") : what;
+}
 
 ProgressPrinter::ProgressPrinter() : terminal_(::isatty(2) == 1) {}
 
@@ -19,8 +28,8 @@ void ProgressPrinter::show(const Progress& progress) {
     constexpr std::size_t kWidth = 30;
     const std::size_t filled = progress.done * kWidth / total;
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
-    std::fprintf(stderr, "\r\033[K[%s] %zu/%zu  %.60s", bar.c_str(), progress.done, progress.total,
-                 progress.what.c_str());
+    const std::string now = progress.what.empty() ? "" : phase_in_words(progress.what.substr(0, 60));
+    std::fprintf(stderr, "\r\033[K[%s] %zu/%zu  %s", bar.c_str(), progress.done, progress.total, now.c_str());
     std::fflush(stderr);
     drawn_ = true;
     return;
@@ -30,8 +39,13 @@ void ProgressPrinter::show(const Progress& progress) {
   if (!phase && quarter == quarter_) return;
   quarter_ = quarter;
   phase_ = progress.what;
-  std::fprintf(stderr, "validate: %zu of %zu cases%s%s\n", progress.done, progress.total,
-               progress.what.empty() ? "" : "; now ", progress.what.c_str());
+  const std::string line =
+      progress.what.empty()
+          ? say_n(progress.total, "validate: {} of {} case", "validate: {} of {} cases", progress.done,
+                  progress.total)
+          : say_n(progress.total, "validate: {} of {} case; now {}", "validate: {} of {} cases; now {}",
+                  progress.done, progress.total, phase_in_words(progress.what));
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 }  // namespace scankit::validate

@@ -7,6 +7,9 @@
 
 namespace scankit::validate {
 
+// A case is its own name; a phase of the harness's start is said.
+std::string phase_in_words(const std::string& what);
+
 // On standard error: a bar that is redrawn where that is a terminal, else a line at each quarter.
 class ProgressPrinter {
  public:

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "doctor/base/column.h"
+#include "doctor/base/say.h"
 #include "validate/judge.h"
 #include "validate/report.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::size_t kFailuresShown = 12;
 
+// A figure or a row of them; sentences are say()'s.
 template <class... Args>
 std::string format(const char* pattern, Args... args) {
   char text[512];
@@ -20,13 +23,17 @@ std::string format(const char* pattern, Args... args) {
   return text;
 }
 
+std::string line(std::string label, const std::string& value, const std::string& remark) {
+  return in_column(std::move(label), 9) + value + (remark.empty() ? "" : "  " + remark) + "\n";
+}
+
 std::string heading(const Validation& v) {
-  std::string text = "module   " + v.module + (v.module_file.empty() ? "" : "  " + v.module_file) + "\n";
-  text += "python   " + v.python;
-  if (!v.python_version.empty()) text += "  (Python " + v.python_version + ", torch " + v.torch_version + ")";
-  text += "\n";
-  if (!v.gpu.empty()) text += "gpu      " + v.gpu + "\n";
-  return text + "seed     " + std::to_string(v.seed) + "  (repeat with --seed)\n";
+  const std::string versions =
+      v.python_version.empty() ? "" : say("(Python {}, torch {})", v.python_version, v.torch_version);
+  std::string text =
+      line(say("module"), v.module, retold(v.module_file)) + line("python", v.python, versions);
+  if (!v.gpu.empty()) text += line(say("gpu"), v.gpu, "");
+  return text + line(say("seed"), std::to_string(v.seed), say("(repeat with --seed)"));
 }
 
 std::string devices(const Validation& v) {
@@ -42,13 +49,14 @@ std::string devices(const Validation& v) {
   }
   std::string text;
   for (const auto& [device, n] : counts) {
-    text += format("%-8s %zu of %zu cases passed", device.c_str(), n.passed, n.passed + n.failed + n.left);
-    if (n.failed > 0) text += format(", %zu failed", n.failed);
-    if (n.left > 0) text += format(", %zu not run", n.left);
+    const std::size_t all = n.passed + n.failed + n.left;
+    text += in_column(device, 9) + say_n(all, "{} of {} case passed", "{} of {} cases passed", n.passed, all);
+    if (n.failed > 0) text += ", " + say("{:d} failed", n.failed);
+    if (n.left > 0) text += ", " + say("{:d} not run", n.left);
     text += "\n";
   }
   for (const auto& [device, words] : v.refused)
-    text += device + ": not validated, the module takes no such tensors (" + words + ")\n";
+    text += say("{}: not validated, the module takes no such tensors ({})", device, words) + "\n";
   return text;
 }
 
@@ -66,7 +74,10 @@ std::string nearest(const Validation& v) {
     }
   }
   if (rows.empty()) return "";
-  std::string text = "\nresult       dtype      error     rounding  bound     of bound  nearest case\n";
+  std::string text = "\n" + in_column(say("result"), 13) + in_column(say("dtype"), 11) +
+                     in_column(say("error"), 10) + in_column(say("rounding"), 10) +
+                     in_column(say("bound"), 10) + in_column(say("of bound"), 10) + say("nearest case") +
+                     "\n";
   for (const auto& [key, row] : rows) {
     const double share = used(*row.tensor);
     const std::string percent = std::isinf(share) ? "inf"
@@ -100,13 +111,20 @@ std::string failures(const Validation& v) {
       continue;
     }
     ++shown;
-    text += "\nFAILED " + c.device + " " + c.id + "\n";
-    for (const std::string& reason : c.reasons) text += "  " + reason + "\n";
-    if (!c.error.empty() && same[c.error] > 1)
-      text += format("  (the same error in %zu other cases)\n", same[c.error] - 1);
-    text += "  again: " + reproducer(v, c) + "\n";
+    text += "\n" + say("FAILED {} {}", c.device, c.id) + "\n";
+    for (const std::string& reason : c.reasons) text += "  " + retold(reason) + "\n";
+    if (const std::size_t others = c.error.empty() ? 0 : same[c.error] - 1; others > 0)
+      text +=
+          "  " +
+          say_n(others, "(the same error in {} other case)", "(the same error in {} other cases)", others) +
+          "\n";
+    text += "  " + say("again: {}", reproducer(v, c)) + "\n";
   }
-  if (hidden > 0) text += format("\n... and %zu failed cases more; --json lists all.\n", hidden);
+  if (hidden > 0)
+    text += "\n" +
+            say_n(hidden, "... and {} failed case more; --json lists all.",
+                  "... and {} failed cases more; --json lists all.", hidden) +
+            "\n";
   return text;
 }
 
@@ -119,16 +137,20 @@ std::string nondeterminism(const Validation& v) {
       entry.second = std::max(entry.second, difference);
     }
   }
-  if (seen.empty()) return "\nEvery call, made twice, gave the same bits.\n";
-  std::string text = "\nNot the same bits when called twice:\n";
+  if (seen.empty()) return "\n" + say("Every call, made twice, gave the same bits.") + "\n";
+  std::string text = "\n" + say("Not the same bits when called twice:") + "\n";
   for (const auto& [name, entry] : seen)
-    text += format("  %s in %zu cases, at most %.2g of its norm\n", name.c_str(), entry.first, entry.second);
+    text += "  " +
+            say_n(entry.first, "{} in {} case, at most {:.2g} of its norm",
+                  "{} in {} cases, at most {:.2g} of its norm", name, entry.first, entry.second) +
+            "\n";
   return text;
 }
 
 std::string timings(const Validation& v) {
   if (v.timings.empty()) return "";
-  std::string text = "\nspeed (reported, not judged)          module      plain PyTorch  ratio\n";
+  std::string text = "\n" + in_column(say("speed (reported, not judged)"), 38) +
+                     in_column(say("module"), 12) + in_column(say("plain PyTorch"), 15) + say("ratio") + "\n";
   for (const Timing& t : v.timings)
     text += format("%-7s %s  B%d D%d L%d N%d %s  %8.3f ms  %9.2f ms   %.1fx\n", t.device.c_str(),
                    t.pass.c_str(), t.batch, t.dim, t.length, t.states, t.dtype.c_str(), t.module_ms,
@@ -145,13 +167,13 @@ std::string text_report(const Validation& v) {
   if (ran) text += nondeterminism(v);
   text += timings(v) + failures(v);
   if (v.module_problem == ModuleProblem::ImportFailed || v.module_problem == ModuleProblem::LacksFunctions)
-    text += "\nFAILED " + v.module_message + "\n";
-  for (const std::string& note : v.notes) text += "note: " + note + "\n";
-  if (!v.blocked.empty()) text += "not completed: " + v.blocked + "\n";
-  const char* verdict = v.verdict == Verdict::Passed   ? "PASSED"
-                        : v.verdict == Verdict::Failed ? "FAILED"
-                                                       : "INCONCLUSIVE";
-  return text + format("\n%s: %s, %s, %.1f s\n", verdict, v.module.c_str(), v.mode.c_str(), v.seconds);
+    text += "\n" + say("FAILED {}", retold(v.module_message)) + "\n";
+  for (const std::string& note : v.notes) text += say("note: {}", retold(note)) + "\n";
+  if (!v.blocked.empty()) text += say("not completed: {}", retold(v.blocked)) + "\n";
+  const std::string verdict = v.verdict == Verdict::Passed   ? say("PASSED")
+                              : v.verdict == Verdict::Failed ? say("FAILED")
+                                                             : say("INCONCLUSIVE");
+  return text + "\n" + say("{}: {}, {}, {:.1f} s", verdict, v.module, v.mode, v.seconds) + "\n";
 }
 
 }  // namespace scankit::validate

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "validate/child.h"
 #include "validate/harness_files.h"
 #include "validate/judge.h"
+#include "validate/progress.h"
 #include "validate/protocol.h"
 
 namespace scankit::validate {
@@ -51,7 +53,7 @@ class Run {
   void child() {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
     if (left.count() <= 0) {
-      seen_.blocked = "stopped after " + std::to_string(request_.total.count()) + " s (--timeout)";
+      seen_.blocked = say("stopped after {} s (--timeout)", request_.total.count());
       return;
     }
     ChildStory story;
@@ -102,7 +104,7 @@ class Run {
   void pick_up(const ChildStory& story, const ProcessResult& result) {
     const bool hung = ended_by_watchdog(result);
     if (story.started == "timing") {
-      seen_.notes.push_back("no timing on " + story.device + ": the process " + describe_end(result));
+      seen_.notes.push_back(say("no timing on {}: {}", story.device, describe_end(result)));
       timing_failed_ = true;
       finished_ = tasks_.empty();
       return;
@@ -114,11 +116,11 @@ class Run {
       if (story.cases_done > 0) return;  // left on purpose between two cases (a broken CUDA context)
       if (story.started == "import module") {
         seen_.module_problem = ModuleProblem::ImportFailed;
-        seen_.module_message = "importing " + request_.module + ": the process " + end_of(hung, result);
+        seen_.module_message = say("importing {}: {}", request_.module, end_of(hung, result));
         finished_ = true;
       } else {
-        seen_.blocked = "before the first case (" + (story.started.empty() ? "start" : story.started) +
-                        ") the process " + end_of(hung, result);
+        seen_.blocked =
+            say("before the first case ({}) {}", phase_in_words(story.started), end_of(hung, result));
       }
       return;
     }
@@ -127,19 +129,19 @@ class Run {
     lost.device = story.device;
     const bool out_of_time = result.timed_out;
     lost.state = out_of_time ? CaseState::NotRun : hung ? CaseState::Hung : CaseState::Crashed;
-    lost.reasons = {"the process " + end_of(hung, result)};
+    lost.reasons = {end_of(hung, result)};
     seen_.cases.push_back(std::move(lost));
     tasks_.erase(task);
     crashes_ = story.cases_done > 0 ? 1 : crashes_ + 1;
-    if (crashes_ >= kCrashesInARow)
-      seen_.blocked = "gave up after " + std::to_string(crashes_) + " lost processes in a row";
+    if (crashes_ >= kCrashesInARow) seen_.blocked = say("gave up after {} lost processes in a row", crashes_);
   }
 
   std::string end_of(bool hung, const ProcessResult& result) const {
-    if (hung && !result.timed_out)
-      return "hung and was stopped after " + std::to_string(request_.each_case.count()) + " s" +
-             where_it_was(result);
-    return describe_end(result);
+    if (!hung || result.timed_out) return describe_end(result);
+    const auto seconds = request_.each_case.count();
+    const std::string where = where_it_was(result);
+    return where.empty() ? say("the process hung and was stopped after {} s", seconds)
+                         : say("the process hung and was stopped after {} s at {}", seconds, where);
   }
 
   void forget_done_tasks() {
@@ -156,11 +158,10 @@ class Run {
     if (!seen_.gpu.empty()) return;
     const auto dropped = std::erase_if(tasks_, [](const Task& task) { return task.device != "cpu"; });
     if (dropped == 0) return;
-    const std::string why = "torch sees no CUDA device";
     if (request_.require_cuda) {
-      seen_.blocked = why;
+      seen_.blocked = say("torch sees no CUDA device");
     } else {
-      seen_.notes.push_back(why + ": only the CPU was validated");
+      seen_.notes.push_back(say("torch sees no CUDA device: only the CPU was validated"));
     }
   }
 
@@ -170,7 +171,7 @@ class Run {
       CaseResult result;
       result.id = task.what->id;
       result.device = task.device;
-      result.reasons = {"not run"};
+      result.reasons = {say("not run")};
       seen_.cases.push_back(std::move(result));
     }
   }
@@ -180,7 +181,7 @@ class Run {
     if (seen_.module_problem == ModuleProblem::NotFound) {
       seen_.blocked = seen_.module_message;
     } else if (!seen_.refused.empty()) {
-      seen_.blocked = "the module takes no tensor of any device that is here";
+      seen_.blocked = say("the module takes no tensor of any device that is here");
     }
   }
 
@@ -212,7 +213,8 @@ Result<std::string> run_python_oracle(const std::string& python, const std::vect
   process.standard_input = job_text(job);
   process.output_limit = 256u << 20;
   SCANKIT_TRY(const auto result, run_process(process));
-  if (!result.ok()) return Error{Errc::ToolFailed, "the Python oracle " + describe_end(result), ""};
+  if (!result.ok())
+    return Error{Errc::ToolFailed, say("the Python oracle failed: {}", describe_end(result)), ""};
   return result.channel;
 }
 

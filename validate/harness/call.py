@@ -5,6 +5,7 @@ import contextlib
 import torch
 
 from scankit_harness import judge, oracle
+from scankit_harness.channel import say
 from scankit_harness.tensors import Placed, same_bits
 
 FWD = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
@@ -114,43 +115,43 @@ class Runner:
 
     def named(self, function, got, wanted):
         if not isinstance(got, (list, tuple)):
-            raise ContractError("%s returned %s, not a list of tensors" % (function, type(got).__name__))
+            raise ContractError(say("{} returned {}, not a list of tensors", function, type(got).__name__))
         if len(got) != len(wanted):
-            raise ContractError("%s returned %d values, not %d (%s)" %
-                                (function, len(got), len(wanted), ", ".join(wanted)))
+            raise ContractError(say("{} returned {} values, not {} ({})", function, len(got), len(wanted),
+                                    ", ".join(wanted)))
         result = {}
         for name, value in zip(wanted, got):
             absent = name in LIKE and LIKE[name] not in self.placed
             if absent:
                 if value is not None and not (torch.is_tensor(value) and value.numel() == 0):
-                    self.complain("%s returned a %s though there is no %s" % (function, name, LIKE[name]))
+                    self.complain(say("{} returned a {} though there is no {}", function, name, LIKE[name]))
             elif not torch.is_tensor(value):
-                raise ContractError("%s returned %s as %s, not a tensor" % (function, type(value).__name__, name))
+                raise ContractError(say("{} returned {} as {}, not a tensor", function, type(value).__name__, name))
             else:
                 self.check_form(function, name, value)
                 result[name] = value
         return result
 
     def check_form(self, function, name, value):
-        case, what = self.case, "%s of %s" % (name, function)
+        case, what = self.case, (name, function)
         if name == "x":
             shape = tuple(value.shape)
             if len(shape) != 4 or shape[:2] != (case["batch"], case["dim"]) or shape[3] != 2 * case["states"]:
-                raise ContractError("x of fwd has shape %s, not (%d, %d, chunks, %d)" %
-                                    (list(shape), case["batch"], case["dim"], 2 * case["states"]))
+                raise ContractError(say("x of fwd has shape {}, not ({}, {}, chunks, {})", list(shape), case["batch"],
+                                        case["dim"], 2 * case["states"]))
             if value.dtype != self.placed["A"].dtype:
-                self.complain("x of fwd is %s, not %s, the dtype of A" % (value.dtype, self.placed["A"].dtype))
+                self.complain(say("x of fwd is {}, not {}, the dtype of A", value.dtype, self.placed["A"].dtype))
             return
         like = self.placed[LIKE[name]].view
         if tuple(value.shape) != tuple(like.shape):
-            raise ContractError("%s has shape %s, not %s" % (what, list(value.shape), list(like.shape)))
+            raise ContractError(say("{} of {} has shape {}, not {}", *what, list(value.shape), list(like.shape)))
         if value.dtype != like.dtype:
-            raise ContractError("%s is %s, not %s" % (what, value.dtype, like.dtype))
+            raise ContractError(say("{} of {} is {}, not {}", *what, value.dtype, like.dtype))
         if value.device != like.device:
-            raise ContractError("%s lies on %s, not on %s" % (what, value.device, like.device))
+            raise ContractError(say("{} of {} lies on {}, not on {}", *what, value.device, like.device))
         if name == "dz" and "dz" in self.placed:
             if value.data_ptr() != self.arg("dz").data_ptr() or value.stride() != self.arg("dz").stride():
-                self.complain("dz of bwd is not the destination that was given")
+                self.complain(say("dz of bwd is not the destination that was given"))
         elif name in LAYOUT_MATTERS and value.numel() > 0:
             self.check_strides(what, value, torch.empty_like(like))
         self.check_memory(what, name, value)
@@ -158,7 +159,7 @@ class Runner:
     def check_strides(self, what, value, like):
         pairs = zip(value.shape, value.stride(), like.stride())
         if any(extent > 1 and got != wanted for extent, got, wanted in pairs):
-            self.complain("%s has strides %s, not %s" % (what, list(value.stride()), list(like.stride())))
+            self.complain(say("{} of {} has strides {}, not {}", *what, list(value.stride()), list(like.stride())))
 
     def check_memory(self, what, name, value):
         for other, placed in self.placed.items():
@@ -166,13 +167,14 @@ class Runner:
                 continue
             begin = placed.storage.data_ptr()
             if begin <= value.data_ptr() < begin + placed.storage.numel() * placed.storage.element_size():
-                self.complain("%s lies in the memory of %s" % (what, other))
+                self.complain(say("{} of {} lies in the memory of {}", *what, other))
 
     def check_inputs(self, function):
         """Names what the call changed, in a tensor or in the storage around it, and puts it right again."""
         for name, placed in self.placed.items():
             if placed.changed():
-                text = "%s changed %s" % (function, name if placed.exact is not None else "memory around " + name)
+                text = say("{} changed {}", function, name) if placed.exact is not None else \
+                    say("{} changed memory around {}", function, name)
                 if text not in self.report["modified"]:
                     self.report["modified"].append(text)
                 placed.restore()
@@ -201,7 +203,7 @@ class Runner:
         self.check_inputs("bwd")
         for name in ("out", "out_z"):
             if name in saved and not same_bits(results[name], saved[name]):
-                self.complain("bwd changed the %s that fwd returned" % name)
+                self.complain(say("bwd changed the {} that fwd returned", name))
         saved.update(back)
         return saved
 

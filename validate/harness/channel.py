@@ -7,6 +7,12 @@ import os
 CHANNEL = 3
 
 
+def say(english, *values):
+    """One whole sentence, never glued from halves: scankit knows it by its English text and says it in the language of
+    the user (ci/catalogue.sh collects it)."""
+    return english.format(*values)
+
+
 def number(value):
     """JSON knows no NaN and no infinity: those travel as text."""
     value = float(value)

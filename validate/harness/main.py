@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 
-from scankit_harness.channel import number, send
+from scankit_harness.channel import number, say, send
 
 
 def _line(error):
@@ -20,11 +20,11 @@ def _import_torch():
         return torch
     except ModuleNotFoundError as error:
         if error.name == "torch":
-            send("no_torch", message="there is no torch in this Python")
+            send("no_torch", message=say("there is no torch in this Python"))
         else:
-            send("no_torch", message="torch cannot be imported: " + _line(error))
+            send("no_torch", message=say("torch cannot be imported: {}", _line(error)))
     except BaseException as error:
-        send("no_torch", message="torch cannot be imported: " + _line(error))
+        send("no_torch", message=say("torch cannot be imported: {}", _line(error)))
     return None
 
 
@@ -34,7 +34,7 @@ def _hello(torch):
         if torch.cuda.is_available():
             cuda = torch.cuda.get_device_name(0)
     except Exception as error:
-        send("note", message="torch.cuda: " + _line(error))
+        send("note", message=say("torch.cuda: {}", _line(error)))
     send("hello", python=platform.python_version(), torch=torch.__version__, cuda=cuda,
          threads=torch.get_num_threads())
     return bool(cuda)
@@ -100,7 +100,7 @@ class Session:
             with self.call.threads_of_the_user():
                 timing.run(self.module, shape, shape["device"])
         except Exception as error:
-            send("note", message="no timing on %s: %s" % (shape["device"], _line(error)))
+            send("note", message=say("no timing on {}: {}", shape["device"], _line(error)))
         finally:
             faulthandler.cancel_dump_traceback_later()
 
@@ -112,7 +112,7 @@ def _load(options):
     except loader.ModuleProblem as problem:
         send("module", problem=problem.kind, message=str(problem))
         return None
-    send("module", file=getattr(module, "__file__", None) or "(built in)")
+    send("module", file=getattr(module, "__file__", None) or say("(built in)"))
     return module
 
 

@@ -6,6 +6,8 @@ import importlib.util
 import os
 import sys
 
+from scankit_harness.channel import say
+
 
 class ModuleProblem(Exception):
     def __init__(self, kind, message):
@@ -17,8 +19,10 @@ def load(wanted):
     """`wanted` is a dotted name, or a path when it holds a slash. Import torch first, as all callers do."""
     module = _from_file(wanted) if "/" in wanted else _by_name(wanted)
     missing = [n for n in ("fwd", "bwd") if not callable(getattr(module, n, None))]
+    if len(missing) > 1:
+        raise ModuleProblem("lacks_functions", say("{} has no function {} and no {}", wanted, *missing))
     if missing:
-        raise ModuleProblem("lacks_functions", "%s has no function %s" % (wanted, " and no ".join(missing)))
+        raise ModuleProblem("lacks_functions", say("{} has no function {}", wanted, *missing))
     return module
 
 
@@ -27,7 +31,7 @@ def _by_name(name):
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name.split(".")[0] or error.name == name:
-            raise ModuleProblem("not_found", "no module named %s on this Python's path" % name)
+            raise ModuleProblem("not_found", say("no module named {} on this Python's path", name))
         raise ModuleProblem("import_failed", _line(error))
     except BaseException as error:
         raise ModuleProblem("import_failed", _line(error))
