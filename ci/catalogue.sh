@@ -13,16 +13,25 @@ command -v xgettext >/dev/null || { echo "SKIP: no xgettext here (package gettex
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The doctor's sources: builder and validate do not say their sentences through say() yet.
 # Texts only: with line numbers, half of all commits would touch the file. Sorted: two branches that add a sentence each
-# then meet only where their sentences are neighbours.
-git ls-files -co --exclude-standard -- 'doctor/*.cc' 'doctor/*.h' | grep -vE '_test\.cc$|^doctor/tests/' | LC_ALL=C sort |
-  xgettext --files-from=- --language=C++ --from-code=UTF-8 --keyword --keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3 \
-    --add-location=file --package-name=scankit --output="$work/sources.raw"
-sed 's/charset=CHARSET/charset=UTF-8/' "$work/sources.raw" >"$work/sources.pot"
+# then meet only where their sentences are neighbours. extract OUT LANGUAGE KEYWORDS PATTERNS...: what xgettext finds.
+extract() {
+  local out=$1 language=$2 keywords=$3
+  shift 3
+  # shellcheck disable=SC2086
+  git ls-files -co --exclude-standard -- "$@" | grep -vE '_test\.cc$|/tests/|/testdata/' | LC_ALL=C sort |
+    xgettext --files-from=- --language="$language" --from-code=UTF-8 --keyword $keywords --add-location=file \
+      --package-name=scankit --output="$work/one.raw"
+  sed 's/charset=CHARSET/charset=UTF-8/' "$work/one.raw" >"$work/$out"
+}
+extract sources.pot C++ "--keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3" \
+  'doctor/*.cc' 'doctor/*.h' 'builder/*.cc' 'builder/*.h' 'validate/*.cc' 'validate/*.h'
+# Children that cannot look into the catalogue print English, which scankit says anew (retold() in doctor/base/say.h).
+extract helper.pot C++ --keyword=complain:1 'builder/gpu_helper/*.cc'
+extract harness.pot Python --keyword=say:1 'validate/harness/*.py'
 "$tables" >"$work/tables.pot"
-msgcat --use-first --add-location=file --sort-output --width=120 "$work/sources.pot" "$work/tables.pot" |
-  sed -e '/^"POT-Creation-Date:/d' -e '/^#, c-format$/d' -e '1,/^msgid/{/^#/d}' >"$work/scankit.pot"
+msgcat --use-first --add-location=file --sort-output --width=120 "$work"/{sources,helper,harness,tables}.pot |
+  sed -e '/^"POT-Creation-Date:/d' -e '/^#, \(c\|python-brace\)-format$/d' -e '1,/^msgid/{/^#/d}' >"$work/scankit.pot"
 
 if [ "$mode" != --check ]; then
   cp "$work/scankit.pot" "$pot"

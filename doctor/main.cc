@@ -50,7 +50,9 @@ int run(int argc, char** argv) {
                  scankit::say("Language of what people read: en, a translation, or the path of a .mo file "
                               "(default: LANGUAGE, LC_ALL, LC_MESSAGES, LANG)"))
       ->type_name("L");
-  app.set_version_flag("--version", std::string("scankit ") + scankit::kToolVersion);
+  app.set_version_flag("--version", std::string("scankit ") + scankit::kToolVersion,
+                       scankit::say("Print the version and exit"));
+  app.set_help_flag("-h,--help", scankit::say("Print this help message and exit"));  // every command has it
   app.require_subcommand(0, 1);
   int exit_status = scankit::kExitClean;
   scankit::add_doctor_commands(app, exit_status);

@@ -1,17 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A sentence that is added up from halves cannot be translated (doctor/base/say.h). This finds the commonest slip: a
-# literal with a word and a space next to a plus sign, where the text is for people.
+# literal with a word and a space next to a plus sign, where the text is for people, and a printf() with words in it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 'doctor/probes/*.cc' 'doctor/elf/*.cc' \
-  'doctor/explain/*.cc' 'doctor/cli/*.cc' |
-  grep -vE '_test\.cc$|elf/torch_preloads|/tool/|explain/(matcher|observed)|probes/(setup_py|source_text)' | xargs -r -d '\n' awk '
+  'doctor/explain/*.cc' 'doctor/cli/*.cc' 'builder/*.cc' 'builder/*.h' 'validate/*.cc' 'validate/*.h' |
+  grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_preloads|/tool/|explain/(matcher|observed)|probes/(setup_py|source_text)' |
+  grep -vE '^builder/install/distribution\.cc$' | # a METADATA file is for pip
+  xargs -r -d '\n' awk '
   FNR == 1 { files++; carried = "" }  # what the line before ended with
   /^[[:space:]]*(\/\/|#)/ { next }
   {
     rest = $0
     before = carried
+    if (FILENAME ~ /^(builder\/[^g]|validate)/ && rest ~ /(printf|format)\(/ && match(rest, /"([^"\\]|\\.)*"/)) {
+      pattern = substr(rest, RSTART, RLENGTH)
+      gsub(/scankit [a-z]*: |%[-+ #0]*[0-9*]*(\.[0-9*]+)?(z|l|ll|h)?[a-zA-Z%]|\\[a-z0-9]+/, "", pattern)
+      if (pattern ~ /[A-Za-z][A-Za-z][A-Za-z]/) {
+        print FILENAME ":" FNR ": " $0 " prints a sentence that say() did not say"
+        bad = 1
+      }
+    }
     while (match(rest, /"([^"\\]|\\.)*"/)) {
       literal = substr(rest, RSTART, RLENGTH)
       before = before substr(rest, 1, RSTART - 1)
