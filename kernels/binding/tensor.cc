@@ -4,13 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "kernels/binding/module.h"
+
 namespace scankit {
 namespace {
 
 bool refuse_with(PyObject* type, const Call& call, const char* format, va_list arguments) {
   char text[800];
   vsnprintf(text, sizeof text, format, arguments);
-  PyErr_Format(type, "%s: %s", call.function, text);
+  PyErr_Format(type, "%s.%s: %s", kModule.name, call.function, text);
   return false;
 }
 

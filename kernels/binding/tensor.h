@@ -25,13 +25,13 @@ struct Tensor {
   explicit operator bool() const { return object != nullptr; }
 };
 
-// The function's full name, for messages.
+// `function` is its name in the module, for messages.
 struct Call {
   const char* function;
   const Torch* torch;
 };
 
-// Sets RuntimeError (or `type`) "FUNCTION: ..." and returns false.
+// Sets RuntimeError (or `type`) "MODULE.FUNCTION: ..." and returns false.
 [[gnu::format(printf, 2, 3)]] bool refuse(const Call& call, const char* format, ...);
 [[gnu::format(printf, 3, 4)]] bool refuse_as(PyObject* type, const Call& call, const char* format, ...);
 

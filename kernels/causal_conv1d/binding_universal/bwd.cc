@@ -149,7 +149,7 @@ PyObject* run(const Call& call, PyObject* const* a, const Arguments& sorted) {
 PyObject* causal_conv1d_bwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const Torch* torch = torch_objects();
   if (!torch) return nullptr;
-  const Call call{"causal_conv1d_cuda.causal_conv1d_bwd", torch};
+  const Call call{"causal_conv1d_bwd", torch};
   Arguments sorted;
   if (!sort_arguments(call, arguments, count, &sorted)) return nullptr;
   return run(call, arguments, sorted);

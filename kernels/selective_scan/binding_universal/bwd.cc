@@ -144,7 +144,7 @@ PyObject* run(const Call& call, PyObject* const* arguments) {
 PyObject* bwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const Torch* torch = torch_objects();
   if (!torch) return nullptr;
-  const Call call{"selective_scan_cuda.bwd", torch};
+  const Call call{"bwd", torch};
   if (count != kArguments) {
     refuse_as(PyExc_TypeError, call,
               "takes 14 arguments (u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, delta_softplus, "

@@ -54,7 +54,7 @@ PyObject* run(const Call& call, PyObject* const* arguments) {
 PyObject* fwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const Torch* torch = torch_objects();
   if (!torch) return nullptr;
-  const Call call{"selective_scan_cuda.fwd", torch};
+  const Call call{"fwd", torch};
   if (count != kArguments) {
     refuse_as(PyExc_TypeError, call,
               "takes 9 arguments (u, delta, A, B, C, D, z, delta_bias, delta_softplus), got %d",
