@@ -19,6 +19,7 @@
 #include "doctor/probes/observed.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/snapshot.h"
+#include "doctor/probes/whose_code.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/plain.h"
 
@@ -65,6 +66,8 @@ class FixRun {
   std::optional<int> recover_interrupted(const std::string& base) {
     const StateFolder state(base);
     if (options_.dry_run || ::access(state.root().c_str(), F_OK) != 0) return std::nullopt;
+    if (const auto foreign = foreign_to_root(*host_, state.root()))
+      return complain("fix", foreign_journal(*foreign), kExitFindings);
     auto lock = Lock::take(state.root());
     if (!lock) return complain("fix", lock.error(), kExitFindings);
     std::vector<std::string> lines;
@@ -97,8 +100,10 @@ class FixRun {
     };
     request.progress = show;
     Snapshot snapshot = take_snapshot(*host_, request);
-    show(say("importing torch and {}", kModuleName));
-    snapshot.observations = observe_imports(*host_, snapshot, {});
+    ObserveRequest observe;
+    observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
+    observe.starting = [&] { show(say("importing torch and {}", kModuleName)); };
+    snapshot.observations = observe_imports(*host_, snapshot, observe);
     return snapshot;
   }
 
@@ -116,6 +121,8 @@ class FixRun {
   // Before anything is promised: is there a compiler, may we write?
   std::optional<int> find_toolchain() {
     if (auto good = check_place(plan_.place); !good) return complain("fix", good.error(), kExitFindings);
+    if (const auto foreign = foreign_code(*host_, report_.snapshot))
+      return complain("fix", foreign_place(*foreign), kExitFindings);
     if (!plan_.install) return std::nullopt;
     const Cache cache(request_.cache_folder);
     auto toolchain = choose_toolchain(*host_, report_.snapshot, request_.targets, cache);

@@ -76,6 +76,8 @@ int run_restore(const RestoreOptions& options) {
     print(say("nothing to restore: scankit has changed nothing in this environment"));
     return kExitClean;
   }
+  if (const auto foreign = foreign_to_root(*host, state.root()))
+    return complain("restore", foreign_journal(*foreign), kExitFindings);
   return restore(state);
 }
 

@@ -7,6 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/host/gpu_helper.h"
+#include "doctor/probes/whose_code.h"
 
 namespace scankit {
 namespace {
@@ -121,6 +122,17 @@ bool from_memo(const std::string& memo, Nvrtc& nvrtc) {
   return true;
 }
 
+// Loading a library runs its code.
+Result<void> may_load(const Host& host, const Nvrtc& nvrtc) {
+  for (const std::string& path : {path_dirname(nvrtc.path), nvrtc.path, nvrtc.builtins})
+    if (const auto foreign = foreign_to_root(host, path))
+      return Error{Errc::PermissionDenied,
+                   say("{} belongs to user {}, and loading it would run that user's code as root",
+                       foreign->path, foreign->uid),
+                   say("run scankit as that user")};
+  return {};
+}
+
 }  // namespace
 
 std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
@@ -168,7 +180,8 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   std::string lacking;
   Error last;
   for (Nvrtc nvrtc : found) {
-    auto known = identify(host, cache, nvrtc);
+    auto known = may_load(host, nvrtc);
+    if (known) known = identify(host, cache, nvrtc);
     if (!known) {
       last = known.error();
     } else {

@@ -13,7 +13,10 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
+#include "doctor/probes/python.h"
 #include "doctor/probes/python_choice.h"
+#include "doctor/probes/sys_path.h"
+#include "doctor/probes/whose_code.h"
 #include "validate/progress.h"
 #include "validate/random.h"
 #include "validate/report.h"
@@ -26,8 +29,8 @@ struct Options {
   std::optional<std::string> python;
   std::string module = "selective_scan_cuda";
   std::string device = "all";
-  bool quick = false, full = false, json = false, list_cases = false, deterministic = false,
-       no_timing = false;
+  bool import_foreign = false, quick = false, full = false, json = false, list_cases = false,
+       deterministic = false, no_timing = false;
   std::optional<std::uint64_t> seed;
   int timeout = 0;
   std::vector<std::string> only;
@@ -73,6 +76,23 @@ Result<std::string> choose_module(const std::string& module) {
     return Error{Errc::InvalidArgument, say("--module {} is not a file", module),
                  say("name the .so file, or the module")};
   return path;
+}
+
+// Running somebody else's Python is running their code (DESIGN decision 17).
+Result<void> ours_to_run(const Host& host, const std::string& python, const std::string& module) {
+  const auto probed = probe_python(host, python);
+  auto foreign = foreign_code(host, probed.value);
+  for (const std::string& name : {std::string("torch"), module}) {
+    if (foreign) break;
+    const auto found =
+        names_a_file(name) || !probed.present() ? std::nullopt : find_python_module(host, probed.value, name);
+    foreign = foreign_to_root(host, found ? found->path : names_a_file(name) ? name : "");
+  }
+  if (!foreign) return {};
+  return Error{Errc::PermissionDenied,
+               say("{} belongs to user {}, and validating would run that user's code as root", foreign->path,
+                   foreign->uid),
+               say("run scankit as that user, or allow it with --import")};
 }
 
 int status_of(validate::Verdict verdict) {
@@ -124,6 +144,9 @@ int validate_command(const Options& options) {
   if (!python) return complain(python.error(), options.python ? kExitUsage : kExitInconclusive);
   request.python = std::move(*python);
   for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());
+  if (!options.import_foreign)
+    if (const auto ours = ours_to_run(*make_real_host(), request.python, request.module); !ours)
+      return complain(ours.error(), kExitInconclusive);
   auto result = validated(std::move(request), options.json);
   if (!result) return complain(result.error(), kExitInternal);
   std::fputs((options.json ? validate::json_report(*result) : validate::text_report(*result)).c_str(),
@@ -154,6 +177,7 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
   command->add_flag("--deterministic", options->deterministic,
                     say("fail where two equal calls differ in any bit"));
   command->add_flag("--no-timing", options->no_timing, say("leave out the comparison of speed"));
+  command->add_flag("--import", options->import_foreign, say("run it even as root on files of another user"));
   command->add_flag("--list-cases", options->list_cases,
                     say("print the cases as JSON lines and run nothing"));
   command->add_flag("--json", options->json, say("the result as JSON on standard output"));

@@ -80,6 +80,20 @@ Result<InstallPlace> choose_place(const Host& host, const Python& python, const 
   return folder(python, target);
 }
 
+Error foreign_place(const ForeignCode& foreign) {
+  return {Errc::PermissionDenied,
+          say("{} belongs to user {}, and verifying a fix would run that user's code as root", foreign.path,
+              foreign.uid),
+          say("run scankit fix as that user")};
+}
+
+Error foreign_journal(const ForeignCode& foreign) {
+  return {Errc::PermissionDenied,
+          say("{} belongs to user {}, and what that user wrote there would move files as root", foreign.path,
+              foreign.uid),
+          say("run scankit as that user")};
+}
+
 Result<void> check_place(const InstallPlace& place) {
   const std::string site = existing_part(place.site), base = existing_part(place.base);
   struct stat site_info, base_info;
@@ -90,11 +104,7 @@ Result<void> check_place(const InstallPlace& place) {
     if (::access(path.c_str(), W_OK) != 0)
       return Error{Errc::PermissionDenied, say("cannot write to {}: {}", path, std::strerror(errno)),
                    elsewhere()};
-  if (::geteuid() == 0 && site_info.st_uid != 0)
-    return Error{Errc::PermissionDenied,
-                 say("{} belongs to user {}, and verifying a fix would run that user's code as root", site,
-                     site_info.st_uid),
-                 say("run scankit fix as that user")};
+  if (::geteuid() == 0 && site_info.st_uid != 0) return foreign_place({site, site_info.st_uid});
   if (site_info.st_dev != base_info.st_dev)
     return Error{Errc::Unsupported,
                  say("{} and {} lie on different file systems, so that nothing can be renamed between them",

@@ -5,6 +5,7 @@
 #include "builder/install/journal.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
+#include "doctor/probes/whose_code.h"
 
 namespace scankit {
 
@@ -17,6 +18,10 @@ struct InstallPlace {
 
 // `target`: "" (the environment's own site-packages), "user", or a folder.
 Result<InstallPlace> choose_place(const Host& host, const Python& python, const std::string& target);
+
+// As root in another user's files: what they would make root do.
+Error foreign_place(const ForeignCode& foreign);
+Error foreign_journal(const ForeignCode& foreign);
 
 // Refusals that must come before anything is made: not writable, foreign-owned, state folder on another file
 // system. Creates nothing.

@@ -68,7 +68,8 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
       .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
                    library ? Evidence{"/driver/value/libcuda_version", version}
                            : Evidence{"/driver/value/version", version}},
-      .fixes = std::move(fixes)};
+      .fixes = std::move(fixes),
+      .because_of = Cause::DriverTooOld};
 }
 
 void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {

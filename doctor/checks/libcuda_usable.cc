@@ -10,7 +10,10 @@ namespace {
 
 std::string not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
-  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+  // Who describes a GPU that is not here has no driver for it here either.
+  if (snapshot.driver.state == ProbeState::Absent &&
+      std::ranges::all_of(snapshot.gpus.value, [](const Gpu& gpu) { return gpu.sm_source == "described"; }))
+    return say("driver: {}", why_missing(snapshot.driver));
   if (snapshot.driver.present() && snapshot.driver.value.source == "described")
     return say("the driver is described, not installed");
   return "";
@@ -46,10 +49,24 @@ Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidenc
   return finding;
 }
 
+Finding no_driver(const Snapshot& snapshot) {
+  const auto gpus = seen_gpus(snapshot);
+  return unusable(
+      snapshot,
+      say("{} is here and no NVIDIA driver for it ({}), so CUDA finds no device", gpus.front().name(),
+          why_missing(snapshot.driver)),
+      {"/driver/state", "absent"},
+      Advice{snapshot.os.value.container.empty()
+                 ? say("install the NVIDIA driver")
+                 : say("install the NVIDIA driver on the host, and start the container with its GPUs")});
+}
+
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
-  if (!snapshot.driver.present()) {
+  if (snapshot.driver.state == ProbeState::Absent) {
+    result.findings.push_back(no_driver(snapshot));
+  } else if (!snapshot.driver.present()) {
     result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";

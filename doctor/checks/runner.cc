@@ -83,7 +83,8 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
   for (const Copy& copy : selected_copies(snapshot)) {
     const std::string& state = copy->file_state;
     const auto about = [&](const std::string& detail, const std::string& otherwise) {
-      return copy->path + ": " + (detail.empty() ? otherwise : retold(detail));
+      const std::string said_of_it = detail.empty() ? otherwise : retold(detail);
+      return said_of_it.find(copy->path) != std::string::npos ? said_of_it : copy->path + ": " + said_of_it;
     };
     if (state == "unreadable" || state == "vanished")
       partial.unknown.push_back(

@@ -141,6 +141,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
 void add_snapshot(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SnapshotOptions>();
   options->environment.imports = ImportPolicy::Never;
+  options->environment.foreign_too = false;
   CLI::App* command =
       app.add_subcommand("snapshot", say("Write the facts as JSON; runs nothing of the environment"));
   add_environment_options(*command, options->environment);

@@ -17,6 +17,7 @@ struct EnvironmentOptions {
   std::vector<std::string> modules;  // as named by the user
   std::string sources;               // --sources
   ImportPolicy imports = ImportPolicy::IfOursToRun;
+  bool foreign_too = true;  // the command's --import runs another user's code as root
   double timeout_s = 60;
   std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules
   bool with_exports = false;    // snapshot: also the names of torch's libraries

@@ -89,6 +89,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   }
   ObserveRequest observe;
   observe.policy = options.imports;
+  observe.can_be_asked_for = options.foreign_too;
   observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
   if (!options.so.empty()) {
     facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
@@ -96,8 +97,8 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     if (!python) complain_in(language, python.error());
     return facts;
   }
-  if (python && host->is_live() && options.imports != ImportPolicy::Never)
-    show(say("importing torch and the modules, each in its own process"));
+  if (python)
+    observe.starting = [&] { show(say("importing torch and the modules, each in its own process")); };
   facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);
   progress.finish();
   if (!python) complain_in(language, python.error());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/observed.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <future>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "doctor/host/host.h"
 #include "doctor/probes/observed_child.h"
 #include "doctor/probes/observed_packages.h"
+#include "doctor/probes/whose_code.h"
 
 namespace scankit {
 namespace {
@@ -43,35 +42,21 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
   }
 }
 
-// As root, files of another user are that user's code. Nothing where all of it is root's own.
-std::optional<std::string> whose_code(const Host& host, const Snapshot& snapshot) {
-  const Python& python = snapshot.python.value;
-  std::vector<std::string> paths = {python.requested, python.executable, python.prefix};
-  if (snapshot.torch.present()) paths.push_back(snapshot.torch.value.location);
-  for (const PathEntry& entry : python.sys_path)
-    if (entry.exists) paths.push_back(entry.path);
-  for (const Extension& file : snapshot.extensions.value)
-    if (file.selected) paths.push_back(file.path);
-  for (const PackageFound& package : snapshot.packages.value.found) paths.push_back(package.path);
-  for (const std::string& path : paths) {
-    const auto info = path.empty() ? Result<FileInfo>(Error{}) : host.stat(path);
-    if (info && info->uid != 0)
-      return say(
-          "{} belongs to user {}, and scankit runs as root: an import would run that user's code as root "
-          "(--import allows it)",
-          path, info->uid);
-  }
-  return std::nullopt;
-}
-
 std::string forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
   if (!host.is_live() || !snapshot.target_root.empty())
     return say("the examined system is not the one that runs");
   if (!snapshot.python.present()) return say("there is no Python to import with");
   if (request.policy == ImportPolicy::Never) return "--no-import";
-  if (request.policy == ImportPolicy::IfOursToRun && ::geteuid() == 0)
-    return whose_code(host, snapshot).value_or("");
-  return "";
+  if (request.policy == ImportPolicy::Always) return "";
+  const auto foreign = foreign_code(host, snapshot);
+  if (!foreign) return "";
+  return request.can_be_asked_for
+             ? say("{} belongs to user {}, and scankit runs as root: an import would run that user's code as "
+                   "root (run scankit as that user, or allow it with --import)",
+                   foreign->path, foreign->uid)
+             : say("{} belongs to user {}, and scankit runs as root: an import would run that user's code as "
+                   "root (run scankit as that user)",
+                   foreign->path, foreign->uid);
 }
 
 bool no_such_module(const Observation& seen) {
@@ -122,6 +107,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   using Seen = Probed<std::vector<Observation>>;
   if (const std::string why = forbidden(host, so_far, request); !why.empty())
     return {ProbeState::NotRun, why, {}};
+  if (request.starting) request.starting();
   const std::string& python = so_far.python.value.requested;
   const std::size_t width = at_once(so_far);
 

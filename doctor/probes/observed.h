@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ enum class ImportPolicy {
 struct ObserveRequest {
   ImportPolicy policy = ImportPolicy::IfOursToRun;
   std::chrono::milliseconds timeout{60000};  // of each child
+  bool can_be_asked_for = true;              // the command has --import
+  std::function<void()> starting;            // called where the imports are really made
 };
 
 // Imports torch and every module under diagnosis for real, each in a child of its own: a crash, a hang or

@@ -36,6 +36,8 @@ std::optional<Cause> cause_of(const Finding& symptom, const std::vector<Finding>
              return other.cause == cause && other.module == symptom.module && is_error(other);
            });
   };
+  if (symptom.because_of && present(*symptom.because_of))
+    return symptom.because_of;  // the check knows better
   for (const Link& link : kLinks)
     if (link.symptom == symptom.cause && present(link.cause)) return link.cause;
   // A name that became None, and a slow way taken, show that an import failed: for each reason that stands
