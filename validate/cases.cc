@@ -65,6 +65,26 @@ constexpr Row kQuick[] = {
     {kF32, 1, 16, 90, 16, 1, "Dzbs", Delta::Model, Rate::Steep, Lay::Plain},
     {kF32, 1, 16, 90, 16, 1, "Dzbs", Delta::Model, Rate::Positive, Lay::Plain},
     {kF16, 1, 16, 90, 16, 1, "zs", Delta::Test, Rate::NearZero, Lay::Awkward},
+    {kF32, 2, 4, 128, 8, 1, "DzbsBC", Delta::Test, Rate::Test, Lay::Plain},
+    {kF32, 2, 5, 65, 3, 1, "DzbspBn", Delta::Model, Rate::Model, Lay::Awkward},
+    {kBF16, 1, 24, 97, 16, 1, "zbsrB", Delta::Model, Rate::Model, Lay::Model},
+    {kF16, 2, 6, 33, 19, 2, "DsC", Delta::Test, Rate::Test, Lay::Awkward},
+    {kBF16, 1, 17, 130, 16, 1, "DzbsBC", Delta::Model, Rate::Model, Lay::Model},
+    {kF16, 1, 7, 40, 256, 1, "zbsB", Delta::Test, Rate::Model, Lay::Plain},
+    {kF32, 1, 3, 2049, 16, 1, "DzbsfB", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF32, 2, 4, 128, 8, 1, "Dzbsif", Delta::Test, Rate::Test, Lay::Plain},
+    {kF16, 2, 4, 256, 8, 2, "Dzbsi", Delta::Test, Rate::Test, Lay::Plain},
+    {kBF16, 2, 24, 196, 16, 3, "Dzbsrpi", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 2, 12, 33, 5, 4, "in", Delta::Test, Rate::Test, Lay::Awkward},
+    {kF32, 1, 1, 1, 1, 1, "zi", Delta::Test, Rate::Test, Lay::Awkward},
+    {kF32, 1, 3, 2049, 16, 1, "Dzbsi", Delta::Model, Rate::Model, Lay::Model},
+    {kBF16, 1, 2, 70, 255, 1, "bsiB", Delta::Model, Rate::Model, Lay::Plain},
+    {kF32, 2, 20, 100, 16, 1, "DzbsriBC", Delta::Model, Rate::Model, Lay::Model},
+    {kF16, 1, 9, 64, 4, 1, "DzbspiB", Delta::Test, Rate::Test, Lay::Awkward},
+    {kBF16, 1, 8, 127, 33, 2, "zsiC", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF32, 1, 16, 150, 16, 2, "Dzbsi", Delta::Huge, Rate::Model, Lay::Plain},
+    {kF32, 1, 16, 90, 16, 1, "DzbsiC", Delta::Model, Rate::Positive, Lay::Plain},
+    {kF32, 1, 16, 300, 16, 1, "DzbsiB", Delta::Tiny, Rate::NearZero, Lay::Plain},
 };
 
 Fill uniform(double low, double high) { return {FillKind::Uniform, low, high}; }
@@ -232,6 +252,14 @@ Row random_row(Stream& stream, std::string& options) {
   if (stream.chance(30)) options += 'p';
   if (row.length <= 2048 && stream.chance(15)) options += 'n';
   if (stream.chance(10)) options += 'f';
+  if (stream.chance(30)) {
+    options += 'i';
+    row.states = (row.states + 1) / 2;
+  }
+  if (stream.chance(25)) options += 'B';
+  if (stream.chance(25)) options += 'C';
+  // Upstream's module takes the groups from B: a constant one has none.
+  if (options.find('B') != std::string::npos) row.groups = 1;
   row.options = options.c_str();
   return row;
 }

@@ -74,6 +74,11 @@ TEST(Cases, QuickListCoversTheContract) {
       {"odd length", [](const Case& c) { return c.length % 2 == 1; }},
       {"longer than 2048", [](const Case& c) { return c.length > 2048; }},
       {"states beyond 16", [](const Case& c) { return c.states > 16; }},
+      {"complex", [](const Case& c) { return c.complex(); }},
+      {"constant B", [](const Case& c) { return c.constant("B"); }},
+      {"constant C", [](const Case& c) { return c.constant("C"); }},
+      {"complex and groups", [](const Case& c) { return c.complex() && c.groups > 1; }},
+      {"complex and constant B", [](const Case& c) { return c.complex() && c.constant("B"); }},
   };
   for (const Dtype dtype : {Dtype::F32, Dtype::F16, Dtype::BF16}) {
     for (const auto& [name, has] : kBothWays) {
@@ -84,6 +89,25 @@ TEST(Cases, QuickListCoversTheContract) {
       EXPECT_GT(with, 0) << dtype_name(dtype) << " " << name;
       EXPECT_GT(without, 0) << dtype_name(dtype) << " " << name;
     }
+  }
+}
+
+TEST(Cases, ListsVisitEveryKindOfProjection) {
+  std::set<int> quick, full;
+  const auto kind = [](const Case& c) { return c.complex() * 4 + c.constant("B") * 2 + c.constant("C"); };
+  for (const Case& c : quick_cases(1)) quick.insert(kind(c));
+  for (const Case& c : full_cases(1)) full.insert(kind(c));
+  EXPECT_EQ(quick.size(), 8u);
+  EXPECT_EQ(full.size(), 8u);
+}
+
+TEST(Cases, ComplexTensorsHaveTwoPartsAnElement) {
+  for (const Case& c : quick_cases(4)) {
+    if (!c.complex()) continue;
+    const std::vector<double> A = make_data(*c.find("A"));
+    ASSERT_EQ(A.size(), 2 * static_cast<std::size_t>(c.find("A")->count())) << c.id;
+    EXPECT_NE(A[0], A[1]) << c.id;
+    EXPECT_EQ(c.find("B")->shape.back(), c.constant("B") ? c.states : 2 * c.length) << c.id;
   }
 }
 

@@ -35,6 +35,8 @@ PyObject* dtype_object(const Torch& torch, Element element) {
       return torch.float16;
     case Element::Bfloat16:
       return torch.bfloat16;
+    case Element::Complex64:
+      return torch.complex64;
     default:
       return torch.float32;
   }
@@ -113,6 +115,14 @@ bool allocate_float(const Call& call, const char* name, const Tensor& beside, co
   Index contiguous[kMaxDims];
   contiguous_strides(shape, dims, contiguous);
   return allocate_strided(call, name, beside, call.torch->float32,
+                          {shape, strides ? strides : contiguous, dims}, output);
+}
+
+bool allocate_number(const Call& call, const char* name, const Tensor& like, const Index* shape,
+                     const Index* strides, int dims, Output* output) {
+  Index contiguous[kMaxDims];
+  contiguous_strides(shape, dims, contiguous);
+  return allocate_strided(call, name, like, dtype_object(*call.torch, like.element),
                           {shape, strides ? strides : contiguous, dims}, output);
 }
 

@@ -22,6 +22,10 @@ bool allocate_like(const Call& call, const char* name, const Tensor& like, Outpu
 bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,
                     const Index* strides, int dims, Output* output);
 
+// The same with the dtype of `like`, float32 or complex64.
+bool allocate_number(const Call& call, const char* name, const Tensor& like, const Index* shape,
+                     const Index* strides, int dims, Output* output);
+
 // `bytes` of memory on the device of `beside`.
 bool allocate_bytes(const Call& call, const Tensor& beside, size_t bytes, Output* output);
 

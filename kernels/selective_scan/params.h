@@ -6,9 +6,14 @@
 //   dt = delta + delta_bias;  dt = softplus ? (dt <= 20 ? log1p(exp(dt)) : dt) : dt
 //   h_l = exp(dt_l A) h_{l-1} + dt_l u_l B_l;   y_l = sum_n C_l h_l + D u_l;   out_z = y silu(z)
 //
-// Shapes: u, delta, z, out, dout (batch, dim, length), last stride 1; A (dim, states); B, C (batch, groups,
-// states, length), last stride 1; D, delta_bias (dim). All strides are in elements. `dim` is split evenly
-// over `groups`.
+// Shapes: u, delta, z, out, dout (batch, dim, length), last stride 1; A (dim, states); D, delta_bias (dim). B
+// and C, each by itself, variable: (batch, groups, states, length), last stride 1, of u's type; or constant:
+// (dim, states), of A's type. `dim` is split evenly over `groups`. Strides are in elements; those of fp32
+// tensors that hold complex numbers in fp32 numbers.
+//
+// Complex A: the numbers of A, of a constant B or C, and the states are pairs (real, imaginary part) of fp32;
+// those of a variable B or C stand as pairs of steps, (batch, groups, states, 2 length); y_l = 2 Re(sum_n C_l
+// h_l) + D u_l. A gradient is d/d real part + i d/d imaginary part (torch's convention).
 namespace scankit::selective_scan {
 
 using Index = long long;
@@ -27,10 +32,16 @@ struct SequenceOut {
   void* data;
   Index batch_stride, dim_stride;
 };
-// B or C: (batch, groups, states, length) with unit last stride.
+// A variable B or C: (batch, groups, states, length) with unit last stride.
 struct Projection {
   const void* data;
   Index batch_stride, group_stride, state_stride;
+};
+
+// A, a constant B or C: (dim, states). data null: it is a variable one.
+struct Matrix {
+  const float* data;
+  Index dim_stride, state_stride;
 };
 
 // The saved states, `x` of the interface: fp32, element (b, d, chunk, s) at
@@ -38,7 +49,8 @@ struct Projection {
 // chunk c holds h after step min(32 (c + 1), length) - 1. offset is s for all chunks but the last, whose
 // states stand at the odd places of its 2N wide row: x[:, :, -1, 1::2] is the last state, as every caller of
 // upstream's module reads it. With chunk_stride == states the storage is (chunks + 1) * states a channel; a
-// contiguous clone has 2 * states.
+// contiguous clone has 2 * states. Complex states are two numbers each: s counts pairs, strides count
+// numbers.
 struct SavedStates {
   float* data;  // null: not saved (inference), or not given (backward recomputes)
   Index batch_stride, dim_stride, chunk_stride;
@@ -53,6 +65,8 @@ struct Common {
   const float* A;
   Index A_dim_stride, A_state_stride;
   Projection B, C;
+  bool complex;
+  Matrix constant_B, constant_C;
   const float* D;           // null: none; (dim), unit stride
   const float* delta_bias;  // null: none
 };
@@ -65,8 +79,8 @@ struct Forward {
 };
 
 // Gradients. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
-// contiguous, summed over the channels of the group and rounded to dtype by the binding; dD, ddelta_bias
-// (dim) fp32.
+// contiguous, summed over the channels of the group and rounded to dtype by the binding, or as dA where B or
+// C is constant; dD, ddelta_bias (dim) fp32.
 struct Backward {
   Common common;
   Sequence dout;
@@ -79,6 +93,14 @@ struct Backward {
 
 #ifndef __CUDACC_RTC__  // which takes no host function
 // static: inline code must not be shared between instruction sets (the linker keeps one copy for all).
+// fp32 numbers of a state.
+[[maybe_unused]] static constexpr int parts_of(const Common& c) { return c.complex ? 2 : 1; }
+// Of a channel.
+[[maybe_unused]] static constexpr int numbers_of(const Common& c) { return c.states * parts_of(c); }
+// What the kernels for real A, variable B and variable C do not do.
+[[maybe_unused]] static constexpr bool is_general(const Common& c) {
+  return c.complex || c.constant_B.data || c.constant_C.data;
+}
 [[maybe_unused]] static constexpr Index chunk_count(Index length) {
   return (length + kStateInterval - 1) / kStateInterval;
 }

@@ -34,36 +34,56 @@ bool check_u(const Call& call, const Tensor& u, selective_scan::Common* c) {
   return check_unit_stride(call, u);
 }
 
+// (dim, states) of float32 or complex64, in float32 numbers. Never null: that would say that it is not there.
+selective_scan::Matrix matrix(const Tensor& t) {
+  static const float kNothing = 0;
+  const int parts = t.element == Element::Complex64 ? 2 : 1;
+  return {t.data ? static_cast<const float*>(t.data) : &kNothing, t.stride[0] * parts, t.stride[1] * parts};
+}
+
 bool check_A(const Call& call, const Inputs& in, selective_scan::Common* c) {
   const Tensor& A = in.A;
-  if (A.element == Element::Complex64)
-    return refuse_as(PyExc_NotImplementedError, call, "complex A is not supported yet; A must be float32");
-  if (!check_element(call, A, Element::Float32, "") || !check_device(call, A, in.u)) return false;
+  if (A.element != Element::Complex64 && A.element != Element::Float32)
+    return refuse(call, "A is %s, expected float32 or complex64", element_name(A.element));
+  if (!check_device(call, A, in.u)) return false;
+  c->complex = A.element == Element::Complex64;
   if (A.dims != 2 || A.shape[0] != c->dim)
     return refuse(call, "A has shape %s, expected (%d, states): (dim, states)",
                   shape_text(A.shape, A.dims).text, c->dim);
   if (A.shape[1] < 1 || A.shape[1] > selective_scan::kMaxStates)
     return refuse(call, "A has %lld states; 1 to %d are supported", A.shape[1], selective_scan::kMaxStates);
   c->states = static_cast<int>(A.shape[1]);
-  c->A = static_cast<const float*>(A.data);
-  c->A_dim_stride = A.stride[0];
-  c->A_state_stride = A.stride[1];
+  const selective_scan::Matrix rates = matrix(A);
+  c->A = rates.data;
+  c->A_dim_stride = rates.dim_stride;
+  c->A_state_stride = rates.state_stride;
   return true;
 }
 
-bool check_projection(const Call& call, const Inputs& in, const Tensor& t, selective_scan::Projection* to) {
-  const selective_scan::Common& c = in.common;
-  if (t.dims == 2)
-    return refuse_as(
-        PyExc_NotImplementedError, call,
-        "a constant %s, of shape (dim, states), is not supported yet; give (batch, groups, states, length)",
-        t.name);
-  if (!check_element(call, t, in.u.element, ", the dtype of u") || !check_device(call, t, in.u)) return false;
-  const Index shape[] = {c.batch, c.groups, c.states, c.length};
-  if (!check_shape(call, t, shape, 4, "(batch, groups, states, length)") || !check_unit_stride(call, t))
+bool check_constant(const Call& call, const Inputs& in, const Tensor& t, selective_scan::Matrix* to) {
+  const Index shape[] = {in.common.dim, in.common.states};
+  if (!check_element(call, t, in.A.element, ", the dtype of A, since it is constant") ||
+      !check_device(call, t, in.u) || !check_shape(call, t, shape, 2, "(dim, states) where constant"))
     return false;
+  *to = matrix(t);
+  return true;
+}
+
+bool check_variable(const Call& call, const Inputs& in, const Tensor& t, selective_scan::Projection* to) {
+  const selective_scan::Common& c = in.common;
+  if (!check_element(call, t, in.u.element, ", the dtype of u") || !check_device(call, t, in.u)) return false;
+  const Index shape[] = {c.batch, c.groups, c.states, c.length * Index{parts_of(c)}};
+  const char* meaning = in.B.dims == 2 ? "(batch, 1, states, length); with a constant B there is one group"
+                        : c.complex    ? "(batch, groups, states, 2 length), real and imaginary parts in turn"
+                                       : "(batch, groups, states, length)";
+  if (!check_shape(call, t, shape, 4, meaning) || !check_unit_stride(call, t)) return false;
   *to = {t.data, t.stride[0], t.stride[1], t.stride[2]};
   return true;
+}
+
+bool check_projection(const Call& call, const Inputs& in, const Tensor& t,
+                      selective_scan::Projection* variable, selective_scan::Matrix* constant) {
+  return t.dims == 2 ? check_constant(call, in, t, constant) : check_variable(call, in, t, variable);
 }
 
 bool check_groups(const Call& call, const Inputs& in, selective_scan::Common* c) {
@@ -93,6 +113,10 @@ bool check_sequence(const Call& call, const Inputs& in, const Tensor& t) {
 
 selective_scan::Sequence sequence(const Tensor& t) { return {t.data, t.stride[0], t.stride[1]}; }
 selective_scan::SequenceOut sequence_out(const Tensor& t) { return {t.data, t.stride[0], t.stride[1]}; }
+selective_scan::SavedStates saved_states(const Tensor& x) {
+  const int parts = x.element == Element::Complex64 ? 2 : 1;  // of the strides, which count numbers
+  return {static_cast<float*>(x.data), x.stride[0] * parts, x.stride[1] * parts, x.stride[2] * parts};
+}
 
 bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplus, Inputs* in) {
   const struct {
@@ -113,7 +137,9 @@ bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplu
   c.softplus = flag == 1;
   if (!check_u(call, in->u, &c) || !check_sequence(call, *in, in->delta)) return false;
   if (!check_A(call, *in, &c) || !check_groups(call, *in, &c)) return false;
-  if (!check_projection(call, *in, in->B, &c.B) || !check_projection(call, *in, in->C, &c.C)) return false;
+  if (!check_projection(call, *in, in->B, &c.B, &c.constant_B) ||
+      !check_projection(call, *in, in->C, &c.C, &c.constant_C))
+    return false;
   if (!check_channels(call, *in, in->D, &c.D) || !check_channels(call, *in, in->delta_bias, &c.delta_bias))
     return false;
   if (in->z && !check_sequence(call, *in, in->z)) return false;

@@ -18,5 +18,6 @@ bool check_sequence(const Call& call, const Inputs& inputs, const Tensor& tensor
 
 selective_scan::Sequence sequence(const Tensor& tensor);
 selective_scan::SequenceOut sequence_out(const Tensor& tensor);
+selective_scan::SavedStates saved_states(const Tensor& x);
 
 }  // namespace scankit

@@ -28,8 +28,9 @@ bool check_states(const Call& call, const Inputs& in, const Tensor& x, selective
   const Common& c = in.common;
   const Index ours = selective_scan::saved_chunks(c.length);
   const Index upstreams = (c.length + kUpstreamChunk - 1) / kUpstreamChunk;
-  if (x.element != Element::Float32)
-    return refuse(call, "x is %s, expected float32", element_name(x.element));
+  if (x.element != in.A.element)
+    return refuse(call, "x is %s, expected %s, the dtype of A", element_name(x.element),
+                  element_name(in.A.element));
   if (x.kind != in.u.kind || x.device != in.u.device) return refuse(call, "x is not on the device of u");
   if (x.dims != 4 || x.shape[0] != c.batch || x.shape[1] != c.dim || x.shape[3] != 2 * c.states ||
       (x.shape[2] != ours && x.shape[2] != upstreams))
@@ -38,7 +39,7 @@ bool check_states(const Call& call, const Inputs& in, const Tensor& x, selective
   if (x.shape[2] != ours || c.length <= selective_scan::kStateInterval) return true;
   if (x.stride[3] != 1)
     return refuse(call, "x has stride %lld in its last dimension, expected 1", x.stride[3]);
-  *to = {static_cast<float*>(x.data), x.stride[0], x.stride[1], x.stride[2]};
+  *to = saved_states(x);
   return true;
 }
 
@@ -61,16 +62,20 @@ bool read_backward(const Call& call, PyObject* const* arguments, BackwardInputs*
   return !in.z || !all->dz || check_sequence(call, in, all->dz);
 }
 
+// fp32, to be rounded later, where it is a variable one.
+bool allocate_projection(const Call& call, const char* name, const Tensor& of, Output* gradient) {
+  return of.dims == 2 ? allocate_number(call, name, of, of.shape, nullptr, 2, gradient)
+                      : allocate_float(call, name, of, of.shape, nullptr, 4, gradient);
+}
+
 bool allocate_gradients(const Call& call, const BackwardInputs& all, Gradients* g) {
   const Inputs& in = all.in;
   const Common& c = in.common;
-  const Index rates[] = {c.dim, c.states}, projection[] = {c.batch, c.groups, c.states, c.length},
-              channels[] = {c.dim};
+  const Index rates[] = {c.dim, c.states}, channels[] = {c.dim};
   if (!allocate_sequence(call, "du", in.u, &g->du) ||
       !allocate_sequence(call, "ddelta", in.delta, &g->ddelta) ||
-      !allocate_float(call, "dA", in.u, rates, nullptr, 2, &g->dA) ||
-      !allocate_float(call, "dB", in.u, projection, nullptr, 4, &g->dB) ||
-      !allocate_float(call, "dC", in.u, projection, nullptr, 4, &g->dC))
+      !allocate_number(call, "dA", in.A, rates, nullptr, 2, &g->dA) ||
+      !allocate_projection(call, "dB", in.B, &g->dB) || !allocate_projection(call, "dC", in.C, &g->dC))
     return false;
   if (in.D && !allocate_float(call, "dD", in.u, channels, nullptr, 1, &g->dD)) return false;
   if (in.delta_bias && !allocate_float(call, "ddelta_bias", in.u, channels, nullptr, 1, &g->ddelta_bias))
@@ -102,15 +107,15 @@ void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Bac
 }
 
 // Summed in fp32, rounded once.
-Ref rounded(const Call& call, const Inputs& in, Output& gradient) {
-  if (in.u.element == Element::Float32) return static_cast<Ref&&>(gradient.object);
+Ref rounded(const Call& call, const Tensor& of, Output& gradient) {
+  if (of.element == gradient.tensor.element) return static_cast<Ref&&>(gradient.object);
   const Torch& torch = *call.torch;
-  PyObject* dtype = in.u.element == Element::Float16 ? torch.float16 : torch.bfloat16;
+  PyObject* dtype = of.element == Element::Float16 ? torch.float16 : torch.bfloat16;
   return Ref(PyObject_CallMethodObjArgs(gradient.object.get(), torch.names[kTo], dtype, nullptr));
 }
 
 PyObject* result_list(const Call& call, const BackwardInputs& all, Gradients& g) {
-  Ref dB = rounded(call, all.in, g.dB), dC = rounded(call, all.in, g.dC);
+  Ref dB = rounded(call, all.in.B, g.dB), dC = rounded(call, all.in.C, g.dC);
   if (!dB || !dC) return nullptr;
   g.dB.object = static_cast<Ref&&>(dB);
   g.dC.object = static_cast<Ref&&>(dC);

@@ -20,7 +20,7 @@ bool allocate_states(const Call& call, const Inputs& in, Output* x) {
               channel = (chunks + 1) * states;
   const Index shape[] = {c.batch, c.dim, chunks, 2 * states};
   const Index strides[] = {c.dim * channel, channel, states, 1};
-  return allocate_float(call, "x", in.u, shape, strides, 4, x);
+  return allocate_number(call, "x", in.A, shape, strides, 4, x);
 }
 
 PyObject* result_list(Output& out, Output& x, Output* out_z) {
@@ -44,7 +44,7 @@ PyObject* run(const Call& call, PyObject* const* arguments) {
   scan.common = in.common;
   scan.out = sequence_out(out.tensor);
   if (in.z) scan.out_z = sequence_out(out_z.tensor);
-  scan.x = {static_cast<float*>(x.tensor.data), x.tensor.stride[0], x.tensor.stride[1], x.tensor.stride[2]};
+  scan.x = saved_states(x.tensor);
   if (!device.run(call, scan)) return nullptr;
   return result_list(out, x, in.z ? &out_z : nullptr);
 }

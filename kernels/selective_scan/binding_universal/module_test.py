@@ -4,6 +4,7 @@
 python module_test.py [--attributes] [unittest's options]; --attributes hides torch's DLPack table, so that tensors are
 read the way they are before torch 2.10.
 """
+import itertools
 import os
 import random
 import signal
@@ -26,6 +27,7 @@ SETS = ["portable", "avx2", "avx512"]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 LENGTHS = [0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 100, 129, 200]
 STATES = [1, 2, 3, 8, 16, 19, 64, 256]
+KINDS = ["", "", "", "B", "C", "BC", "i", "iB", "iC", "iBC"]  # i(maginary parts: complex A), constant B, constant C
 
 
 def instruction_sets():
@@ -54,20 +56,25 @@ def make_case(seed, **fixed):
     torch.manual_seed(seed)
     pick = lambda name, choices: fixed.get(name, rng.choice(choices))
     dtype, length, states = pick("dtype", DTYPES), pick("length", LENGTHS), pick("states", STATES)
-    groups = pick("groups", [1, 1, 2, 3])
+    kind = pick("kind", KINDS)
+    is_complex, constant_B, constant_C = (letter in kind for letter in "iBC")
+    groups = 1 if constant_B else pick("groups", [1, 1, 2, 3])
     dim = groups * pick("per_group", [1, 3, 4, 8, 17, 33])
     batch = pick("batch", [1, 2, 3])
     layouts = ["plain", "dim_major", "chunk", "offset"]
     sequence = lambda scale=1.0: laid_out((torch.randn(batch, dim, length) * scale).to(dtype), rng.choice(layouts))
     optional = lambda name, value: value if fixed.get(name, rng.random() < 0.5) else None
     on = lambda *shape: torch.randn(*shape).to(DEVICE)
+    transposed = lambda matrix: matrix.t().contiguous().t() if rng.random() < 0.3 else matrix
+    number = lambda *shape: torch.complex(on(*shape), on(*shape)) if is_complex else on(*shape)
     A = -on(dim, states).abs() * rng.choice([0.1, 1.0, 8.0])
-    if rng.random() < 0.3:
-        A = A.t().contiguous().t()
+    if is_complex:
+        A = torch.complex(A, on(dim, states) * rng.choice([0.1, 1.0, 20.0]))
+    projection = lambda constant: transposed(number(dim, states)) if constant else \
+        on(batch, groups, states, length * (2 if is_complex else 1)).to(dtype)
     tensors = {
-        "u": sequence(), "delta": sequence(0.5), "A": A,
-        "B": on(batch, groups, states, length).to(dtype),
-        "C": on(batch, groups, states, length).to(dtype),
+        "u": sequence(), "delta": sequence(0.5), "A": transposed(A),
+        "B": projection(constant_B), "C": projection(constant_C),
         "D": optional("D", on(dim)), "z": optional("z", sequence()),
         "delta_bias": optional("delta_bias", on(dim) - 1.0),
     }
@@ -101,6 +108,7 @@ class Contract(unittest.TestCase):
         tensors = case.tensors
         self.assertEqual(len(results), 2 if tensors["z"] is None else 3)
         self.assertEqual(results[0].dtype, tensors["u"].dtype)
+        self.assertEqual(results[1].dtype, tensors["A"].dtype)
         self.assertEqual(results[0].stride(), torch.empty_like(tensors["delta"]).stride())
         self.close("out", results[0], case.y)
         self.close("last state", results[1][:, :, -1, 1::2], case.last)
@@ -151,31 +159,44 @@ class Contract(unittest.TestCase):
                     self.check_case(*make_case(seed))
         os.environ.pop("SCANKIT_CPU_ISA")
 
+    def test_every_kind_length_and_state_count(self):
+        for kind in KINDS[3:]:
+            for dtype, length in zip(itertools.cycle(DTYPES), LENGTHS):
+                with self.subTest(kind=kind, dtype=dtype, length=length):
+                    self.check_case(*make_case(length, kind=kind, dtype=dtype, length=length, states=5, per_group=17))
+            for dtype, states in zip(itertools.cycle(DTYPES), STATES):
+                with self.subTest(kind=kind, dtype=dtype, states=states):
+                    self.check_case(*make_case(states, kind=kind, dtype=dtype, states=states, length=65, per_group=4))
+
     def test_every_dtype_length_and_state_count(self):
         for dtype in DTYPES:
             for length in LENGTHS:
                 with self.subTest(dtype=dtype, length=length):
-                    self.check_case(*make_case(length, dtype=dtype, length=length, states=16, batch=2))
+                    self.check_case(*make_case(length, kind="", dtype=dtype, length=length, states=16, batch=2))
             for states in STATES:
                 with self.subTest(dtype=dtype, states=states):
-                    self.check_case(*make_case(states, dtype=dtype, states=states, length=65, per_group=4))
+                    self.check_case(*make_case(states, kind="", dtype=dtype, states=states, length=65, per_group=4))
 
     def test_past_upstreams_chunk(self):
-        case, dout, rng = make_case(5, length=2049, states=2, groups=1, per_group=3, batch=1, dtype=torch.float32)
-        self.check_case(case, dout, rng)
+        for kind in ("", "iB"):
+            with self.subTest(kind=kind):
+                self.check_case(*make_case(5, kind=kind, length=2049, states=2, groups=1, per_group=3, batch=1,
+                                           dtype=torch.float32))
 
     def test_many_channels_and_many_steps(self):
-        for fixed in (dict(per_group=66000, length=3), dict(per_group=2, length=5000)):
+        for fixed in (dict(per_group=66000, length=3, kind=""), dict(per_group=2, length=5000, kind=""),
+                      dict(per_group=66000, length=3, kind="iC")):
             with self.subTest(**fixed):
                 self.check_case(*make_case(7, dtype=torch.float32, groups=1, batch=1, states=1, **fixed))
 
     def test_nothing_to_do(self):
-        for shape in (dict(batch=0), dict(per_group=0, groups=1)):
+        for shape in (dict(batch=0, kind=""), dict(per_group=0, groups=1, kind=""), dict(batch=0, kind="iB"),
+                      dict(per_group=0, kind="BC"), dict(per_group=0, kind="iBC"), dict(batch=0, kind="C")):
             with self.subTest(**shape):
                 case, dout, _ = make_case(1, length=9, states=4, z=True, D=True, delta_bias=True, **shape)
                 results = forward(case)
                 for got in backward(case, dout, results[1], results[0]):
-                    self.assertEqual(got.double().abs().sum().item(), 0.0)
+                    self.assertEqual(got.abs().double().sum().item(), 0.0)
 
 
 class Arithmetic(unittest.TestCase):
@@ -194,6 +215,7 @@ class Arithmetic(unittest.TestCase):
         os.environ.pop("SCANKIT_CPU_ISA")
 
     def make(self, **fixed):
+        fixed.setdefault("kind", "")
         return make_case(3, dtype=torch.float32, length=70, states=4, batch=1, per_group=17, groups=1, D=True, z=True,
                          delta_bias=True, **fixed)[0]
 
@@ -273,7 +295,7 @@ class Threads(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def setUp(self):
-        case, self.dout, _ = make_case(2, dtype=torch.float32, length=40, states=4, groups=2, per_group=4, batch=2, D=True,
+        case, self.dout, _ = make_case(2, kind="", dtype=torch.float32, length=40, states=4, groups=2, per_group=4, batch=2, D=True,
                                        z=True, delta_bias=True)
         self.arguments = dict(case.tensors)
 
@@ -295,8 +317,13 @@ class Refusals(unittest.TestCase):
         self.refused(RuntimeError, "257 states", A=torch.ones(8, 257))
         self.refused(RuntimeError, "3 groups, which do not divide the 8", B=torch.ones(2, 3, 4, 40))
         self.refused(RuntimeError, "C has shape", C=a["C"][:, :1])
-        self.refused(NotImplementedError, "complex A", A=a["A"].to(torch.complex64))
-        self.refused(NotImplementedError, "constant B", B=torch.ones(8, 4))
+        self.refused(RuntimeError, "A is float64, expected float32 or complex64", A=a["A"].double())
+        self.refused(RuntimeError, r"B has shape \(2, 2, 4, 40\), expected \(2, 2, 4, 80\).*real and imaginary",
+                     A=a["A"].to(torch.complex64))
+        self.refused(RuntimeError, "C has shape .*with a constant B there is one group", B=torch.ones(8, 4))
+        self.refused(RuntimeError, r"B has shape \(4, 8\), expected \(8, 4\)", B=torch.ones(4, 8))
+        self.refused(RuntimeError, "C is complex64, expected float32, the dtype of A",
+                     C=torch.ones(8, 4, dtype=torch.complex64))
         self.refused(TypeError, "D must be a torch.Tensor", D=[1.0])
         with self.assertRaisesRegex(TypeError, "takes 9 arguments"):
             module.fwd(a["u"])

@@ -13,26 +13,28 @@ struct BackwardScratch {
   float *delta, *u, *dy, *slope;  // tiles: dt, u, gradient of y, d dt / d delta
   float *input_sum, *rate_sum;    // tiles: sum over states of dh B, of A q
   float *gate, *work;             // tiles: z and its gradients
-  float *A, *rates, *carry, *dA;  // [state][channel]
-  float* start;                   // [state][channel]: states before the chunk
-  float *B, *C;                   // [state][step]
-  float *decays, *states;         // [block state][step][channel], one step more for the states
+  float *A, *rates, *carry, *dA;  // [number][channel]
+  float *dB, *dC;                 // the same, of constant B and C
+  float* start;                   // [number][channel]: states before the chunk
+  float *B, *C;                   // [number][step], or [number][channel]
+  float *decays, *states;         // [block's number][step][channel], one step more for the states
   BackwardScratch(float* at, int count) {
     for (float** tile : {&delta, &u, &dy, &slope, &input_sum, &rate_sum, &gate, &work})
       *tile = at, at += kTileFloats;
-    for (float** each : {&A, &rates, &carry, &dA, &start}) *each = at, at += count * kLanes;
+    for (float** each : {&A, &rates, &carry, &dA, &dB, &dC, &start}) *each = at, at += count * kLanes;
     for (float** each : {&B, &C}) *each = at, at += count * kStateInterval;
     decays = at, at += kBackwardStates * kTileFloats;
     states = at;
   }
   static constexpr long floats(int count) {
-    return 8L * kTileFloats + 5L * count * kLanes + 2L * count * kStateInterval +
+    return 8L * kTileFloats + 7L * count * kLanes + 2L * count * kStateInterval +
            kBackwardStates * (2L * kTileFloats + kLanes);
   }
 };
+static_assert(kBackwardStates >= 2);                    // a complex state's two parts
 inline constexpr int kStateRow = kTileFloats + kLanes;  // one state's h_{-1}, h_0, ... of a chunk
 
-template <int kStates>
+template <int kStates, bool kConstantB>
 inline void recompute(const BackwardScratch& s, int first, int steps) {
   Vec h[kStates], rate[kStates];
   for (int n = 0; n < kStates; ++n) {
@@ -40,12 +42,12 @@ inline void recompute(const BackwardScratch& s, int first, int steps) {
     rate[n] = load(s.rates + (first + n) * kLanes);
     store(s.states + n * kStateRow, h[n]);
   }
-  const float* B = s.B + first * kStateInterval;
+  const float* B = s.B + first * kValueRow<kConstantB>;
   for (int t = 0; t < steps; ++t) {
     const Vec dt = load(s.delta + t * kLanes), input = dt * load(s.u + t * kLanes);
     for (int n = 0; n < kStates; ++n) {
       const Vec a = exp2(dt * rate[n]);
-      h[n] = fma(a, h[n], input * B[n * kStateInterval + t]);
+      h[n] = fma(a, h[n], input * value_at<kConstantB>(B, n, t));
       store(s.decays + n * kTileFloats + t * kLanes, a);
       store(s.states + n * kStateRow + (t + 1) * kLanes, h[n]);
     }
@@ -54,7 +56,7 @@ inline void recompute(const BackwardScratch& s, int first, int steps) {
 
 // Leaves the terms of dB_t in `decays` and those of dC_t in `states`, one step on, over what each step has
 // read last.
-template <int kStates>
+template <int kStates, bool kConstantB, bool kConstantC>
 inline void reverse(const BackwardScratch& s, int first, int steps) {
   Vec carry[kStates], dA[kStates], A[kStates], h[kStates];
   for (int n = 0; n < kStates; ++n) {
@@ -63,7 +65,7 @@ inline void reverse(const BackwardScratch& s, int first, int steps) {
     A[n] = load(s.A + (first + n) * kLanes);
     h[n] = load(s.states + n * kStateRow + steps * kLanes);
   }
-  const float *B = s.B + first * kStateInterval, *C = s.C + first * kStateInterval;
+  const float *B = s.B + first * kValueRow<kConstantB>, *C = s.C + first * kValueRow<kConstantC>;
   for (int t = steps - 1; t >= 0; --t) {
     const Vec dt = load(s.delta + t * kLanes), input = dt * load(s.u + t * kLanes),
               dy = load(s.dy + t * kLanes);
@@ -71,13 +73,13 @@ inline void reverse(const BackwardScratch& s, int first, int steps) {
     for (int n = 0; n < kStates; ++n) {
       float* decay = s.decays + n * kTileFloats + t * kLanes;
       float* state = s.states + n * kStateRow + t * kLanes;
-      const Vec dh = fma(dy, splat(C[n * kStateInterval + t]), carry[n]);
+      const Vec dh = fma(dy, value_at<kConstantC>(C, n, t), carry[n]);
       store(state + kLanes, dy * h[n]);
       carry[n] = dh * load(decay);
       store(decay, dh * input);
       h[n] = load(state);
       const Vec q = carry[n] * h[n];
-      input_sum = fma(dh, splat(B[n * kStateInterval + t]), input_sum);
+      input_sum = fma(dh, value_at<kConstantB>(B, n, t), input_sum);
       rate_sum = fma(q, A[n], rate_sum);
       dA[n] = fma(q, dt, dA[n]);
     }
@@ -90,9 +92,70 @@ inline void reverse(const BackwardScratch& s, int first, int steps) {
   }
 }
 
-// to[t] += the sum over the channels of terms[t]. Channels that are not there may hold NaN where C does: not
-// added.
-inline void add_over_channels(const float* terms, int channels, int steps, float* to) {
+// to += the sum over the steps of terms, each channel's own.
+inline void add_over_steps(const float* terms, int steps, float* to) {
+  Vec sum = {};
+  for (int t = 0; t < steps; ++t) sum = sum + load(terms + t * kLanes);
+  store(to, load(to) + sum);
+}
+
+// The same two passes for one complex state. dh = carry + 2 dy conj(C), carry = conj(a) dh, q = carry
+// conj(h_{t-1}); C comes doubled.
+template <bool kConstantB>
+inline void recompute_complex(const BackwardScratch& s, int state, int steps) {
+  const int re = 2 * state * kLanes, im = re + kLanes;
+  Complex h{load(s.start + re), load(s.start + im)};
+  const Vec rate = load(s.rates + re), angular = load(s.rates + im);
+  const float* B = s.B + 2 * state * kValueRow<kConstantB>;
+  store(s.states, h.re);
+  store(s.states + kStateRow, h.im);
+  for (int t = 0; t < steps; ++t) {
+    const Vec dt = load(s.delta + t * kLanes), input = dt * load(s.u + t * kLanes);
+    const Complex a = complex_decay(dt, rate, angular);
+    h = {fma(a.re, h.re, fma(-a.im, h.im, input * value_at<kConstantB>(B, 0, t))),
+         fma(a.re, h.im, fma(a.im, h.re, input * value_at<kConstantB>(B, 1, t)))};
+    store(s.decays + t * kLanes, a.re);
+    store(s.decays + kTileFloats + t * kLanes, a.im);
+    store(s.states + (t + 1) * kLanes, h.re);
+    store(s.states + kStateRow + (t + 1) * kLanes, h.im);
+  }
+}
+
+template <bool kConstantB, bool kConstantC>
+inline void reverse_complex(const BackwardScratch& s, int state, int steps) {
+  const int re = 2 * state * kLanes, im = re + kLanes;
+  Complex carry{load(s.carry + re), load(s.carry + im)}, dA{load(s.dA + re), load(s.dA + im)};
+  const Complex A{load(s.A + re), load(s.A + im)};
+  const float *B = s.B + 2 * state * kValueRow<kConstantB>, *C = s.C + 2 * state * kValueRow<kConstantC>;
+  Complex h{load(s.states + steps * kLanes), load(s.states + kStateRow + steps * kLanes)};
+  for (int t = steps - 1; t >= 0; --t) {
+    const Vec dt = load(s.delta + t * kLanes), input = dt * load(s.u + t * kLanes),
+              dy = load(s.dy + t * kLanes), twice = 2.0f * dy;
+    float *decay = s.decays + t * kLanes, *before = s.states + t * kLanes;
+    const Complex a{load(decay), load(decay + kTileFloats)};
+    const Complex dh{fma(dy, value_at<kConstantC>(C, 0, t), carry.re),
+                     fma(-dy, value_at<kConstantC>(C, 1, t), carry.im)};
+    store(before + kLanes, twice * h.re);
+    store(before + kStateRow + kLanes, -twice * h.im);
+    carry = {fma(a.re, dh.re, a.im * dh.im), fma(a.re, dh.im, -a.im * dh.re)};
+    store(decay, dh.re * input);
+    store(decay + kTileFloats, dh.im * input);
+    h = {load(before), load(before + kStateRow)};
+    const Complex q{fma(carry.re, h.re, carry.im * h.im), fma(carry.im, h.re, -carry.re * h.im)};
+    const Vec input_sum = fma(dh.re, value_at<kConstantB>(B, 0, t), load(s.input_sum + t * kLanes));
+    store(s.input_sum + t * kLanes, fma(dh.im, value_at<kConstantB>(B, 1, t), input_sum));
+    store(s.rate_sum + t * kLanes, fma(A.re, q.re, fma(A.im, q.im, load(s.rate_sum + t * kLanes))));
+    dA = {fma(dt, q.re, dA.re), fma(dt, q.im, dA.im)};
+  }
+  store(s.carry + re, carry.re);
+  store(s.carry + im, carry.im);
+  store(s.dA + re, dA.re);
+  store(s.dA + im, dA.im);
+}
+
+// to[stride t] += the sum over the channels of terms[t]. Channels that are not there may hold NaN where C
+// does: not added.
+inline void add_over_channels(const float* terms, int channels, int steps, int stride, float* to) {
   for (int t = 0; t < steps; t += kLanes) {
     Vec rows[kLanes];
     const int count = steps - t < kLanes ? steps - t : kLanes;
@@ -100,32 +163,69 @@ inline void add_over_channels(const float* terms, int channels, int steps, float
     for (int i = 0; channels < kLanes && i < count; ++i)
       for (int lane = channels; lane < kLanes; ++lane) rows[i][lane] = 0.0f;
     const Vec sums = sum_rows(rows);
-    if (count == kLanes) {
+    if (count == kLanes && stride == 1) {
       store(to + t, load(to + t) + sums);
     } else {
-      for (int i = 0; i < count; ++i) to[t + i] += sums[i];
+      for (int i = 0; i < count; ++i) to[(t + i) * stride] += sums[i];
     }
   }
 }
 
 struct ProjectionSlab {
-  float *dB, *dC;  // of the task's batch and group: (states, length)
+  float *dB, *dC;  // of the task's batch and group: (states, length, parts)
   Index length;
 };
 
-template <int kStates>
-inline void reverse_all(const BackwardScratch& s, const ProjectionSlab& slab, const Place& at, int first,
-                        int states, Index start, int steps) {
-  for (; first + kStates <= states; first += kStates) {
-    recompute<kStates>(s, first, steps);
-    reverse<kStates>(s, first, steps);
-    for (int n = 0; n < kStates; ++n) {
-      const Index offset = (first + n) * slab.length + start;
-      add_over_channels(s.decays + n * kTileFloats, at.channels, steps, slab.dB + offset);
-      add_over_channels(s.states + n * kStateRow + kLanes, at.channels, steps, slab.dC + offset);
-    }
+// A chunk of a tile.
+struct Chunk {
+  const Place& at;
+  Index start;
+  int steps;
+};
+
+// The terms of block's number `n` to where they are summed: over the channels into the slab, or over the
+// steps. `number`: of all.
+template <bool kConstantB, bool kConstantC>
+inline void collect(const BackwardScratch& s, const ProjectionSlab& slab, const Chunk& chunk, int n,
+                    int number, int parts) {
+  const Index offset =
+      (number / parts) * parts * slab.length + chunk.start * parts + (parts > 1 ? number % parts : 0);
+  const float *dB = s.decays + n * kTileFloats, *dC = s.states + n * kStateRow + kLanes;
+  const int channels = chunk.at.channels;
+  if constexpr (kConstantB) {
+    add_over_steps(dB, chunk.steps, s.dB + number * kLanes);
+  } else {
+    add_over_channels(dB, channels, chunk.steps, parts, slab.dB + offset);
   }
-  if constexpr (kStates > 1) reverse_all<kStates / 2>(s, slab, at, first, states, start, steps);
+  if constexpr (kConstantC) {
+    add_over_steps(dC, chunk.steps, s.dC + number * kLanes);
+  } else {
+    add_over_channels(dC, channels, chunk.steps, parts, slab.dC + offset);
+  }
+}
+
+template <int kStates, bool kConstantB, bool kConstantC>
+inline void reverse_all(const BackwardScratch& s, const ProjectionSlab& slab, const Chunk& chunk, int first,
+                        int states) {
+  for (; first + kStates <= states; first += kStates) {
+    recompute<kStates, kConstantB>(s, first, chunk.steps);
+    reverse<kStates, kConstantB, kConstantC>(s, first, chunk.steps);
+    for (int n = 0; n < kStates; ++n) collect<kConstantB, kConstantC>(s, slab, chunk, n, first + n, 1);
+  }
+  if constexpr (kStates > 1) reverse_all<kStates / 2, kConstantB, kConstantC>(s, slab, chunk, first, states);
+}
+
+inline void reverse_chunk(const Common& c, const BackwardScratch& s, const ProjectionSlab& slab,
+                          const Chunk& chunk) {
+  with_constants(c, [&](auto constant_B, auto constant_C) {
+    constexpr bool kB = decltype(constant_B)::value, kC = decltype(constant_C)::value;
+    if (!c.complex) return reverse_all<kBackwardStates, kB, kC>(s, slab, chunk, 0, c.states);
+    for (int n = 0; n < c.states; ++n) {
+      recompute_complex<kB>(s, n, chunk.steps);
+      reverse_complex<kB, kC>(s, n, chunk.steps);
+      for (int part = 0; part < 2; ++part) collect<kB, kC>(s, slab, chunk, part, 2 * n + part, 2);
+    }
+  });
 }
 
 // dy through the gate; writes dz, and out_z where it is wanted.
@@ -156,8 +256,8 @@ void load_chunk(const Backward& scan, const Place& at, Index start, int steps, c
   load_tile(row<const T>(c.u, at.batch, at.channel, start), c.u.dim_stride, at.channels, steps, s.u);
   load_tile(row<const T>(scan.dout, at.batch, at.channel, start), scan.dout.dim_stride, at.channels, steps,
             s.dy);
-  load_projection(rows_of<T>(c.B, at, start), c.B.state_stride, c.states, steps, s.B);
-  load_projection(rows_of<T>(c.C, at, start), c.C.state_stride, c.states, steps, s.C);
+  load_values<T>(c, c.B, c.constant_B, false, at, start, steps, s.B);
+  load_values<T>(c, c.C, c.constant_C, true, at, start, steps, s.C);
   if (c.z.data) gate_gradients<T>(scan, at, start, steps, s);
   const Vec bias = load_channels(c.delta_bias, at);
   for (int t = 0; t < steps; ++t) {
@@ -169,9 +269,9 @@ void load_chunk(const Backward& scan, const Place& at, Index start, int steps, c
     store(s.rate_sum + t * kLanes, Vec{});
   }
   if (start == 0) {
-    __builtin_memset(s.start, 0, sizeof(float) * (size_t)(c.states * kLanes));
+    __builtin_memset(s.start, 0, sizeof(float) * (size_t)(numbers_of(c) * kLanes));
   } else {
-    load_states(saved(scan.x, at, start / kStateInterval - 1), scan.x.dim_stride, at.channels, c.states,
+    load_states(saved(scan.x, at, start / kStateInterval - 1), scan.x.dim_stride, at.channels, numbers_of(c),
                 s.start);
   }
 }
@@ -203,20 +303,23 @@ template <class T>
 void backward_tile(const Backward& scan, const Place& at, const Slabs& slabs, const ProjectionSlab& slab,
                    const BackwardScratch& s) {
   const Common& c = scan.common;
-  load_rates(c, at, 1.0f, s.A);
-  load_rates(c, at, kLog2E, s.rates);
-  __builtin_memset(s.carry, 0, sizeof(float) * (size_t)(c.states * kLanes));
-  __builtin_memset(s.dA, 0, sizeof(float) * (size_t)(c.states * kLanes));
+  const int numbers = numbers_of(c);
+  load_matrix(c, rates_of(c), at, 1.0f, 1.0f, s.A);
+  load_matrix(c, rates_of(c), at, kLog2E, 1.0f, s.rates);
+  for (float* sum : {s.carry, s.dA, s.dB, s.dC})
+    __builtin_memset(sum, 0, sizeof(float) * (size_t)(numbers * kLanes));
   ChannelSums sums = {};
   for (Index chunk = chunk_count(c.length) - 1; chunk >= 0; --chunk) {
     const Index start = chunk * kStateInterval, left = c.length - start;
     const int steps = left < kStateInterval ? (int)left : kStateInterval;
     load_chunk<T>(scan, at, start, steps, s);
-    reverse_all<kBackwardStates>(s, slab, at, 0, c.states, start, steps);
+    reverse_chunk(c, s, slab, {at, start, steps});
     store_chunk<T>(scan, at, start, steps, s, sums);
   }
   const Index first = (Index)at.batch * c.dim + at.channel;
-  store_states(slabs.dA + first * c.states, c.states, 1, at.channels, c.states, s.dA);
+  store_states(slabs.dA + first * numbers, numbers, at.channels, numbers, s.dA);
+  if (c.constant_B.data) store_states(slabs.dB + first * numbers, numbers, at.channels, numbers, s.dB);
+  if (c.constant_C.data) store_states(slabs.dC + first * numbers, numbers, at.channels, numbers, s.dC);
   if (slabs.dD) __builtin_memcpy(slabs.dD + first, &sums.dD, sizeof(float) * (size_t)at.channels);
   if (slabs.ddelta_bias)
     __builtin_memcpy(slabs.ddelta_bias + first, &sums.ddelta_bias, sizeof(float) * (size_t)at.channels);
@@ -226,11 +329,12 @@ template <class T>
 void backward_task(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch) {
   const Common& c = scan.common;
   const int batch_group = task / grid.runs, run = task % grid.runs;
-  const Index matrix = (Index)c.states * c.length;
+  const Index matrix = (Index)numbers_of(c) * c.length;
   const Index offset = ((Index)run * c.batch * c.groups + batch_group) * matrix;
   const ProjectionSlab slab{slabs.dB + offset, slabs.dC + offset, c.length};
-  for (Index i = 0; i < matrix; ++i) slab.dB[i] = slab.dC[i] = 0.0f;
-  const BackwardScratch s(scratch, c.states);
+  if (!c.constant_B.data) __builtin_memset(slab.dB, 0, sizeof(float) * (size_t)matrix);
+  if (!c.constant_C.data) __builtin_memset(slab.dC, 0, sizeof(float) * (size_t)matrix);
+  const BackwardScratch s(scratch, numbers_of(c));
   const int end = (run + 1) * grid.tiles_per_task;
   for (int tile = run * grid.tiles_per_task; tile < end && tile < grid.tiles; ++tile)
     backward_tile<T>(scan, place_of(c, grid, batch_group, tile), slabs, slab, s);

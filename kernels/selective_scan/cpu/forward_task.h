@@ -2,6 +2,7 @@
 #pragma once
 #include <initializer_list>
 
+#include "kernels/selective_scan/cpu/complex.h"
 #include "kernels/selective_scan/cpu/kernel_set.h"
 #include "kernels/selective_scan/cpu/tile.h"
 
@@ -14,11 +15,6 @@ template <class T, class S>
 inline auto row(const S& sequence, int batch, int channel, Index step) {
   return (T*)sequence.data + batch * sequence.batch_stride + channel * sequence.dim_stride + step;
 }
-template <class T>
-inline const T* rows_of(const Projection& projection, const Place& at, Index step) {
-  return (const T*)projection.data + at.batch * projection.batch_stride + at.group * projection.group_stride +
-         step;
-}
 inline float* saved(const SavedStates& x, const Place& at, Index chunk) {
   return x.data + at.batch * x.batch_stride + at.channel * x.dim_stride + chunk * x.chunk_stride;
 }
@@ -29,14 +25,57 @@ inline Place place_of(const Common& common, const TaskGrid& grid, int batch_grou
           left < grid.lanes ? left : grid.lanes};
 }
 
-// A of the tile's channels, [state][channel] times `factor`; 0 for channels that are not there.
-inline void load_rates(const Common& common, const Place& at, float factor, float* rates) {
+// A matrix's rows of the tile's channels, [number][channel], a complex state's parts after each other, times
+// `factor`, the imaginary parts times `imaginary_factor`; 0 for channels that are not there.
+inline void load_matrix(const Common& common, const Matrix& from, const Place& at, float factor,
+                        float imaginary_factor, float* to) {
   for (int n = 0; n < common.states; ++n)
-    for (int i = 0; i < kLanes; ++i)
-      rates[n * kLanes + i] =
-          i < at.channels
-              ? common.A[(at.channel + i) * common.A_dim_stride + n * common.A_state_stride] * factor
-              : 0.0f;
+    for (int part = 0; part < parts_of(common); ++part, to += kLanes)
+      for (int i = 0; i < kLanes; ++i) {
+        const Index offset = (at.channel + i) * from.dim_stride + n * from.state_stride + part;
+        to[i] = i < at.channels ? from.data[offset] * (part ? imaginary_factor : factor) : 0.0f;
+      }
+}
+inline Matrix rates_of(const Common& c) { return {c.A, c.A_dim_stride, c.A_state_stride}; }
+
+// A value of B or C at a step: of all channels, or each channel's own at every step.
+template <bool kConstant>
+inline Vec value_at(const float* values, int number, int t) {
+  if constexpr (kConstant) {
+    return load(values + number * kLanes);
+  } else {
+    return splat(values[number * kStateInterval + t]);
+  }
+}
+// The distance of two numbers' values.
+template <bool kConstant>
+inline constexpr int kValueRow = kConstant ? kLanes : kStateInterval;
+
+template <bool kIs>
+struct Flag {
+  static constexpr bool value = kIs;
+};
+// f(Flag<B is constant>, Flag<C is constant>)
+template <class F>
+inline void with_constants(const Common& c, F f) {
+  if (c.constant_B.data) {
+    c.constant_C.data ? f(Flag<true>{}, Flag<true>{}) : f(Flag<true>{}, Flag<false>{});
+  } else {
+    c.constant_C.data ? f(Flag<false>{}, Flag<true>{}) : f(Flag<false>{}, Flag<false>{});
+  }
+}
+
+// B or C of a chunk. A complex C is doubled: y is twice a real part.
+template <class T>
+inline void load_values(const Common& c, const Projection& from, const Matrix& constant, bool doubled,
+                        const Place& at, Index start, int steps, float* to) {
+  const float factor = c.complex && doubled ? 2.0f : 1.0f;
+  if (constant.data) return load_matrix(c, constant, at, factor, factor, to);
+  const T* rows = (const T*)from.data + at.batch * from.batch_stride + at.group * from.group_stride;
+  if (!c.complex) return load_projection(rows + start, from.state_stride, c.states, steps, to);
+  load_complex_projection(rows + 2 * start, from.state_stride, c.states, steps, to);
+  if (!doubled) return;
+  for (int i = 0; i < numbers_of(c) * kStateInterval; i += kLanes) store(to + i, 2.0f * load(to + i));
 }
 // D or delta_bias of the tile's channels; 0 where there is none.
 inline Vec load_channels(const float* values, const Place& at) {
@@ -48,32 +87,32 @@ inline Vec load_channels(const float* values, const Place& at) {
 // One thread's scratch of the forward.
 struct ForwardScratch {
   float *delta, *input, *y, *z;  // tiles: dt, u then dt * u, y, z
-  float *rates, *h;              // [state][channel]: A log2(e), the states
-  float *B, *C;                  // [state][step]
-  ForwardScratch(float* at, int states) {
+  float *rates, *h;              // [number][channel]: A log2(e), the states
+  float *B, *C;                  // [number][step], or as the rates
+  ForwardScratch(float* at, int numbers) {
     for (float** tile : {&delta, &input, &y, &z}) *tile = at, at += kTileFloats;
-    for (float** each : {&rates, &h}) *each = at, at += states * kLanes;
-    for (float** each : {&B, &C}) *each = at, at += states * kStateInterval;
+    for (float** each : {&rates, &h}) *each = at, at += numbers * kLanes;
+    for (float** each : {&B, &C}) *each = at, at += numbers * kStateInterval;
   }
-  static constexpr long floats(int states) {
-    return 4L * kTileFloats + 2L * states * kLanes + 2L * states * kStateInterval;
+  static constexpr long floats(int numbers) {
+    return 4L * kTileFloats + 2L * numbers * kLanes + 2L * numbers * kStateInterval;
   }
 };
 
-template <int kStates>
+template <int kStates, bool kConstantB, bool kConstantC>
 inline void advance(const ForwardScratch& s, int first, int steps) {
   Vec h[kStates], rate[kStates];
   for (int n = 0; n < kStates; ++n) {
     h[n] = load(s.h + (first + n) * kLanes);
     rate[n] = load(s.rates + (first + n) * kLanes);
   }
-  const float *B = s.B + first * kStateInterval, *C = s.C + first * kStateInterval;
+  const float *B = s.B + first * kValueRow<kConstantB>, *C = s.C + first * kValueRow<kConstantC>;
   for (int t = 0; t < steps; ++t) {
     const Vec dt = load(s.delta + t * kLanes), input = load(s.input + t * kLanes);
     Vec y = load(s.y + t * kLanes);
     for (int n = 0; n < kStates; ++n) {
-      h[n] = fma(exp2(dt * rate[n]), h[n], input * B[n * kStateInterval + t]);
-      y = fma(h[n], splat(C[n * kStateInterval + t]), y);
+      h[n] = fma(exp2(dt * rate[n]), h[n], input * value_at<kConstantB>(B, n, t));
+      y = fma(h[n], value_at<kConstantC>(C, n, t), y);
     }
     store(s.y + t * kLanes, y);
   }
@@ -81,10 +120,38 @@ inline void advance(const ForwardScratch& s, int first, int steps) {
 }
 
 // All states in blocks of kStates, then of half as many, ...
-template <int kStates>
+template <int kStates, bool kConstantB, bool kConstantC>
 inline void advance_all(const ForwardScratch& s, int first, int states, int steps) {
-  for (; first + kStates <= states; first += kStates) advance<kStates>(s, first, steps);
-  if constexpr (kStates > 1) advance_all<kStates / 2>(s, first, states, steps);
+  for (; first + kStates <= states; first += kStates)
+    advance<kStates, kConstantB, kConstantC>(s, first, steps);
+  if constexpr (kStates > 1) advance_all<kStates / 2, kConstantB, kConstantC>(s, first, states, steps);
+}
+
+// One complex state.
+template <bool kConstantB, bool kConstantC>
+inline void advance_complex(const ForwardScratch& s, int state, int steps) {
+  const int re = 2 * state * kLanes, im = re + kLanes;
+  Complex h{load(s.h + re), load(s.h + im)};
+  const Vec rate = load(s.rates + re), angular = load(s.rates + im);
+  const float *B = s.B + 2 * state * kValueRow<kConstantB>, *C = s.C + 2 * state * kValueRow<kConstantC>;
+  for (int t = 0; t < steps; ++t) {
+    const Vec dt = load(s.delta + t * kLanes), input = load(s.input + t * kLanes);
+    const Complex a = complex_decay(dt, rate, angular);
+    h = {fma(a.re, h.re, fma(-a.im, h.im, input * value_at<kConstantB>(B, 0, t))),
+         fma(a.re, h.im, fma(a.im, h.re, input * value_at<kConstantB>(B, 1, t)))};
+    const Vec y = fma(h.re, value_at<kConstantC>(C, 0, t), load(s.y + t * kLanes));
+    store(s.y + t * kLanes, fma(-h.im, value_at<kConstantC>(C, 1, t), y));
+  }
+  store(s.h + re, h.re);
+  store(s.h + im, h.im);
+}
+
+inline void advance_chunk(const Common& c, const ForwardScratch& s, int steps) {
+  with_constants(c, [&](auto constant_B, auto constant_C) {
+    constexpr bool kB = decltype(constant_B)::value, kC = decltype(constant_C)::value;
+    if (!c.complex) return advance_all<kForwardStates, kB, kC>(s, 0, c.states, steps);
+    for (int n = 0; n < c.states; ++n) advance_complex<kB, kC>(s, n, steps);
+  });
 }
 
 template <class T>
@@ -93,8 +160,8 @@ void load_step_tile(const Forward& scan, const Place& at, Index start, int steps
   load_tile(row<const T>(c.delta, at.batch, at.channel, start), c.delta.dim_stride, at.channels, steps,
             s.delta);
   load_tile(row<const T>(c.u, at.batch, at.channel, start), c.u.dim_stride, at.channels, steps, s.input);
-  load_projection(rows_of<T>(c.B, at, start), c.B.state_stride, c.states, steps, s.B);
-  load_projection(rows_of<T>(c.C, at, start), c.C.state_stride, c.states, steps, s.C);
+  load_values<T>(c, c.B, c.constant_B, false, at, start, steps, s.B);
+  load_values<T>(c, c.C, c.constant_C, true, at, start, steps, s.C);
   const Vec bias = load_channels(c.delta_bias, at), skip = load_channels(c.D, at);
   for (int t = 0; t < steps; ++t) {
     const Vec u = load(s.input + t * kLanes);
@@ -119,27 +186,38 @@ void store_step_tile(const Forward& scan, const Place& at, Index start, int step
   store_tile(row<T>(scan.out_z, at.batch, at.channel, start), scan.out_z.dim_stride, at.channels, steps, s.z);
 }
 
+// At the odd places of a row twice as wide; 0 at the even ones.
+inline void store_last_states(const Common& c, const SavedStates& x, const Place& at, const float* h) {
+  float* last = saved(x, at, saved_chunks(c.length) - 1);
+  const int parts = parts_of(c);
+  for (int i = 0; i < at.channels; ++i) {
+    float* row = last + i * x.dim_stride;
+    for (int n = 0; n < c.states; ++n)
+      for (int part = 0; part < parts; ++part) {
+        row[2 * parts * n + part] = 0.0f;
+        row[2 * parts * n + parts + part] = h[(n * parts + part) * kLanes + i];
+      }
+  }
+}
+
 template <class T>
 void forward_task(const Forward& scan, const TaskGrid& grid, int task, float* scratch) {
   const Common& c = scan.common;
   const Place at = place_of(c, grid, task / grid.tiles, task % grid.tiles);
-  const ForwardScratch s(scratch, c.states);
-  load_rates(c, at, kLog2E, s.rates);
-  __builtin_memset(s.h, 0, sizeof(float) * (size_t)(c.states * kLanes));
+  const int numbers = numbers_of(c);
+  const ForwardScratch s(scratch, numbers);
+  load_matrix(c, rates_of(c), at, kLog2E, 1.0f, s.rates);
+  __builtin_memset(s.h, 0, sizeof(float) * (size_t)(numbers * kLanes));
   for (Index chunk = 0; chunk < chunk_count(c.length); ++chunk) {
     const Index start = chunk * kStateInterval, left = c.length - start;
     const int steps = left < kStateInterval ? (int)left : kStateInterval;
     load_step_tile<T>(scan, at, start, steps, s);
-    advance_all<kForwardStates>(s, 0, c.states, steps);
+    advance_chunk(c, s, steps);
     if (scan.out.data) store_step_tile<T>(scan, at, start, steps, s);
     if (scan.x.data && left > kStateInterval)
-      store_states(saved(scan.x, at, chunk), scan.x.dim_stride, 1, at.channels, c.states, s.h);
+      store_states(saved(scan.x, at, chunk), scan.x.dim_stride, at.channels, numbers, s.h);
   }
-  if (!scan.x.data) return;
-  float* last = saved(scan.x, at, saved_chunks(c.length) - 1);
-  for (int i = 0; i < at.channels; ++i)
-    for (int n = 0; n < c.states; ++n) last[i * scan.x.dim_stride + 2 * n] = 0.0f;
-  store_states(last + 1, scan.x.dim_stride, 2, at.channels, c.states, s.h);
+  if (scan.x.data) store_last_states(c, scan.x, at, s.h);
 }
 
 }  // namespace

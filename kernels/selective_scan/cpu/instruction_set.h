@@ -27,8 +27,8 @@ inline void backward_of_any(const Backward& scan, const TaskGrid& grid, const Sl
       return backward_task<BFloat16>(scan, grid, slabs, task, scratch);
   }
 }
-inline long forward_floats(int states) { return ForwardScratch::floats(states); }
-inline long backward_floats(int states) { return BackwardScratch::floats(states); }
+inline long forward_floats(int numbers) { return ForwardScratch::floats(numbers); }
+inline long backward_floats(int numbers) { return BackwardScratch::floats(numbers); }
 
 constexpr KernelSet kernel_set(const char* name) {
   return {name, kLanes, forward_floats, backward_floats, forward_of_any, backward_of_any};

@@ -14,15 +14,15 @@ struct TaskGrid {
 // Where the backward's tasks add up: summed in a fixed order afterwards. With one run (one batch) they are
 // the results.
 struct Slabs {
-  float *dB, *dC;                // (runs, batch, groups, states, length)
+  float *dB, *dC;                // (runs, batch, groups, states, length), or as dA where B or C is constant
   float *dA, *dD, *ddelta_bias;  // (batch, dim, states), (batch, dim) twice
 };
 
 struct KernelSet {
   const char* name;
   int lanes;
-  long (*forward_floats)(int states);  // scratch of one thread, 64-byte aligned
-  long (*backward_floats)(int states);
+  long (*forward_floats)(int numbers);  // scratch of one thread, 64-byte aligned; fp32 numbers of the states
+  long (*backward_floats)(int numbers);
   void (*forward)(const Forward& scan, const TaskGrid& grid, int task, float* scratch);
   void (*backward)(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch);
 };

@@ -43,7 +43,7 @@ constexpr const char* kNoMemory = "no memory for the scan's workspace on the CPU
 // Waking another thread costs some 20 us, about what a core needs for 20,000 states of one channel and step
 // each.
 int threads_for(const Common& c, int tasks) {
-  const double states = (double)c.batch * c.dim * (double)c.length * c.states;
+  const double states = (double)c.batch * c.dim * (double)c.length * numbers_of(c);
   if (states < 40'000) return 1;
   const int limit = thread_limit();
   return limit < tasks ? limit : tasks;
@@ -51,6 +51,8 @@ int threads_for(const Common& c, int tasks) {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 long round_up(long floats) { return (floats + 15) / 16 * 16; }
+Index projection_floats(const Common& c) { return (Index)c.batch * c.groups * numbers_of(c) * c.length; }
+Index matrix_floats(const Common& c) { return (Index)c.dim * numbers_of(c); }
 
 // The number of slabs depends on the shape alone, never on the threads, or their number would show in dB and
 // dC. Enough tasks for many cores, but no more slab memory than a few activations: a slab is as large as 2 N
@@ -109,24 +111,33 @@ void run_reduction(const float* slabs, float* to, Index count, Index size, int t
 bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& slabs, float*& scratch,
              long scratch_floats) {
   const Common& c = scan.common;
-  const Index projection = (Index)c.batch * c.groups * c.states * c.length, rates = (Index)c.dim * c.states;
-  const long projections = grid.runs > 1 ? round_up(grid.runs * projection) : 0;
-  const long rate_floats = c.batch > 1 ? round_up(c.batch * rates) : 0;
-  const long channel_floats = c.batch > 1 ? round_up((long)c.batch * c.dim) : 0;
-  if (!memory.take((size_t)(2 * projections + rate_floats + 2 * channel_floats + scratch_floats)))
-    return false;
-  float* at = memory.data;
-  scratch = at;
-  at += scratch_floats;
+  const long variable = grid.runs > 1 ? round_up(grid.runs * projection_floats(c)) : 0;
+  const long matrix = c.batch > 1 ? round_up(c.batch * matrix_floats(c)) : 0;
+  const long channel = c.batch > 1 ? round_up((long)c.batch * c.dim) : 0;
   slabs = {scan.dB, scan.dC, scan.dA, scan.dD, scan.ddelta_bias};
-  if (projections) slabs.dB = at, slabs.dC = at + projections, at += 2 * projections;
-  if (c.batch == 1) return true;
-  slabs.dA = at;
-  at += rate_floats;
-  if (scan.dD) slabs.dD = at;
-  at += channel_floats;
-  if (scan.ddelta_bias) slabs.ddelta_bias = at;
+  const struct {
+    float** slab;
+    long floats;
+  } each[] = {{&slabs.dB, c.constant_B.data ? matrix : variable},
+              {&slabs.dC, c.constant_C.data ? matrix : variable},
+              {&slabs.dA, matrix},
+              {&slabs.dD, scan.dD ? channel : 0},
+              {&slabs.ddelta_bias, scan.ddelta_bias ? channel : 0}};
+  long floats = scratch_floats;
+  for (const auto& one : each) floats += one.floats;
+  if (!memory.take((size_t)floats)) return false;
+  scratch = memory.data;
+  float* at = memory.data + scratch_floats;
+  for (const auto& one : each)
+    if (one.floats) *one.slab = at, at += one.floats;
   return true;
+}
+
+// dB or dC from its slabs.
+void reduce_projection(const Common& c, const Matrix& constant, const float* slabs, float* to, int runs,
+                       int threads) {
+  if (constant.data) return run_reduction(slabs, to, c.batch, matrix_floats(c), threads);
+  run_reduction(slabs, to, runs, projection_floats(c), threads);
 }
 
 }  // namespace
@@ -137,7 +148,7 @@ const char* cpu_forward(const Forward& scan) {
   const KernelSet& set = kernels();
   const int tiles = divide_up(c.dim / c.groups, set.lanes), tasks = c.batch * c.groups * tiles;
   const int threads = threads_for(c, tasks);
-  const long floats = round_up(set.forward_floats(c.states));
+  const long floats = round_up(set.forward_floats(numbers_of(c)));
   Memory memory;
   if (!memory.take((size_t)(floats * threads))) return kNoMemory;
   ForwardJob job{scan, set, {set.lanes, tiles, 1, tiles}, memory.data, floats};
@@ -157,9 +168,10 @@ namespace {
 const char* recompute_states(Backward& scan, Memory& memory) {
   const Common& c = scan.common;
   if (scan.x.data || c.length <= kStateInterval) return nullptr;
-  const Index channel = (saved_chunks(c.length) + 1) * c.states;
+  const int numbers = numbers_of(c);
+  const Index channel = (saved_chunks(c.length) + 1) * numbers;
   if (!memory.take((size_t)(channel * c.dim * c.batch))) return kNoMemory;
-  scan.x = {memory.data, c.dim * channel, channel, c.states};
+  scan.x = {memory.data, c.dim * channel, channel, numbers};
   Forward forward = {};
   forward.common = c;
   forward.x = scan.x;
@@ -168,11 +180,10 @@ const char* recompute_states(Backward& scan, Memory& memory) {
 
 const char* backward_with_states(const Backward& scan) {
   const Common& c = scan.common;
-  const Index projection = (Index)c.batch * c.groups * c.states * c.length;
   if (c.batch == 0 || c.dim == 0) {
-    for (float* gradient : {scan.dB, scan.dC})
-      if (gradient) memset(gradient, 0, sizeof(float) * (size_t)projection);
-    run_reduction(nullptr, scan.dA, 0, (Index)c.dim * c.states, 1);
+    run_reduction(nullptr, scan.dB, 0, c.constant_B.data ? matrix_floats(c) : projection_floats(c), 1);
+    run_reduction(nullptr, scan.dC, 0, c.constant_C.data ? matrix_floats(c) : projection_floats(c), 1);
+    run_reduction(nullptr, scan.dA, 0, matrix_floats(c), 1);
     run_reduction(nullptr, scan.dD, 0, c.dim, 1);
     run_reduction(nullptr, scan.ddelta_bias, 0, c.dim, 1);
     return nullptr;
@@ -180,7 +191,7 @@ const char* backward_with_states(const Backward& scan) {
   const KernelSet& set = kernels();
   const TaskGrid grid = backward_grid(c, set.lanes);
   const int tasks = c.batch * c.groups * grid.runs, threads = threads_for(c, tasks);
-  const long floats = round_up(set.backward_floats(c.states));
+  const long floats = round_up(set.backward_floats(numbers_of(c)));
   Memory memory;
   Slabs slabs;
   float* scratch;
@@ -193,9 +204,9 @@ const char* backward_with_states(const Backward& scan) {
         j.set.backward(j.scan, j.grid, j.slabs, task, j.scratch + thread * j.floats);
       },
       &job);
-  run_reduction(slabs.dB, scan.dB, grid.runs, projection, threads);
-  run_reduction(slabs.dC, scan.dC, grid.runs, projection, threads);
-  run_reduction(slabs.dA, scan.dA, c.batch, (Index)c.dim * c.states, threads);
+  reduce_projection(c, c.constant_B, slabs.dB, scan.dB, grid.runs, threads);
+  reduce_projection(c, c.constant_C, slabs.dC, scan.dC, grid.runs, threads);
+  run_reduction(slabs.dA, scan.dA, c.batch, matrix_floats(c), threads);
   run_reduction(slabs.dD, scan.dD, c.batch, c.dim, threads);
   run_reduction(slabs.ddelta_bias, scan.ddelta_bias, c.batch, c.dim, threads);
   return nullptr;

@@ -115,21 +115,33 @@ inline void load_projection(const T* from, Index state_stride, int states, int s
   }
 }
 
+// The same of complex numbers, pairs of elements: a row of real parts, then one of imaginary parts.
+template <class T>
+inline void load_complex_projection(const T* from, Index state_stride, int states, int steps, float* rows) {
+  float pairs[2 * kStateInterval];
+  for (int n = 0; n < states; ++n) {
+    const int first = 2 * steps < kStateInterval ? 2 * steps : kStateInterval;
+    load_projection(from + n * state_stride, 0, 1, first, pairs);
+    load_projection(from + n * state_stride + first, 0, 1, 2 * steps - first, pairs + kStateInterval);
+    for (int t = 0; t < kStateInterval; ++t)
+      for (int part = 0; part < 2; ++part) rows[(2 * n + part) * kStateInterval + t] = pairs[2 * t + part];
+  }
+}
+
 // Which channels and steps of which batch a task is at.
 struct Place {
   int batch, group, channel, channels;  // channels: first one and how many, at most kLanes
 };
 
 // States [state][channel] to and from rows of memory, one row a channel.
-inline void store_states(float* to, Index row_stride, int step, int rows, int states, const float* h) {
+inline void store_states(float* to, Index row_stride, int rows, int states, const float* h) {
   for (int n = 0; n < states; n += kLanes) {
     const int count = states - n < kLanes ? states - n : kLanes;
     Vec vectors[kLanes] = {};
     for (int i = 0; i < count; ++i) vectors[i] = load(h + (n + i) * kLanes);
     transpose(vectors);
     for (int i = 0; i < rows; ++i) {
-      float* row = to + i * row_stride + n * step;
-      for (int s = 0; s < count; ++s) row[s * step] = vectors[i][s];
+      __builtin_memcpy(to + i * row_stride + n, &vectors[i], sizeof(float) * (size_t)count);
     }
   }
 }

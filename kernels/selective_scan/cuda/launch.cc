@@ -64,6 +64,11 @@ bool is_known(const Common& common, device::Message* message) {
              common.states, kMaxStates);
     return false;
   }
+  if (is_general(common)) {
+    snprintf(message->text, sizeof message->text,
+             "selective_scan: the CUDA kernels take a real A and variable B and C alone: use CPU tensors");
+    return false;
+  }
   if (common.groups < 1 || common.dim % common.groups != 0) {
     snprintf(message->text, sizeof message->text,
              "selective_scan: %d channels do not divide into %d groups: B and C need a group count that does",
