@@ -67,8 +67,7 @@ Finding finding_of(const Snapshot& snapshot, std::size_t at, const AuditRow& row
 CheckResult run(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.audit.present()) {
-    result.unknown.push_back(
-        say("the extensions of all packages could not be read: {}", snapshot.audit.note));
+    result.unknown.push_back(say("the compiled extensions could not be read: {}", snapshot.audit.note));
     return result;
   }
   const Audit& audit = snapshot.audit.value;
@@ -101,7 +100,7 @@ CheckResult run(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
-                                        .question = "Would every compiled extension of every package load?",
+                                        .question = "Would every compiled extension of the packages load?",
                                         .needs = 0,
                                         .settled_by_import = false,
                                         .not_applicable = not_asked,

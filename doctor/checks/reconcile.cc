@@ -34,9 +34,14 @@ void withdraw(Report& report, const Observation& seen) {
   }
 }
 
+bool lies_in(const AskedPackage* package, const Finding& finding) {
+  return package != nullptr && finding.subject.starts_with(package->path + "/");
+}
+
 bool explained(const Report& report, const std::string& module) {
+  const AskedPackage* package = asked_package(report.snapshot, module);
   const auto explains = [&](const Finding& finding) {
-    return finding.module == module && finding.severity() == Severity::Error &&
+    return (finding.module == module || lies_in(package, finding)) && finding.severity() == Severity::Error &&
            finding.cause != Cause::NoKernelImage;
   };
   return std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
@@ -98,6 +103,41 @@ void add_unexplained(Report& report, const Observation& seen) {
   outcome->could_hide_error = true;
 }
 
+// A package that lacks another package never came to load what is compiled in it.
+bool lacks_another(const AskedPackage& package, const Observation& seen) {
+  if (seen.outcome != "error" || seen.exception != "ModuleNotFoundError") return false;
+  const std::string top = package.name.substr(0, package.name.find('.'));
+  return seen.message.find("'" + top + ".") == std::string::npos &&
+         seen.message.find("'" + top + "'") == std::string::npos;
+}
+
+// Where the interpreter's words name a file, that one is the reason: "Could not load this library: FILE".
+bool names_another_part(const Report& report, const AskedPackage& package, const Observation& seen,
+                        const Finding& finding) {
+  const auto named = [&](const Finding& other) {
+    return lies_in(&package, other) && other.severity() == Severity::Error &&
+           seen.message.find(other.subject) != std::string::npos;
+  };
+  return !named(finding) && std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
+    return std::ranges::any_of(outcome.findings, named);
+  });
+}
+
+// What is compiled in a package that imports all the same, or fails for want of something else, is a loss
+// but not the reason.
+void weigh_parts(Report& report, const AskedPackage& package, const Observation& seen) {
+  const bool imports = seen.outcome == "ok", lacks = lacks_another(package, seen);
+  for (Outcome& outcome : report.outcomes)
+    for (Finding& finding : outcome.findings) {
+      if (!lies_in(&package, finding) || finding.severity() != Severity::Error) continue;
+      if (!imports && !lacks && !names_another_part(report, package, seen, finding)) continue;
+      finding.severity_override = Severity::Warning;
+      if (imports)
+        finding.summary = say("{}; `import {}` works all the same, without what this file offers",
+                              finding.summary, package.name);
+    }
+}
+
 // A package fails for a reason of its own files, or because of a module that it needs.
 bool package_explained(const Report& report, const PackageFound& package) {
   const auto needs = [&](const std::string& module) {
@@ -155,6 +195,7 @@ void reconcile(Report& report) {
     const Observation* seen = deciding_import(snapshot, module);
     if (seen == nullptr) continue;
     if (seen->outcome == "ok") withdraw(report, *seen);
+    if (const AskedPackage* package = asked_package(snapshot, module)) weigh_parts(report, *package, *seen);
     if (seen->outcome != "error" || explained(report, module) || to_be_expected(snapshot, *seen)) continue;
     // A bare failure says nothing about a module that was never tried after torch, because torch itself
     // failed.

@@ -159,6 +159,11 @@ bool is_only_nearby(const Snapshot& snapshot, const Importer& importer) {
   return !starts_here || its_sources;
 }
 
+const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& module) {
+  const auto found = std::ranges::find(snapshot.packages_asked, module, &AskedPackage::name);
+  return found == snapshot.packages_asked.end() ? nullptr : &*found;
+}
+
 bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
   return std::ranges::find(snapshot.modules_asked, module) != snapshot.modules_asked.end();
 }

@@ -55,6 +55,8 @@ bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension);
 // which is a file of that folder itself that imports the module as it starts.
 bool is_only_nearby(const Snapshot& snapshot, const Importer& importer);
 bool was_asked_for(const Snapshot& snapshot, const std::string& module);
+// A package of Python files that the user named; nullptr where the name is not one.
+const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& module);
 
 // The repairs of a module whose file is of no use here.
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,

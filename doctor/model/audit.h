@@ -40,6 +40,7 @@ struct Audit {
   std::vector<AuditedFile> files;       // extensions, by path
   unsigned libraries = 0;               // other shared libraries there: read as the needs of extensions only
   std::vector<std::string> folders;     // that were walked
+  std::vector<std::string> packages;    // only these were looked into; empty: all
   std::vector<std::string> unreadable;  // folders or parts of them that were not, with the reason
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/model/asked_packages.h"
 #include "doctor/model/audit.h"
 #include "doctor/model/dating.h"
 #include "doctor/model/exports.h"
@@ -238,7 +239,8 @@ struct Snapshot {
   std::string read_from;                 // the stored snapshot that --from read; "" for this machine
   std::vector<Wheel> wheels;             // named by --so
   std::vector<std::string> modules;      // under diagnosis
-  std::vector<std::string> modules_asked;  // those of them that the user named: their absence is a fault
+  std::vector<std::string> modules_asked;    // those of them that the user named: their absence is a fault
+  std::vector<AskedPackage> packages_asked;  // those that are Python files: the audit covers what they hold
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...
   Probed<Os> os;
   Probed<LibC> libc;
@@ -257,9 +259,9 @@ struct Snapshot {
   std::vector<Dating> datings;  // of libraries beside the modules, and of files together: a wheel, a folder
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
-  Probed<Audit> audit;                         // of `doctor --all`; NotRun where it was not asked for
-  Probed<SourceTree> sources;                  // a folder that builds a torch extension
-  Probed<BuildTools> build_tools;              // with which it would be built
+  Probed<Audit> audit;             // of `doctor --all`, or of packages_asked; NotRun where nobody asked
+  Probed<SourceTree> sources;      // a folder that builds a torch extension
+  Probed<BuildTools> build_tools;  // with which it would be built
   Probed<std::vector<std::string>> reachable;  // sonames that the loader finds without any RPATH
   Probed<Exports> exports;                     // --with-exports
   Probed<Log> log;                             // an error log that was given to explain

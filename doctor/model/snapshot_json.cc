@@ -107,7 +107,8 @@ SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
 SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine, not_for_this_python,
                uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
                settled_by)
-SCANKIT_FIELDS(Audit, files, libraries, folders, unreadable)
+SCANKIT_FIELDS(Audit, files, libraries, folders, packages, unreadable)
+SCANKIT_FIELDS(AskedPackage, name, path)
 SCANKIT_FIELDS(SourceFact, file, line, value, guards)
 SCANKIT_FIELDS(SourceTree, folder, name, asked, build_file, homepage, unpacked_archive, imports_torch,
                wants_ninja, generates, fetches_wheel, own_helpers, has_pyproject, avoids_isolation,
@@ -121,7 +122,7 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                host_compilers, python_include, python_header, ninja, jobs, jobs_from, arch_list, torch_archs,
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
-               modules, modules_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
+               modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
                toolkits, compilers, python, distributions, torch, extensions, datings, importers,
                observations, sources, build_tools, log, audit, reachable, exports, packages, repairs)
 

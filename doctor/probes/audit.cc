@@ -10,6 +10,7 @@
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/probes/audit_files.h"
+#include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_missing.h"
 #include "doctor/probes/extension_resolve.h"
 
@@ -42,13 +43,16 @@ class Auditor {
         installed_(find_installed_libraries(host, so_far)),
         resolver_(host, so_far) {}
 
-  Audit run(const AuditProgress& progress) {
+  Audit run(bool all, const AuditProgress& progress) {
     Audit audit;
+    if (!all)
+      for (const AskedPackage& package : so_far_.packages_asked) audit.packages.push_back(package.name);
     audit.folders = installed_.folders;
     audit.unreadable = installed_.unreadable;
     std::size_t done = 0;
     for (const std::string& path : installed_.files) {
       if (progress) progress(done++, installed_.files.size());
+      if (!all && !is_asked_for(path)) continue;
       AuditedFile file;
       file.path = path;
       if (const auto owner = installed_.owners.find(file.path); owner != installed_.owners.end())
@@ -63,21 +67,32 @@ class Auditor {
   }
 
  private:
+  bool is_asked_for(const std::string& path) const {
+    return std::ranges::any_of(so_far_.packages_asked, [&](const AskedPackage& package) {
+      return path.starts_with(package.path + "/");
+    });
+  }
+
   // False: a shared library that is no extension.
   bool take(AuditedFile& file) {
     const std::string name = path_basename(file.path);
     const bool tagged = has_python_tag(name);
     file.not_for_this_python = why_not_for_this_python(so_far_.python.value, name);
     if (!file.not_for_this_python.empty()) return true;
-    if (!tagged && (!name.ends_with(".so") || name.starts_with("lib"))) return false;
+    const bool plain_library = !tagged && name.starts_with("lib");
+    if (!tagged && !name.ends_with(".so")) return false;
     const auto library = resolver_.libraries().open(file.path);
-    if (!library) return take_broken(file, tagged);
+    if (!library) return !plain_library && take_broken(file, tagged);
     file.file_state = "elf";
     file.machine = machine_name((*library)->image.identity());
     const auto undefined = (*library)->symbols.undefined();
+    const std::string& torch = so_far_.torch.value.location;  // what lies in it is loaded with torch
+    const bool of_torch = !torch.empty() && file.path.starts_with(torch + "/");
+    if (plain_library && (of_torch || !undefined || !makes_operators(*undefined))) return false;
     file.uses_torch = so_far_.torch.present() && uses_torch(**library, undefined);
     const std::string leaf = name.substr(0, name.find('.'));
-    if (!tagged && !file.uses_torch && !(*library)->symbols.exports(SymbolQuery("PyInit_" + leaf)))
+    if (!tagged && !plain_library && !file.uses_torch &&
+        !(*library)->symbols.exports(SymbolQuery("PyInit_" + leaf)))
       return false;
     if (machine_.empty()) machine_ = machine_of_interpreter();
     // Packages carry files for other machines as data; one that is named for this Python was meant to load.
@@ -106,6 +121,12 @@ class Auditor {
     return undefined && std::ranges::any_of(*undefined, [](const UndefinedSymbol& symbol) {
              return symbol.name.starts_with("_Z") && symbol_owner(symbol.name, symbol.version) == "torch";
            });
+  }
+
+  // torch.ops.load_library takes a path: libtorchaudio.so is meant to be loaded by itself.
+  static bool makes_operators(const std::vector<UndefinedSymbol>& undefined) {
+    return std::ranges::any_of(
+        undefined, [](const UndefinedSymbol& symbol) { return registers_operators(symbol.name); });
   }
 
   void resolve(AuditedFile& file) {
@@ -265,10 +286,10 @@ class Auditor {
 
 }  // namespace
 
-Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, const AuditProgress& progress) {
+Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, bool all, const AuditProgress& progress) {
   if (!so_far.python.present())
     return Probed<Audit>::failed(say("no Python to look at: {}", so_far.python.note));
-  return Probed<Audit>::of(Auditor(host, so_far).run(progress));
+  return Probed<Audit>::of(Auditor(host, so_far).run(all, progress));
 }
 
 }  // namespace scankit

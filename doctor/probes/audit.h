@@ -8,10 +8,10 @@
 
 namespace scankit {
 
-// Every compiled extension below the site folders of sys.path, followed through the loader's rules: those
-// that use torch in the process as it is after `import torch`, the others in that of the bare interpreter.
-// `progress` hears how many of the files are done; it may be empty.
+// Every compiled extension below the site folders of sys.path (`all`), or below so_far.packages_asked,
+// followed through the loader's rules: those that use torch in the process as it is after `import torch`, the
+// others in that of the bare interpreter. `progress` hears how many of the files are done; it may be empty.
 using AuditProgress = std::function<void(std::size_t done, std::size_t of)>;
-Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, const AuditProgress& progress);
+Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, bool all, const AuditProgress& progress);
 
 }  // namespace scankit

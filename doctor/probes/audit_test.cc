@@ -38,7 +38,7 @@ class AuditProbe : public testing::Test {
   }
   std::vector<AuditedFile> audit() {
     const auto host = make_real_host();
-    const auto probed = probe_audit(*host, snapshot_, {});
+    const auto probed = probe_audit(*host, snapshot_, true, {});
     EXPECT_TRUE(probed.present()) << probed.note;
     libraries_ = probed.value.libraries;
     return probed.value.files;
@@ -56,7 +56,7 @@ class AuditProbe : public testing::Test {
 
 TEST_F(AuditProbe, WithoutAPythonNothingIsKnown) {
   snapshot_.python = Probed<Python>::failed("none");
-  EXPECT_EQ(probe_audit(*make_real_host(), snapshot_, {}).state, ProbeState::Failed);
+  EXPECT_EQ(probe_audit(*make_real_host(), snapshot_, true, {}).state, ProbeState::Failed);
 }
 
 TEST_F(AuditProbe, AModuleWhoseNamesAreThereLoads) {
@@ -74,6 +74,25 @@ TEST_F(AuditProbe, LibrariesAndTheStandardLibraryAreNoPackagesExtensions) {
   shop_.shared("stdlib/mod.abi3.so", module("mod"));
   EXPECT_TRUE(audit().empty());
   EXPECT_EQ(libraries_, 2u);
+}
+
+// torch.ops.load_library takes them by their path: libtorchaudio.so.
+TEST_F(AuditProbe, ALibraryThatMakesTorchOperatorsIsAnExtension) {
+  shop_.shared("site/pack/libops.so",
+               "void gone(void) __asm__(\"_ZN5torch7LibraryC1Ev\"); void run(void) { gone(); }\n");
+  const auto files = audit();
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(judge(files[0], "x86_64").verdict, AuditVerdict::Fails);
+}
+
+TEST_F(AuditProbe, OnlyThePackagesThatWereNamed) {
+  shop_.shared("site/pack/mod.abi3.so", module("mod"));
+  shop_.shared("site/package/mod.abi3.so", module("mod"));
+  snapshot_.packages_asked = {{"pack", shop_.path("site/pack")}};
+  const auto probed = probe_audit(*make_real_host(), snapshot_, false, {});
+  ASSERT_EQ(probed.value.files.size(), 1u);
+  EXPECT_EQ(probed.value.files[0].path, shop_.path("site/pack/mod.abi3.so"));
+  EXPECT_EQ(probed.value.packages, std::vector<std::string>{"pack"});
 }
 
 // cuda-core's _tensor_bridge is such a file.

@@ -50,14 +50,11 @@ bool is_torch_soname(const std::string& name) {
 
 // Only names that torch owns count: the extension's own strings follow its compiler, whatever torch is.
 void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) {
-  // torch/library.h and torch/csrc/stable/library.h: what TORCH_LIBRARY's static initialiser calls.
-  constexpr std::string_view kLibraryClass = "_ZN5torch7Library", kStableLibrary = "aoti_torch_library_";
   bool any_old = false, any_new = false;
   for (const UndefinedSymbol& symbol : symbols) {
     if (symbol_owner(symbol.name, symbol.version) != "torch") continue;
     copy.uses_torch = true;
-    copy.registers_ops |= symbol.name.starts_with(kLibraryClass) || symbol.name.starts_with(kStableLibrary) ||
-                          symbol.name.find("RegisterOperators") != std::string::npos;
+    copy.registers_ops |= registers_operators(symbol.name);
     if (symbol.name.find("cxx11") != std::string::npos)
       any_new = true;
     else if (symbol.name.find("Ss") != std::string::npos)
@@ -116,6 +113,12 @@ FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const Elf
 }
 
 }  // namespace
+
+// torch/library.h and torch/csrc/stable/library.h.
+bool registers_operators(std::string_view symbol) {
+  return symbol.starts_with("_ZN5torch7Library") || symbol.starts_with("aoti_torch_library_") ||
+         symbol.find("RegisterOperators") != std::string_view::npos;
+}
 
 std::string find_text(const Image& image, const std::string& start) {
   struct Range {

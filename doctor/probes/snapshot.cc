@@ -7,6 +7,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/host/gpu_helper.h"
+#include "doctor/probes/asked_packages.h"
 #include "doctor/probes/audit.h"
 #include "doctor/probes/dating.h"
 #include "doctor/probes/distributions.h"
@@ -102,6 +103,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   std::vector<std::string> torch_missing;
   std::vector<Misfit> torch_misfits;
   snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing, &torch_misfits);
+  snapshot.packages_asked = find_asked_packages(host, snapshot);
   snapshot.torch.value.missing_libraries = std::move(torch_missing);
   snapshot.torch.value.misfits = std::move(torch_misfits);
   if (!snapshot.torch.value.misfits.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
@@ -127,9 +129,10 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   probe_machine(host, request, snapshot);
   phase(say("reading the environment"));
   probe_environment(host, request, snapshot);
-  if (request.audit) {
-    phase(say("reading the compiled extensions of all packages"));
-    snapshot.audit = probe_audit(host, snapshot, request.part);
+  if (request.audit || !snapshot.packages_asked.empty()) {
+    phase(request.audit ? say("reading the compiled extensions of all packages")
+                        : say("reading the compiled extensions of the packages that were named"));
+    snapshot.audit = probe_audit(host, snapshot, request.audit, request.part);
   }
   if (request.named != nullptr) return snapshot;
   snapshot.sources = probe_sources(host, request.sources, snapshot.torch);

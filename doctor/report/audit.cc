@@ -39,16 +39,23 @@ int rank_of(const AuditLine& line) {
   return line.verdict == AuditVerdict::Loads ? 2 : 3;
 }
 
-std::string title_of(const AuditTable& table) {
+std::string whose(std::size_t all, const std::vector<std::string>& packages) {
+  if (packages.empty())
+    return say_n(all, "{} compiled extension of all packages", "{} compiled extensions of all packages", all);
+  std::string names;
+  for (const std::string& name : packages) names += (names.empty() ? "" : ", ") + name;
+  return say_n(all, "{} compiled extension of {}", "{} compiled extensions of {}", all, names);
+}
+
+std::string title_of(const AuditTable& table, const std::vector<std::string>& packages) {
   const auto all = table.lines.size(), load = table.of(AuditVerdict::Loads);
   const auto fail = table.of(AuditVerdict::Fails), unknown = table.of(AuditVerdict::Unknown),
              other = table.of(AuditVerdict::NotForThisPython);
-  return say(
-      "{}: {}, {}, {}, {}",
-      say_n(all, "{} compiled extension of all packages", "{} compiled extensions of all packages", all),
-      say_n(load, "{} loads", "{} load", load), say_n(fail, "{} would fail", "{} would fail", fail),
-      say_n(unknown, "{} unknown", "{} unknown", unknown),
-      say_n(other, "{} for another Python", "{} for another Python", other));
+  if (all == 0) return whose(0, packages);
+  return say("{}: {}, {}, {}, {}", whose(all, packages), say_n(load, "{} loads", "{} load", load),
+             say_n(fail, "{} would fail", "{} would fail", fail),
+             say_n(unknown, "{} unknown", "{} unknown", unknown),
+             say_n(other, "{} for another Python", "{} for another Python", other));
 }
 
 std::string padded(std::string text, std::size_t width) {
@@ -60,7 +67,7 @@ std::string padded(std::string text, std::size_t width) {
 
 std::string audit_note(const Snapshot& snapshot) {
   if (snapshot.audit.state == ProbeState::NotRun || snapshot.audit.present()) return "";
-  return say("The compiled extensions of all packages could not be read: {}", snapshot.audit.note);
+  return say("The compiled extensions could not be read: {}", snapshot.audit.note);
 }
 
 std::string loading_words(std::size_t n) { return n == 1 ? say("one extension") : say("{} extensions", n); }
@@ -85,7 +92,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   std::ranges::stable_sort(table.lines, {}, rank_of);
   table.loading.assign(loading.begin(), loading.end());
   table.not_read = snapshot.audit.value.unreadable;
-  table.title = title_of(table);
+  table.title = title_of(table, snapshot.audit.value.packages);
   return table;
 }
 

@@ -305,3 +305,16 @@ fault_module_link_to_nowhere() {
   ln -s /nowhere/build/selective_scan_cuda.so "$(module_file "$1")"
   ERROR="ModuleNotFoundError: No module named 'selective_scan_cuda'" ROOT=module_not_built
 }
+
+# torchvision's way: a package of Python files loads a library of operators by its path, and that one is for another torch.
+# The user names the package, of which nothing but its folder can be found.
+fault_package_of_operators() {
+  local package
+  package=$(fx_site "$1/bin/python")/seeing
+  mkdir -p "$package/lib"
+  printf 'void gone(void) __asm__("_ZN5torch7Library13gone_for_goodEv");\nvoid run(void) { gone(); }\n' |
+    gcc -shared -fPIC -x c - -Wl,-z,now -o "$package/lib/libseeing.so"
+  echo 'import os, torch; torch.ops.load_library(os.path.join(os.path.dirname(__file__), "lib", "libseeing.so"))' >"$package/__init__.py"
+  IMPORT='import seeing' DOCTOR='--module seeing'
+  ERROR='undefined symbol: _ZN5torch7Library13gone_for_goodEv' ROOT=torch_version_mismatch SAYS='1 compiled extension of seeing'
+}
