@@ -122,9 +122,10 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                host_compilers, python_include, python_header, ninja, jobs, jobs_from, arch_list, torch_archs,
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
-               modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk, driver, gpus,
-               toolkits, compilers, python, distributions, torch, extensions, datings, importers,
-               observations, sources, build_tools, log, audit, reachable, exports, packages, repairs)
+               modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk,
+               driver, gpus, toolkits, compilers, python, distributions, torch, extensions, datings,
+               importers, observations, sources, build_tools, log, audit, reachable, exports, packages,
+               repairs)
 
 namespace {
 using Json = nlohmann::json;
