@@ -41,7 +41,7 @@ Fix repair_of(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
   const Distribution* owner = distribution_of(snapshot, file);
   const std::string name = owner == nullptr ? module_of(file) : owner->name;
   const bool damaged = cause == Cause::CorruptBinary || cause == Cause::WrongMachineArch;
-  if (damaged && owner != nullptr && !owner->version.empty() && owner->conda_channel.empty())
+  if (damaged && owner != nullptr && !owner->version.empty())
     return InstallPackages{{name + "==" + owner->version}, true};
   if (cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch)
     return Advice{

@@ -7,6 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/distributions.h"
+#include "doctor/probes/sys_path.h"
 
 namespace scankit {
 namespace {
@@ -42,10 +43,13 @@ class Walk {
       if (entry.kind == FileKind::Directory) {
         if (entry.name != "__pycache__" && !entry.name.starts_with('.')) visit(path, depth + 1);
       } else if (is_library_name(entry.name) && (entry.kind == FileKind::Regular || is_file(path))) {
-        found_.files.push_back(path);
-        found_.by_name.emplace(entry.name, path);
+        take(path);
       }
     }
+  }
+  void take(const std::string& file) {
+    found_.files.push_back(file);
+    found_.by_name.emplace(path_basename(file), file);
   }
   bool reached_limit() const { return seen_.size() >= kFolderLimit; }
 
@@ -60,6 +64,44 @@ class Walk {
   std::set<std::string> seen_;
 };
 
+void add_folder(const std::string& folder, InstalledLibraries& found) {
+  if (std::ranges::find(found.folders, folder) == found.folders.end()) found.folders.push_back(folder);
+}
+
+// What the finders of editable installs lead to: a package's folder, or the files beside a module's name.
+void visit_editables(const Host& host, const Python& python, Walk& walk, InstalledLibraries& found) {
+  for (const std::string& text : python.editable_finders) {
+    const auto mapping = editable_mapping(text);
+    if (!mapping) continue;
+    if (host.is_directory(mapping->folder)) {
+      add_folder(path_dirname(mapping->folder), found);
+      walk.visit(mapping->folder, 1);
+    }
+    for (const std::string& suffix : python.extension_suffixes) {
+      const std::string file = mapping->folder + suffix;
+      if (!host.exists(file) || std::ranges::find(found.files, file) != found.files.end()) continue;
+      add_folder(path_dirname(file), found);
+      walk.take(file);
+    }
+  }
+}
+
+void find_owners(const Host& host, const Snapshot& so_far, InstalledLibraries& found) {
+  const auto own = [&](const std::string& name, std::string file) {
+    found.by_owner[name].push_back(file);
+    found.owners.emplace(std::move(file), name);
+  };
+  for (const Distribution& distribution : so_far.distributions.value)
+    for (std::string& file : shared_libraries_of(host, distribution)) own(distribution.name, std::move(file));
+  // No RECORD lists what an editable install builds in its project.
+  for (const Distribution& distribution : so_far.distributions.value) {
+    if (!distribution.editable || distribution.project.empty()) continue;
+    for (const std::string& file : found.files)
+      if (file.starts_with(distribution.project + "/") && !found.owners.contains(file))
+        own(distribution.name, file);
+  }
+}
+
 }  // namespace
 
 InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so_far) {
@@ -71,14 +113,11 @@ InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so
     found.folders.push_back(entry.path);
     walk.visit(entry.path, 0);
   }
+  visit_editables(host, so_far.python.value, walk, found);
   if (walk.reached_limit())
     found.unreadable.push_back(say("only the first {} folders were walked", kFolderLimit));
   std::ranges::sort(found.files);
-  for (const Distribution& distribution : so_far.distributions.value)
-    for (std::string& file : shared_libraries_of(host, distribution)) {
-      found.by_owner[distribution.name].push_back(file);
-      found.owners.emplace(std::move(file), distribution.name);
-    }
+  find_owners(host, so_far, found);
   return found;
 }
 

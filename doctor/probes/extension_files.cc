@@ -6,6 +6,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/sys_path.h"
 
 namespace scankit {
 namespace {
@@ -40,6 +41,9 @@ class Search {
     const auto& sys_path = so_far_.python.value.sys_path;
     for (std::size_t i = 0; i < sys_path.size(); ++i)
       visit(sys_path[i].path + name_.parents, static_cast<int>(i));
+    // The finders of editable installs come after sys.path (setuptools appends them to sys.meta_path).
+    for (const std::string& text : so_far_.python.value.editable_finders)
+      if (const auto mapping = editable_mapping(text); mapping && winner_.empty()) visit_mapping(*mapping);
     for (std::size_t i = 0; i < sys_path.size(); ++i) visit_eggs(sys_path[i].path);
     for (const Distribution& d : so_far_.distributions.value) visit_project(d);
     return std::move(found_);
@@ -87,6 +91,25 @@ class Search {
       if (winner_.empty() && holds(entries, "__init__" + suffix)) winner_ = folder + "/__init__" + suffix;
   }
 
+  // setuptools/command/editable_wheel.py: for the name itself __init__.py, then source, bytecode and
+  // extensions beside it; below it, a folder like those of sys.path.
+  void visit_mapping(const EditableMapping& mapping) {
+    if (module_.starts_with(mapping.package + ".")) {
+      std::string below = module_.substr(mapping.package.size());
+      std::ranges::replace(below, '.', '/');
+      visit(path_dirname(mapping.folder + below), -1);
+      return;
+    }
+    if (module_ != mapping.package) return;
+    for (const char* suffix : {"/__init__.py", ".py", ".pyc"})
+      if (winner_.empty() && host_.exists(mapping.folder + suffix)) winner_ = mapping.folder + suffix;
+    for (const std::string& suffix : so_far_.python.value.extension_suffixes) {
+      if (!host_.exists(mapping.folder + suffix)) continue;
+      add(mapping.folder + suffix, -1, winner_.empty() ? "" : say("shadowed by {}", winner_));
+      if (winner_.empty()) winner_ = mapping.folder + suffix;
+    }
+  }
+
   // Places where a build leaves files that import never sees.
   void visit_eggs(const std::string& site) {
     for (const DirEntry& entry : listings_.of(site))
@@ -108,7 +131,8 @@ class Search {
     for (const auto& entry : so_far_.python.value.sys_path)
       if (entry.path == folder) return;
     for (const DirEntry& entry : listings_.of(place)) {
-      if (!is_library_name(entry.name, name_.leaf)) continue;
+      const auto is_this = [&](const Extension& copy) { return copy.path == place + "/" + entry.name; };
+      if (!is_library_name(entry.name, name_.leaf) || std::ranges::any_of(found_, is_this)) continue;
       add(place + "/" + entry.name, -1, why);
       found_.back().distribution = distribution;
     }
@@ -149,6 +173,9 @@ std::string owner_of(const Host& host, const Snapshot& so_far, const std::string
     const std::string line = path.substr(site.size()) + ",";
     if (record->starts_with(line) || record->find("\n" + line) != std::string::npos) return d.name;
   }
+  // What an editable install builds lies in its project, and no RECORD lists it.
+  for (const Distribution& d : so_far.distributions.value)
+    if (d.editable && !d.project.empty() && path.starts_with(d.project + "/")) return d.name;
   return "";
 }
 

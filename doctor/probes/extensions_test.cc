@@ -101,6 +101,26 @@ TEST_F(Extensions, CopiesComeInTheOrderOfImport) {
   EXPECT_FALSE(found[3].selected);
 }
 
+// As setuptools writes them: the name without a suffix, or a package's folder.
+TEST_F(Extensions, AFinderOfAnEditableInstallComesAfterThePath) {
+  shop_.shared("project/mod.abi3.so", kModule);
+  shop_.shared("project/pkg/core.abi3.so", kModule);
+  snapshot_.python.value.editable_finders = {"f.py: mod -> " + shop_.path("project/mod"),
+                                             "f.py: pkg -> " + shop_.path("project/pkg")};
+  snapshot_.distributions.value = {{.name = "mine", .editable = true, .project = shop_.path("project")}};
+  EXPECT_TRUE(only().selected);  // once, although it also lies in the project's folder
+  EXPECT_EQ(only().path, shop_.path("project/mod.abi3.so"));
+  EXPECT_EQ(only().distribution, "mine");
+  const auto below = probe("pkg.core");
+  ASSERT_EQ(below.size(), 1u);
+  EXPECT_TRUE(below[0].selected);
+  shop_.write("project/mod.py", "");  // the finder tries sources first
+  EXPECT_FALSE(only().selected);
+  shop_.shared("site/mod.so", kModule);
+  EXPECT_EQ(probe()[0].path, shop_.path("site/mod.so"));
+  EXPECT_TRUE(probe()[0].selected);
+}
+
 TEST_F(Extensions, APackageOrASourceFileBeforeItShadowsAModule) {
   shop_.shared("site/mod.so", kModule);
   shop_.write("site/mod/data.txt", "a folder without __init__ does not count");

@@ -42,6 +42,13 @@ std::string installer(const Snapshot& snapshot) {
   return snapshot.python.value.has_pip ? python + " -m pip install" : "uv pip install --python " + python;
 }
 
+// " NAME NAME"
+std::string names(const InstallPackages& fix) {
+  std::string text;
+  for (const std::string& requirement : fix.requirements) text += " " + shell_quoted(name_of(requirement));
+  return text;
+}
+
 }  // namespace
 
 std::string python_path(const Snapshot& snapshot) {
@@ -56,6 +63,10 @@ std::string install_command(const InstallPackages& fix, const Snapshot& snapshot
     return conda_command(fix, snapshot);
   std::string command = installer(snapshot);
   if (fix.reinstall) command += snapshot.python.value.has_pip ? " --force-reinstall" : " --reinstall";
+  // uv links the files of an environment from its cache, so that what was damaged in place is damaged there
+  // too, and would come back.
+  if (fix.reinstall && !snapshot.python.value.has_pip)
+    command = "uv cache clean" + names(fix) + " && " + command;
   for (const std::string& requirement : fix.requirements) command += " " + shell_quoted(requirement);
   return command;
 }

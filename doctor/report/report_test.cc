@@ -189,6 +189,8 @@ TEST(Repair, NamesTheUsersOwnInstaller) {
   snapshot.python.value.requested = "/my env/bin/python";
   const Fix fix = InstallPackages{{"torch==2.11.0"}};
   EXPECT_EQ(fix_command(fix, snapshot), "uv pip install --python '/my env/bin/python' torch==2.11.0");
+  EXPECT_EQ(fix_command(InstallPackages{{"a==1", "b>2"}, true}, snapshot),
+            "uv cache clean a b && uv pip install --python '/my env/bin/python' --reinstall a==1 'b>2'");
   snapshot.python.value.has_pip = true;
   EXPECT_EQ(fix_command(fix, snapshot), "'/my env/bin/python' -m pip install torch==2.11.0");
 }
