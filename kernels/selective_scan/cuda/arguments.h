@@ -34,6 +34,19 @@ struct BackwardArguments {
   Index pitch, dA_pitch, dim_pitch;
 };
 
+// Of the kernels for a complex A and constant B and C (general.cuh). Offsets as above; a constant B or C has
+// its slab in dA's form, [batch][matrix_pitch], as has what is carried from tile to tile.
+struct GeneralBackwardArguments {
+  void* workspace;
+  Backward backward;
+  Tiling tiling;
+  int runs, tiles_per_run;  // of each batch entry and group; a run is a block
+  bool x_in_workspace;
+  Index dB, dC;  // variable: [run][batch][group][state][pitch]
+  Index dA, dD, dbias, carry;
+  Index pitch, matrix_pitch, dim_pitch;
+};
+
 // out[row][i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i], i < length.
 struct ReduceJob {
   Index source;  // byte offset, a multiple of 16

@@ -2,10 +2,12 @@
 #pragma once
 #include "kernels/selective_scan/cuda/backward.cuh"
 #include "kernels/selective_scan/cuda/forward.cuh"
+#include "kernels/selective_scan/cuda/general_backward.cuh"
 #include "kernels/selective_scan/cuda/reduce.cuh"
 
-// The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD or SCANKIT_REDUCE chooses
-// the direction and SCANKIT_DTYPE (F32, F16, BF16) the element type.
+// The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD, SCANKIT_GENERAL (both
+// directions of the general kernels) or SCANKIT_REDUCE chooses what and SCANKIT_DTYPE (F32, F16, BF16) the
+// element type.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #define SCANKIT_PARAMETER(type) const type
 #else
@@ -40,6 +42,20 @@ namespace scankit::selective_scan {
     backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);                           \
   }
 #include "kernels/selective_scan/cuda/variants.def"
+#endif
+
+#ifdef SCANKIT_GENERAL
+#define SCANKIT_GENERAL_KERNELS(name, complex)                                         \
+  extern "C" __global__ void __launch_bounds__(kGeneralThreads)                        \
+      scankit_general_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {          \
+    general_forward<SCANKIT_TYPE, complex>(p);                                         \
+  }                                                                                    \
+  extern "C" __global__ void __launch_bounds__(kGeneralThreads)                        \
+      scankit_general_backward_##name(SCANKIT_PARAMETER(GeneralBackwardArguments) p) { \
+    general_backward<SCANKIT_TYPE, complex>(p);                                        \
+  }
+SCANKIT_GENERAL_KERNELS(real, false)
+SCANKIT_GENERAL_KERNELS(complex, true)
 #endif
 
 #ifdef SCANKIT_REDUCE

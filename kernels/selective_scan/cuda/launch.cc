@@ -6,10 +6,15 @@
 
 #include "kernels/selective_scan/cuda/arguments.h"
 #include "kernels/selective_scan/cuda/choice.h"
+#include "kernels/selective_scan/cuda/layout.h"
 
 namespace scankit::selective_scan {
 
-// The forward's variants, then the backward's, each for every DType in its order; then the reduction.
+// The forward's variants, then the backward's, then the general kernels, each for every DType in its order;
+// then the reduction.
+#define GENERAL_KERNEL(name)                                                          \
+  {"general_f32", "scankit_general_" name}, {"general_f16", "scankit_general_" name}, \
+      {"general_bf16", "scankit_general_" name},
 #define FORWARD_VARIANT(name, ...)                                                      \
   {"forward_f32", "scankit_forward_" #name}, {"forward_f16", "scankit_forward_" #name}, \
       {"forward_bf16", "scankit_forward_" #name},
@@ -18,15 +23,22 @@ namespace scankit::selective_scan {
       {"backward_bf16", "scankit_backward_" #name},
 const device::KernelName kCudaKernels[] = {
 #include "kernels/selective_scan/cuda/variants.def"
-    {"reduce", "scankit_reduce"},
+    GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
+        GENERAL_KERNEL("backward_complex"){"reduce", "scankit_reduce"},
 };
 const int kCudaKernelCount = sizeof kCudaKernels / sizeof *kCudaKernels;
 
 namespace {
 
+constexpr const char* kTooManyBlocks = "batch times channels is too large for one launch";
+
 int forward_kernel_index(int variant, DType dtype) { return variant * 3 + static_cast<int>(dtype); }
 int backward_kernel_index(int variant, DType dtype) {
   return (kForwardVariantCount + variant) * 3 + static_cast<int>(dtype);
+}
+int general_kernel_index(bool backward, const Common& c) {
+  const int kernel = (backward ? 2 : 0) + (c.complex ? 1 : 0);
+  return (kForwardVariantCount + kBackwardVariantCount + kernel) * 3 + static_cast<int>(c.dtype);
 }
 int reduce_kernel_index() { return kCudaKernelCount - 1; }
 
@@ -64,11 +76,6 @@ bool is_known(const Common& common, device::Message* message) {
              common.states, kMaxStates);
     return false;
   }
-  if (is_general(common)) {
-    snprintf(message->text, sizeof message->text,
-             "selective_scan: the CUDA kernels take a real A and variable B and C alone: use CPU tensors");
-    return false;
-  }
   if (common.groups < 1 || common.dim % common.groups != 0) {
     snprintf(message->text, sizeof message->text,
              "selective_scan: %d channels do not divide into %d groups: B and C need a group count that does",
@@ -88,8 +95,7 @@ bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choi
   const Common& common = forward.common;
   const Variant& variant = kForwardVariants[choice.variant];
   const Index blocks = block_count(variant, choice.warps, common);
-  if (blocks < 0)
-    return refuse(message, "batch times channels is too large for one launch", "split the batch");
+  if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   if (blocks == 0) return true;
   ForwardArguments arguments = {};
   arguments.forward = forward;
@@ -150,6 +156,105 @@ void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan
   if (sliced) arguments->carry = reserve(plan, Index{c.batch} * c.dim * c.states);
 }
 
+Tiling general_tiling(const Common& c) {
+  const int channels = c.dim / c.groups, of_block = 2 * kGeneralWarps;
+  return {channels, (channels + of_block - 1) / of_block};
+}
+int general_floats(const Common& c, bool backward) {  // of shared memory
+  const int parts = parts_of(c), slices = (c.states + kGeneralLanes - 1) / kGeneralLanes;
+  const int projections = 2 * kGeneralLanes * parts * kPitch, threads = kGeneralWarps * 32;
+  if (!backward) return projections + kGeneralWarps * 6 * kPitch + slices * parts * threads;
+  const int values = 2 * kGeneralLanes * 4 * parts;
+  return projections + kGeneralWarps * 10 * kPitch + 2 * kGeneralWarps * values + 8 * parts * threads;
+}
+
+bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Plan* plan,
+                         device::Message* message) {
+  const Common& c = forward.common;
+  ForwardArguments arguments = {};
+  arguments.forward = forward;
+  arguments.tiling = general_tiling(c);
+  arguments.x_in_workspace = x_in_workspace;
+  const Index blocks = Index{arguments.tiling.tiles_per_group} * c.groups * c.batch;
+  if (blocks > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
+  if (blocks > 0)
+    add_launch(plan, general_kernel_index(false, c), blocks, kGeneralWarps * 32, 4 * general_floats(c, false),
+               arguments);
+  return true;
+}
+
+// Runs enough for four blocks a multiprocessor: each costs a slab as large as dB and dC.
+void set_runs(GeneralBackwardArguments* arguments, const device::DeviceFacts& facts) {
+  const Common& c = arguments->backward.common;
+  const int tiles = arguments->tiling.tiles_per_group, entries = c.batch * c.groups;
+  const int wanted = (4 * facts.multiprocessors + entries - 1) / entries;
+  const bool no_slabs = c.constant_B.data && c.constant_C.data;
+  arguments->tiles_per_run = no_slabs || wanted >= tiles ? 1 : (tiles + wanted - 1) / wanted;
+  arguments->runs = (tiles + arguments->tiles_per_run - 1) / arguments->tiles_per_run;
+}
+
+bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::Plan* plan,
+                        device::Message* message) {
+  const Backward& b = a.backward;
+  const Common& c = b.common;
+  const Index rows = Index{c.batch} * c.groups * c.states, batches = empty ? 0 : c.batch;
+  const Index runs = empty ? 0 : a.runs, matrix = Index{c.dim} * numbers_of(c);
+  ReduceArguments arguments = {};
+  int count = 0;
+  const auto add_matrix = [&](Index source, float* out) {
+    add_job(&arguments, &count, source, batches, a.matrix_pitch, 1, matrix, a.matrix_pitch, out);
+  };
+  const auto add_projection = [&](const Matrix& constant, Index source, float* out) {
+    if (constant.data) return add_matrix(source, out);
+    add_job(&arguments, &count, source, runs, rows * a.pitch, rows, Index{c.length} * parts_of(c), a.pitch,
+            out);
+  };
+  add_projection(c.constant_B, a.dB, b.dB);
+  add_projection(c.constant_C, a.dC, b.dC);
+  add_matrix(a.dA, b.dA);
+  add_job(&arguments, &count, a.dD, batches, a.dim_pitch, 1, c.dim, a.dim_pitch, b.dD);
+  add_job(&arguments, &count, a.dbias, batches, a.dim_pitch, 1, c.dim, a.dim_pitch, b.ddelta_bias);
+  const Index blocks = arguments.first_block[kMaxReduceJobs];
+  if (blocks > 0x7fffffff)
+    return refuse(message, "dB and dC are too large for one launch", "split the batch");
+  if (blocks > 0) add_launch(plan, reduce_kernel_index(), blocks, kReduceThreads, 0, arguments);
+  return true;
+}
+
+bool plan_general_backward(const Backward& backward, const device::DeviceFacts& facts, device::Plan* plan,
+                           device::Message* message) {
+  const Common& c = backward.common;
+  GeneralBackwardArguments a = {};
+  a.backward = backward;
+  a.tiling = general_tiling(c);
+  a.pitch = chunk_count(c.length) * kStateInterval * parts_of(c);
+  a.dim_pitch = static_cast<Index>(round_up(static_cast<size_t>(c.dim), 4));
+  a.matrix_pitch = (Index{c.dim} * numbers_of(c) + 3) / 4 * 4;
+  if (c.batch == 0 || c.length == 0 || c.dim == 0) return add_general_reduce(a, true, plan, message);
+  set_runs(&a, facts);
+  const Index entries = Index{c.batch} * c.groups;
+  if (entries * a.runs > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
+  // One tile starts from zero: no saved states are read.
+  if (backward.x.data == nullptr && c.length > kStateInterval) {
+    a.x_in_workspace = true;
+    reserve(plan, Index{c.batch} * c.dim * (chunk_count(c.length) + 1) * numbers_of(c));
+    Forward states = {};
+    states.common = c;
+    states.common.z = {};
+    if (!add_general_forward(states, true, plan, message)) return false;
+  }
+  const Index matrix = c.batch * a.matrix_pitch, projection = a.runs * entries * c.states * a.pitch;
+  a.dB = reserve(plan, c.constant_B.data ? matrix : projection);
+  a.dC = reserve(plan, c.constant_C.data ? matrix : projection);
+  a.dA = reserve(plan, matrix);
+  a.carry = reserve(plan, matrix);
+  a.dD = reserve(plan, c.batch * a.dim_pitch);
+  a.dbias = reserve(plan, c.batch * a.dim_pitch);
+  add_launch(plan, general_kernel_index(true, c), entries * a.runs, kGeneralWarps * 32,
+             4 * general_floats(c, true), a);
+  return add_general_reduce(a, false, plan, message);
+}
+
 }  // namespace
 
 bool plan_forward_as(const Forward& forward, const Choice& choice, device::Plan* plan,
@@ -170,8 +275,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.backward = backward;
   const Variant& variant = kBackwardVariants[choice.variant];
   const Index blocks = block_count(variant, choice.warps, c);
-  if (blocks < 0)
-    return refuse(message, "batch times channels is too large for one launch", "split the batch");
+  if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   arguments.tiling = make_tiling(variant, choice.warps, c);
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
@@ -194,6 +298,9 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
 bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, device::Plan* plan,
                   device::Message* message) {
   if (!is_known(forward.common, message)) return false;
+  plan->launch_count = 0;
+  plan->workspace_bytes = 0;
+  if (is_general(forward.common)) return add_general_forward(forward, false, plan, message);
   Choice choice;
   if (!choose_forward(forward.common, facts, &choice))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
@@ -203,6 +310,9 @@ bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, devi
 bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, device::Plan* plan,
                    device::Message* message) {
   if (!is_known(backward.common, message)) return false;
+  plan->launch_count = 0;
+  plan->workspace_bytes = 0;
+  if (is_general(backward.common)) return plan_general_backward(backward, facts, plan, message);
   Choice choice, states;
   if (!choose_backward(backward.common, facts, &choice) || !choose_forward(backward.common, facts, &states))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");

@@ -105,6 +105,50 @@ TEST(Launch, BackwardSumsSlabsAndTakesStatesFromTheWorkspaceOnlyWhereNeeded) {
   EXPECT_EQ(plan.launch_count, 2);
 }
 
+TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(2, 96, 100, 16, 2, DType::F16);
+  f.common.complex = true;
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(unit(plan, 0), "general_f16");
+  EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_complex");
+  EXPECT_EQ(plan.launches[0].grid_x, 2u * 2 * 6);
+
+  for (const int states : {1, 16, kMaxStates}) {
+    for (const bool complex : {false, true}) {
+      Backward b = backward_of(problem(2, 96, 100, states));
+      b.common.complex = complex;
+      b.common.constant_B.data = &sink;
+      b.x.data = nullptr;
+      ASSERT_TRUE(plan_backward(b, kPascal, &plan, &message)) << message.text;
+      ASSERT_EQ(plan.launch_count, 3);
+      EXPECT_EQ(symbol(plan, 1),
+                complex ? "scankit_general_backward_complex" : "scankit_general_backward_real");
+      for (int i = 0; i < plan.launch_count; ++i)
+        EXPECT_LE(plan.launches[i].shared_bytes, static_cast<unsigned>(kPascal.shared_per_block));
+    }
+  }
+}
+
+TEST(Launch, AConstantGradientWithoutWorkIsZeroAndOfItsOwnSize) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(0, 96, 100, 16));
+  b.common.complex = true;
+  b.common.constant_B.data = &sink;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 1);
+  ReduceArguments arguments;
+  std::memcpy(&arguments, plan.launches[0].argument, sizeof arguments);
+  EXPECT_EQ(arguments.jobs[0].slabs, 0);
+  EXPECT_EQ(arguments.jobs[0].rows * arguments.jobs[0].length, 96 * 16 * 2);
+  EXPECT_EQ(arguments.jobs[1].rows, 0);  // dC: no batch
+}
+
 TEST(Launch, EmptyProblems) {
   device::Plan plan;
   device::Message message;

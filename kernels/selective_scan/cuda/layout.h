@@ -10,6 +10,8 @@ inline constexpr int kTile = kStateInterval;  // steps
 // Floats from one row of a tile to the next in shared memory: rows side by side start in different groups of
 // four banks, so that the 16-byte reads of a warp do not meet.
 inline constexpr int kPitch = 36;
+// The general kernels (general.cuh): lanes of a channel, of which a warp has two, and warps of a block.
+inline constexpr int kGeneralLanes = 16, kGeneralWarps = 4;
 
 // kLanes lanes share a channel, each with kPer of a slice's states (state kPer * lane + s), and each thread
 // has kChannels channels (group + kGroups * ch). Element-wise work is laid out otherwise: a piece is eight

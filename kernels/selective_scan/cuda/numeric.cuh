@@ -12,6 +12,11 @@ namespace scankit::selective_scan {
 inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
+#ifdef SCANKIT_EMULATED
+SCANKIT_DEVICE float exp2_approx(float x) { return exp2f(x); }
+SCANKIT_DEVICE float log2_approx(float x) { return log2f(x); }
+SCANKIT_DEVICE float rcp_approx(float x) { return 1.0f / x; }
+#else
 SCANKIT_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -27,6 +32,7 @@ SCANKIT_DEVICE float rcp_approx(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+#endif
 
 SCANKIT_DEVICE float sigmoid(float x) { return rcp_approx(1.0f + exp2_approx(-kLog2E * x)); }
 
@@ -68,6 +74,7 @@ struct Float {
   }
 };
 
+#ifndef SCANKIT_EMULATED  // whose compiler does not know the assembly
 struct Half {
   static constexpr int kSize = 2, kWords = 4;
   static constexpr bool kExact = false;
@@ -88,6 +95,7 @@ struct Half {
     }
   }
 };
+#endif
 
 struct BFloat {
   static constexpr int kSize = 2, kWords = 4;

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Device code on the CPU, for a test without a GPU: a block's threads are fibers of one thread, which run in
+// turn from one barrier to the next. Slow, and it shows no data race between barriers; what it shows is wrong
+// arithmetic, wrong indices and barriers that not all threads reach. Included before the device code.
+#include <ucontext.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <vector>
+
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __shared__
+#define __grid_constant__
+#define __align__(bytes)
+#define __launch_bounds__(...)
+
+struct float4 {
+  float x, y, z, w;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct uint2 {
+  unsigned x, y;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((std::uint64_t{high} << 32 | low) >> (shift & 31));
+}
+
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace scankit::emulator {
+
+struct Index3 {
+  unsigned x;
+};
+
+// The block that runs, and which of its threads.
+class Block {
+ public:
+  enum Barrier { kWarp, kWhole };
+
+  Block(unsigned threads, std::function<void()> body)
+      : body_(std::move(body)), threads_(threads), slots_(threads) {}
+
+  void run() {
+    current() = this;
+    constexpr std::size_t kStack = 128 * 1024;
+    const auto stacks = std::make_unique<char[]>(kStack * threads_.size());
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      ucontext_t& context = threads_[i].context;
+      getcontext(&context);
+      context.uc_stack.ss_sp = stacks.get() + i * kStack;
+      context.uc_stack.ss_size = kStack;
+      context.uc_link = &main_;
+      makecontext(&context, &Block::start, 0);
+    }
+    for (std::size_t left = threads_.size(); left > 0;) {
+      bool moved = false;
+      for (now_ = 0; now_ < threads_.size(); ++now_) {
+        if (threads_[now_].ended || !may_go_on()) continue;
+        moved = true;
+        swapcontext(&main_, &threads_[now_].context);
+        if (threads_[now_].ended) --left;
+      }
+      if (moved) continue;
+      std::fprintf(stderr, "emulator: not all threads reach a barrier\n");
+      std::abort();
+    }
+  }
+
+  void wait(Barrier barrier) {
+    threads_[now_].at = barrier;
+    ++threads_[now_].passed[barrier];
+    swapcontext(&threads_[now_].context, &main_);
+  }
+  float& slot(unsigned thread) { return slots_[thread]; }
+  unsigned thread() const { return static_cast<unsigned>(now_); }
+  static Block*& current() {
+    static Block* block = nullptr;
+    return block;
+  }
+
+ private:
+  struct Thread {
+    ucontext_t context = {};
+    unsigned passed[2] = {};  // barriers of each kind, with the one it waits at
+    Barrier at = kWhole;
+    bool ended = false;
+  };
+
+  static void start() {
+    current()->body_();
+    current()->threads_[current()->now_].ended = true;
+  }
+  // All of its warp, or of the block, have come as far.
+  bool may_go_on() const {
+    const Thread& mine = threads_[now_];
+    const std::size_t first = mine.at == kWhole ? 0 : now_ / 32 * 32;
+    const std::size_t end = mine.at == kWhole ? threads_.size() : std::min(first + 32, threads_.size());
+    return std::all_of(threads_.begin() + static_cast<std::ptrdiff_t>(first),
+                       threads_.begin() + static_cast<std::ptrdiff_t>(end), [&](const Thread& other) {
+                         return other.ended || other.passed[mine.at] >= mine.passed[mine.at];
+                       });
+  }
+
+  std::function<void()> body_;
+  ucontext_t main_ = {};
+  std::vector<Thread> threads_;
+  std::vector<float> slots_;
+  std::size_t now_ = 0;
+};
+
+struct ThreadIndex {
+  struct Get {
+    operator unsigned() const { return Block::current()->thread(); }
+  } x;
+};
+
+}  // namespace scankit::emulator
+
+inline scankit::emulator::ThreadIndex threadIdx;
+inline scankit::emulator::Index3 blockIdx, blockDim;
+// NOLINTBEGIN(bugprone-reserved-identifier)
+inline void __syncthreads() { scankit::emulator::Block::current()->wait(scankit::emulator::Block::kWhole); }
+inline void __syncwarp() { scankit::emulator::Block::current()->wait(scankit::emulator::Block::kWarp); }
+inline float __shfl_xor_sync(unsigned, float value, int distance) {
+  auto& block = *scankit::emulator::Block::current();
+  block.slot(block.thread()) = value;
+  __syncwarp();
+  const float other = block.slot(block.thread() ^ static_cast<unsigned>(distance));
+  __syncwarp();
+  return other;
+}
+// NOLINTEND(bugprone-reserved-identifier)
