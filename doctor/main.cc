@@ -15,6 +15,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/cli.h"
 #include "doctor/cli/commands.h"
+#include "doctor/cli/parser_words.h"
 #include "doctor/text/choice.h"
 #include "validate/cli.h"
 
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
   CLI::App app{
       scankit::say("Environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),
       "scankit"};
+  scankit::name_help_parts(app);
   std::string shown_in_the_help;  // taken out of the words above, wherever it stands
   app.add_option("--lang", shown_in_the_help,
                  scankit::say("Language of what people read: en, a translation, or the path of a .mo file "
@@ -52,7 +54,6 @@ int run(int argc, char** argv) {
       ->type_name("L");
   app.set_version_flag("--version", std::string("scankit ") + scankit::kToolVersion,
                        scankit::say("Print the version and exit"));
-  app.set_help_flag("-h,--help", scankit::say("Print this help message and exit"));  // every command has it
   app.require_subcommand(0, 1);
   int exit_status = scankit::kExitClean;
   scankit::add_doctor_commands(app, exit_status);
@@ -64,7 +65,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& problem) {
-    std::fprintf(stderr, "scankit: %s\n", scankit::say("{} (see: scankit --help)", problem.what()).c_str());
+    std::fprintf(stderr, "scankit: %s\n",
+                 scankit::say("{} (see: scankit --help)", scankit::parse_problem(problem)).c_str());
     return scankit::kExitUsage;
   }
   if (app.get_subcommands().empty()) std::fputs(welcome().c_str(), stdout);

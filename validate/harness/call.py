@@ -146,7 +146,7 @@ class Runner:
         if tuple(value.shape) != tuple(like.shape):
             raise ContractError(say("{} of {} has shape {}, not {}", *what, list(value.shape), list(like.shape)))
         if value.dtype != like.dtype:
-            raise ContractError(say("{} of {} is {}, not {}", *what, value.dtype, like.dtype))
+            raise ContractError(say("{} of {} is of dtype {}, not {}", *what, value.dtype, like.dtype))
         if value.device != like.device:
             raise ContractError(say("{} of {} lies on {}, not on {}", *what, value.device, like.device))
         if name == "dz" and "dz" in self.placed:
