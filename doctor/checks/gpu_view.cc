@@ -2,6 +2,7 @@
 #include "doctor/checks/gpu_view.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <set>
 
@@ -11,11 +12,15 @@
 namespace scankit {
 namespace {
 
-std::optional<std::size_t> index_of(const std::string& text) {
+// What libcuda makes of CUDA_VISIBLE_DEVICES was seen on an H200 with driver 580.159.04 (the guide's "CUDA
+// environment variables" says less): as strtol, blanks and a sign before the digits, anything behind them.
+std::optional<std::size_t> index_of(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
   std::size_t value = 0;
-  const auto end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || (negative && value != 0)) return std::nullopt;
   return value;
 }
 
@@ -24,7 +29,8 @@ std::vector<std::string> entries_of(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find(',', at), text.size());
     std::string entry = text.substr(at, end - at);
-    std::erase_if(entry, [](char c) { return c == ' ' || c == '\t'; });
+    entry.erase(0, std::min(entry.find_first_not_of(" \t"), entry.size()));
+    while (entry.ends_with(' ') || entry.ends_with('\t')) entry.pop_back();
     entries.push_back(std::move(entry));
     at = end + 1;
   }
@@ -35,17 +41,39 @@ bool is_uuid(const std::string& entry) { return entry.starts_with("GPU-"); }
 bool is_mig(const std::string& entry) { return entry.starts_with("MIG-"); }
 bool described(const Gpu& gpu) { return gpu.sm_source == "described"; }
 
-// A UUID may be shortened as long as it stays unique (CUDA C++ Programming Guide, "CUDA environment
-// variables").
-bool may_name(const std::string& entry, const Gpu& gpu) {
-  return gpu.uuid.empty() || gpu.uuid.starts_with(entry);
+std::string lowered(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// A UUID may be shortened as long as it stays unique; its digits may be of either case, and what stands
+// behind them is not read.
+bool names(const std::string& entry, const Gpu& gpu) {
+  const std::string wanted = lowered(entry).substr(0, gpu.uuid.size());
+  return !gpu.uuid.empty() && entry.size() > 4 && lowered(gpu.uuid).starts_with(wanted);
 }
 
 bool entry_is_good(const std::string& entry, const std::vector<Gpu>& gpus) {
-  if (is_mig(entry)) return true;  // which instances there are, only NVML knows
-  if (is_uuid(entry)) return std::ranges::any_of(gpus, [&](const Gpu& gpu) { return may_name(entry, gpu); });
+  if (is_mig(entry)) return entry.size() > 4;  // which instances there are, only NVML knows
+  if (is_uuid(entry))
+    return entry.size() > 4 &&
+           std::ranges::any_of(gpus, [&](const Gpu& gpu) { return gpu.uuid.empty() || names(entry, gpu); });
   const auto index = index_of(entry);
   return index && *index < gpus.size();
+}
+
+// Numbers and UUIDs are not mixed: the list ends where the kind changes.
+bool same_kind(const std::string& one, const std::string& other) {
+  return (is_uuid(one) || is_mig(one)) == (is_uuid(other) || is_mig(other));
+}
+
+// The same GPU by the same way of naming it.
+bool same_gpu(const std::string& one, const std::string& other, const std::vector<Gpu>& gpus) {
+  if (is_mig(one) || is_mig(other)) return one == other;
+  if (!is_uuid(one)) return index_of(one) == index_of(other);
+  return one == other ||
+         std::ranges::any_of(gpus, [&](const Gpu& gpu) { return names(one, gpu) && names(other, gpu); });
 }
 
 // Numbers follow CUDA's order: the fastest first, unless CUDA_DEVICE_ORDER asks for the order of the bus.
@@ -65,7 +93,7 @@ Visibility visibility_of(const Snapshot& snapshot, std::size_t g, const VisibleD
     const bool by_uuid = is_uuid(entry);
     if (is_mig(entry) || (by_uuid && gpu.uuid.empty()) || (!by_uuid && !order_is_known(snapshot))) {
       unclear = true;
-    } else if (by_uuid ? gpu.uuid.starts_with(entry) : index_of(entry) == g) {
+    } else if (by_uuid ? names(entry, gpu) : index_of(entry) == g) {
       return Visibility::Visible;
     }
   }
@@ -85,14 +113,20 @@ std::string SeenGpu::pointer() const { return "/gpus/value/" + std::to_string(in
 std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot) {
   const auto found = snapshot.environment.find("CUDA_VISIBLE_DEVICES");
   if (found == snapshot.environment.end()) return std::nullopt;
-  VisibleDevices set{.text = found->second, .accepted = {}, .refused = ""};
+  VisibleDevices set{.text = found->second, .accepted = {}, .refused = "", .twice = ""};
+  const auto& gpus = snapshot.gpus.value;
   for (const std::string& entry : entries_of(set.text)) {
-    if (!entry_is_good(entry, snapshot.gpus.value)) {
+    const bool first = set.accepted.empty();
+    if (!entry_is_good(entry, gpus) || (!first && !same_kind(entry, set.accepted.front()))) {
       set.refused = entry.empty() ? say("an empty entry") : entry;
       break;
     }
+    if (std::ranges::any_of(set.accepted,
+                            [&](const std::string& other) { return same_gpu(entry, other, gpus); }))
+      set.twice = entry;  // cuInit answers 101, invalid device ordinal
     set.accepted.push_back(entry);
   }
+  if (!set.twice.empty()) set.accepted.clear();
   return set;
 }
 

@@ -26,6 +26,7 @@ struct VisibleDevices {
   std::string text;                   // as it is set
   std::vector<std::string> accepted;  // entries that may name a GPU here
   std::string refused;                // the first that names none: it and all behind it are ignored
+  std::string twice;                  // one that comes a second time: CUDA then accepts nothing at all
 };
 std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot);
 

@@ -24,7 +24,11 @@ CheckResult run(const Snapshot& snapshot) {
     for (const SeenGpu& gpu : gpus)
       if (gpu.visibility == Visibility::Hidden)
         result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set->text));
-    if (const std::size_t n = snapshot.driver.value.mig.size(); n > 0)
+    const auto n = snapshot.driver.value.mig.size();
+    for (const std::string& entry : set->accepted)
+      if (entry.starts_with("MIG-") && n == 0)
+        result.not_checked.push_back(say("whether the MIG instance {} exists: none is listed here", entry));
+    if (n > 0)
       result.not_checked.push_back(say_n(n, "which of the {} MIG instance the variable means",
                                          "which of the {} MIG instances the variable means", n));
     return result;
@@ -34,6 +38,17 @@ CheckResult run(const Snapshot& snapshot) {
   const bool on_purpose = set->text.empty() || set->text.starts_with('-') || set->text.starts_with("NoDev");
   const std::string value = set->text.empty() ? "\"\"" : set->text;
   const std::size_t n = gpus.size();
+  if (!set->twice.empty()) {
+    result.findings.push_back(
+        {.cause = Cause::NoDriverLibcuda,
+         .subject = "CUDA_VISIBLE_DEVICES",
+         .module = "torch",
+         .summary =
+             say("CUDA_VISIBLE_DEVICES={} names {} twice, and CUDA then finds no device", value, set->twice),
+         .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
+         .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}});
+    return result;
+  }
   Finding finding{
       .cause = Cause::NoDriverLibcuda,
       .subject = "CUDA_VISIBLE_DEVICES",

@@ -71,6 +71,7 @@ CheckResult run(const Snapshot& snapshot) {
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
     const std::string rest = without_folder(snapshot, path_dirname(driver.libcuda));
+    // Nobody puts a stub before a driver that is there on purpose.
     result.findings.push_back(unusable(
         snapshot,
         variable ? say("the loader takes {} by LD_LIBRARY_PATH, a stub for the linker: it loads, and then "
@@ -82,6 +83,7 @@ CheckResult run(const Snapshot& snapshot) {
         {"/driver/value/libcuda", driver.libcuda},
         variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
                  : Fix{Advice{say("take the stub's folder out of /etc/ld.so.conf.d and run ldconfig")}}));
+    result.findings.back().severity_override.reset();
   } else if (driver.libcuda.empty()) {
     result.findings.push_back(unusable(
         snapshot,

@@ -45,7 +45,7 @@ case_driver_stub_comes_first() {
   ln -s libcuda.so cuda/lib64/stubs/libcuda.so.1
   driver_library driver 580.159.04
   doctor LD_LIBRARY_PATH="$work/cuda/lib64/stubs:$work/driver" -- --no-import --python "$env"
-  FOUND=no_driver_libcuda expect
+  FOUND=no_driver_libcuda ROOT=no_driver_libcuda VERDICT=broken STATUS=1 expect
   expect_json "the stub is not the reason" 'any(.findings[]; .cause == "no_driver_libcuda" and (.summary | test("stubs/libcuda.so")))'
   # The printed command is run as it stands, and heals.
   jq -r '.findings[] | select(.cause == "no_driver_libcuda") | .fixes[0].command' doctor.json >command.sh
@@ -90,6 +90,10 @@ case_driver_hidden_gpus() {
   visible 0
   expect
   expect_json "0 hides nothing" '[.findings[] | select(.subject == "CUDA_VISIBLE_DEVICES")] == []'
+  visible 0,7,0 # the list ends at 7
+  expect
+  visible 0,0 # error 101, invalid device ordinal
+  FOUND=no_driver_libcuda ROOT=no_driver_libcuda VERDICT=broken STATUS=1 expect
   visible 7
   FOUND=no_driver_libcuda ROOT=no_driver_libcuda VERDICT=broken STATUS=1 expect
   # Without NVML nobody knows the GPU's UUID, or its MIG instances: no verdict on them.
