@@ -108,6 +108,26 @@ const Wrong kWrong[] = {
 INSTANTIATE_TEST_SUITE_P(Each, WrongModule, testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return std::string(wrong.param.module); });
 
+// Complex A, and B and C constant.
+TEST(ValidateModules, WhatIsWrongInTheOtherKindsAloneIsCaughtAndNamed) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const std::pair<const char*, std::set<std::string>> kEach[] = {{"right", {}},
+                                                                 {"conjugates_dA", {"dA"}},
+                                                                 {"last_state_without_B", {"last_state"}},
+                                                                 {"real_part_of_dC", {"dC"}}};
+  for (const auto& [module, results] : kEach) {
+    auto request = request_for(python, module);
+    request.cases = quick_cases(99);
+    std::erase_if(request.cases, [](const Case& c) {
+      return !(c.complex() || c.constant("B") || c.constant("C")) || c.length * c.dim > 1300 || c.states > 20;
+    });
+    ASSERT_GE(request.cases.size(), 6u);
+    const auto v = validated(request);
+    EXPECT_EQ(v.verdict, results.empty() ? Verdict::Passed : Verdict::Failed) << module << all_reasons(v);
+    EXPECT_EQ(failed_results(v), results) << module << ": " << all_reasons(v);
+  }
+}
+
 TEST(ValidateModules, NoiseInsideTheBoundIsReportedAndFailsWhereDeterminismIsDemanded) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   auto request = request_for(python, "tiny_noise");
