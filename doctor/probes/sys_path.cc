@@ -86,7 +86,7 @@ class SysPath {
     if (system_site && layout_.exec_prefix != layout_.base_prefix)
       add_site(layout_.exec_prefix, layout_.venv ? "system-site" : "site");
     // -c puts "" in front when all of this is done; 3.11 and newer can be told not to.
-    const bool safe = layout_.minor >= 11 && host_.env("PYTHONSAFEPATH").value_or("").size() > 0;
+    const bool safe = layout_.minor >= 11 && !host_.env("PYTHONSAFEPATH").value_or("").empty();
     const std::string current = working_directory(host_);
     if (!safe && !current.empty()) python_.sys_path.insert(python_.sys_path.begin(), {current, "cwd", true});
     python_.pth_code_lines = pth_.code_lines();
