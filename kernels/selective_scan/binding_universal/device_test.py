@@ -33,14 +33,16 @@ class DeviceContract(module_test.Contract):
     def test_random_device_cases(self):
         torch._C._set_deterministic_algorithms(True)
         self.addCleanup(torch._C._set_deterministic_algorithms, False)
-        for seed in range(150):
+        for seed in range(400):  # real and complex, variable and constant
             with self.subTest(seed=seed):
                 self.check_case(*make_case(seed))
 
 
 class Device(unittest.TestCase):
+    KIND = ""
+
     def setUp(self):
-        self.case, self.dout, _ = make_case(11, dtype=torch.float32, length=129, states=16, batch=2, per_group=70,
+        self.case, self.dout, _ = make_case(11, kind=self.KIND, dtype=torch.float32, length=129, states=16, batch=2, per_group=70,
                                             groups=1, D=True, z=True, delta_bias=True)
         self.expected = self.everything()
 
@@ -117,7 +119,9 @@ class Device(unittest.TestCase):
     def test_print_the_host_cost(self):
         """No bound: a shared machine decides. The goals are 6.5 and 15 us (DESIGN section 4)."""
         module_test.DEVICE = "cuda"
-        case, dout, _ = make_case(1, dtype=torch.bfloat16, length=32, states=16, batch=1, per_group=1, groups=1, z=False)
+        if self.KIND:
+            self.skipTest("the figures are of the plain kind")
+        case, dout, _ = make_case(1, kind="", dtype=torch.bfloat16, length=32, states=16, batch=1, per_group=1, groups=1, z=False)
         tensors = [t if t is None else t.expand(1, 64, 32).contiguous() if n in ("u", "delta") else t
                    for n, t in case.tensors.items()]
         tensors[2] = -torch.rand(64, 16, device="cuda")
@@ -136,6 +140,42 @@ class Device(unittest.TestCase):
         for _ in range(count):
             call()
         return (time.perf_counter() - start) / count
+
+
+class GeneralDevice(Device):
+    """The same with the kernels for complex A and constant B and C."""
+    KIND = "iB"
+
+    def test_two_runs_give_the_same_bits(self):
+        for kind in module_test.KINDS:
+            with self.subTest(kind=kind):
+                self.case, self.dout, _ = make_case(12, kind=kind, dtype=torch.bfloat16, length=300, states=20, batch=2,
+                                                    per_group=70, z=True)
+                for one, other in zip(self.everything(), self.everything()):
+                    self.assertTrue(torch.equal(one, other))
+
+    def test_print_the_time(self):
+        for kind in ("", "BC", "i", "iB"):
+            case, dout, _ = make_case(1, kind=kind, dtype=torch.bfloat16, length=32, states=16, batch=1, per_group=1,
+                                      groups=1, z=False, D=False, delta_bias=False)
+            wide = {n: case.tensors[n].repeat(*((8, 1, 1, 64) if case.tensors[n].dim() == 4 else (2048, 1)))
+                    for n in "ABC"}
+            u, delta, dout = (t.repeat(8, 2048, 64).contiguous() for t in (case.tensors["u"], case.tensors["delta"], dout))
+            rest = [u, delta, wide["A"], wide["B"], wide["C"], None, None, None]
+            out, x = module.fwd(*rest, True)
+            forward_s = self.seconds_on_device(lambda: module.fwd(*rest, True))
+            backward_s = self.seconds_on_device(lambda: module.bwd(*rest, dout, x, out, None, True, False))
+            print(f"B8 D2048 L2048 N16 bf16 {kind or 'plain'}: {1e3 * forward_s:.3f} / {1e3 * backward_s:.3f} ms")
+
+    def seconds_on_device(self, call, count=20):
+        call()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(count):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / count / 1e3
 
 
 if __name__ == "__main__":

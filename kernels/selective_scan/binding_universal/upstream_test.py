@@ -68,15 +68,21 @@ from mamba_ssm.ops import selective_scan_interface as interface  # noqa: E402
 TOLERANCES = {torch.float32: (6e-4, 2e-3), torch.float16: (3e-3, 5e-3), torch.bfloat16: (3e-2, 5e-2)}
 
 
-def inputs(dtype, length, groups, has_z, batch=2, dim=8, states=8):
+def inputs(dtype, length, groups, has_z, kind="", batch=2, dim=8, states=8):
+    """kind: i(maginary parts: complex A), B, C: which of them are constant."""
     torch.manual_seed(0)
     leaf = lambda t: t.detach().requires_grad_()
+    weights = torch.complex64 if "i" in kind else torch.float32
+    steps = length * (2 if "i" in kind else 1)
+    variable = (batch, groups, states, steps) if groups > 1 else (batch, states, steps)
+    projection = lambda name: leaf(torch.randn(dim, states, dtype=weights) if name in kind else
+                                   torch.randn(*variable).to(dtype))
     return {
         "u": leaf(torch.randn(batch, dim, length).to(dtype)),
         "delta": leaf((0.5 * torch.rand(batch, dim, length)).to(dtype)),
-        "A": leaf(-0.5 * torch.rand(dim, states)),
-        "B": leaf(torch.randn(*((batch, groups, states, length) if groups > 1 else (batch, states, length))).to(dtype)),
-        "C": leaf(torch.randn(*((batch, groups, states, length) if groups > 1 else (batch, states, length))).to(dtype)),
+        "A": leaf(-0.5 * torch.rand(dim, states, dtype=weights)),
+        "B": projection("B"),
+        "C": projection("C"),
         "D": leaf(torch.randn(dim)),
         "z": leaf(torch.randn(batch, dim, length).to(dtype)) if has_z else None,
         "delta_bias": leaf(0.5 * torch.rand(dim)),
@@ -84,10 +90,10 @@ def inputs(dtype, length, groups, has_z, batch=2, dim=8, states=8):
 
 
 class Upstream(unittest.TestCase):
-    def compare(self, dtype, length, groups, has_z):
+    def compare(self, dtype, length, groups, has_z, kind=""):
         results = []
         for function in (interface.selective_scan_fn, interface.selective_scan_ref):
-            tensors = inputs(dtype, length, groups, has_z)
+            tensors = inputs(dtype, length, groups, has_z, kind)
             out, last = function(*tensors.values(), delta_softplus=True, return_last_state=True)
             weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
             (out * weight).sum().backward()
@@ -108,6 +114,14 @@ class Upstream(unittest.TestCase):
                     for has_z in (True, False):
                         with self.subTest(dtype=dtype, length=length, groups=groups, has_z=has_z):
                             self.compare(dtype, length, groups, has_z)
+
+    def test_complex_and_constant_kinds_equal_the_reference(self):
+        """Those that upstream's own test names and has commented out."""
+        for kind in ("B", "C", "BC", "i", "iB", "iC", "iBC"):
+            for dtype in TOLERANCES:
+                for groups in (1,) if "B" in kind else (1, 2):
+                    with self.subTest(kind=kind, dtype=dtype, groups=groups):
+                        self.compare(dtype, 67, groups, True, kind)
 
     def test_mamba_block_on_the_cpu(self):
         torch.manual_seed(0)
