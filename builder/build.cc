@@ -7,25 +7,26 @@
 #include "builder/assertions.h"
 #include "builder/compile.h"
 #include "builder/manifest.h"
-#include "builder/shipped.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
 namespace scankit {
 
 Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
+  const ShippedModule& module = *request.module;
   const Cache cache(request.cache_folder);
   SCANKIT_TRY(Toolchain toolchain, choose_toolchain(host, snapshot, request.targets, cache));
   CompileRequest compile;
-  compile.source_name = "selective_scan.cu";
-  compile.source = shipped_device_source();
-  compile.units = shipped_units();
+  compile.source_name = module.source_name;
+  compile.source = module.device_source;
+  compile.units = module.units;
   compile.targets = toolchain.choice.targets;
   compile.nvrtc = toolchain.nvrtc;
   compile.cache = &cache;
   compile.jobs = request.jobs != 0 ? request.jobs : compile_jobs(snapshot.memory);
   compile.progress = request.progress;
   BuiltModule built;
+  built.module = module.name;
   built.notes = toolchain.choice.notes;
   built.targets = compile.targets;
   built.compiler = say("NVRTC {} ({})", toolchain.nvrtc.version, toolchain.nvrtc.origin);
@@ -37,9 +38,9 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
     }
   SCANKIT_TRY(const auto images, compile_units(compile));
   for (const BuiltCode& image : images) ++(image.from_cache ? built.from_cache : built.compiled);
-  built.manifest = write_manifest(
-      {kModuleName, shipped_host_module(), shipped_device_source(), &images, &toolchain.nvrtc});
-  SCANKIT_TRY(built.bytes, assemble_module(shipped_host_module(), images, built.manifest));
+  built.manifest =
+      write_manifest({module.name, module.host_module, module.device_source, &images, &toolchain.nvrtc});
+  SCANKIT_TRY(built.bytes, assemble_module(module.host_module, images, built.manifest));
   built.images.reserve(images.size());
   for (const BuiltCode& image : images)
     built.images.push_back({image.unit, image.target, "", image.sha256, image.from_cache});
@@ -48,7 +49,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
 
 Result<void> write_module(const Host& host, const BuiltModule& built, const std::string& path) {
   SCANKIT_CHECK(write_file_atomically(path, built.bytes, 0755));
-  auto good = assert_module(host, path, {kModuleName, built.images});
+  auto good = assert_module(host, path, {built.module, built.images});
   if (!good) ::unlink(path.c_str());
   return good;
 }

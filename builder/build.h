@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "builder/image.h"
+#include "builder/shipped.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
 
 struct BuildRequest {
+  const ShippedModule* module = nullptr;
   TargetRequest targets;
   std::string cache_folder;
   unsigned jobs = 0;  // 0: by processors and memory
@@ -18,6 +19,7 @@ struct BuildRequest {
 };
 
 struct BuiltModule {
+  std::string module;       // its name
   std::string bytes;        // the finished module
   std::string manifest;     // JSON; the same text lies inside it
   std::string explanation;  // --explain: every image's key, label by label

@@ -36,9 +36,9 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   return snapshot;
 }
 
-std::string output_path(const std::string& out) {
-  std::string path = path_normalize(path_join(current_directory(), out.empty() ? kModuleFile : out));
-  if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, kModuleFile);
+std::string output_path(const std::string& out, const std::string& file) {
+  std::string path = path_normalize(path_join(current_directory(), out.empty() ? file : out));
+  if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, file);
   return path;
 }
 
@@ -76,7 +76,7 @@ void print_result(const BuiltModule& built, const std::string& path) {
 int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
   const auto host = make_real_host();
-  auto request = build_request(options.arch, options.cache_dir, options.jobs);
+  auto request = build_request(options.module, options.arch, options.cache_dir, options.jobs);
   if (!request) return complain("build", request.error(), kExitUsage);
   const Snapshot snapshot = facts_for_build(*host, options);
   if (!snapshot.python.present() && !options.python.empty())
@@ -84,7 +84,7 @@ int run_build(const BuildOptions& options) {
   const auto built = build_module(*host, snapshot, *request);
   if (!built) return complain("build", built.error(), kExitBuildFailed);
   if (options.explain) std::fputs(built->explanation.c_str(), stdout);
-  const std::string path = output_path(options.out);
+  const std::string path = output_path(options.out, module_file(built->module));
   Result<void> written = make_directories(path_dirname(path));
   if (written) written = write_module(*host, *built, path);
   if (written) written = write_file_atomically(path + ".json", built->manifest);

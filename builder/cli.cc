@@ -20,6 +20,12 @@ void add_target(CLI::App& command, std::string& target) {
                      say("\"user\" for the user site, or a folder (default: the environment itself)"));
 }
 
+void add_module(CLI::App& command, std::string& module) {
+  command.add_option("--module", module,
+                     say("selective_scan_cuda (the default), causal_conv1d_cuda, selective_scan_cuda_core or "
+                         "selective_scan_cuda_oflex"));
+}
+
 void add_arch(CLI::App& command, std::string& arch) {
   command.add_option("--arch", arch,
                      say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
@@ -33,8 +39,9 @@ void add_compilation(CLI::App& command, std::string& cache_dir, unsigned& jobs) 
 
 void add_build(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<BuildOptions>();
-  CLI::App* command = app.add_subcommand("build", say("build selective_scan_cuda from what scankit carries"));
+  CLI::App* command = app.add_subcommand("build", say("build a module from what scankit carries"));
   add_python(*command, options->python);
+  add_module(*command, options->module);
   add_arch(*command, options->arch);
   command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
   add_compilation(*command, options->cache_dir, options->jobs);
@@ -49,7 +56,7 @@ void add_fix(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("fix", say("build and install a module that works, or change nothing"));
   add_python(*command, options->python);
-  command->add_option("--module", options->module, say("the module (only selective_scan_cuda so far)"));
+  add_module(*command, options->module);
   add_arch(*command, options->arch);
   add_target(*command, options->target);
   add_compilation(*command, options->cache_dir, options->jobs);

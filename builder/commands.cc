@@ -37,8 +37,10 @@ int complain(const std::string& command, const Error& error, int status) {
 
 void tell(const std::string& line) { std::fprintf(stderr, "%s\n", plain(line, false).c_str()); }
 
-Result<BuildRequest> build_request(const std::string& arch, const std::string& cache_dir, unsigned jobs) {
+Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
+                                   const std::string& cache_dir, unsigned jobs) {
   BuildRequest request;
+  SCANKIT_TRY(request.module, shipped_module(module));
   if (!arch.empty()) {
     SCANKIT_TRY(request.targets, parse_targets(arch));
   }

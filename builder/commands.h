@@ -9,7 +9,7 @@
 namespace scankit {
 
 struct BuildOptions {
-  std::string python, arch, out, cache_dir, show_manifest;
+  std::string python, module, arch, out, cache_dir, show_manifest;
   unsigned jobs = 0;
   bool explain = false;
 };
@@ -31,7 +31,8 @@ int run_restore(const RestoreOptions& options);
 // where the user gave something unusable.
 int complain(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);  // progress, to standard error
-Result<BuildRequest> build_request(const std::string& arch, const std::string& cache_dir, unsigned jobs);
+Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
+                                   const std::string& cache_dir, unsigned jobs);
 // The interpreter that a command speaks of; what choose_python notes goes to standard error.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
 

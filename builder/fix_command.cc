@@ -32,11 +32,6 @@ class FixRun {
   explicit FixRun(const FixOptions& options) : options_(options), host_(make_real_host()) {}
 
   int run() {
-    if (!options_.module.empty() && options_.module != kModuleName)
-      return complain("fix",
-                      {Errc::InvalidArgument,
-                       say("--module {}: scankit builds {} only", options_.module, kModuleName), ""},
-                      kExitUsage);
     if (auto status = look()) return *status;
     if (plan_.kind != FixPlan::Kind::Act) return explain_no_action();
     if (auto status = find_toolchain()) return *status;
@@ -50,7 +45,7 @@ class FixRun {
   // Where, what is wrong, what to do about it. Recovers an interrupted fix first, since the facts depend on
   // it.
   std::optional<int> look() {
-    auto request = build_request(options_.arch, options_.cache_dir, options_.jobs);
+    auto request = build_request(options_.module, options_.arch, options_.cache_dir, options_.jobs);
     if (!request) return complain("fix", request.error(), kExitUsage);
     request_ = std::move(*request);
     const auto python = chosen_python(*host_, options_.python);
@@ -80,11 +75,11 @@ class FixRun {
   std::optional<int> diagnose_environment(const std::string& python, const InstallPlace& place) {
     SnapshotRequest request;
     request.python = python;
-    request.modules = {kModuleName};
+    request.modules = {name()};
     request.ask_nvml = true;
     report_ = diagnose(observed_snapshot(request));
     fold(report_);
-    auto plan = plan_fix(report_, kModuleName, place, request_.targets.list);
+    auto plan = plan_fix(report_, name(), place, request_.targets.list);
     if (!plan) return complain("fix", plan.error(), kExitFindings);
     plan_ = std::move(*plan);
     return std::nullopt;
@@ -102,7 +97,7 @@ class FixRun {
     Snapshot snapshot = take_snapshot(*host_, request);
     ObserveRequest observe;
     observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
-    observe.starting = [&] { show(say("importing torch and {}", kModuleName)); };
+    observe.starting = [&] { show(say("importing torch and {}", name())); };
     snapshot.observations = observe_imports(*host_, snapshot, observe);
     return snapshot;
   }
@@ -144,11 +139,11 @@ class FixRun {
       std::string targets;
       for (const Target& target : toolchain_.choice.targets)
         targets += (targets.empty() ? "" : " ") + target.name();
-      line(say("build"), say("{} for {}, with NVRTC {} ({})", kModuleFile, targets, toolchain_.nvrtc.version,
-                             toolchain_.nvrtc.origin));
+      line(say("build"), say("{} for {}, with NVRTC {} ({})", module_file(name()), targets,
+                             toolchain_.nvrtc.version, toolchain_.nvrtc.origin));
       for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
-      line(say("write"), plan_.place.site + "/" + kModuleFile);
-      line("", plan_.place.site + "/" + dist_info_name());
+      line(say("write"), plan_.place.site + "/" + module_file(name()));
+      line("", plan_.place.site + "/" + dist_info_name(name()));
     }
     const std::string backup = StateFolder(plan_.place.base).root() + "/backup";
     for (const FixPlan::Move& move : plan_.moves)
@@ -159,6 +154,8 @@ class FixRun {
     line(say("undo"), restore_line());
     std::fflush(stdout);  // the plan comes before the work, also in a pipe
   }
+
+  const std::string& name() const { return request_.module->name; }
 
   std::string restore_line() const {
     return "scankit restore --python " + shell_quoted(interpreter_of(report_.snapshot.python.value)) +
@@ -189,7 +186,7 @@ class FixRun {
     const StateFolder state(plan_.place.base);
     auto lock = Lock::take(state.root());
     if (!lock) return complain("fix", lock.error(), kExitFindings);
-    ExecuteRequest request{&plan_, built ? &*built : nullptr, kModuleName,
+    ExecuteRequest request{&plan_, built ? &*built : nullptr, name(),
                            interpreter_of(report_.snapshot.python.value), tell};
     FailedAt failed_at = FailedAt::Nothing;
     const auto done = execute_fix(*host_, state, request, failed_at);
@@ -200,7 +197,7 @@ class FixRun {
       return complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""},
                       status);
     }
-    print(say("repaired: `import {}` works and computes right", kModuleName));
+    print(say("repaired: `import {}` works and computes right", name()));
     if (!plan_.place.how_to_reach.empty()) print(say("once per shell: {}", plan_.place.how_to_reach));
     return kExitClean;
   }

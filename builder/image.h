@@ -7,7 +7,7 @@
 
 namespace scankit {
 
-// One piece of device code: one unit (kernels/selective_scan/cuda/units.def) for one target.
+// One piece of device code: one unit (kernels/*/cuda/units.def) for one target.
 struct BuiltCode {
   std::string unit;
   Target target;

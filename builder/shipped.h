@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,10 +9,17 @@
 // What scankit carries inside itself, so that the one file can do everything.
 namespace scankit {
 
-inline constexpr const char* kModuleName = "selective_scan_cuda";
+struct ShippedModule {
+  std::string name;                // "selective_scan_cuda"
+  std::string_view host_module;    // NAME.abi3.so without device images
+  std::string source_name;         // "selective_scan.cu", in the compiler's messages
+  std::string_view device_source;  // one text without any #include
+  std::vector<Unit> units;         // kernels/*/cuda/units.def
+};
 
-std::string_view shipped_host_module();    // selective_scan_cuda.abi3.so without device images
-std::string_view shipped_device_source();  // one text without any #include
-std::vector<Unit> shipped_units();         // kernels/selective_scan/cuda/units.def
+// The first is what every command means that names no module.
+const std::vector<ShippedModule>& shipped_modules();
+// By its name, "" for the first. Errc::InvalidArgument names those that there are.
+Result<const ShippedModule*> shipped_module(const std::string& name);
 
 }  // namespace scankit

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/distribution.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "doctor/base/sha256.h"
@@ -31,22 +32,29 @@ std::string record_line(const InstalledFile& file) {
 
 }  // namespace
 
-std::string dist_info_name() { return std::string(kDistributionStem) + "-" + kToolVersion + ".dist-info"; }
+std::string module_file(const std::string& module) { return module + ".abi3.so"; }
+std::string distribution_stem(const std::string& module) { return "scankit_" + module; }
+std::string dist_info_name(const std::string& module) {
+  return distribution_stem(module) + "-" + kToolVersion + ".dist-info";
+}
 
-std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& manifest) {
-  const std::string folder = dist_info_name() + "/";
+std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
+                                           const std::string& manifest) {
+  const std::string folder = dist_info_name(module) + "/";
+  std::string name = distribution_stem(module);
+  std::ranges::replace(name, '_', '-');
   std::vector<InstalledFile> files = {
-      {folder + "METADATA",
-       std::string("Metadata-Version: 2.1\nName: ") + kDistributionName + "\nVersion: " + kToolVersion +
-           "\nSummary: selective_scan_cuda for every CPython and torch, built by scankit\n"
-           "License: Apache-2.0\nRequires-Python: >=3.8\n"},
+      {folder + "METADATA", "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + kToolVersion +
+                                "\nSummary: " + module +
+                                " for every CPython and torch, built by scankit\n"
+                                "License: Apache-2.0\nRequires-Python: >=3.8\n"},
       {folder + "WHEEL", std::string("Wheel-Version: 1.0\nGenerator: scankit ") + kToolVersion +
                              "\nRoot-Is-Purelib: false\nTag: cp38-abi3-manylinux_2_17_x86_64\n"},
       {folder + "INSTALLER", "scankit\n"},
       {folder + "REQUESTED", ""},
-      {folder + "top_level.txt", "selective_scan_cuda\n"},
+      {folder + "top_level.txt", module + "\n"},
       {folder + "scankit.json", manifest}};
-  std::string record = record_line({kModuleFile, module});
+  std::string record = record_line({module_file(module), bytes});
   for (const InstalledFile& file : files) record += record_line(file);
   record += folder + "RECORD,,\n";
   files.push_back({folder + "RECORD", record});

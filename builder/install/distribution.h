@@ -10,17 +10,17 @@ namespace scankit {
 
 // The module as an installed distribution (packaging.python.org, "Recording installed projects" and the wheel
 // format), so that pip lists and uninstalls it.
-inline constexpr const char* kDistributionName = "scankit-selective-scan-cuda";
-inline constexpr const char* kDistributionStem = "scankit_selective_scan_cuda";
-inline constexpr const char* kModuleFile = "selective_scan_cuda.abi3.so";
+// Each module is a distribution of its own.
+std::string module_file(const std::string& module);        // selective_scan_cuda.abi3.so
+std::string distribution_stem(const std::string& module);  // scankit_selective_scan_cuda
+std::string dist_info_name(const std::string& module);     // scankit_selective_scan_cuda-VERSION.dist-info
 
 struct InstalledFile {
   std::string path;  // relative to the import folder
   std::string bytes;
 };
-std::string dist_info_name();  // scankit_selective_scan_cuda-VERSION.dist-info
-// The files of the dist-info folder, RECORD last. `module` are the module's bytes, `manifest` the builder's
-// JSON.
-std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& manifest);
+// The files of the dist-info folder, RECORD last. `bytes` are the module's, `manifest` the builder's JSON.
+std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
+                                           const std::string& manifest);
 
 }  // namespace scankit

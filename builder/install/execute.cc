@@ -74,7 +74,7 @@ class Execution {
     const Speaking to_the_user(language);
     tell(say("verifying: import torch, import {}, one call", request_.module));
   }
-  std::string target() const { return path_join(plan_.place.site, kModuleFile); }
+  std::string target() const { return path_join(plan_.place.site, module_file(request_.module)); }
 
   // Two hiding copies may have the same name in two folders.
   std::string backup_for(const std::string& path) {
@@ -82,18 +82,20 @@ class Execution {
   }
 
   Result<void> stage() {
-    const std::string file = path_join(staging_, kModuleFile);
+    const std::string file = path_join(staging_, module_file(request_.module));
     SCANKIT_CHECK(write_module(host_, *request_.built, file));
     tell(say("loading the built module without torch"));
-    SCANKIT_CHECK(verify_loads(request_.python, file));
-    SCANKIT_CHECK(make_directories(path_join(staging_, dist_info_name())));
-    for (const InstalledFile& part : dist_info_files(request_.built->bytes, request_.built->manifest))
+    SCANKIT_CHECK(verify_loads(request_.python, request_.module, file));
+    SCANKIT_CHECK(make_directories(path_join(staging_, dist_info_name(request_.module))));
+    for (const InstalledFile& part :
+         dist_info_files(request_.module, request_.built->bytes, request_.built->manifest))
       SCANKIT_CHECK(write_file_atomically(path_join(staging_, part.path), part.bytes));
     // The records first, the file that Python imports after them: until then nothing has changed for an
     // import.
     SCANKIT_CHECK(save_older_records());
-    journal_.operations.push_back({Operation::Kind::Place, path_join(plan_.place.site, dist_info_name()),
-                                   path_join(staging_, dist_info_name()), "", ""});
+    journal_.operations.push_back({Operation::Kind::Place,
+                                   path_join(plan_.place.site, dist_info_name(request_.module)),
+                                   path_join(staging_, dist_info_name(request_.module)), "", ""});
     const bool replaces = is_there(target());
     journal_.operations.push_back({replaces ? Operation::Kind::Replace : Operation::Kind::Place, target(),
                                    file, replaces ? backup_for(target()) : "",
@@ -105,7 +107,7 @@ class Execution {
     std::error_code code;
     for (const auto& entry : std::filesystem::directory_iterator(plan_.place.site, code)) {
       const std::string name = entry.path().filename();
-      if (name.starts_with(std::string(kDistributionStem) + "-") && name.ends_with(".dist-info"))
+      if (name.starts_with(distribution_stem(request_.module) + "-") && name.ends_with(".dist-info"))
         journal_.operations.push_back(
             {Operation::Kind::Save, entry.path(), "", backup_for(entry.path()), ""});
     }

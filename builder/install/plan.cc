@@ -38,7 +38,8 @@ bool holds(const Extension& extension, const Target& target) {
 const Extension* our_copy_that_lacks(const Snapshot& snapshot, const std::string& module,
                                      const std::vector<Target>& wanted) {
   for (const Extension& extension : snapshot.extensions.value)
-    if (extension.selected && extension.module == module && path_basename(extension.path) == kModuleFile &&
+    if (extension.selected && extension.module == module &&
+        path_basename(extension.path) == module_file(module) &&
         std::ranges::any_of(wanted, [&](const Target& target) { return !holds(extension, target); }))
       return &extension;
   return nullptr;
@@ -55,7 +56,7 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPl
   // Which folder is the current one is no property of the environment.
   if (path[static_cast<std::size_t>(extension.sys_path_index)].origin == "cwd") return false;
   if (extension.sys_path_index != site) return extension.sys_path_index < site;
-  return path_basename(extension.path) != kModuleFile;
+  return path_basename(extension.path) != module_file(extension.module);
 }
 
 std::vector<FixPlan::Move> hiding_copies(const Snapshot& snapshot, const std::string& module,

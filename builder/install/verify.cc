@@ -53,8 +53,9 @@ Result<ProcessResult> run_python(const std::string& python, const char* program,
 
 }  // namespace
 
-Result<void> verify_loads(const std::string& python, const std::string& file) {
-  SCANKIT_TRY(const ProcessResult ran, run_python(python, kLoadProgram, {file}, std::chrono::seconds(30)));
+Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file) {
+  SCANKIT_TRY(const ProcessResult ran,
+              run_python(python, kLoadProgram, {module, file}, std::chrono::seconds(30)));
   if (ran.channel == "ok") return {};
   return Error{Errc::ToolFailed, say("the built module does not load in {}: {}", python, how_it_ended(ran)),
                ""};
@@ -73,7 +74,7 @@ Result<void> verify_import(const std::string& python, const std::string& module,
   if (kind == "wrong numbers") {
     const auto blank = text.find(' ');
     return Error{Errc::Malformed,
-                 say("fwd on {} differs from the recurrence by {}", text.substr(0, blank),
+                 say("the forward on {} differs from its definition by {}", text.substr(0, blank),
                      blank == std::string::npos ? "" : text.substr(blank + 1)),
                  say("please report this")};
   }

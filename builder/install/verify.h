@@ -9,12 +9,12 @@ namespace scankit {
 
 // Loads the file alone, without torch, in a child of the environment's Python: glibc floor, Python ABI, entry
 // point. Cheap, and before anything in the environment has changed.
-Result<void> verify_loads(const std::string& python, const std::string& file);
+Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file);
 
 // `import torch; import MODULE` as the user would, in a child; asserts that `__file__` is `expected` and that
-// fwd gives the numbers of the recurrence, on the CPU and, where torch sees a GPU, there. `extra_path` is put
-// before sys.path (for a folder that is on no path yet). Errc::Conflict: another file was imported;
-// Errc::ToolFailed: the import failed, hung or crashed; Errc::Malformed: wrong numbers.
+// its forward gives the numbers of the recurrence or the convolution, on the CPU and, where torch sees a GPU,
+// there. `extra_path` is put before sys.path (for a folder that is on no path yet). Errc::Conflict: another
+// file was imported; Errc::ToolFailed: the import failed, hung or crashed; Errc::Malformed: wrong numbers.
 Result<void> verify_import(const std::string& python, const std::string& module, const std::string& expected,
                            const std::string& extra_path);
 

@@ -11,17 +11,19 @@ import os, sys
 channel = os.dup(3)
 os.close(3)
 import importlib.machinery, importlib.util
-path = sys.argv[1]
-loader = importlib.machinery.ExtensionFileLoader('selective_scan_cuda', path)
-spec = importlib.util.spec_from_file_location('selective_scan_cuda', path, loader=loader)
+name, path = sys.argv[1:3]
+loader = importlib.machinery.ExtensionFileLoader(name, path)
+spec = importlib.util.spec_from_file_location(name, path, loader=loader)
 module = importlib.util.module_from_spec(spec)
 loader.exec_module(module)
-assert callable(module.fwd) and callable(module.bwd)
+for direction in ('fwd', 'bwd'):
+    assert callable(getattr(module, ('causal_conv1d_' if name == 'causal_conv1d_cuda' else '') + direction))
 os.write(channel, b'ok')
 os._exit(0)
 )";
 
-// The expected numbers come from the recurrence in plain Python floats, not from any build of the module.
+// The expected numbers come from the recurrence or the convolution in plain Python floats, not from any build
+// of the module.
 inline constexpr const char* kImportAndCallProgram = R"(
 import os, sys
 channel = os.dup(3)
@@ -50,25 +52,44 @@ try:
                 return number(*prefix, len(shape))
             return [build(prefix + (i,), rest[1:]) for i in range(rest[0])]
         return build((), shape)
-    u, delta = fill(batch, dim, length), fill(batch, dim, length)
-    A = [[-abs(a) - 0.1 for a in row] for row in fill(dim, states)]
-    B, C, D = fill(batch, 1, states, length), fill(batch, 1, states, length), fill(dim)
-    bias = [0.1 * d for d in D]
-    want = [[[0.0] * length for _ in range(dim)] for _ in range(batch)]
-    for b in range(batch):
-        for d in range(dim):
-            h = [0.0] * states
-            for l in range(length):
-                step = math.log1p(math.exp(delta[b][d][l] + bias[d]))
-                y = D[d] * u[b][d][l]
-                for n in range(states):
-                    h[n] = math.exp(step * A[d][n]) * h[n] + step * B[b][0][n][l] * u[b][d][l]
-                    y += C[b][0][n][l] * h[n]
-                want[b][d][l] = y
+    def scan():
+        u, delta = fill(batch, dim, length), fill(batch, dim, length)
+        A = [[-abs(a) - 0.1 for a in row] for row in fill(dim, states)]
+        B, C, D = fill(batch, 1, states, length), fill(batch, 1, states, length), fill(dim)
+        bias = [0.1 * d for d in D]
+        want = [[[0.0] * length for _ in range(dim)] for _ in range(batch)]
+        for b in range(batch):
+            for d in range(dim):
+                h = [0.0] * states
+                for l in range(length):
+                    step = math.log1p(math.exp(delta[b][d][l] + bias[d]))
+                    y = D[d] * u[b][d][l]
+                    for n in range(states):
+                        h[n] = math.exp(step * A[d][n]) * h[n] + step * B[b][0][n][l] * u[b][d][l]
+                        y += C[b][0][n][l] * h[n]
+                    want[b][d][l] = y
+        none = [None] if module_name == 'selective_scan_cuda' else []
+        more = {'selective_scan_cuda_core': [1], 'selective_scan_cuda_oflex': [1, True]}.get(module_name, [])
+        def call(t):
+            return module.fwd(t(u), t(delta), t(A), t(B), t(C), t(D), *none, t(bias), True, *more)[0]
+        return want, call
+    def convolution():
+        width = 4
+        x, weight, bias = fill(batch, dim, length), fill(dim, width), fill(dim)
+        def value(b, d, l):
+            y = bias[d] + sum(weight[d][k] * x[b][d][l + k - width + 1] for k in range(width) if l + k >= width - 1)
+            return y / (1.0 + math.exp(-y))
+        want = [[[value(b, d, l) for l in range(length)] for d in range(dim)] for b in range(batch)]
+        def call(t):
+            out = t(x)
+            module.causal_conv1d_fwd(t(x), t(weight), t(bias), None, None, out, None, True)
+            return out
+        return want, call
+    want, call = convolution() if module_name == 'causal_conv1d_cuda' else scan()
     devices = ['cpu'] + (['cuda'] if os.environ.get('CUDA_VISIBLE_DEVICES') != '' and torch.cuda.is_available() else [])
     for device in devices:
         t = lambda x: torch.tensor(x, dtype=torch.float32, device=device)
-        out = module.fwd(t(u), t(delta), t(A), t(B), t(C), t(D), None, t(bias), True)[0]
+        out = call(t)
         worst = (out.double().cpu() - torch.tensor(want, dtype=torch.float64)).abs().max().item()
         if not worst < 1e-4:
             end('wrong numbers', '%s %g' % (device, worst))

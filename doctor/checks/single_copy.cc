@@ -19,7 +19,7 @@ Finding shadowing(const Copy& winner, const Copy& good, const std::string& obsta
           .module = winner->module,
           .summary = say("this copy ({}) comes first and hides a good one: {}", obstacle, good->path),
           .evidence = {winner.at("path", winner->path), good.at("path", good->path)},
-          .fixes = {RemoveShadow{winner->path}}};
+          .fixes = {RemoveShadow{winner->path, winner->module}}};
 }
 
 Finding harmless(const Copy& winner, const std::vector<Copy>& others) {

@@ -30,7 +30,8 @@ constexpr std::array kHomes{Home{"selective_scan_cuda", "mamba-ssm"},
                             Home{"causal_conv1d_cuda", "causal-conv1d"}};
 
 // What `scankit fix` can put in place of a broken one.
-constexpr std::string_view kShipped = "selective_scan_cuda";
+constexpr std::array<std::string_view, 4> kShipped{"selective_scan_cuda", "causal_conv1d_cuda",
+                                                   "selective_scan_cuda_core", "selective_scan_cuda_oflex"};
 
 template <class Test>
 std::vector<Copy> copies_where(const Snapshot& snapshot, const Test& test) {
@@ -170,7 +171,8 @@ bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
 
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
                               const std::string& otherwise) {
-  if (module == kShipped && shipped_module_serves(snapshot)) return {InstallModule{module}};
+  if (std::ranges::find(kShipped, module) != kShipped.end() && shipped_module_serves(snapshot))
+    return {InstallModule{module}};
   return {Advice{otherwise}};
 }
 

@@ -48,7 +48,7 @@ struct RebuildPackage {
   std::vector<std::pair<std::string, std::string>> environment;  // what its set-up script reads
 };  // from its sources, against the torch that is installed
 struct RemoveShadow {
-  std::string path;
+  std::string path, module;
 };  // moved into the backup, never deleted
 struct SetEnvironment {
   std::string name, value;

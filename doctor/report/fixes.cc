@@ -10,8 +10,12 @@
 namespace scankit {
 namespace {
 
-std::string scankit_fix(const Snapshot& snapshot) {
-  return "scankit fix --python " + shell_quoted(python_path(snapshot));
+// The module that the command means where none is named.
+constexpr std::string_view kUsual = "selective_scan_cuda";
+
+std::string scankit_fix(const Snapshot& snapshot, const std::string& module) {
+  return "scankit fix --python " + shell_quoted(python_path(snapshot)) +
+         (module.empty() || module == kUsual ? "" : " --module " + shell_quoted(module));
 }
 
 struct Kind {
@@ -54,8 +58,8 @@ struct Sentence {
 
 struct Command {
   const Snapshot& snapshot;
-  std::string operator()(const InstallModule&) const { return scankit_fix(snapshot); }
-  std::string operator()(const RemoveShadow&) const { return scankit_fix(snapshot); }
+  std::string operator()(const InstallModule& fix) const { return scankit_fix(snapshot, fix.module); }
+  std::string operator()(const RemoveShadow& fix) const { return scankit_fix(snapshot, fix.module); }
   std::string operator()(const InstallPackages& fix) const { return install_command(fix, snapshot); }
   std::string operator()(const RebuildPackage& fix) const { return rebuild_command(fix, snapshot); }
   std::string operator()(const SetEnvironment& fix) const {
@@ -80,12 +84,13 @@ std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
 }
 
 std::optional<std::string> repair_command(const Report& report) {
-  const bool repairable = std::ranges::any_of(report.findings, [](const Finding& finding) {
-    return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, scankit_can);
-  });
-  if (!repairable || !report.snapshot.python.present() || !report.snapshot.target_root.empty())
-    return std::nullopt;
-  return scankit_fix(report.snapshot);
+  if (!report.snapshot.python.present() || !report.snapshot.target_root.empty()) return std::nullopt;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity() != Severity::Error) continue;
+    const auto fix = std::ranges::find_if(finding.fixes, scankit_can);
+    if (fix != finding.fixes.end()) return fix_command(*fix, report.snapshot);
+  }
+  return std::nullopt;
 }
 
 }  // namespace scankit
