@@ -42,7 +42,11 @@ struct Case {
   int batch = 1, dim = 1, length = 1, states = 1, groups = 1;
   bool softplus = false;
   bool recompute_out_z = false;
-  bool give_x = true;   // false: bwd gets None, which the contract allows up to 2048 steps
+  bool give_x = true;  // false: bwd gets None, which the contract allows up to 2048 steps
+  // Of a convolution alone; width 0 is a scan.
+  int width = 0;
+  bool silu = false;
+  int sequence = 0;     // steps of each packed sequence; 0: all one
   bool refill = false;  // the same tensors hold other data, then everything once more: a cached answer shows
   std::vector<TensorSpec> tensors;  // u delta A B C [D] [z] [delta_bias] dout [dz: preallocated destination]
   const TensorSpec* find(std::string_view name) const;
@@ -54,6 +58,14 @@ struct Case {
 std::vector<Case> quick_cases(std::uint64_t seed);
 // The quick list and `count` more whose shapes follow the seed too.
 std::vector<Case> full_cases(std::uint64_t seed, int count = 300);
+
+// Of causal_conv1d_cuda: a fixed list, and `random` more whose shapes follow the seed. Tensors x weight
+// [bias] dout [initial dinitial] [dfinal final] out dx, of which out, final, dx and dinitial are
+// destinations.
+std::vector<Case> conv_cases(std::uint64_t seed, int random);
+// What the module of that name, or in that file, is to be called with: VMamba's have no z, no complex A, and
+// B and C that vary.
+std::vector<Case> cases_of(const std::string& module, std::uint64_t seed, bool full);
 
 // One JSON object, in one line.
 std::string case_to_json(const Case& c);

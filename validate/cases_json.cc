@@ -40,6 +40,11 @@ std::string case_to_json(const Case& c) {
             {"recompute_out_z", c.recompute_out_z},
             {"give_x", c.give_x},
             {"refill", c.refill}};
+  if (c.width > 0) {
+    json["width"] = c.width;
+    json["silu"] = c.silu;
+    json["sequence"] = c.sequence;
+  }
   Json tensors = Json::object();
   for (const TensorSpec& tensor : c.tensors) tensors[tensor.name] = tensor_json(tensor);
   json["tensors"] = std::move(tensors);

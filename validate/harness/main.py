@@ -50,8 +50,8 @@ def _is_refusal(error, device):
 
 class Session:
     def __init__(self, options, torch, module):
-        from scankit_harness import call
-        self.options, self.module, self.call = options, module, call
+        from scankit_harness import call, conv
+        self.options, self.module, self.call, self.conv = options, module, call, conv
         torch.set_num_threads(1)
         self.exact = call.Exact()
         self.refused, self.accepted = set(), set()
@@ -64,7 +64,8 @@ class Session:
         faulthandler.dump_traceback_later(self.options["case_timeout"], exit=True)
         begin, fields = time.perf_counter(), {}
         try:
-            runner = self.call.Runner(self.module, case, device, self.options["tolerance"], self.exact)
+            of_its_kind = self.conv if case.get("width") else self.call
+            runner = of_its_kind.Runner(self.module, case, device, self.options["tolerance"], self.exact)
             fields = runner.report
             runner.run()
             self.accepted.add(device)

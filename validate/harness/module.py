@@ -18,12 +18,34 @@ class ModuleProblem(Exception):
 def load(wanted):
     """`wanted` is a dotted name, or a path when it holds a slash. Import torch first, as all callers do."""
     module = _from_file(wanted) if "/" in wanted else _by_name(wanted)
-    missing = [n for n in ("fwd", "bwd") if not callable(getattr(module, n, None))]
+    name = os.path.basename(wanted).split(".")[0] if "/" in wanted else wanted.split(".")[-1]
+    prefix = "causal_conv1d_" if name == "causal_conv1d_cuda" else ""
+    missing = [n for n in (prefix + "fwd", prefix + "bwd") if not callable(getattr(module, n, None))]
     if len(missing) > 1:
         raise ModuleProblem("lacks_functions", say("{} has no function {} and no {}", wanted, *missing))
     if missing:
         raise ModuleProblem("lacks_functions", say("{} has no function {}", wanted, *missing))
-    return module
+    return Vmamba(module, VMAMBA[name]) if name in VMAMBA else module
+
+
+# What VMamba's modules are called with behind nrows: oflex is told whether out is to be float32.
+VMAMBA = {"selective_scan_cuda_core": (), "selective_scan_cuda_oflex": (False,)}
+
+
+class Vmamba:
+    """VMamba's module with the arguments of the plain one; its cases have no z."""
+
+    FREE_LAYOUT = ("out", "ddelta")  # its own build makes them contiguous or as u
+
+    def __init__(self, module, more):
+        self.module, self.more = module, more
+        self.__file__ = getattr(module, "__file__", None)
+
+    def fwd(self, u, delta, A, B, C, D, z, delta_bias, softplus):
+        return self.module.fwd(u, delta, A, B, C, D, delta_bias, softplus, 1, *self.more)
+
+    def bwd(self, u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, softplus, recompute_out_z):
+        return self.module.bwd(u, delta, A, B, C, D, delta_bias, dout, x, softplus, 1)
 
 
 def _by_name(name):
