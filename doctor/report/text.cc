@@ -100,7 +100,9 @@ void print_facts(Page& page, const Snapshot& snapshot) {
   if (!said_why_not(page, say("GPU"), snapshot.gpus))
     for (const Gpu& gpu : snapshot.gpus.value) page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
   if (said_why_not(page, say("module"), snapshot.extensions)) return;
-  if (snapshot.extensions.value.empty() && !snapshot.modules.empty())
+  if (snapshot.extensions.value.empty() && !snapshot.extensions.note.empty())
+    page.line(2, label(say("module")) + retold(snapshot.extensions.note));
+  else if (snapshot.extensions.value.empty() && !snapshot.modules.empty())
     page.line(2, label(say("module")) + say_n(snapshot.modules.size(), "not installed: {}",
                                               "none of these is installed: {}", joined(snapshot.modules)));
   const std::string& torch = snapshot.torch.value.version;
@@ -233,6 +235,16 @@ class Grouped {
   std::vector<Line> lines_;
 };
 
+// One unreadable file leaves a dozen questions open; the first few tell what kind they are.
+void print_questions(Page& page, const std::vector<std::string>& questions) {
+  constexpr std::size_t kFewQuestions = 3;
+  const bool all = page.verbose() || questions.size() <= kFewQuestions + 1;
+  const std::size_t shown = all ? questions.size() : kFewQuestions;
+  for (std::size_t i = 0; i < shown; ++i) page.line(2, questions[i]);
+  if (const std::size_t n = questions.size() - shown; n > 0)
+    page.line(2, say_n(n, "and {} more question: -v lists it", "and {} more questions: -v lists them", n));
+}
+
 void print_open_questions(Page& page, const Report& report) {
   Grouped grouped;
   for (const Outcome& outcome : report.outcomes) {
@@ -245,7 +257,7 @@ void print_open_questions(Page& page, const Report& report) {
   }
   for (const auto& [why, questions] : grouped.lines()) {
     page.gap().marked(0, kUnknown, why);
-    for (const std::string& question : questions) page.line(2, question);
+    print_questions(page, questions);
   }
 }
 

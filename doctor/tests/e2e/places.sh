@@ -184,6 +184,9 @@ case_unreadable_site_packages() {
   expect
   expect_json "the folder and the reason are not named" \
     'any(.unknown[]; (.why | test($f)) and (.why | test("ermission denied")))' --arg f "$site"
+  as_somebody "$scankit" doctor --python "$env" >doctor.txt 2>/dev/null || true
+  grep -q 'installed: selective' doctor.txt && expect_fail "it claims to know what is installed: $(cat doctor.txt)"
+  grep -q '^  module  cannot list' doctor.txt || expect_fail "the text does not say why: $(cat doctor.txt)"
 }
 
 # Four places hold a copy; which one import takes changes with the place that it is started in.
