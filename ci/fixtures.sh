@@ -142,15 +142,16 @@ fx_torch_env() {
   fx_once "$SCANKIT_CACHE/envs/torch-$FX_TORCH-$key" fx_make_torch_env
 }
 
-fx_make_other_headers() {
+fx_make_torch_headers() {
   local scratch=$1.download
   mkdir -p "$scratch" "$1"
-  fx_download "$scratch" "torch==$FX_OTHER_TORCH" || return 1
+  fx_download "$scratch" "torch==${1##*/torch-}" || return 1
   unzip -q "$scratch"/torch-*.whl 'torch/include/*' 'torch/version.py' -d "$1" && rm -rf "$scratch"
 }
 
-# The include folder's parent of FX_OTHER_TORCH: headers alone, the wheel itself is not kept.
-fx_other_torch() { fx_once "$SCANKIT_CACHE/headers/torch-$FX_OTHER_TORCH" fx_make_other_headers; }
+# The include folder's parent of that release: headers alone, the wheel itself is not kept.
+fx_torch_headers() { fx_once "$SCANKIT_CACHE/headers/torch-$1" fx_make_torch_headers; }
+fx_other_torch() { fx_torch_headers "$FX_OTHER_TORCH"; }
 
 fx_make_mamba_wheel() {
   local python

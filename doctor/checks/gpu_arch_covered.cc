@@ -72,16 +72,66 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
       .because_of = Cause::DriverTooOld};
 }
 
+// The driver whose libcuda unpacks and reads images, with its evidence.
+Evidence user_driver_fact(const Snapshot& snapshot) {
+  const Driver& driver = snapshot.driver.value;
+  const bool library = !driver.libcuda_version.empty() && driver.libcuda_kind != "stub";
+  return library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
+                 : Evidence{"/driver/value/version", driver.version};
+}
+
+Finding unread_dialect(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                       std::size_t image) {
+  const DeviceImage& cubin = (*code.images)[image];
+  const auto drivers = drivers_of_dialect(cubin.elf_abi, cubin.sm);
+  const Evidence driver = user_driver_fact(snapshot);
+  const std::string floor = drivers->reads_text;
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
+  if (code.module != "torch") {
+    const auto more = rebuild_for(snapshot, code, gpu, say("or rebuild {} with CUDA 12", code.module));
+    fixes.insert(fixes.end(), more.begin(), more.end());
+  }
+  return {
+      .cause = Cause::NoKernelImage,
+      .subject = code.subject,
+      .module = code.module,
+      .summary =
+          say("its code for {} is written as CUDA 13 writes it (cubin ABI {}), which drivers read from {} "
+              "on; this one is {}",
+              gpu.name(), cubin.elf_abi, floor, driver.value),
+      .evidence = {{code.pointer + "/" + std::to_string(image) + "/elf_abi", std::to_string(cubin.elf_abi)},
+                   driver},
+      .fixes = std::move(fixes)};
+}
+
+std::string unclear_dialect(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
+  const DeviceImage& cubin = (*code.images)[image];
+  const auto drivers = drivers_of_dialect(cubin.elf_abi, cubin.sm);
+  const std::string driver = user_driver_fact(snapshot).value;
+  if (!drivers)
+    return say(
+        "the code of {} is written in a way that no table here knows (cubin ABI {}): whether driver {} reads "
+        "it "
+        "is open",
+        code.subject, cubin.elf_abi, driver);
+  return say(
+      "the code of {} is written as CUDA 13 writes it (cubin ABI {}): drivers are promised to read that from "
+      "{} "
+      "on, and whether {} does is open",
+      code.subject, cubin.elf_abi, drivers->reads_text, driver);
+}
+
 void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
-  std::optional<std::size_t> packed;
+  std::optional<std::size_t> packed, refused, open;
   bool fits = false, unclear = false;
   for (std::size_t i = 0; i < code.images->size(); ++i) {
     if (!runs_on((*code.images)[i], gpu.sm)) continue;
     fits = true;
     const auto readable = driver_unpacks(snapshot, (*code.images)[i]);
     // Without a driver, or with one of unknown version, what it could unpack is another check's matter.
-    if (!readable || *readable) return;
-    packed = i;
+    const Dialect dialect = driver_reads_dialect(snapshot, (*code.images)[i]);
+    if (dialect == Dialect::Read && (!readable || *readable)) return;
+    (dialect == Dialect::Unknown ? open : dialect == Dialect::Refused ? refused : packed) = i;
     unclear = gpu.visibility == Visibility::Unclear;
   }
   if (gpu.visibility == Visibility::Unclear || unclear) {
@@ -89,8 +139,13 @@ void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                                  code.subject, gpu.name()));
     return;
   }
-  result.findings.push_back(fits ? unreadable_images(snapshot, code, gpu, *packed)
-                                 : no_image(snapshot, code, gpu));
+  if (!fits)
+    result.findings.push_back(no_image(snapshot, code, gpu));
+  else if (open)
+    result.unknown.push_back(unclear_dialect(snapshot, code, *open));
+  else
+    result.findings.push_back(refused ? unread_dialect(snapshot, code, gpu, *refused)
+                                      : unreadable_images(snapshot, code, gpu, *packed));
 }
 
 // Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13 makes of its kernels computes

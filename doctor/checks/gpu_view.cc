@@ -215,6 +215,22 @@ std::optional<bool> driver_unpacks(const Snapshot& snapshot, const DeviceImage& 
   return snapshot.os.value.wsl ? user->part(0) >= needed->part(0) : *user >= *needed;
 }
 
+Dialect driver_reads_dialect(const Snapshot& snapshot, const DeviceImage& image) {
+  const auto user = user_driver(snapshot);
+  // A snapshot of an older scankit does not say how the image is written.
+  if (image.kind != "cubin" || image.elf_abi == 0 || !user) return Dialect::Read;
+  const auto drivers = drivers_of_dialect(image.elf_abi, image.sm);
+  if (!drivers) return Dialect::Unknown;
+  const bool wsl = snapshot.os.value.wsl;
+  const auto reached = [&](Version driver) {
+    // "580.65" is what nvidia-smi's readers write of 580.65.06: what is not said does not count.
+    driver.release.resize(std::min(driver.release.size(), user->release.size()));
+    return wsl ? user->part(0) >= driver.part(0) : *user >= driver;
+  };
+  if (reached(drivers->reads)) return Dialect::Read;
+  return drivers->refused_below && !reached(*drivers->refused_below) ? Dialect::Refused : Dialect::Unknown;
+}
+
 std::vector<DeviceCode> device_code(const Snapshot& snapshot) {
   std::vector<DeviceCode> found;
   if (snapshot.torch.present() && !snapshot.torch.value.images.empty())

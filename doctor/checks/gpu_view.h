@@ -48,6 +48,9 @@ std::string image_name(const DeviceImage& image);                // "sm_90a", "P
 std::string image_list(const std::vector<DeviceImage>& images);  // each once
 // Whether this driver unpacks it; nothing where the driver's version is not known.
 std::optional<bool> driver_unpacks(const Snapshot& snapshot, const DeviceImage& image);
+// Whether this driver reads the dialect that the cubin is written in.
+enum class Dialect { Read, Refused, Unknown };
+Dialect driver_reads_dialect(const Snapshot& snapshot, const DeviceImage& image);
 
 // Device code under diagnosis: that of torch and of each selected module.
 struct DeviceCode {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
@@ -9,9 +11,16 @@ namespace {
 
 // Either an older torch's file, or a flag that somebody wrote into a set-up script: the names alone cannot
 // tell.
-void add_made_for(const Dating& dating, bool is_new, Finding& finding) {
+void add_made_for(const Dating& dating, bool is_new, const std::string& installed, Finding& finding) {
   const std::string made_for = torch_words(dating);
   if (made_for.empty()) return;
+  if (!is_new && std::ranges::find(dating.releases, torch_minor(installed)) != dating.releases.end()) {
+    finding.summary =
+        say("{}; its names fit {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
+            "that has the old strings",
+            finding.summary, made_for);
+    return;
+  }
   finding.summary =
       is_new ? say("{}; it was built for {}, or without the torch's own -D_GLIBCXX_USE_CXX11_ABI=0",
                    finding.summary, made_for)
@@ -49,7 +58,7 @@ CheckResult run(const Snapshot& snapshot) {
                     .summary = in_words(is_new, flipped.size(), torch.version, readable(first))};
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
-    add_made_for(copy->dating, is_new, finding);
+    add_made_for(copy->dating, is_new, torch.version, finding);
     add_dating(copy, finding);
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
     finding.fixes =

@@ -196,10 +196,10 @@ std::vector<std::string> Atlas::with_prefix(std::string_view prefix, std::size_t
 }
 
 std::uint64_t Atlas::find_api(const std::string& name) const {
-  if (!may_name_string(name) || name_count_ == 0) return 0;
+  if (name_count_ == 0) return 0;
   std::call_once(string_names_->once, [&] {
     for (Cursor c = first_not_below(""); !c.at_end; next(c)) {
-      if (!may_name_string(c.name)) continue;
+      if (!differs_with_string_abi(c.name)) continue;
       const auto low = static_cast<unsigned char>(ids_[c.index]);
       const auto high = static_cast<unsigned char>(ids_[name_count_ + c.index]);
       string_names_->sets[without_string_abi(demangle(c.name))] |=

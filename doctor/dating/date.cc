@@ -2,32 +2,15 @@
 #include "doctor/dating/date.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 
 #include "doctor/base/say.h"
-#include "doctor/base/version.h"
 #include "doctor/dating/names.h"
+#include "doctor/dating/release_sets.h"
 #include "doctor/elf/mangling.h"
 
 namespace scankit {
 namespace {
-
-using Set = std::uint64_t;
-
-Set all_releases(const Atlas& atlas) {
-  const std::size_t count = atlas.releases().size();
-  return count >= 64 ? ~Set{0} : (Set{1} << count) - 1;
-}
-std::size_t oldest(Set set) { return static_cast<std::size_t>(std::countr_zero(set)); }
-std::size_t newest(Set set) { return 63 - static_cast<std::size_t>(std::countl_zero(set)); }
-
-template <class Predicate>
-Set releases_where(const Atlas& atlas, Predicate fits) {
-  Set set = 0;
-  for (std::size_t i = 0; i < atlas.releases().size(); ++i)
-    if (fits(atlas.releases()[i])) set |= Set{1} << i;
-  return set;
-}
 
 // The API's history of a name, whatever std::string it was built with: wheels of other channels carry the new
 // one long before those of the index.
@@ -131,26 +114,59 @@ void tell_pybind(const Atlas& atlas, const DatingInput& input, Set fits, Dating&
         input.pybind_internals, range_words(atlas, by)));
 }
 
-// The index's wheels had the old std::string up to one release and have the new one since. Nobody
-// distributes a later torch with the old one; but conda, vendors and torch's own archive have had the new one
-// all along, so that it rules nothing out.
+// torch's cpp_extension gives every extension the number of torch's own build, and a wheel of the index with
+// the old strings was built with -fabi-version=11: no compiler that takes later headers has that number by
+// itself.
+bool is_marked_by_an_old_torch(const DatingInput& input) {
+  return input.pybind_internals.find("_cxxabi1011_") != std::string::npos;
+}
+
+// What Enterprise Linux 7's start files and its Developer Toolsets 7, 9 and 10 leave in .comment; none of
+// these builds of gcc exists for a later release. On that system every compiler has the old strings, whatever
+// flag it is given (libstdc++ manual, "Dual ABI"), and its glibc is 2.17: no torch of the index with the new
+// strings loads there.
+bool is_built_on_el7(const DatingInput& input) {
+  constexpr std::array<std::string_view, 4> kBuilds{"(Red Hat 4.8.5-", "(Red Hat 7.3.1-", "(Red Hat 9.3.1-",
+                                                    "(Red Hat 10.2.1-11)"};
+  return std::ranges::any_of(
+      kBuilds, [&](std::string_view build) { return input.compilers.find(build) != std::string::npos; });
+}
+
+void narrow_by_old_strings(const Atlas& atlas, const DatingInput& input, Set old, Set& fits, Dating& dating) {
+  const std::string range = range_words(atlas, old);
+  if (is_marked_by_an_old_torch(input))
+    return narrow(fits, old,
+                  say("it is built with the old std::string and marked {}, as torch {} of the package index "
+                      "marks what is built for it",
+                      input.pybind_internals, range),
+                  dating);
+  if (is_built_on_el7(input))
+    return narrow(
+        fits, old,
+        say("it is built with the old std::string on Enterprise Linux 7 (manylinux2014 or older), where of "
+            "the package index torch {} loads",
+            range),
+        dating);
+  dating.evidence.push_back(say(
+      "it is built with the old std::string: of the package index torch {} has it; for another release it "
+      "was built with -D_GLIBCXX_USE_CXX11_ABI=0",
+      range));
+}
+
+// The index's wheels had the old std::string up to one release and have the new one since. Neither rules a
+// release out: conda, vendors and torch's own archive have had the new one all along, and a flag in a set-up
+// script (-D_GLIBCXX_USE_CXX11_ABI=0) gives the old one with the headers of any torch.
 void narrow_by_strings(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
   const Set old = releases_where(atlas, [](const AtlasRelease& r) { return !r.new_strings; });
   if (old == 0 || old == all_releases(atlas)) return;
   const Set modern = all_releases(atlas) & ~old;
-  if (input.string_abi == "new" && (fits & old) != 0) {
+  if (input.string_abi == "old" && (fits & modern) != 0)
+    return narrow_by_old_strings(atlas, input, old, fits, dating);
+  if (input.string_abi == "new" && (fits & old) != 0)
     dating.evidence.push_back(
         say("it is built with the new std::string: of the package index torch {} has it, of conda and "
             "other channels every release",
             range_words(atlas, modern)));
-  } else if (input.string_abi == "old" && (fits & old) != fits) {
-    // A set-up script may ask for the old one by a flag of its own; a later pybind11 makes that the likelier.
-    const Set by = pybind_releases(atlas, input);
-    if (by != 0 && (by & old) == 0) return;
-    const std::string line = say("it is built with the old std::string, as torch {} of the package index",
-                                 range_words(atlas, old));
-    narrow(fits, old, line, dating);
-  }
 }
 
 // "cp311" of "cpython-311-x86_64-linux-gnu", "cp313t" of "cpython-313t-...".
@@ -175,28 +191,6 @@ void narrow_by_python(const Atlas& atlas, const DatingInput& input, Set& fits, D
          say("torch {} is the first of the package index with wheels for {}", atlas.releases()[first].minor,
              python),
          dating);
-}
-
-void take_bounds(const Atlas& atlas, Set fits, Dating& dating) {
-  const auto& releases = atlas.releases();
-  for (std::size_t i = 0; i < releases.size(); ++i)
-    if ((fits >> i & 1) != 0) dating.releases.push_back(releases[i].minor);
-  if (fits == 0) return;
-  if (oldest(fits) > 0) dating.torch_min = releases[oldest(fits)].minor;
-  if (newest(fits) + 1 < releases.size()) dating.torch_max = releases[newest(fits)].minor;
-  dating.dated = fits != all_releases(atlas);
-}
-
-std::string count_names(unsigned count) { return std::to_string(count) + (count == 1 ? " name" : " names"); }
-
-std::string why_not_narrower(const Dating& dating) {
-  if (dating.releases.size() == 1 && dating.torch_min && dating.torch_max) return "";
-  if (dating.stable_abi) return "it needs only torch's stable C interface, which is made to outlive releases";
-  if (dating.between_known_releases)
-    return "no known release exports all its names: made for a nightly, a vendor's or a changed torch "
-           "between these";
-  std::string why = dating.torch_names <= 10 ? "it needs only " : "it needs ";
-  return why + count_names(dating.torch_names) + " of torch, and each of these releases exports them";
 }
 
 std::string exported_line(const Atlas& atlas, const Tally::Known& known) {
@@ -263,40 +257,6 @@ void take_bracket(const Atlas& atlas, const Tally& tally, Dating& dating) {
   dating.evidence.push_back(exported_line(atlas, introduced));
 }
 
-Set set_of(const Atlas& atlas, const std::vector<std::string>& minors) {
-  return releases_where(
-      atlas, [&](const AtlasRelease& r) { return std::ranges::find(minors, r.minor) != minors.end(); });
-}
-
-// The highest floor of all, and whatever else the first file says that says anything.
-void take_facts(const Dating& file, Dating& together) {
-  const auto floor = Version::parse(file.glibc_min), so_far = Version::parse(together.glibc_min);
-  if (floor && (!so_far || *so_far < *floor)) together.glibc_min = file.glibc_min;
-  if (together.string_abi.empty() || together.string_abi == "neutral") together.string_abi = file.string_abi;
-  if (together.cuda_major.empty()) together.cuda_major = file.cuda_major;
-  if (together.python_tag.empty()) together.python_tag = file.python_tag;
-  together.torch_names += file.torch_names;
-  together.unknown_names += file.unknown_names;
-}
-
-void take_evidence(const Dating& file, Dating& together) {
-  for (const std::string& line : file.evidence) together.evidence.push_back(file.file + ": " + line);
-}
-
-// The first file that reaches no lower than the answer, and the first that reaches no higher.
-void name_the_bounding_files(const Atlas& atlas, const std::vector<Dating>& files, Set fits,
-                             Dating& together) {
-  const Dating *lower = nullptr, *upper = nullptr;
-  for (const Dating& file : files) {
-    const Set own = set_of(atlas, file.releases);
-    if (own == 0 || !file.dated) continue;
-    if (lower == nullptr && oldest(own) == oldest(fits)) lower = &file;
-    if (upper == nullptr && newest(own) == newest(fits)) upper = &file;
-  }
-  if (lower != nullptr) take_evidence(*lower, together);
-  if (upper != nullptr && upper != lower) take_evidence(*upper, together);
-}
-
 }  // namespace
 
 Dating date_file(const Atlas& atlas, const DatingInput& input) {
@@ -335,46 +295,6 @@ Dating date_file(const Atlas& atlas, const DatingInput& input) {
   }
   dating.why_not_narrower = why_not_narrower(dating);
   return dating;
-}
-
-Dating date_together(const Atlas& atlas, const std::string& name, const std::vector<Dating>& files) {
-  Dating together;
-  together.file = name;
-  Set fits = all_releases(atlas);
-  const Dating* bracket = nullptr;  // of a file that fits no known release
-  bool stable = true, any_fits = false;
-  for (const Dating& file : files) {
-    take_facts(file, together);
-    if (file.torch_names == 0) continue;
-    ++together.together;
-    stable = stable && file.stable_abi;
-    if (file.between_known_releases && bracket == nullptr) bracket = &file;
-    if (file.releases.empty()) continue;
-    any_fits = true;
-    fits &= set_of(atlas, file.releases);
-  }
-  together.stable_abi = stable && together.together > 0;
-  if (together.together == 0) {
-    together.why_not_narrower = together.unknown_names == 0
-                                    ? "none of its files uses a torch symbol"
-                                    : "no known release exports any torch name that its files need";
-  } else if (bracket != nullptr) {
-    together.between_known_releases = together.dated = true;
-    together.torch_min = bracket->torch_min;
-    together.torch_max = bracket->torch_max;
-    together.why_not_narrower = bracket->why_not_narrower;
-    take_evidence(*bracket, together);
-  } else if (!any_fits || fits == 0) {
-    together.why_not_narrower = "its files were made for different releases of torch: no known one fits all";
-    for (const Dating& file : files)
-      if (const std::string words = dating_words(file); !words.empty())
-        together.evidence.push_back(file.file + ": torch " + words);
-  } else {
-    take_bounds(atlas, fits, together);
-    together.why_not_narrower = why_not_narrower(together);
-    name_the_bounding_files(atlas, files, fits, together);
-  }
-  return together;
 }
 
 Exporters exporters(const Atlas& atlas, const std::string& mangled) {

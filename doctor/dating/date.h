@@ -17,6 +17,8 @@ struct DatingInput {
   std::string pybind_internals;            // "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__"
   std::string tag;                         // "cpython-311-x86_64-linux-gnu", "abi3", ""
   std::string cuda_major, glibc_min;
+  std::string
+      compilers;  // of its .comment: "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)"; several may stand there
 };
 Dating date_file(const Atlas& atlas, const DatingInput& input);
 

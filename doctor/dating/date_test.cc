@@ -13,11 +13,21 @@ constexpr const char* kModern = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESa
 // Releases 2.4 2.5 2.6 (old strings) 2.7 2.8 (new): bits 0 to 4.
 Atlas five() {
   const std::string modern = std::string("_ZN2at5namedE") + kModern;
-  std::vector<AtlasName> names = {
-      {"THPVariableClass", {31, 0}}, {"_ZN2at10always_newEv", {31, 0}}, {"_ZN2at4goneEv", {7, 0}},
-      {"_ZN2at4lastEv", {16, 0}},    {"_ZN2at5firstEv", {1, 0}},        {modern, {24, 7}},
-      {"_ZN2at5namedESs", {7, 24}},  {"_ZN2at6newishEv", {28, 0}},      {"_ZN2at7oldnameESs", {3, 0}},
-      {"aoti_torch_call", {30, 0}},  {"_ZN2at5twiceEv", {13, 0}}};
+  std::vector<AtlasName> names = {{"THPVariableClass", {31, 0}},
+                                  {"_ZN2at10always_newEv", {31, 0}},
+                                  {"_ZN2at4goneEv", {7, 0}},
+                                  {"_ZN2at4lastEv", {16, 0}},
+                                  {"_ZN2at5firstEv", {1, 0}},
+                                  {modern, {24, 7}},
+                                  {"_ZN2at5namedESs", {7, 24}},
+                                  {"_ZN2at6newishEv", {28, 0}},
+                                  {"_ZN2at7oldnameESs", {3, 0}},
+                                  {"aoti_torch_call", {30, 0}},
+                                  {"_ZN2at5twiceEv", {13, 0}},
+                                  {std::string("_ZN2at4lateE") + kModern, {24, 0}},
+                                  {"_ZN2at6taggedB5cxx11Ev", {24, 0}},
+                                  {"_ZN2at5listyENSt7__cxx114listIiSaIiEEE", {24, 0}},
+                                  {"_ZN2at7oldlistESt4listIiSaIiEE", {7, 0}}};
   std::ranges::sort(names, {}, &AtlasName::name);
   return Atlas::parse(write_atlas({{"2.4", false, 4, " cp39 cp310 "},
                                    {"2.5", false, 4, " cp39 cp310 cp313 "},
@@ -29,13 +39,15 @@ Atlas five() {
 }
 
 Dating date(const std::vector<std::string>& names, const std::string& abi = "neutral",
-            const std::string& tag = "", const std::string& pybind = "", const std::string& weak = "") {
+            const std::string& tag = "", const std::string& pybind = "", const std::string& weak = "",
+            const std::string& compilers = "") {
   DatingInput input;
   input.file = "x.so";
   for (const std::string& name : names) input.undefined.push_back({.name = name, .weak = name == weak});
   input.string_abi = abi;
   input.tag = tag;
   input.pybind_internals = pybind;
+  input.compilers = compilers;
   return date_file(five(), input);
 }
 
@@ -109,13 +121,45 @@ TEST(Date, ABracketIsSeenFromTheReleaseThatExportsMost) {
   EXPECT_TRUE(dating.evidence[0].starts_with("at::oldname(")) << dating.evidence[0];
 }
 
-TEST(Date, OldStringsEndWithTheIndexsLastRelease) {
-  EXPECT_EQ(dating_words(date({"_ZN2at5namedESs"}, "old")), "2.6 or older");
-  EXPECT_EQ(dating_words(date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old")), "2.6");
+// As a set-up script with -D_GLIBCXX_USE_CXX11_ABI=0 makes them of any torch's headers.
+TEST(Date, OldStringsAloneRuleNothingOut) {
+  EXPECT_EQ(dating_words(date({"_ZN2at5namedESs"}, "old")), "");
+  const Dating later = date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old");
+  EXPECT_EQ(dating_words(later), "2.6 or newer");
+  EXPECT_NE(later.evidence.back().find("of the package index torch 2.6 or older has it"), std::string::npos);
+  EXPECT_EQ(dating_words(date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old")), "2.8 or newer");
+}
+
+TEST(Date, OldStringsWithTheMarkOfAnOldTorchEndWithTheIndexsLastRelease) {
+  const std::string mark = "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__",
+                    own = "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1017__";
+  EXPECT_EQ(dating_words(date({"_ZN2at5namedESs"}, "old", "", mark)), "2.6 or older");
+  EXPECT_EQ(dating_words(date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", mark)), "2.6");
+  EXPECT_EQ(dating_words(date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", own)), "2.6 or newer");
+  EXPECT_EQ(dating_words(date(
+                {"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", "", "",
+                "GCC: (GNU) 4.8.5 20150623 (Red Hat 4.8.5-44)\nGCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)")),
+            "2.6");
+  EXPECT_EQ(
+      dating_words(date(
+          {"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", "", "",
+          "GCC: (GNU) 11.2.1 20220127 (Red Hat 11.2.1-9)\nGCC: (GNU) 8.5.0 20210514 (Red Hat 8.5.0-22)")),
+      "2.6 or newer");
   // A torch that somebody made with the old strings of a release that has none: the names stand.
-  const Dating own = date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old");
-  EXPECT_EQ(dating_words(own), "2.8 or newer");
-  EXPECT_NE(own.evidence.back().find("another channel"), std::string::npos);
+  const Dating strange = date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old", "", mark);
+  EXPECT_EQ(dating_words(strange), "2.8 or newer");
+  EXPECT_TRUE(std::ranges::any_of(strange.evidence, [](const std::string& line) {
+    return line.find("another channel") != std::string::npos;
+  }));
+}
+
+// What came after the index changed its strings has no old form in any wheel: the life of the new one counts.
+TEST(Date, ANameIsDatedByItsFormInTheOtherStringAbi) {
+  EXPECT_EQ(dating_words(date({"_ZN2at4lateESs"}, "old")), "2.7 or newer");
+  EXPECT_EQ(dating_words(date({"_ZN2at6taggedEv"}, "old")), "2.7 or newer");
+  EXPECT_EQ(dating_words(date({"_ZN2at5listyESt4listIiSaIiEE"}, "old")), "2.7 or newer");
+  EXPECT_EQ(dating_words(date({"_ZN2at7oldlistENSt7__cxx114listIiSaIiEEE"}, "new")), "2.6 or older");
+  EXPECT_EQ(date({"_ZN2at6taggedEi"}, "old").unknown_names, 1u);  // another function
 }
 
 TEST(Date, NewStringsRuleNothingOut) {

@@ -54,9 +54,14 @@ bool is_stable_c_name(std::string_view name) {
   return name.starts_with("aoti_torch_") || name.starts_with("torch_");
 }
 
-bool may_name_string(std::string_view name) {
-  return name.find("cxx11") != std::string_view::npos || name.find("Ss") != std::string_view::npos ||
-         name.find("basic_string") != std::string_view::npos;
+// The templates that libstdc++ keeps twice, in std and in std::__cxx11 (its manual, "Dual ABI"); Ss, Sb and
+// Sd to So are the short forms of the old strings, and the new ones are always spelled.
+bool differs_with_string_abi(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kMarks{
+      "cxx11",          "Ss", "SbI", "basic_string", "St4listI", "basic_ostringstream", "basic_istringstream",
+      "filesystem4path"};
+  return std::ranges::any_of(
+      kMarks, [&](std::string_view mark) { return name.find(mark) != std::string_view::npos; });
 }
 
 }  // namespace scankit

@@ -13,7 +13,8 @@ bool tells_a_release(std::string_view name, std::string_view version);
 // A name of torch's C interface (aoti_torch_*, torch_*), made to outlive releases.
 bool is_stable_c_name(std::string_view name);
 
-// The name may hold a std::string: only such names need demangling to be compared without their string ABI.
-bool may_name_string(std::string_view name);
+// The other string ABI may spell the name otherwise. A false yes costs a demangling. The old name of a
+// function that returns a string shows nothing; its new one has a tag.
+bool differs_with_string_abi(std::string_view name);
 
 }  // namespace scankit

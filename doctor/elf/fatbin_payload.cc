@@ -3,6 +3,7 @@
 #include <lz4.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -35,6 +36,42 @@ Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   const std::size_t got = ZSTD_decompress(out.data(), out.size(), packed.data(), frame);
   if (ZSTD_isError(got) != 0 || got != size)
     return malformed(say("its zstd data does not unpack to the stated size"));
+  return out;
+}
+
+// A frame gives its data a block at a time, so that the first one has to be there whole (RFC 8878: 128 KiB at
+// most).
+std::string zstd_start(std::string_view packed, std::size_t size) {
+  const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
+                                                                          ZSTD_freeDStream);
+  std::string out(size, '\0');
+  ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+  ZSTD_outBuffer room{out.data(), out.size(), 0};
+  while (stream && room.pos < room.size) {
+    const std::size_t before = in.pos + room.pos;
+    if (ZSTD_isError(ZSTD_decompressStream(stream.get(), &room, &in)) != 0) break;
+    if (in.pos + room.pos == before) break;
+  }
+  out.resize(room.pos);
+  return out;
+}
+
+// The ELF header of the payload, or less where it cannot be had.
+Result<std::string> payload_start(const FileBytes& file, const FatbinEntry& entry) {
+  constexpr std::uint64_t kBlock = 160u << 10;
+  constexpr std::size_t kWanted = sizeof(Elf64_Ehdr);
+  const bool plain = entry.compression == "none";
+  SCANKIT_TRY(const Bytes packed,
+              file.slice(entry.offset, std::min(entry.size, plain ? kWanted : kBlock), kBlock));
+  if (plain) return std::string(packed.text());
+  if (entry.compression == "zstd") return zstd_start(packed.text(), kWanted);
+  if (entry.compression != "lz4")
+    return Error{Errc::Unsupported, say("a device image packed in an unknown way"), ""};
+  std::string out(kWanted, '\0');
+  const int got =
+      LZ4_decompress_safe_partial(packed.text().data(), out.data(), static_cast<int>(packed.size()),
+                                  static_cast<int>(kWanted), static_cast<int>(kWanted));
+  out.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
   return out;
 }
 
@@ -84,6 +121,13 @@ Result<CubinFacts> cubin_facts(std::string_view cubin) {
     return Error{Errc::Unsupported, say("a cubin of ELF dialect {}", os_abi), ""};
   }
   return facts;
+}
+
+unsigned cubin_abi(const FileBytes& file, const FatbinEntry& entry) {
+  const auto start = payload_start(file, entry);
+  if (!start) return 0;
+  const auto facts = cubin_facts(*start);
+  return facts ? facts->abi_version : 0;
 }
 
 // "Cuda compilation tools, release 13.0, V13.0.88"

@@ -76,7 +76,8 @@ TEST(Logs, DateTheTorchNamesThatAreMissing) {
   EXPECT_EQ(fact(strings.hits[0], "exported_with_other_string_abi_by"), "torch 2.7 or newer");
   ASSERT_EQ(strings.datings.size(), 1u);
   EXPECT_EQ(strings.datings[0].string_abi, "old");
-  EXPECT_EQ(strings.datings[0].torch_max, "2.6");
+  // A flag of the set-up script makes old strings with any torch's headers.
+  EXPECT_EQ(strings.datings[0].torch_max, std::nullopt);
 
   const Log nobodys = explain_text("ImportError: " + file + ": undefined symbol: _ZN2at12no_such_nameEv\n");
   EXPECT_NE(nobodys.hits[0].meaning.find("no known release of torch exports it"), std::string::npos);

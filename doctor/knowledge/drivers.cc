@@ -23,10 +23,15 @@ struct Named {
   std::string name;
   Version version;
 };
+struct Dialect {
+  unsigned abi, sm;
+  DialectDrivers drivers;
+};
 struct Table {
   std::vector<Release> releases;
   std::vector<Major> majors;
   std::vector<Named> ptx, packing;
+  std::vector<Dialect> dialects;
 };
 
 Version version_of(const YAML::Node& node) {
@@ -45,6 +50,11 @@ Table read_table() {
     table.ptx.push_back({row["isa"].as<std::string>(), version_of(row["cuda"])});
   for (const auto& row : root["packing"])
     table.packing.push_back({row["name"].as<std::string>(), version_of(row["driver"])});
+  for (const auto& row : root["dialects"]) {
+    DialectDrivers drivers{version_of(row["driver"]), row["driver"].as<std::string>(), std::nullopt};
+    if (row["refused_below"]) drivers.refused_below = version_of(row["refused_below"]);
+    table.dialects.push_back({row["abi"].as<unsigned>(), row["sm"].as<unsigned>(), drivers});
+  }
   return table;
 }
 
@@ -83,6 +93,13 @@ std::optional<Version> minimum_driver(const Version& cuda) {
 }
 
 std::optional<Version> cuda_of_ptx(std::string_view isa) { return named(table().ptx, isa); }
+
+std::optional<DialectDrivers> drivers_of_dialect(unsigned abi, unsigned sm) {
+  std::optional<DialectDrivers> found;
+  for (const Dialect& row : table().dialects)
+    if (row.abi == abi && row.sm <= sm) found = row.drivers;
+  return found;
+}
 
 std::optional<Version> driver_that_unpacks(std::string_view packing) {
   return named(table().packing, packing);

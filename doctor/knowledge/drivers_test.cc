@@ -41,5 +41,14 @@ TEST(Drivers, CompileAndUnpackWhatTheirTimeKnew) {
   EXPECT_FALSE(driver_that_unpacks("none"));
 }
 
+TEST(Drivers, ReadTheCubinsOfTheirTime) {
+  EXPECT_EQ(drivers_of_dialect(7, 90)->reads, v("410.48"));
+  EXPECT_EQ(drivers_of_dialect(8, 90)->reads_text, "580.65.06");
+  EXPECT_EQ(drivers_of_dialect(8, 90)->refused_below, v("570.26"));
+  EXPECT_EQ(drivers_of_dialect(8, 100)->reads, v("570.26"));
+  EXPECT_EQ(drivers_of_dialect(8, 120)->reads, v("570.26"));
+  EXPECT_FALSE(drivers_of_dialect(9, 90));
+}
+
 }  // namespace
 }  // namespace scankit

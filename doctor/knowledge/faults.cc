@@ -36,7 +36,6 @@ std::vector<FaultClass> read_table() {
                        .proof_observed = lines(proof["probe"]),
                        .fix = text(fault["fix"]),
                        .sources = lines(fault["sources"]),
-                       .explained_only = text(fault["detector"]) == "none",
                        .no_static = text(proof["no_static"]),
                        .no_observed = text(proof["no_observed"]),
                        .no_log = text(proof["no_log"])});

@@ -16,10 +16,9 @@ struct FaultClass {
   std::vector<std::string> proof_static, proof_observed;
   std::string fix;
   std::vector<std::string> sources;
-  bool explained_only = false;  // no check raises it, only the log rules
   // Why the doctor has no such side: the files, an observed import, a log. "" where it has.
   std::string no_static, no_observed, no_log;
-  bool by_files() const { return no_static.empty() && !explained_only; }
+  bool by_files() const { return no_static.empty(); }
   bool by_import() const { return no_observed.empty(); }
   bool by_log() const { return no_log.empty(); }
 };

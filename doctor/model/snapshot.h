@@ -132,6 +132,7 @@ struct DeviceImage {
   std::string compression;  // "none", "lz4", "zstd"
   std::uint64_t size = 0;   // bytes as stored
   std::string toolkit;      // sm_103 cubins: "13.0", of the compiler that made it
+  unsigned elf_abi = 0;     // cubins: 7 or 8, the dialect that it is written in; 0: not read
 };
 struct Torch {
   std::string version, cuda, git;  // "2.11.0+cu130", "13.0" ("" for a CPU build)

@@ -64,7 +64,7 @@ SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, ex
                pth_code_lines, editable_finders)
 SCANKIT_FIELDS(Library, path, soname, build_id, needed)
 SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
-SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size, toolkit)
+SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size, toolkit, elf_abi)
 SCANKIT_FIELDS(Misfit, needed_by, name, version, soname, library, found_by, wheel, without_library_path)
 SCANKIT_FIELDS(CudaPin, requirement, name, installed, met)
 SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi,
@@ -106,21 +106,22 @@ SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
 SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
 SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine, not_for_this_python,
                uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
-               settled_by)
+               settled_by, dating)
 SCANKIT_FIELDS(Audit, files, libraries, folders, packages, unreadable)
 SCANKIT_FIELDS(AskedPackage, name, path)
 SCANKIT_FIELDS(SourceFact, file, line, value, guards)
 SCANKIT_FIELDS(SourceTree, folder, name, asked, build_file, homepage, unpacked_archive, imports_torch,
-               wants_ninja, generates, fetches_wheel, own_helpers, has_pyproject, avoids_isolation,
-               build_requires, modules, cuda, has_kernels, sources, missing, standards, archs, passes_archs,
-               sets_arch_list, asks_gpu, minimum_cuda, type_dispatch, lost_headers, cuda_headers,
-               full_headers, not_read)
+               wants_ninja, generates, fetches_wheel, renames_wheel, own_helpers, has_pyproject,
+               avoids_isolation, build_requires, modules, cuda, has_kernels, sources, missing, standards,
+               archs, passes_archs, sets_arch_list, asks_gpu, minimum_cuda, type_dispatch, lost_headers,
+               cuda_headers, full_headers, not_read)
 SCANKIT_FIELDS(CudaHeader, name, path)
 SCANKIT_FIELDS(HostCompiler, role, path, kind, version, chosen_by)
+SCANKIT_FIELDS(BuildPlace, role, path, free, device)
 SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_archs, limits_file, gcc_max,
                clang_min, clang_max, limits_waived, torch_gcc_below, torch_clang_below, gcc_min, headers,
                host_compilers, python_include, python_header, ninja, jobs, jobs_from, arch_list, torch_archs,
-               named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type)
+               named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type, places)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk,
                driver, gpus, toolkits, compilers, python, distributions, torch, extensions, datings,

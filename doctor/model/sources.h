@@ -28,6 +28,7 @@ struct SourceTree {
   bool wants_ninja = false;
   bool generates = false;      // the build file writes files or starts programs: sources may come from there
   bool fetches_wheel = false;  // it first asks for a ready wheel on the network
+  bool renames_wheel = false;  // and moves it by os.rename, which does not leave a file system
   bool own_helpers = false;    // it imports a module of the folder, which may add to what is read here
   bool has_pyproject = false, avoids_isolation = false;
   std::vector<std::string> build_requires;  // [build-system] requires
@@ -58,6 +59,10 @@ struct HostCompiler {
       version;            // "gcc" | "clang", "" where there is none; version "" where it does not say
   std::string chosen_by;  // "CXX", "CC", "NVCC_CCBIN", "PATH"
 };
+struct BuildPlace {
+  std::string role, path;              // "sources", "temporary files", "site-packages"
+  std::uint64_t free = 0, device = 0;  // device: st_dev, the same for all of one file system
+};
 struct BuildTools {
   std::string cuda_home, cuda_home_from;  // as torch chooses it: "CUDA_HOME", "CUDA_PATH", "PATH", ...
   std::string nvcc, nvcc_version;
@@ -81,6 +86,7 @@ struct BuildTools {
   bool arch_list_needs_gpu = false;      // without it torch asks the GPUs, and fails where there is none
   bool cpu_index = false;                // PIP_INDEX_URL leads to CPU builds of torch
   bool torch_has_headers = false;
+  std::vector<BuildPlace> places;    // that the build writes to; of the running system only
   bool dispatch_takes_type = false;  // AT_DISPATCH of the installed torch accepts tensor.type()
 };
 

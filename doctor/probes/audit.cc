@@ -13,6 +13,7 @@
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extension_missing.h"
 #include "doctor/probes/extension_resolve.h"
+#include "doctor/probes/extensions.h"
 
 namespace scankit {
 namespace {
@@ -97,6 +98,7 @@ class Auditor {
     if (machine_.empty()) machine_ = machine_of_interpreter();
     // Packages carry files for other machines as data; one that is named for this Python was meant to load.
     if (file.machine != machine_) return tagged;
+    if (file.uses_torch) file.dating = inspect_extension(host_, file.path).dating;
     resolve(file);
     return true;
   }

@@ -231,6 +231,7 @@ Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot)
     if (tools.ninja.empty()) tools.ninja = which(host, path_join(snapshot.python.value.prefix, "bin/ninja"));
   }
   count_jobs(host, snapshot, tools);
+  tools.places = build_places(host, snapshot);
   tools.arch_list = variable(host, "TORCH_CUDA_ARCH_LIST");
   // The folder of that name holds builds of torch without CUDA.
   std::string index = variable(host, "PIP_INDEX_URL");

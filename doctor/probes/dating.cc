@@ -18,10 +18,24 @@ constexpr std::size_t kLibrariesRead = 24;
 
 }  // namespace
 
-Dating date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined) {
+std::string compilers_of(const Image& image) {
+  constexpr std::uint64_t kLimit = 1u << 16;  // a line for each compiler
+  for (const Section& section : image.sections()) {
+    if (section.name != ".comment") continue;
+    const auto text = image.file().slice(section.offset, std::min(section.size, kLimit));
+    if (!text) return "";
+    std::string lines(text->text());
+    std::ranges::replace(lines, '\0', '\n');
+    return lines;
+  }
+  return "";
+}
+
+Dating date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
+                      const std::string& compilers) {
   if (copy.uses_torch)
     return date_file(Atlas::built_in(), {copy.path, undefined, copy.string_abi, copy.pybind_internals,
-                                         copy.tag, copy.cuda_major, copy.glibc_min});
+                                         copy.tag, copy.cuda_major, copy.glibc_min, compilers});
   // Not worth the inflating of the atlas.
   Dating dating;
   dating.file = copy.path;

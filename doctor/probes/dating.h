@@ -3,14 +3,18 @@
 #include <string>
 #include <vector>
 
+#include "doctor/elf/image.h"
 #include "doctor/elf/symbols.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
 
-// Which torch the file was made for, once its other facts are known.
-Dating date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined);
+// Which torch the file was made for, once its other facts are known. `compilers`: what its .comment holds.
+Dating date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
+                      const std::string& compilers);
+// The text of .comment, in which each compiler leaves its name; "" where it was stripped.
+std::string compilers_of(const Image& image);
 
 // One answer for the files that `name`, a wheel or a folder, holds.
 Dating date_files_together(const std::string& name, const std::vector<Dating>& files);

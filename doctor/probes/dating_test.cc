@@ -18,6 +18,7 @@ constexpr const char* kNewStrings =
     "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
 constexpr const char* kSetDevice21to22 = "_ZN3c104cuda9SetDeviceEi";
 constexpr const char* kSetDevice23to27 = "_ZN3c104cuda9SetDeviceEa";
+constexpr const char* kWrapTo25 = "_Z16THPVariable_WrapN2at10TensorBaseE";
 
 std::string source_needing(const std::vector<std::string>& names) {
   std::string source = "int PyInit_mod(void) { return 0", declared;
@@ -65,7 +66,7 @@ TEST_F(DatingProbe, ADistributionIsDatedByAllItsLibraries) {
   Extension copy = examine("site/pkg/mod.so", {kSetDevice23to27});
   copy.selected = true;
   copy.distribution = "pkg";
-  shop_.shared("site/pkg/libhelper.so", source_needing({kOldStrings}));
+  shop_.shared("site/pkg/libhelper.so", source_needing({kWrapTo25}));
   shop_.write("site/pkg-1.dist-info/RECORD", "pkg/mod.so,,\npkg/libhelper.so,,\npkg/gone.so,,\n");
   const std::vector<Distribution> installed = {
       {.name = "pkg", .version = "1", .path = shop_.path("site/pkg-1.dist-info")}};
@@ -74,14 +75,14 @@ TEST_F(DatingProbe, ADistributionIsDatedByAllItsLibraries) {
   EXPECT_EQ(together[0].file, "pkg");
   EXPECT_EQ(together[0].together, 2u);
   EXPECT_EQ(together[0].torch_min, "2.3");
-  EXPECT_EQ(together[0].torch_max, "2.6");
+  EXPECT_EQ(together[0].torch_max, "2.5");
   copy.selected = false;  // a leftover says nothing of what is installed now
   EXPECT_TRUE(date_distributions(*make_real_host(), installed, {copy}).empty());
 }
 
 TEST_F(DatingProbe, AFolderIsOneMoreAnswer) {
   shop_.shared("folder/mod.so", source_needing({kSetDevice23to27}));
-  shop_.shared("folder/libhelper.so", "int f0(void) __asm__(\"" + std::string(kOldStrings) +
+  shop_.shared("folder/libhelper.so", "int f0(void) __asm__(\"" + std::string(kWrapTo25) +
                                           "\"); int helper(void) { return f0(); }\n");
   auto named = open_named_files(make_real_host(), {shop_.path("folder")});
   ASSERT_TRUE(named) << named.error().message;
@@ -100,7 +101,7 @@ TEST_F(DatingProbe, AFolderIsOneMoreAnswer) {
   EXPECT_EQ(snapshot.datings[0].file, shop_.path("folder"));
   EXPECT_EQ(snapshot.datings[0].together, 2u);
   EXPECT_EQ(snapshot.datings[0].torch_min, "2.3");
-  EXPECT_EQ(snapshot.datings[0].torch_max, "2.6");
+  EXPECT_EQ(snapshot.datings[0].torch_max, "2.5");
 }
 
 }  // namespace

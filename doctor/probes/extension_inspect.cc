@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <map>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -63,18 +64,29 @@ void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) 
   copy.string_abi = any_new ? "new" : any_old ? "old" : "neutral";
 }
 
+// One compiler wrote all packed images for one GPU: unpacking the first tells for all.
+using AbiSeen = std::map<std::pair<unsigned, std::string>, unsigned>;
+unsigned abi_of(const FileBytes& file, const FatbinEntry& entry, AbiSeen& seen) {
+  if (entry.compression == "none") return cubin_abi(file, entry);
+  const auto [at, fresh] = seen.try_emplace({entry.sm, entry.compression}, 0);
+  if (fresh) at->second = cubin_abi(file, entry);
+  return at->second;
+}
+
 void take_images(const Image& image, Extension& copy) {
   const auto entries = find_device_images(image);
   if (!entries) {
     copy.file_detail = say("its device code cannot be read: {}", entries.error().message);
     return;
   }
+  AbiSeen seen;
   for (const FatbinEntry& entry : *entries) {
     DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
     if (entry.kind == "ptx")
       found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
     // The one chip for which a compiler is known to be wrong.
     if (entry.kind == "cubin" && entry.sm == 103) found.toolkit = cubin_toolkit(image.file(), entry);
+    if (entry.kind == "cubin") found.elf_abi = abi_of(image.file(), entry, seen);
     copy.images.push_back(std::move(found));
   }
 }
@@ -176,7 +188,7 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
   take_symbols(*undefined, copy);
   take_images(library->image, copy);
   take_inits(*library, copy);
-  copy.dating = date_extension(copy, *undefined);
+  copy.dating = date_extension(copy, *undefined, compilers_of(library->image));
   return library;
 }
 

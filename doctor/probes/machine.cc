@@ -31,12 +31,37 @@ std::optional<std::uint64_t> number(std::string_view text) {
 constexpr const char* kFeatures[] = {"sse4_2",  "avx",      "avx2",     "fma",      "f16c",
                                      "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16"};
 
-// cgroup v2's own file, or v1's. "max" and numbers beyond the machine's memory mean no limit.
+// The group of this process below a controller's root, from /proc/self/cgroup: "0::/user.slice/job" of v2,
+// "4:memory:/slurm/job" of v1 (cgroups(7)).
+std::string group_of(const Host& host, bool v2) {
+  const auto text = host.read_file("/proc/self/cgroup", 1u << 16);
+  std::istringstream lines(text ? *text : "");
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (v2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos)
+      return line.substr(second + 1);
+  }
+  return "";
+}
+
+// The tightest of the group's own limit and those of all above it: each binds. "max" and numbers beyond the
+// machine's memory mean no limit. In a container the root of the files is often the group itself.
 std::optional<std::uint64_t> cgroup_limit(const Host& host, std::uint64_t total) {
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    if (const auto text = host.read_file(file, 64))
-      if (const auto limit = number(*text); limit && *limit < total) return limit;
-  return std::nullopt;
+  std::optional<std::uint64_t> tightest;
+  for (const bool v2 : {true, false}) {
+    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const std::string file = v2 ? "/memory.max" : "/memory.limit_in_bytes";
+    for (std::string group = group_of(host, v2);; group = path_dirname(group)) {
+      const bool top = group.size() <= 1;
+      if (const auto text = host.read_file(root + (top ? "" : group) + file, 64))
+        if (const auto limit = number(*text); limit && *limit < std::min(total, tightest.value_or(total)))
+          tightest = limit;
+      if (top) break;
+    }
+  }
+  return tightest;
 }
 
 }  // namespace

@@ -112,6 +112,7 @@ class Setup {
       tree_.wants_ninja = false;
     }
     if (says("urlretrieve") || says("urlopen")) tree_.fetches_wheel = true;
+    if (code.find("os.rename(") != std::string::npos) tree_.renames_wheel = true;
     for (const char* word :
          {"write", "subprocess", "system", "generate", "cythonize", "copyfile", "copytree"})
       tree_.generates = tree_.generates || says(word);

@@ -13,6 +13,8 @@ namespace scankit {
 Probed<SourceTree> probe_sources(const Host& host, const std::string& folder, const Probed<Torch>& torch);
 // What torch's cpp_extension, setuptools and nvcc would take for building it.
 Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot);
+// Where that build writes to; empty for a system that is not running.
+std::vector<BuildPlace> build_places(const Host& host, const Snapshot& snapshot);
 
 // For probe_sources: what setup.py and CMakeLists.txt say, given as text.
 void read_setup_py(std::string_view text, SourceTree& tree);

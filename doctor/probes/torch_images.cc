@@ -11,26 +11,28 @@
 namespace scankit {
 namespace {
 
-Result<std::vector<FatbinEntry>> images_of(const Host& host, const std::string& path) {
+Result<Image> image_of(const Host& host, const std::string& path) {
   SCANKIT_TRY(auto source, host.open(path));
-  SCANKIT_TRY(const Image image, Image::open(std::shared_ptr<const ByteSource>(std::move(source))));
-  return find_device_images(image);
+  return Image::open(std::shared_ptr<const ByteSource>(std::move(source)));
 }
 
 auto key(const DeviceImage& image) {
   return std::tie(image.kind, image.sm, image.specific, image.isa, image.compression);
 }
 
-void add(const FatbinEntry& entry, std::vector<DeviceImage>& images) {
-  DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size, ""};
+// How the first cubin of a kind is written stands for all of them: one compiler made them.
+void add(const FileBytes& file, const FatbinEntry& entry, std::vector<DeviceImage>& images) {
+  DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
   if (entry.kind == "ptx")
     found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
   const auto same =
       std::ranges::find_if(images, [&](const DeviceImage& seen) { return key(seen) == key(found); });
-  if (same == images.end())
-    images.push_back(std::move(found));
-  else
+  if (same != images.end()) {
     same->size += found.size;
+    return;
+  }
+  if (entry.kind == "cubin") found.elf_abi = cubin_abi(file, entry);
+  images.push_back(std::move(found));
 }
 
 }  // namespace
@@ -42,9 +44,10 @@ std::string read_torch_images(const Host& host, Torch& torch) {
     const std::string name = path_basename(library.path);
     if (name != "libtorch_cuda.so" && name != "libtorch_cuda_cu.so" && name != "libtorch_cuda_cpp.so")
       continue;
-    const auto entries = images_of(host, library.path);
+    const auto image = image_of(host, library.path);
+    const auto entries = image ? find_device_images(*image) : Result<std::vector<FatbinEntry>>(image.error());
     if (!entries) return say("{}: its device code cannot be read: {}", name, entries.error().message);
-    for (const FatbinEntry& entry : *entries) add(entry, torch.images);
+    for (const FatbinEntry& entry : *entries) add(image->file(), entry, torch.images);
   }
   std::ranges::sort(torch.images, [](const auto& a, const auto& b) {
     return std::tie(a.sm, a.specific, a.kind) < std::tie(b.sm, b.specific, b.kind);

@@ -82,7 +82,8 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
     AuditLine line{row.verdict,       word_of(row.verdict),
                    file.distribution, short_path(snapshot, file.path),
                    file.path,         row.why,
-                   row.cause};
+                   row.cause,         dating_sentence(file.dating, "")};
+    table.any_built_for |= !line.built_for.empty();
     // A file of no distribution goes by the name of the package or module that it belongs to.
     if (line.package.empty()) line.package = line.file.substr(0, line.file.find_first_of("/."));
     ++table.counts[static_cast<std::size_t>(row.verdict)];
@@ -106,6 +107,8 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
     std::string text = "  " + padded(line.word, kWordWidth) + padded(line.package, kPackageWidth) + line.file;
     if (!line.why.empty()) text += " (" + (line.cause.empty() ? "" : line.cause + ": ") + line.why + ")";
     lines.push_back(std::move(text));
+    if (!line.built_for.empty())
+      lines.push_back("  " + padded("", kWordWidth) + padded("", kPackageWidth) + line.built_for);
   }
   if (!verbose)
     for (const auto& [package, n] : table->loading)

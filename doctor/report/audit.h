@@ -18,6 +18,7 @@ struct AuditLine {
   std::string path;           // the whole of it
   std::string why;            // "" where it loads
   std::string cause;          // a slug of the catalogue, or ""
+  std::string built_for;      // which torch, as a clause; "" where it uses none
 };
 struct AuditTable {
   std::string title;                    // one sentence with the counts
@@ -25,6 +26,7 @@ struct AuditTable {
   std::vector<AuditLine> lines;         // would fail, unknown, loads, other Python; by path within each
   std::vector<std::pair<std::string, std::size_t>> loading;  // package, how many of its extensions load
   std::vector<std::string> not_read;
+  bool any_built_for = false;
   std::size_t of(AuditVerdict verdict) const { return counts[static_cast<std::size_t>(verdict)]; }
 };
 // Nothing where no audit was made, or none could be: audit_note() then says why, or "".

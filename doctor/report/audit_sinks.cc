@@ -20,9 +20,10 @@ std::string markdown_rows(const AuditTable& table) {
   for (const AuditLine& line : table.lines)
     if (needs_a_look(line))
       out += "| " + markdown_escaped(line.word) + " | " + markdown_escaped(line.package) + " | " +
-             markdown_code(line.file) + " | " + markdown_escaped(reason(line)) + " |\n";
+             markdown_code(line.file) + " | " + markdown_escaped(reason(line)) + " | " +
+             markdown_escaped(line.built_for) + " |\n";
   for (const std::string& part : table.not_read)
-    out += "| " + markdown_escaped(say("not read")) + " | | | " + markdown_escaped(part) + " |\n";
+    out += "| " + markdown_escaped(say("not read")) + " | | | " + markdown_escaped(part) + " | |\n";
   return out;
 }
 
@@ -34,16 +35,18 @@ std::string html_table(const AuditTable& table, bool broken) {
   for (const AuditLine& line : table.lines)
     if (needs_a_look(line) == broken)
       rows += "<tr>" + cell(xml_escaped(line.word)) + cell(xml_escaped(line.package)) +
-              cell(code(line.file)) + cell(xml_escaped(reason(line))) + "</tr>\n";
+              cell(code(line.file)) + cell(xml_escaped(reason(line))) +
+              (table.any_built_for ? cell(xml_escaped(line.built_for)) : "") + "</tr>\n";
   if (broken)
     for (const std::string& part : table.not_read)
       rows += "<tr>" + cell(xml_escaped(say("not read"))) + cell("") + cell("") + cell(xml_escaped(part)) +
-              "</tr>\n";
+              (table.any_built_for ? cell("") : "") + "</tr>\n";
   if (rows.empty()) return "";
   return "<table class=\"wide\"><thead><tr><th scope=\"col\">" + xml_escaped(say("answer")) +
          "</th><th scope=\"col\">" + xml_escaped(say("package")) + "</th><th scope=\"col\">" +
-         xml_escaped(say("extension")) + "</th><th scope=\"col\">" + xml_escaped(say("why")) +
-         "</th></tr></thead><tbody>\n" + rows + "</tbody></table>\n";
+         xml_escaped(say("extension")) + "</th><th scope=\"col\">" + xml_escaped(say("why")) + "</th>" +
+         (table.any_built_for ? "<th scope=\"col\">" + xml_escaped(say("its torch")) + "</th>" : "") +
+         "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
 }  // namespace
@@ -56,7 +59,7 @@ std::string audit_markdown(const Snapshot& snapshot) {
       "### " + markdown_escaped(say("Every extension")) + "\n\n" + markdown_escaped(table->title) + "\n\n";
   if (const std::string rows = markdown_rows(*table); !rows.empty())
     out += "| " + say("answer") + " | " + say("package") + " | " + say("extension") + " | " + say("why") +
-           " |\n| --- | --- | --- | --- |\n" + rows + "\n";
+           " | " + say("its torch") + " |\n| --- | --- | --- | --- | --- |\n" + rows + "\n";
   if (table->loading.empty()) return out;
   out += "<details><summary>" + markdown_escaped(say("Those that load")) + "</summary>\n\n| " +
          say("package") + " | " + say("extensions") + " |\n| --- | --- |\n";

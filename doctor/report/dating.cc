@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/report/dating.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
@@ -53,6 +54,11 @@ Json entry_without_dating(const Extension& file, const std::string& pointer) {
   return entry;
 }
 
+bool is_examined(const Snapshot& snapshot, const std::string& path) {
+  const auto& examined = snapshot.extensions.value;
+  return std::ranges::find(examined, path, &Extension::path) != examined.end();
+}
+
 }  // namespace
 
 Json dating_json(const Snapshot& snapshot) {
@@ -69,7 +75,26 @@ Json dating_json(const Snapshot& snapshot) {
   const auto& in_log = snapshot.log.value.datings;
   for (std::size_t i = 0; i < in_log.size(); ++i)
     list.push_back(entry_of(in_log[i], "/log/value/datings/" + std::to_string(i)));
+  for (std::size_t i = 0; i < snapshot.audit.value.files.size(); ++i) {
+    const Dating& dating = snapshot.audit.value.files[i].dating;
+    if (!dating.file.empty() && !is_examined(snapshot, dating.file))
+      list.push_back(entry_of(dating, "/audit/value/files/" + std::to_string(i) + "/dating"));
+  }
   return list;
+}
+
+std::vector<std::pair<std::string, std::string>> dating_rows(const Snapshot& snapshot) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  const std::string& installed = snapshot.torch.value.version;
+  const auto add = [&](const Dating& dating, const std::string& name) {
+    if (const std::string sentence = dating_sentence(dating, installed); !sentence.empty())
+      rows.emplace_back(name, sentence);
+  };
+  for (const Extension& file : snapshot.extensions.value) add(file.dating, file.path);
+  for (const Dating& more : snapshot.datings)
+    if (more.together > 1) add(more, say("{}, {} files together", more.file, more.together));
+  for (const Dating& named : snapshot.log.value.datings) add(named, named.file);
+  return rows;
 }
 
 std::string together_sentence(const Dating& dating, const std::string& installed) {

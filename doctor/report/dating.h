@@ -2,6 +2,8 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "doctor/model/snapshot.h"
 
@@ -10,6 +12,9 @@ namespace scankit {
 
 // "dating" of `doctor --json`: one entry a file that could be read, one more a wheel, folder or distribution.
 nlohmann::ordered_json dating_json(const Snapshot& snapshot);
+
+// Each examined file, wheel, folder or distribution, and the same as a sentence beside it.
+std::vector<std::pair<std::string, std::string>> dating_rows(const Snapshot& snapshot);
 
 // "mamba-ssm, 3 files together: built for torch 2.4; 2.11 is installed".
 std::string together_sentence(const Dating& dating, const std::string& installed);

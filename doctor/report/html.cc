@@ -3,6 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
+#include "doctor/report/dating.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
@@ -173,6 +174,10 @@ std::string doctor_html(const Report& report) {
   for (const Finding& finding : report.findings) out += section(finding, report.snapshot);
   out += audit_html(report.snapshot);
   Rows rows;
+  for (const auto& [file, sentence] : dating_rows(report.snapshot))
+    rows.emplace_back(code(file), xml_escaped(sentence));
+  if (!rows.empty()) out += heading(say("Built for")) + table(say("file"), say("which torch"), rows);
+  rows.clear();
   for (const auto& [name, value] : versions(report.snapshot))
     rows.emplace_back(xml_escaped(name), code(value));
   out += heading(say("Looked at")) + table(say("what"), say("value"), rows) + questions(report);

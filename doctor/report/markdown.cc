@@ -3,6 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
+#include "doctor/report/dating.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/sinks.h"
@@ -65,6 +66,15 @@ void write_not_checked(std::string& out, const Report& report) {
   out += folded(say("Not checked")) + columns(say("question"), say("why")) + rows + "\n</details>\n\n";
 }
 
+void write_datings(std::string& out, const Snapshot& snapshot) {
+  const auto datings = dating_rows(snapshot);
+  if (datings.empty()) return;
+  out += "### " + say("Built for") + "\n\n" + columns(say("file"), say("which torch"));
+  for (const auto& [file, sentence] : datings)
+    out += "| " + markdown_code(file) + " | " + markdown_escaped(sentence) + " |\n";
+  out += "\n";
+}
+
 }  // namespace
 
 // To paste into an issue: short at first sight, everything in it on a click.
@@ -74,6 +84,7 @@ std::string doctor_markdown(const Report& report) {
   for (const std::string& line : target_lines(report.snapshot)) out += markdown_escaped(line) + "\n\n";
   for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
   out += audit_markdown(report.snapshot);
+  write_datings(out, report.snapshot);
   write_open(out, report);
   write_not_checked(out, report);
   out += folded(say("Looked at")) + columns(say("what"), say("value"));

@@ -128,6 +128,14 @@ TEST(DoctorJson, OldStringsComeFromAnOldTorchOrFromAFlag) {
             std::string::npos);
 }
 
+TEST(DoctorJson, OldStringsOfTheInstalledTorchComeFromAFlag) {
+  const Json json = Json::parse(doctor_json(report_of("string_abi_matches.of_the_installed_torch")));
+  EXPECT_NE(
+      json["root"]["summary"].get<std::string>().find("; its names fit torch 2.10 to 2.12: it was built with "
+                                                      "-D_GLIBCXX_USE_CXX11_ABI=0, or for an older"),
+      std::string::npos);
+}
+
 // The published schema and the renderer name the same keys.
 TEST(DoctorJson, KeepsToItsSchema) {
   const Json schema = Json::parse(read(SCANKIT_SOURCE_DIR "/doctor/report/schema/doctor-1.json"));

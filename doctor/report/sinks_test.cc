@@ -119,10 +119,41 @@ TEST(EverySink, ShowsWhatAllFound) {
   }
 }
 
+TEST(EverySink, ShowsWhichTorchAFileWasBuiltFor) {
+  Report report = report_of("every_extension_loads.old_torch_module");
+  Dating dating;
+  dating.torch_min = "2.3";
+  dating.torch_max = "2.6";
+  dating.dated = true;
+  dating.string_abi = "old";
+  dating.torch_names = 40;
+  AuditedFile& audited = report.snapshot.audit.value.files.front();
+  audited.dating = dating;
+  audited.dating.file = audited.path;
+  dating.file = "/w/wheel.whl";
+  dating.together = 3;
+  dating.torch_min = "2.4";
+  report.snapshot.datings = {dating};
+  for (const std::string_view format : {"text", "markdown", "html", "json"}) {
+    const std::string text = render(format, report, {});
+    const bool json = format == "json";
+    EXPECT_NE(text.find(json ? "\"torch_min\": \"2.3\"" : "built for torch 2.3 to 2.6, old string ABI"),
+              std::string::npos)
+        << format;
+    EXPECT_NE(text.find(json ? "\"torch_min\": \"2.4\"" : "built for torch 2.4 to 2.6, old string ABI"),
+              std::string::npos)
+        << format;
+    EXPECT_NE(text.find("/w/wheel.whl"), std::string::npos) << format;
+  }
+}
+
 TEST(EverySink, LetsNoByteOfAnAuditedFileThrough) {
   Report report = report_of("every_extension_loads.old_torch_module");
   AuditedFile file;
   file.path = file.distribution = file.file_state = file.file_detail = kHostile;
+  file.dating.file = file.dating.string_abi = file.dating.why_not_narrower = kHostile;
+  file.dating.torch_names = 1;
+  file.dating.releases = {kHostile};
   report.snapshot.audit.value.files.push_back(file);
   report.snapshot.audit.value.unreadable = {kHostile};
   for (const std::string_view format : report_formats()) {

@@ -48,8 +48,9 @@ fault_torch_version_mismatch() {
 fault_abi_cxx11_mismatch() {
   link_module "$(module_file "$1")" "$1" "$MODULES/binding-oldabi.o" "$MODULES/scan.o"
   ERROR='undefined symbol: _ZN3c10.*Ss' ROOT=abi_cxx11_mismatch
-  # The index's torch of that release has the new strings: what the file says of itself is that, not the release.
-  SAYS='old string ABI; 2\.11 is installed$|; it was built for torch .*, or with -D_GLIBCXX_USE_CXX11_ABI=0'
+  # Built by the headers of the installed torch, whose own wheels have the new strings.
+  DATED="$(basename "$(module_file "$1")") ${FX_TORCH%.*}"
+  SAYS='old string ABI; 2\.11 is installed$|it was built with -D_GLIBCXX_USE_CXX11_ABI=0'
 }
 
 fault_missing_cudart_12() { missing_cudart "$1" libcudart.so.12; }

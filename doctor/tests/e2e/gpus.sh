@@ -37,6 +37,19 @@ here_on() { # VERDICT ROOT GPU DRIVER
   judge "$1" "$2" --python "$env/bin/python" --gpu "$3" --driver "$4"
 }
 
+nvrtc_12() { # the library of the wheel
+  local folder=$SCANKIT_CACHE/nvrtc-12.9.86
+  [ -d "$folder/nvidia" ] ||
+    { fx_download "$folder" nvidia-cuda-nvrtc-cu12==12.9.86 && unzip -q "$folder"/*.whl -d "$folder"; } >&2
+  echo "$folder/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
+}
+packed() { # LIBNVRTC ARCH: the module with that NVRTC's cubin in it, as a fatbin
+  "$python" "$here/module/nvrtc_cubin.py" "$1" "$2" "$work/k.cubin"
+  fatbinary --create=k.fatbin -64 "--image3=kind=elf,sm=${2#sm_},file=k.cubin"
+  gcc -shared -fPIC -I"$include" -o plain.so "$here/module/plain.c"
+  objcopy --add-section .nv_fatbin=k.fatbin plain.so selective_scan_cuda.abi3.so
+}
+
 case_machine_code_of_another_gpu() {
   module -gencode arch=compute_80,code=sm_80
   here_on broken no_kernel_image sm_90 580.65
@@ -70,9 +83,34 @@ case_zstd_on_an_old_driver() {
   module -gencode arch=compute_90,code=sm_90 -compress-mode=size
   here_on broken no_kernel_image sm_90 535.104.05
   here_on broken no_kernel_image sm_90 545.23.08
-  here_on healthy '' sm_90 550.54.15
-  module -gencode arch=compute_90,code=sm_90 -compress-mode=none
+  here_on healthy '' sm_90 580.65.06
+}
+# nvcc 13 writes all its cubins in the newer dialect, packed or not.
+case_cubins_of_cuda_13() {
+  local mode
+  for mode in none size; do
+    module -gencode arch=compute_90,code=sm_90 -compress-mode=$mode
+    here_on broken no_kernel_image sm_90 550.163.01
+    here_on unknown '' sm_90 575.57.08
+    here_on healthy '' sm_90 580.65.06
+    cp selective_scan_cuda.abi3.so "$(fx_site "$env/bin/python")"
+    "$scankit" snapshot --python "$env/bin/python" >snapshot.json 2>/dev/null
+    jq -e '[.extensions.value[].images[].elf_abi] | length > 0 and all(. == 8)' snapshot.json >/dev/null ||
+      expect_fail "nvcc 13 writes ABI 8: $(jq -c '.extensions.value[].images' snapshot.json)"
+  done
+  module -gencode arch=compute_100,code=sm_100
+  here_on healthy '' sm_100 570.133.20
+}
+# NVRTC 12.9 writes the older one up to sm_90, and the newer one behind it.
+case_cubins_of_nvrtc_12() {
+  local library
+  library=$(nvrtc_12)
+  packed "$library" sm_90
+  here_on healthy '' sm_90 550.163.01
   here_on healthy '' sm_90 535.104.05
+  packed "$library" sm_100
+  here_on healthy '' sm_100 570.133.20
+  here_on broken no_kernel_image sm_100 560.35.05
 }
 case_no_gpu_at_all() {
   module -gencode arch=compute_80,code=sm_80

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Over all cases: whoever is told of a fault is told what to do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "doctor/checks/recorded_cases.h"
+#include "doctor/knowledge/faults.h"
+#include "doctor/report/fixes.h"
+
+namespace scankit {
+namespace {
+
+// Findings that no command repairs: the check and the cause, and why. The advice says what a person would do.
+constexpr const char* kDriver =
+    "a driver is the administrator's, and every distribution has a way of its own";
+constexpr const char* kOutside = "a container gets its GPUs and libraries from outside";
+constexpr const char* kNoRelease = "no table says which releases belong together";
+constexpr const char* kOtherFile = "where a file that fits is to be had is not known";
+const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
+    {{"*", "torch_not_imported_first"}, "the line is missing in the user's own program"},
+    {{"build_fits_disk", "disk_full"}, "what may go of a disk is its owner's to say"},
+    {{"call_signatures_match", "signature_mismatch"}, kNoRelease},
+    {{"driver_new_enough", "driver_too_old"}, kDriver},
+    {{"driver_parts_match", "nvml_mismatch"}, kDriver},
+    {{"every_extension_loads", "torch_version_mismatch"}, kNoRelease},
+    {{"file_is_whole", "import_crash"}, "why the process died is not known"},
+    {{"file_is_whole", "several_copies"}, "which of the leftovers may go is their owner's to say"},
+    {{"gpu_arch_covered", "no_kernel_image"}, "another build of torch is a choice of release and index"},
+    {{"gpu_arch_covered", "num_arch_miscompile"}, "nothing is proven wrong"},
+    {{"import_observed", "import_crash"}, "why the process died is not known"},
+    {{"import_observed", "import_hang"}, "what the process waits for is not known"},
+    {{"python_headers_found", "python_headers_missing"},
+     "each distribution has a package and a command of its own"},
+    {{"siblings_offer_names", "silent_none_causal_conv1d"}, kNoRelease},
+    {{"sources_complete", "sdist_missing_csrc"}, kOtherFile},
+    {{"torch_api_present", "torch_api_removed_in_source"}, kNoRelease},
+    {{"torch_complete", "torch_incomplete"}, "which folder is wanted in the end is its owner's to say"},
+    {{"triton_fits", "triton_incompatible"}, kNoRelease},
+    {{"init_exported", "variant_name_mismatch"}, "which of the names is meant is not known"},
+    {{"libcuda_usable", "no_driver_libcuda"}, kOutside},
+    {{"log_explained", "no_kernel_image"}, "the log is of a machine that is not here"},
+    {{"pybind_internals_agree", "pybind_internals_mismatch"}, kNoRelease},
+    {{"python_tag_fits", "several_copies"}, "which of the leftovers may go is their owner's to say"},
+    {{"siblings_offer_names", "speed_slow_path"}, kNoRelease},
+    {{"siblings_offer_names", "transformers_incompatible"}, kNoRelease},
+    {{"single_copy", "several_copies"}, "which of the copies is meant is their owner's to say"},
+    {{"wheel_fits", "glibc_too_old"}, kOtherFile},
+    {{"wheel_fits", "python_abi_tag_mismatch"}, kOtherFile},
+    {{"wheel_fits", "wrong_machine_arch"}, kOtherFile},
+};
+
+bool has_command(const Finding& finding, const Snapshot& snapshot) {
+  return std::ranges::any_of(finding.fixes,
+                             [&](const Fix& fix) { return !fix_command(fix, snapshot).empty(); });
+}
+
+// An advice that ends in the line to type: "...: MAX_JOBS=2 pip install ...".
+bool advises_a_command(const Finding& finding) {
+  return std::ranges::any_of(finding.fixes, [](const Fix& fix) {
+    const auto* advice = std::get_if<Advice>(&fix);
+    if (advice == nullptr) return false;
+    return std::ranges::any_of(
+        std::array{"pip install", "uv pip", "cmake -S", "export ", "scankit ", "ldconfig"},
+        [&](const char* word) { return advice->text.find(word) != std::string::npos; });
+  });
+}
+
+bool is_withdrawn(const Finding& finding) {
+  return finding.summary.find(" - withdrawn: ") != std::string::npos;
+}
+
+TEST(Repairs, ComeWithEveryFinding) {
+  for (const std::string& name : case_names()) {
+    const Report report = diagnosed(case_file(name));
+    for (const Finding& finding : report.findings) {
+      if (is_withdrawn(finding)) continue;
+      EXPECT_FALSE(finding.fixes.empty())
+          << name << ": " << info(finding.cause).slug << ": " << finding.summary;
+      for (const Fix& fix : finding.fixes) EXPECT_NE(fix_sentence(fix), "") << name;
+    }
+  }
+}
+
+TEST(Repairs, AreCommandsWhereAProgramCanDoIt) {
+  std::set<std::pair<std::string, std::string>> without;
+  for (const std::string& name : case_names()) {
+    const Report report = diagnosed(case_file(name));
+    for (const Finding& finding : report.findings) {
+      if (is_withdrawn(finding) || has_command(finding, report.snapshot) || advises_a_command(finding))
+        continue;
+      const std::string slug(info(finding.cause).slug);
+      const std::pair<std::string, std::string> here{name.substr(0, name.find('.')), slug},
+          anywhere{"*", slug};
+      without.insert(kNoCommand.contains(anywhere) ? anywhere : here);
+      EXPECT_TRUE(kNoCommand.contains(anywhere) || kNoCommand.contains(here))
+          << name << ": " << slug << ": "
+          << (finding.fixes.empty() ? "" : fix_sentence(finding.fixes.front()));
+    }
+  }
+  for (const auto& [where, why] : kNoCommand)
+    EXPECT_TRUE(without.contains(where)) << where.first << " " << where.second << " has a command: " << why;
+}
+
+// What the catalogue says of the files, a check does.
+TEST(Repairs, AreOfEveryCauseThatFilesShow) {
+  std::set<std::string_view> raised;
+  for (const std::string& name : case_names())
+    for (const Finding& finding : diagnosed(case_file(name)).findings)
+      raised.insert(info(finding.cause).slug);
+  for (const FaultClass& fault : fault_classes())
+    if (fault.by_files()) {
+      EXPECT_TRUE(raised.contains(fault.id)) << fault.id;
+    }
+}
+
+}  // namespace
+}  // namespace scankit
