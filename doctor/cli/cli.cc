@@ -112,6 +112,16 @@ void add_doctor(CLI::App& app, int& exit_status) {
                            "--import", "--root", "--so"})
     log->excludes(command->get_option(live));
   add_target_options(*command, options->target);
+  auto* snapshot =
+      command->add_option("--snapshot", options->snapshot,
+                          say("Also write the facts that the answer rests on, for --from elsewhere"));
+  snapshot->type_name("FILE");
+  command
+      ->add_flag("--with-exports", options->environment.with_exports,
+                 say("Into --snapshot also the names of every library after import torch (some MB)"))
+      ->needs(snapshot)
+      ->excludes(from)
+      ->excludes(log);
   command->add_flag("--json", options->json, say("The answer as JSON on standard output"));
   command->add_flag(
       "--redact", options->redact,

@@ -43,21 +43,36 @@ Ran scankit(std::vector<std::string> words) {
   return run;
 }
 
+TEST(DoctorCommand, StoresTheFactsThatItJudged) {
+  const std::string file = testing::TempDir() + "/stored_snapshot.json";
+  const Ran first = scankit({"doctor", "--from", kMachine, "--gpu", "sm_90", "--snapshot", file, "--json"});
+  ASSERT_EQ(first.refused, "");
+  const Ran second = scankit({"doctor", "--from", file, "--json"});
+  EXPECT_EQ(second.status, first.status);
+  const Json before = Json::parse(first.out), after = Json::parse(second.out);
+  EXPECT_EQ(after["verdict"], before["verdict"]);
+  EXPECT_EQ(after["findings"], before["findings"]);
+  EXPECT_EQ(scankit({"doctor", "--from", kMachine, "--snapshot", "/no/such/folder/x.json"}).status,
+            kExitUsage);
+}
+
 TEST(DoctorCommand, RefusesBadUsageBeforeItReadsAnything) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"doctor", "--fail-on", "fatal"},
-                                             {"doctor", "--from", kMachine, "--python", "/usr/bin/python3"},
-                                             {"doctor", "--from", kMachine, "--root", "/tmp"},
-                                             {"doctor", "--root", "/tmp", "--import"},
-                                             {"doctor", "--gpu", "h200"},
-                                             {"doctor", "--gpu", "sm_90,90"},
-                                             {"doctor", "--driver", "570"},
-                                             {"doctor", "--report", "pdf=x"},
-                                             {"doctor", "--module", "../x"},
-                                             {"doctor", "--timeout", "-1"},
-                                             {"doctor", "--import", "--no-import"},
-                                             {"snapshot", "--from", kMachine},
-                                             {"explain"}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"doctor", "--fail-on", "fatal"},
+           {"doctor", "--from", kMachine, "--python", "/usr/bin/python3"},
+           {"doctor", "--from", kMachine, "--root", "/tmp"},
+           {"doctor", "--root", "/tmp", "--import"},
+           {"doctor", "--gpu", "h200"},
+           {"doctor", "--gpu", "sm_90,90"},
+           {"doctor", "--driver", "570"},
+           {"doctor", "--report", "pdf=x"},
+           {"doctor", "--module", "../x"},
+           {"doctor", "--timeout", "-1"},
+           {"doctor", "--import", "--no-import"},
+           {"snapshot", "--from", kMachine},
+           {"doctor", "--with-exports"},
+           {"doctor", "--from", kMachine, "--with-exports", "--snapshot", "x"},
+           {"explain"}}) {
     const Ran run = scankit(words);
     EXPECT_FALSE(run.refused.empty()) << words[1];
     EXPECT_TRUE(run.out.empty());

@@ -20,7 +20,7 @@ struct EnvironmentOptions {
   bool foreign_too = true;  // the command's --import runs another user's code as root
   double timeout_s = 60;
   std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules
-  bool with_exports = false;    // snapshot: also the names of torch's libraries
+  bool with_exports = false;    // into the snapshot: also the names of torch's libraries
   std::string root;             // an unpacked file system; "" looks at the running one
 };
 
@@ -32,6 +32,7 @@ struct DoctorOptions {
   bool json = false;
   bool redact = false;
   std::vector<std::string> reports;  // "FORMAT=FILE"
+  std::string snapshot;              // where to write the facts that the answer rests on; "" for nowhere
   std::string fail_on = "error", color = "auto";
   bool verbose = false;
 };

@@ -97,6 +97,15 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   return facts;
 }
 
+// What a later --from reads: the facts as they were judged, with the imports that were seen.
+int write_snapshot(const Snapshot& facts, const std::string& path) {
+  if (path.empty()) return kExitClean;
+  const auto written = write_file_atomically(path, snapshot_to_json(facts));
+  if (written) return kExitClean;
+  complain(written.error());
+  return exit_status_of(written.error());
+}
+
 }  // namespace
 
 int exit_status_of(const Report& report, const std::string& fail_on) {
@@ -144,7 +153,8 @@ int run_doctor(const DoctorOptions& given) {
   const int output = std::cout ? kExitClean : kExitInternal;
   if (!std::cout) complain({Errc::Io, say("cannot write to standard output"), ""});
   const int files = write_reports(diagnosis, options.reports, sink);
-  return first_that_counts({facts.status, output, files, findings});
+  const int stored = write_snapshot(diagnosis.english().snapshot, options.snapshot);
+  return first_that_counts({facts.status, output, files, stored, findings});
 }
 
 }  // namespace scankit
