@@ -27,6 +27,8 @@ const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"driver_new_enough", "driver_too_old"}, kDriver},
     {{"driver_parts_match", "nvml_mismatch"}, kDriver},
     {{"every_extension_loads", "torch_version_mismatch"}, kNoRelease},
+    {{"every_extension_loads", "missing_cudart"}, kNoRelease},
+    {{"import_observed", "torch_version_mismatch"}, kNoRelease},
     {{"file_is_whole", "import_crash"}, "why the process died is not known"},
     {{"file_is_whole", "several_copies"}, "which of the leftovers may go is their owner's to say"},
     {{"gpu_arch_covered", "no_kernel_image"}, "another build of torch is a choice of release and index"},

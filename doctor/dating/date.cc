@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "doctor/base/say.h"
 #include "doctor/dating/names.h"
@@ -124,12 +125,21 @@ bool is_marked_by_an_old_torch(const DatingInput& input) {
 // What Enterprise Linux 7's start files and its Developer Toolsets 7, 9 and 10 leave in .comment; none of
 // these builds of gcc exists for a later release. On that system every compiler has the old strings, whatever
 // flag it is given (libstdc++ manual, "Dual ABI"), and its glibc is 2.17: no torch of the index with the new
-// strings loads there.
+// strings loads there. A static library of the CUDA toolkit may bring such a line to any system, whose own
+// are then there too.
 bool is_built_on_el7(const DatingInput& input) {
   constexpr std::array<std::string_view, 4> kBuilds{"(Red Hat 4.8.5-", "(Red Hat 7.3.1-", "(Red Hat 9.3.1-",
                                                     "(Red Hat 10.2.1-11)"};
-  return std::ranges::any_of(
-      kBuilds, [&](std::string_view build) { return input.compilers.find(build) != std::string::npos; });
+  std::istringstream lines(input.compilers);
+  bool any = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("GCC: ")) continue;
+    any = true;
+    if (std::ranges::none_of(kBuilds,
+                             [&](std::string_view build) { return line.find(build) != std::string::npos; }))
+      return false;
+  }
+  return any;
 }
 
 void narrow_by_old_strings(const Atlas& atlas, const DatingInput& input, Set old, Set& fits, Dating& dating) {
@@ -143,8 +153,8 @@ void narrow_by_old_strings(const Atlas& atlas, const DatingInput& input, Set old
   if (is_built_on_el7(input))
     return narrow(
         fits, old,
-        say("it is built with the old std::string on Enterprise Linux 7 (manylinux2014 or older), where of "
-            "the package index torch {} loads",
+        say("it is built on Enterprise Linux 7 (manylinux2014 or older), where of the package index torch {} "
+            "loads",
             range),
         dating);
   dating.evidence.push_back(say(
@@ -160,7 +170,8 @@ void narrow_by_strings(const Atlas& atlas, const DatingInput& input, Set& fits, 
   const Set old = releases_where(atlas, [](const AtlasRelease& r) { return !r.new_strings; });
   if (old == 0 || old == all_releases(atlas)) return;
   const Set modern = all_releases(atlas) & ~old;
-  if (input.string_abi == "old" && (fits & modern) != 0)
+  if ((input.string_abi == "old" || (input.string_abi != "new" && is_built_on_el7(input))) &&
+      (fits & modern) != 0)
     return narrow_by_old_strings(atlas, input, old, fits, dating);
   if (input.string_abi == "new" && (fits & old) != 0)
     dating.evidence.push_back(

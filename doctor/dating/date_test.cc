@@ -145,6 +145,12 @@ TEST(Date, OldStringsWithTheMarkOfAnOldTorchEndWithTheIndexsLastRelease) {
           {"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", "", "",
           "GCC: (GNU) 11.2.1 20220127 (Red Hat 11.2.1-9)\nGCC: (GNU) 8.5.0 20210514 (Red Hat 8.5.0-22)")),
       "2.6 or newer");
+  // Whether it names a string or not; but a static library alone brings nobody there.
+  const std::string el7 = "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)";
+  EXPECT_EQ(dating_words(date({"_ZN2at6newishEv"}, "neutral", "", "", "", el7)), "2.6");
+  EXPECT_EQ(
+      dating_words(date({"_ZN2at6newishEv"}, "neutral", "", "", "", el7 + "\nGCC: (Ubuntu 13.3.0) 13.3.0")),
+      "2.6 or newer");
   // A torch that somebody made with the old strings of a release that has none: the names stand.
   const Dating strange = date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old", "", mark);
   EXPECT_EQ(dating_words(strange), "2.8 or newer");
