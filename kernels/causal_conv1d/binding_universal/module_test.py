@@ -25,6 +25,8 @@ def option(name, default):
 
 DEVICE = option("--device", "cpu")
 CASES = int(option("--cases", "120"))
+# Of fp32 sums. A GPU's exponential and reciprocal are each good to a few units only.
+FLOOR = 1e-6 if DEVICE == "cpu" else 4e-6
 SETS = ["portable", "avx2", "avx512"]
 
 
@@ -65,7 +67,7 @@ class Module(unittest.TestCase):
         results = {**forward(case), **backward(case)}
         for name, got in values(results).items():
             # Sums over batch and steps, and the states at a sequence's start, are as exact as fp32 sums are.
-            self.assertLess(excess(got, answers[name], 4e-6 if name in ("dweight", "dbias") else 1e-6), 1.0, name)
+            self.assertLess(excess(got, answers[name], 4 * FLOOR if name in ("dweight", "dbias") else FLOOR), 1.0, name)
         for name, result in results.items():
             if isinstance(result, Guarded):
                 self.assertTrue(result.outside_is_untouched(), f"{name} was written beside its elements")
@@ -201,7 +203,7 @@ class Update(unittest.TestCase):
         before = state.view.clone()
         out = case.output(case.shape)
         module.causal_conv1d_update(case.x, state.view, case.weight, case.bias, out.view, case.silu, on(positions), on(entries))
-        self.assertLess(excess(out.view, out_exact), 1.0)
+        self.assertLess(excess(out.view, out_exact, FLOOR), 1.0)
         self.assertTrue(torch.equal(state.view.cpu().double(), state_exact), "conv_state")
         self.assertTrue(state.outside_is_untouched() and out.outside_is_untouched())
         self.assertEqual(case.changed_inputs(), [])
