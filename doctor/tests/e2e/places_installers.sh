@@ -114,7 +114,7 @@ SH
     >/dev/null || expect_fail "\$ORIGIN or the record was not understood: $(jq -c '[.extensions, .distributions]' snapshot.json)"
   # A damaged file comes back with conda's own command, not with pip's.
   file=$work/prefix/lib/python$("$env" -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages/demo_ext/core.abi3.so
-  head -c 3000 "$file" >cut && rm "$file" && cp cut "$file"
+  head -c 3000 "$file" >cut.so && rm "$file" && cp cut.so "$file"
   doctor -- --python "$env" --all
   FOUND=corrupt_binary ROOT=corrupt_binary VERDICT=broken STATUS=1 expect
   run_the_command "$work/bin"
@@ -148,16 +148,22 @@ long_editable() {
     jq -r --arg m $module '.extensions.value[] | select(.selected and .module == $m) | .path' snapshot.json >winner.txt
     [ "$(realpath "$(cat winner.txt)" 2>/dev/null)" = "$(realpath "$(cat truth.txt)")" ] ||
       expect_fail "$name: import takes $(cat truth.txt), the doctor says '$(cat winner.txt)'"
-    cd / && doctor -- --python "$env" && cd "$work"
+    cd / || exit
+    doctor -- --python "$env"
+    cd "$work" || exit
     ROOT='' VERDICT=healthy STATUS=0 FOUND='' expect
-    cd / && doctor -- --python "$env" --all --module other && cd "$work"
+    cd / || exit
+    doctor -- --python "$env" --all --module other
+    cd "$work" || exit
     expect_json "$name: --all leaves the file out" 'any(.audit[]; .file == $f and .distribution == "demo-scan" and .verdict == "loads")' \
       --arg f "$(cat winner.txt)"
     # Its file, damaged, is the one that is named, and the repair builds the project again.
     local file
     file=$(realpath "$(cat truth.txt)")
     cp "$file" whole && echo '<html>' >"$file"
-    cd / && doctor -- --python "$env" --module $module && cd "$work"
+    cd / || exit
+    doctor -- --python "$env" --module $module
+    cd "$work" || exit
     FOUND=corrupt_binary ROOT=corrupt_binary VERDICT=broken STATUS=1 expect
     expect_json "$name: another file is named" '.root.subject == $f' --arg f "$(cat winner.txt)"
     cp whole "$file"
