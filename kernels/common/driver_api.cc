@@ -29,6 +29,7 @@ const char* find_all(void* library, DriverApi* api) {
   SCANKIT_FIND(context_pop, "cuCtxPopCurrent_v2");
   SCANKIT_FIND(module_load, "cuModuleLoadData");
   SCANKIT_FIND(module_function, "cuModuleGetFunction");
+  SCANKIT_FIND(function_read, "cuFuncGetAttribute");
   SCANKIT_FIND(function_attribute, "cuFuncSetAttribute");
   SCANKIT_FIND(launch, "cuLaunchKernel");
   SCANKIT_FIND(error_name, "cuGetErrorName");

@@ -21,6 +21,7 @@ inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeSharedPerMultiprocessor = 81;
 inline constexpr int kAttributeSharedPerBlockOptin = 97;
+inline constexpr int kFunctionStaticShared = 1;
 inline constexpr int kFunctionMaxDynamicShared = 8;
 
 struct DriverApi {
@@ -34,6 +35,7 @@ struct DriverApi {
   CudaResult (*context_pop)(CudaHandle*);
   CudaResult (*module_load)(CudaHandle*, const void* image);
   CudaResult (*module_function)(CudaHandle*, CudaHandle module, const char* name);
+  CudaResult (*function_read)(int*, int attribute, CudaHandle function);
   CudaResult (*function_attribute)(CudaHandle function, int attribute, int value);
   CudaResult (*launch)(CudaHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,

@@ -84,8 +84,12 @@ bool load_units(const DriverApi& api, const State& state, Message* message) {
   }
   release_index(&index);
   for (int i = 0; i < g_kernel_count && ok; ++i) {
-    const CudaResult result =
-        api.function_attribute(state.functions[i], kFunctionMaxDynamicShared, state.facts.shared_per_block);
+    // What a kernel declares itself counts against the same limit: more than the rest is an invalid value.
+    int declared = 0;
+    CudaResult result = api.function_read(&declared, kFunctionStaticShared, state.functions[i]);
+    if (result == 0)
+      result = api.function_attribute(state.functions[i], kFunctionMaxDynamicShared,
+                                      state.facts.shared_per_block - declared);
     if (result != 0) ok = driver_failed(api, result, "cannot raise a kernel's shared memory limit", message);
   }
   return ok;

@@ -18,6 +18,11 @@ import selective_scan_cuda_core as core  # noqa: E402
 import selective_scan_cuda_oflex as oflex  # noqa: E402
 
 DEVICE = "cpu"
+
+
+def floor():
+    """Of fp32 sums, relative to the answer's norm; see selective_scan's module_test.py and device_test.py."""
+    return 2e-5 if DEVICE == "cpu" else 1e-4
 if "--device" in sys.argv:
     at = sys.argv.index("--device")
     DEVICE = sys.argv[at + 1]
@@ -67,7 +72,7 @@ class Case:
 class Modules(unittest.TestCase):
     def check(self, case, out, gradients, dout):
         y, exact = case.answers(dout)
-        self.assertLess(excess(out, y), 1.0, "out")
+        self.assertLess(excess(out, y, floor=floor()), 1.0, "out")
         self.assertEqual(len(gradients), 7)
         for name, got in zip(NAMES, gradients):
             tensor = case.tensors[name]
@@ -75,7 +80,7 @@ class Modules(unittest.TestCase):
                 self.assertIsNone(got, name)
                 continue
             self.assertEqual((got.shape, got.dtype), (tensor.shape, tensor.dtype), name)
-            self.assertLess(excess(got, exact[name]), 1.0, "d" + name)
+            self.assertLess(excess(got, exact[name], floor=floor()), 1.0, "d" + name)
 
     def test_core(self):
         for seed in range(40):

@@ -73,7 +73,7 @@ struct BackwardKernel {
       T::unpack(from_dout.w, dy);
       T::unpack(from_u.w, u);
       if (c.z.data != nullptr) ungate(dy, from_z, from_out, i, step);
-      discretize(from_delta, of_channel(c.delta_bias, i), c.softplus, piece_count(i, step), dt);
+      discretize<T::kExact>(from_delta, of_channel(c.delta_bias, i), c.softplus, piece_count(i, step), dt);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         dD[i] = fmaf(dy[j], u[j], dD[i]);

@@ -14,13 +14,13 @@ SCANKIT_DEVICE SavedStates states_of(const Common& c, const SavedStates& given, 
 
 // dt and dt * u of eight steps, the first `count` of which exist. The others get dt = 0, which leaves the
 // state alone.
-template <class T>
+template <bool kExact, class T>
 SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int count, float (&dt)[8]) {
   T::unpack(delta.w, dt);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     dt[i] += bias;
-    if (soft) dt[i] = softplus<T::kExact>(dt[i]);
+    if (soft) dt[i] = softplus<kExact>(dt[i]);
   }
   if (count < 8) {
 #pragma unroll
@@ -194,7 +194,7 @@ struct ForwardKernel {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
       float d[8], u[8];
-      discretize(from.delta[i], bias[i], c.softplus, piece_count(i, step), d);
+      discretize<T::kExact>(from.delta[i], bias[i], c.softplus, piece_count(i, step), d);
       T::unpack(from.u[i].w, u);
 #pragma unroll
       for (int j = 0; j < 8; ++j) u[j] *= d[j];

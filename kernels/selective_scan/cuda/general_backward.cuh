@@ -54,7 +54,7 @@ struct GeneralBackward : General<T, kComplex> {
     T::unpack(delta.w, v);
 #pragma unroll
     for (int j = 0; j < 8; ++j) piece.slope[j] = c.softplus ? sigmoid(v[j] + bias) : 1.0f;
-    discretize(delta, bias, c.softplus, count, d);
+    discretize<true>(delta, bias, c.softplus, count, d);
     G::fetch(piece.u, c.u, step);
     write_eight(dt + G::piece_at(), d);
 #pragma unroll
