@@ -5,6 +5,12 @@
 // The second stage of every sum over blocks: slabs are added in their order, so two runs give the same bits.
 namespace scankit::selective_scan {
 
+// A row's end is padded to whole quads, and nothing was written there.
+SCANKIT_DEVICE float4 load_quad(const float* from, Index left) {
+  if (left >= 4) return *reinterpret_cast<const float4*>(from);
+  return make_float4(left > 0 ? from[0] : 0.0f, left > 1 ? from[1] : 0.0f, left > 2 ? from[2] : 0.0f, 0.0f);
+}
+
 SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
   int j = 0;
   while (j + 1 < kMaxReduceJobs && blockIdx.x >= p.first_block[j + 1]) ++j;
@@ -15,10 +21,11 @@ SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
   const Index row = at / quads, first = at % quads * 4;
   const float* from = reinterpret_cast<const float*>(static_cast<const char*>(p.workspace) + job.source) +
                       row * job.pitch + first;
+  const Index left = job.length - first;
   float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 4
   for (Index slab = 0; slab < job.slabs; ++slab) {
-    const float4 v = *reinterpret_cast<const float4*>(from + slab * job.slab_stride);
+    const float4 v = load_quad(from + slab * job.slab_stride, left);
     sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
   }
   float* to = job.out + row * job.length + first;

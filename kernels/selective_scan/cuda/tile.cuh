@@ -38,9 +38,17 @@ SCANKIT_DEVICE unsigned misalignment(const void* p) {
   return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p) & 15);
 }
 
+// The aligned word of 16-bit elements i and i + 1 of a row of `count`. Half a word that is not of the row is
+// not read: it may lie behind the end of the allocation.
+SCANKIT_DEVICE unsigned load_pair(const unsigned* word, int i, int count) {
+  const auto* halves = reinterpret_cast<const unsigned short*>(word);
+  const bool low = i >= 0 && i < count, high = i + 1 < count;
+  if (low && high) return *word;
+  return low ? halves[0] : high ? static_cast<unsigned>(halves[1]) << 16 : 0u;
+}
+
 // Elements 0 .. count of eight; the others become 0. Off 16-byte places 16-bit elements come by aligned
-// words, which may hold half a word that is not of the row: such a word holds an element too, so it lies in
-// the same allocation.
+// words.
 template <class T>
 SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
   if (count >= 8 && misalignment(p) == 0) {
@@ -60,7 +68,8 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
     const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
     unsigned from[5];
 #pragma unroll
-    for (int i = 0; i < 5; ++i) from[i] = 2 * i - odd < count && count > 0 && i < 4 + odd ? words[i] : 0u;
+    for (int i = 0; i < 5; ++i)
+      from[i] = i < 4 + odd ? load_pair(words + i, 2 * i - odd, count > 8 ? 8 : count) : 0u;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const unsigned pair = __funnelshift_r(from[i], from[i + 1], 16 * odd);
