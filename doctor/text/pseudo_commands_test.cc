@@ -138,7 +138,9 @@ TEST_F(PseudoCommands, SayWhatIsWrongWithTheCommandLine) {
   for (const auto& mistake : mistakes) {
     const Said said = run(mistake);
     EXPECT_NE(said.status, 0) << said.all();
-    expect_said(said, mistake, {"selective_scan_cuda", "UINT", "{cpu,cuda,all}", "1000000"});
+    expect_said(said, mistake,
+                {"selective_scan_cuda", "selective_scan_cuda_core", "selective_scan_cuda_oflex",
+                 "causal_conv1d_cuda", "UINT", "{cpu,cuda,all}", "1000000"});
   }
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how far a module's tensor is from the fp64 result. The verdict is scankit's; the bounds come with the job.
 
-In norm: ||got - exact|| / ||exact|| beside the same figure of the exact result rounded to the tensor's dtype.
+In norm: ||got - exact|| / ||exact|| beside the same figure of the exact result rounded to the tensor's dtype, and a few
+roundings of fp32 of the terms that were added up: a sum that cancels to almost nothing is only as good as its terms.
 Per element: |got - exact| against  factor * u * |exact| + constant * magnitude,  u the dtype's unit roundoff.
 """
 import torch
@@ -11,6 +12,7 @@ from scankit_harness.channel import number
 UNIT = {torch.float32: 2.0 ** -24, torch.float16: 2.0 ** -11, torch.bfloat16: 2.0 ** -8}
 # Half the spacing of fp16's subnormals. For the others: what flushing subnormals to zero may lose in a few terms.
 FLOOR = {torch.float32: 2.0 ** -120, torch.float16: 2.0 ** -25, torch.bfloat16: 2.0 ** -120}
+SUM_UNIT = 2.0 ** -22  # four unit roundoffs of fp32, in which every kernel adds up
 
 
 def compare(name, got, exact, magnitude, rounded, dtype, tolerance):
@@ -33,7 +35,8 @@ def compare(name, got, exact, magnitude, rounded, dtype, tolerance):
     error = _norm_ratio(difference, exact, magnitude, inside | torch.isinf(difference))
     explained = _norm_ratio((rounded - exact).abs(), exact, magnitude, inside)
     return {"name": name, "dtype": str(dtype).replace("torch.", ""), "error": number(error),
-            "explained": number(explained), "constant": constant, "bound": number(factor * explained + constant),
+            "explained": number(explained), "constant": constant,
+            "bound": number(factor * explained + constant + _cancelled(exact, magnitude, inside)),
             "worst": _worst(got, exact, bound, difference)}
 
 
@@ -46,6 +49,12 @@ def _norm_ratio(difference, exact, magnitude, where):
     bottom = float(exact[where & torch.isfinite(exact)].norm())
     bottom = bottom if bottom > 0 else float(magnitude[where].norm())
     return top / bottom if bottom > 0 else float("inf")
+
+
+def _cancelled(exact, magnitude, where):
+    """What SUM_UNIT of the terms is beside the sums that are left of them."""
+    left = float(exact[where].norm())
+    return SUM_UNIT * float(magnitude[where].norm()) / left if left > 0 else 0.0
 
 
 def _worst(got, exact, bound, difference):

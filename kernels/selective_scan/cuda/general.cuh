@@ -76,6 +76,19 @@ SCANKIT_DEVICE float inner(const Number<kComplex>& a, const Number<kComplex>& b,
   return fmaf(a.re, b.re, sum);
 }
 
+// As load_eight, for kernels whose registers are few: off 16-byte places element by element.
+template <class T>
+SCANKIT_DEVICE void load_some(Eight<T>& e, const char* p, int count) {
+  if (T::kSize == 4 || (count >= 8 && misalignment(p) == 0)) return load_eight(e, p, count);
+  const auto* halves = reinterpret_cast<const unsigned short*>(p);
+#pragma unroll
+  for (int i = 0; i < T::kWords; ++i) {
+    const unsigned low = 2 * i < count ? halves[2 * i] : 0u,
+                   high = 2 * i + 1 < count ? halves[2 * i + 1] : 0u;
+    e.w[i] = low | high << 16;
+  }
+}
+
 inline constexpr int kGeneralThreads = kGeneralWarps * 32;
 
 // Shared memory of a block: B and C of a slice's tile (rows of state and part), then the warps' rows, then
@@ -112,7 +125,7 @@ struct General {
   }
   SCANKIT_DEVICE void fetch(float (&v)[8], const Sequence& from, int step) const {
     Eight<T> e;
-    load_eight(e, piece_of(from, step), piece_count(step));
+    load_some(e, piece_of(from, step), piece_count(step));
     T::unpack(e.w, v);
   }
   SCANKIT_DEVICE void store(const SequenceOut& to, const float (&v)[8], int step) const {
@@ -149,8 +162,8 @@ struct General {
                            (first_state + state) * from.state_stride + first;
       const Index left = first_state + state < c.states ? Index{c.length} * kParts - first : 0;
       Eight<T> e;
-      load_eight(e, static_cast<const char*>(from.data) + offset * T::kSize,
-                 static_cast<int>(left < 8 ? left : 8));
+      load_some(e, static_cast<const char*>(from.data) + offset * T::kSize,
+                static_cast<int>(left < 8 ? left : 8));
       float v[8];
       T::unpack(e.w, v);
       float* row = projections + (is_C ? kProjection : 0) + state * kParts * kPitch;

@@ -50,7 +50,7 @@ struct GeneralBackward : General<T, kComplex> {
     const int count = G::piece_count(step);
     Eight<T> delta;
     float d[8], v[8], zero[8] = {};
-    load_eight(delta, G::piece_of(c.delta, step), count);
+    load_some(delta, G::piece_of(c.delta, step), count);
     T::unpack(delta.w, v);
 #pragma unroll
     for (int j = 0; j < 8; ++j) piece.slope[j] = c.softplus ? sigmoid(v[j] + bias) : 1.0f;

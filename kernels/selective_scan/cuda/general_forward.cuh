@@ -18,7 +18,7 @@ struct GeneralForward : General<T, kComplex> {
     if (!G::has_piece()) return;
     const int count = G::piece_count(step);
     Eight<T> delta;
-    load_eight(delta, G::piece_of(c.delta, step), count);
+    load_some(delta, G::piece_of(c.delta, step), count);
     float d[8], product[8], zero[8] = {};
     G::fetch(u, c.u, step);
     // A complex rate turns by dt * Im(A): an error of dt that 16-bit results hide here moves the phase.
