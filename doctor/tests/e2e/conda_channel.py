@@ -92,3 +92,6 @@ if __name__ == "__main__":
     else:
         rest = [word for word in sys.argv[4:] if word != "--force-reinstall"]
         asyncio.run(install(sys.argv[2], sys.argv[3], rest, "--force-reinstall" in sys.argv))
+    # rattler's threads outlive the interpreter and abort it now and then (PyGILState_Release while finalizing).
+    sys.stdout.flush()
+    os._exit(0)
