@@ -26,7 +26,7 @@ struct KernelName {
 };
 
 inline constexpr int kMaxLaunches = 4;
-inline constexpr size_t kArgumentCapacity = 640;
+inline constexpr size_t kArgumentCapacity = 768;
 
 // One kernel launch. The kernel takes one structure by value, `argument_bytes` of `argument`. Its first eight
 // bytes are the workspace pointer: set_workspace fills them once the memory is known.

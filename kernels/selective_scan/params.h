@@ -51,9 +51,29 @@ struct Matrix {
 // upstream's module reads it. With chunk_stride == states the storage is (chunks + 1) * states a channel; a
 // contiguous clone has 2 * states. Complex states are two numbers each: s counts pairs, strides count
 // numbers.
+//
+// Of packed sequences (Packed): chunks are those of each sequence by itself, chunk c of sequence s stands at
+// chunk cu_seqlens[s] / 32 + s + c, offset is s for all of them, and no row is wide; there is room for
+// packed_chunks(length, sequences) chunks.
 struct SavedStates {
   float* data;  // null: not saved (inference), or not given (backward recomputes)
   Index batch_stride, dim_stride, chunk_stride;
+};
+
+// States of the recurrence beside a scan: fp32, (batch, dim, states), of packed sequences (sequences, dim,
+// states); complex ones are pairs of numbers. Unit last stride (complex: a pair's two numbers are adjacent).
+struct States {
+  const float* data;  // null: none
+  Index batch_stride, dim_stride;
+};
+
+// Several sequences in one row: batch is 1 and sequence s has the steps [cu_seqlens[s], cu_seqlens[s + 1]),
+// each begun from its own initial state. cu_seqlens lies where the tensors do, starts with 0, does not fall
+// and ends with length; the CPU's callers check that, a kernel on a device holds what it reads within [0,
+// length] (whoever launches cannot look without waiting).
+struct Packed {
+  const int* cu_seqlens;  // null: none, each batch entry is one sequence
+  int sequences;
 };
 
 struct Common {
@@ -69,6 +89,8 @@ struct Common {
   Matrix constant_B, constant_C;
   const float* D;           // null: none; (dim), unit stride
   const float* delta_bias;  // null: none
+  States initial_state;     // null: zero
+  Packed packed;
 };
 
 // out.data null: only the states are wanted (a backward that was given none), nothing else is written.
@@ -76,6 +98,7 @@ struct Forward {
   Common common;
   SequenceOut out, out_z;  // out_z null without z
   SavedStates x;
+  float* last_state;  // null, or the state after each sequence's last step, contiguous, in States' shape
 };
 
 // Gradients. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
@@ -89,6 +112,8 @@ struct Backward {
   SequenceOut du, ddelta, dz;
   SequenceOut out_z;                       // recomputed where data is not null
   float *dA, *dB, *dC, *dD, *ddelta_bias;  // dD and ddelta_bias null where D and delta_bias are
+  States dlast_state;                      // the gradient of last_state; null: zero
+  float* dinitial_state;                   // null, or contiguous, in States' shape
 };
 
 #ifndef __CUDACC_RTC__  // which takes no host function
@@ -103,6 +128,9 @@ struct Backward {
 }
 [[maybe_unused]] static constexpr Index chunk_count(Index length) {
   return (length + kStateInterval - 1) / kStateInterval;
+}
+[[maybe_unused]] static constexpr Index packed_chunks(Index length, Index sequences) {
+  return length / kStateInterval + sequences;
 }
 [[maybe_unused]] static constexpr Index saved_chunks(Index length) {
   return length > 0 ? chunk_count(length) : 1;
