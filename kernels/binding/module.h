@@ -22,6 +22,11 @@ inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ss
 PyMethodDef scankit_info_method();
 PyMethodDef warm_method();
 
+// Of kModule, without state and slots: init_module adds the latter.
+inline PyModuleDef module_definition(const char* documentation, PyMethodDef* methods) {
+  return {PyModuleDef_HEAD_INIT, kModule.name, documentation, 0, methods, nullptr, nullptr, nullptr, nullptr};
+}
+
 // What PyInit_NAME returns. `definition` has no slots yet. Multi-phase initialisation, so that an interpreter
 // can be refused by itself.
 PyObject* init_module(PyModuleDef* definition);

@@ -31,15 +31,8 @@ PyMethodDef methods[] = {
     warm_method(),
     {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "causal_conv1d_cuda",
-                          "causal_conv1d on CPU and CUDA tensors, built by scankit.",
-                          0,
-                          methods,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr};
+PyModuleDef definition =
+    module_definition("causal_conv1d on CPU and CUDA tensors, built by scankit.", methods);
 
 }  // namespace
 }  // namespace scankit

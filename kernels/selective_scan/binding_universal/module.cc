@@ -25,15 +25,8 @@ PyMethodDef methods[] = {
     warm_method(),
     {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "selective_scan_cuda",
-                          "Mamba's selective scan on CPU and CUDA tensors, built by scankit.",
-                          0,
-                          methods,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr};
+PyModuleDef definition =
+    module_definition("Mamba's selective scan on CPU and CUDA tensors, built by scankit.", methods);
 
 }  // namespace
 }  // namespace scankit

@@ -13,69 +13,25 @@ const ModuleDescription kModule = {"selective_scan_cuda_core", selective_scan::k
 
 namespace {
 
-PyObject* core_fwd(PyObject*, PyObject* const* a, Py_ssize_t count) {
-  const Torch* torch = torch_objects();
-  if (!torch) return nullptr;
-  const Call call{"fwd", torch};
-  if (count != 9) {
-    refuse_as(PyExc_TypeError, call,
-              "takes 9 arguments (u, delta, A, B, C, D, delta_bias, delta_softplus, nrows), got %d",
-              static_cast<int>(count));
-    return nullptr;
-  }
-  return vmamba_fwd(call, {.u = a[0],
-                           .delta = a[1],
-                           .A = a[2],
-                           .B = a[3],
-                           .C = a[4],
-                           .D = a[5],
-                           .delta_bias = a[6],
-                           .softplus = a[7],
-                           .nrows = a[8]});
+PyObject* fwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return vmamba_fwd(Vmamba::Core, arguments, count);
 }
-
-PyObject* core_bwd(PyObject*, PyObject* const* a, Py_ssize_t count) {
-  const Torch* torch = torch_objects();
-  if (!torch) return nullptr;
-  const Call call{"bwd", torch};
-  if (count != 11) {
-    refuse_as(PyExc_TypeError, call,
-              "takes 11 arguments (u, delta, A, B, C, D, delta_bias, dout, x, delta_softplus, nrows), got %d",
-              static_cast<int>(count));
-    return nullptr;
-  }
-  return vmamba_bwd(call, {.u = a[0],
-                           .delta = a[1],
-                           .A = a[2],
-                           .B = a[3],
-                           .C = a[4],
-                           .D = a[5],
-                           .delta_bias = a[6],
-                           .dout = a[7],
-                           .x = a[8],
-                           .softplus = a[9],
-                           .nrows = a[10]});
+PyObject* bwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return vmamba_bwd(Vmamba::Core, arguments, count);
 }
 
 PyMethodDef methods[] = {
-    {"fwd", fast(core_fwd), METH_FASTCALL,
+    {"fwd", fast(fwd), METH_FASTCALL,
      "fwd(u, delta, A, B, C, D, delta_bias, delta_softplus, nrows)\n--\n\n[out, x]; nrows changes nothing."},
-    {"bwd", fast(core_bwd), METH_FASTCALL,
+    {"bwd", fast(bwd), METH_FASTCALL,
      "bwd(u, delta, A, B, C, D, delta_bias, dout, x, delta_softplus, nrows)\n--\n\n"
      "[du, ddelta, dA, dB, dC, dD, ddelta_bias]; nrows changes nothing."},
     scankit_info_method(),
     warm_method(),
     {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "selective_scan_cuda_core",
-                          "VMamba's selective scan on CPU and CUDA tensors, built by scankit.",
-                          0,
-                          methods,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr};
+PyModuleDef definition =
+    module_definition("VMamba's selective scan on CPU and CUDA tensors, built by scankit.", methods);
 
 }  // namespace
 }  // namespace scankit

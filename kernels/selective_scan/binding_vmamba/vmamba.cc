@@ -6,6 +6,13 @@
 namespace scankit {
 namespace {
 
+struct VmambaArguments {
+  PyObject *u, *delta, *A, *B, *C, *D, *delta_bias;
+  PyObject *dout, *x;  // None in a forward
+  PyObject *softplus, *nrows;
+  bool out_float, shares_delta;
+};
+
 Ref contiguous(PyObject* object) { return Ref(PyObject_CallMethod(object, "contiguous", nullptr)); }
 
 Ref converted(const Call& call, PyObject* object, PyObject* dtype) {
@@ -140,9 +147,12 @@ bool gather(const Prepared& p, PyObject* list) {
   return apart && replace(list, 6, Ref(PyObject_CallMethod(apart.get(), "sum", "i", 1)));
 }
 
-}  // namespace
+bool check_count(const Call& call, Py_ssize_t count, Py_ssize_t expected, const char* names) {
+  return count == expected || refuse_as(PyExc_TypeError, call, "takes %d arguments (%s), got %d",
+                                        static_cast<int>(expected), names, static_cast<int>(count));
+}
 
-PyObject* vmamba_fwd(const Call& call, const VmambaArguments& a) {
+PyObject* run_fwd(const Call& call, const VmambaArguments& a) {
   Prepared p;
   if (!prepare(call, a, &p)) return nullptr;
   PyObject* const arguments[] = {p.u.get(), p.delta.get(),      a.A,       p.B.get(), p.C.get(), a.D,
@@ -153,7 +163,7 @@ PyObject* vmamba_fwd(const Call& call, const VmambaArguments& a) {
   return replace(list.get(), 0, contiguous(PyList_GetItem(list.get(), 0))) ? list.release() : nullptr;
 }
 
-PyObject* vmamba_bwd(const Call& call, const VmambaArguments& a) {
+PyObject* run_bwd(const Call& call, const VmambaArguments& a) {
   Prepared p;
   if (!prepare(call, a, &p)) return nullptr;
   PyObject* const arguments[] = {
@@ -166,6 +176,32 @@ PyObject* vmamba_bwd(const Call& call, const VmambaArguments& a) {
     if (p.dtype && !replace(list.get(), i, converted(call, PyList_GetItem(list.get(), i), p.dtype)))
       return nullptr;
   return list.release();
+}
+
+}  // namespace
+
+PyObject* vmamba_fwd(Vmamba module, PyObject* const* a, Py_ssize_t count) {
+  const Torch* torch = torch_objects();
+  if (!torch) return nullptr;
+  const Call call{"fwd", torch};
+  const bool oflex = module == Vmamba::Oflex;
+  const char* names = oflex ? "u, delta, A, B, C, D, delta_bias, delta_softplus, nrows, out_float"
+                            : "u, delta, A, B, C, D, delta_bias, delta_softplus, nrows";
+  if (!check_count(call, count, oflex ? 10 : 9, names)) return nullptr;
+  const int out_float = oflex ? read_flag(call, "out_float", a[9]) : 0;
+  if (out_float < 0) return nullptr;
+  return run_fwd(
+      call, {a[0], a[1], a[2], a[3], a[4], a[5], a[6], Py_None, Py_None, a[7], a[8], out_float == 1, oflex});
+}
+
+PyObject* vmamba_bwd(Vmamba module, PyObject* const* a, Py_ssize_t count) {
+  const Torch* torch = torch_objects();
+  if (!torch) return nullptr;
+  const Call call{"bwd", torch};
+  if (!check_count(call, count, 11, "u, delta, A, B, C, D, delta_bias, dout, x, delta_softplus, nrows"))
+    return nullptr;
+  return run_bwd(call, {a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], false,
+                        module == Vmamba::Oflex});
 }
 
 }  // namespace scankit

@@ -5,15 +5,16 @@
 // VMamba's two modules over the scan of selective_scan_cuda: no z, a real A, B and C that vary with the step.
 namespace scankit {
 
-struct VmambaArguments {
-  PyObject *u, *delta, *A, *B, *C, *D, *delta_bias;
-  PyObject *dout = Py_None, *x = Py_None;  // of a backward
-  PyObject *softplus, *nrows;              // nrows changes nothing: upstream's own kernels take 1 alone
-  bool out_float = false;                  // out in float32, whatever u is
-  bool shares_delta = false;  // delta and delta_bias may have fewer channels than u, each for a run of them
-};
+// What tells oflex from core: a tenth argument of fwd asks for out in float32, dout may be float32 beside
+// 16-bit inputs, and delta and delta_bias may have fewer channels than u, each for a run of them.
+enum class Vmamba { Core, Oflex };
 
-PyObject* vmamba_fwd(const Call& call, const VmambaArguments& arguments);  // [out, x]
-PyObject* vmamba_bwd(const Call& call, const VmambaArguments& arguments);  // seven gradients
+// The arguments as Python gives them: u, delta, A, B, C, D, delta_bias, delta_softplus, nrows, of oflex
+// out_float; nrows changes nothing (upstream's own kernels take 1 alone). [out, x], or null with TypeError or
+// RuntimeError set.
+PyObject* vmamba_fwd(Vmamba module, PyObject* const* arguments, Py_ssize_t count);
+// u, delta, A, B, C, D, delta_bias, dout, x, delta_softplus, nrows. [du, ddelta, dA, dB, dC, dD,
+// ddelta_bias], or null likewise.
+PyObject* vmamba_bwd(Vmamba module, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace scankit
