@@ -2,23 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # scankit build, by the finished program:  build_end_to_end.sh SCANKIT
 set -euo pipefail
+# shellcheck source=builder/tests/checks.sh
+. "$(dirname "$0")/checks.sh"
 scankit=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 units=$(grep -c "^UNIT(" "$(dirname "$0")/../../kernels/selective_scan/cuda/units.def")
-failures=0
-check() {  # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
-}
-build() {  # build EXPECTED_STATUS OPTION...
-  local expected=$1 got=0
-  shift
-  "$scankit" build "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-  [ "$got" = "$expected" ] || { echo "status $got, not $expected: build $*"; cat "$work/out" "$work/err"; false; }
-}
-says() { grep -qF -- "$1" "$work/out" "$work/err"; }
+build() { status_is "$1" "$scankit" build "${@:2}"; }  # build EXPECTED_STATUS OPTION...
 
 status=0
 "$scankit" build --arch compute_75 --cache-dir "$work/cache" --out "$work/first/" >"$work/out" 2>"$work/err" || status=$?

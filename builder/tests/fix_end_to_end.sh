@@ -4,42 +4,20 @@
 #   fix_end_to_end.sh SCANKIT PYTHON_WITH_TORCH
 # The environment is a venv of its own that sees the other one's torch through a .pth file, so that each costs nothing.
 set -euo pipefail
+# shellcheck source=builder/tests/checks.sh
+. "$(dirname "$0")/checks.sh"
 scankit=$1
 python=${SCANKIT_TEST_PYTHON:-$2}
-if [ ! -x "$python" ] || ! "$python" -c 'import torch' 2>/dev/null; then
-  echo "SKIPPED: no Python with torch (SCANKIT_TEST_PYTHON)"
-  exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+skip_without_torch "$python"
 export XDG_CACHE_HOME=$work/cache
 unset VIRTUAL_ENV PYTHONPATH
 env=$work/env
-failures=0
-
-check() {  # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
-}
-status_is() {  # status_is EXPECTED COMMAND...
-  local expected=$1 got=0
-  shift
-  "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-  [ "$got" = "$expected" ] || { echo "status $got, not $expected: $*"; cat "$work/out" "$work/err"; false; }
-}
-says() { grep -qF -- "$1" "$work/out" "$work/err"; }
 fresh_environment() {
-  rm -rf "$env"
-  "$python" -m venv --without-pip "$env"
-  site=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
-  "$python" -c 'import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$site/torch.pth"
-  suffix=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+  venv_beside "$python" "$env"
   stale=$site/selective_scan_cuda$suffix
   printf '<!DOCTYPE html><html>not found</html>' >"$stale"
   ln -f "$stale" "$work/hard-link"
 }
-state() { (cd "$site" && find . -type f ! -name '*.pyc' -exec sha256sum {} + | sort); }
 imports() { "$env/bin/python" -c 'import torch, selective_scan_cuda as m; print(m.__file__)' 2>/dev/null; }
 # shellcheck disable=SC2120  # a case may add options
 fix() { "$scankit" fix --python "$env/bin/python" --arch sm_90 --yes "$@"; }

@@ -3,30 +3,14 @@
 # build and fix of the other modules, in a real environment with a real torch:
 #   siblings_end_to_end.sh SCANKIT PYTHON_WITH_TORCH
 set -euo pipefail
+# shellcheck source=builder/tests/checks.sh
+. "$(dirname "$0")/checks.sh"
 scankit=$1
 python=${SCANKIT_TEST_PYTHON:-$2}
-if [ ! -x "$python" ] || ! "$python" -c 'import torch' 2>/dev/null; then
-  echo "SKIPPED: no Python with torch (SCANKIT_TEST_PYTHON)"
-  exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+skip_without_torch "$python"
 export XDG_CACHE_HOME=$work/cache
 unset VIRTUAL_ENV PYTHONPATH
 units=$(grep -c "^UNIT(" "$(dirname "$0")/../../kernels/selective_scan/cuda/units.def")
-failures=0
-check() {  # check WHAT COMMAND...
-  local what=$1
-  shift
-  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
-}
-status_is() {  # status_is EXPECTED COMMAND...
-  local expected=$1 got=0
-  shift
-  "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-  [ "$got" = "$expected" ] || { echo "status $got, not $expected: $*"; cat "$work/out" "$work/err"; false; }
-}
-says() { grep -qF -- "$1" "$work/out" "$work/err"; }
 
 status=0
 "$scankit" build --arch compute_75 --out "$work/made/" >"$work/out" 2>"$work/err" || status=$?
@@ -42,11 +26,7 @@ for flavor in core oflex; do
 done
 
 env=$work/env
-"$python" -m venv --without-pip "$env"
-site=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
-"$python" -c 'import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$site/torch.pth"
-suffix=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
-state() { (cd "$site" && find . -type f ! -name '*.pyc' -exec sha256sum {} + | sort); }
+venv_beside "$python" "$env"
 imports() { "$env/bin/python" -c "import torch, $1 as m; print(m.__file__)" 2>/dev/null; }
 modules=(causal_conv1d_cuda selective_scan_cuda_core selective_scan_cuda_oflex)
 for module in "${modules[@]}"; do printf '<!DOCTYPE html><html>not found</html>' >"$site/$module$suffix"; done
