@@ -10,11 +10,11 @@
 // Which torch releases know the symbols that a log names.
 namespace scankit {
 
-// Adds to `judged` which releases export this torch name, as it is and with the other string ABI.
 // Some release of torch exports the name, and none the one that only its strings make different: then it is
 // the release that does not fit, whatever the strings.
 bool is_of_one_spelling(const std::string& symbol);
 
+// Adds to `judged` which releases export this torch name, as it is and with the other string ABI.
 void add_exporters(const std::string& symbol, Judged& judged);
 
 // The missing torch names of a log, by the file that needs them: together they date it. A loader stops at the
