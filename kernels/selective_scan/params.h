@@ -116,6 +116,34 @@ struct Backward {
   float* dinitial_state;                   // null, or contiguous, in States' shape
 };
 
+// B or C of one step: (batch, groups, states), unit last stride.
+struct StepProjection {
+  const void* data;
+  Index batch_stride, group_stride;
+};
+
+// One step of decoding, a real A:
+//   state = exp(dt A) state + dt x B;   out = (sum_n C state + D x) silu(z)
+// The state, (batch, dim, states) with unit last stride, is changed in place; where it is of 16 bits, out is
+// made from the state before its rounding. x, dt, z, out: (batch, dim), any strides. A (dim, states), fp32;
+// D, dt_bias (dim), unit stride, for 16-bit models of either dtype.
+struct Update {
+  int batch, dim, states, groups;
+  DType dtype;                             // of x, dt, z, out, B and C
+  DType state_dtype, D_dtype, bias_dtype;  // each F32 or dtype
+  bool softplus;
+  void* state;
+  Index state_batch_stride, state_dim_stride;
+  Sequence x, dt;
+  Sequence z;  // data null: no gate
+  SequenceOut out;
+  const float* A;
+  Index A_dim_stride, A_state_stride;
+  StepProjection B, C;
+  const void* D;        // null: none
+  const void* dt_bias;  // null: none
+};
+
 #ifndef __CUDACC_RTC__  // which takes no host function
 // static: inline code must not be shared between instruction sets (the linker keeps one copy for all).
 // fp32 numbers of a state.
