@@ -34,10 +34,15 @@ void add(std::vector<double>& to, bool complex, std::size_t i, Number value) {
   to[2 * i + 1] += value.imag();
 }
 
-// One channel of one batch element; its history of states is kept for the way back.
+// Which steps of which batch element a sequence has, and where its states stand.
+struct Steps {
+  int batch, begin, end, entry;
+};
+
+// One channel of one sequence; its history of states is kept for the way back.
 class Channel {
  public:
-  Channel(const OracleInput& in, OracleOutput& out, int b, int d)
+  Channel(const OracleInput& in, OracleOutput& out, const Steps& steps, int d)
       : in_(in),
         out_(out),
         A_{in.A, in.complex},
@@ -45,16 +50,20 @@ class Channel {
         C_{in.C, in.complex},
         scale_(in.complex ? 2 : 1),
         d_(d),
-        channel_(std::size_t(b) * in.dim + d),
-        row_(channel_ * in.length),
-        group_((std::size_t(b) * in.groups + d / (in.dim / in.groups)) * in.states * in.length),
+        channel_(std::size_t(steps.entry) * in.dim + d),
+        row_((std::size_t(steps.batch) * in.dim + d) * in.length + steps.begin),
+        pitch_(in.length),
+        group_((std::size_t(steps.batch) * in.groups + d / (in.dim / in.groups)) * in.states * pitch_ +
+               steps.begin),
         states_(in.states),
-        length_(in.length) {}
+        length_(std::size_t(steps.end) - steps.begin) {}
 
   void forward() {
     raw_.resize(length_);
     dt_.resize(length_);
     history_.assign((length_ + 1) * states_, 0);
+    for (std::size_t n = 0; n < states_ && !in_.initial_state.empty(); ++n)
+      history_[n] = Numbers{in_.initial_state, in_.complex}[channel_ * states_ + n];
     for (std::size_t l = 0; l < length_; ++l) {
       raw_[l] = in_.delta[row_ + l] + (in_.delta_bias.empty() ? 0 : in_.delta_bias[d_]);
       dt_[l] = in_.softplus ? softplus(raw_[l]) : raw_[l];
@@ -73,12 +82,16 @@ class Channel {
 
   void backward() {
     std::vector<Number> carry(states_, 0);  // conj(a_{l+1}) dh_{l+1}
+    for (std::size_t n = 0; n < states_ && !in_.dlast_state.empty(); ++n)
+      carry[n] = Numbers{in_.dlast_state, in_.complex}[channel_ * states_ + n];
     for (std::size_t l = length_; l-- > 0;) step_back(l, carry);
+    for (std::size_t n = 0; n < states_; ++n)
+      add(out_.dinitial_state, in_.complex, channel_ * states_ + n, carry[n]);
   }
 
  private:
   std::size_t at(bool constant, std::size_t n, std::size_t l) const {
-    return constant ? d_ * states_ + n : group_ + n * length_ + l;
+    return constant ? d_ * states_ + n : group_ + n * pitch_ + l;
   }
   std::size_t at_B(std::size_t n, std::size_t l) const { return at(in_.constant_B, n, l); }
   std::size_t at_C(std::size_t n, std::size_t l) const { return at(in_.constant_C, n, l); }
@@ -117,7 +130,7 @@ class Channel {
   OracleOutput& out_;
   Numbers A_, B_, C_;
   double scale_;
-  std::size_t d_, channel_, row_, group_, states_, length_;
+  std::size_t d_, channel_, row_, pitch_, group_, states_, length_;
   std::vector<double> raw_, dt_;
   std::vector<Number> history_;
 };
@@ -133,7 +146,13 @@ OracleOutput run_oracle(const OracleInput& input) {
   OracleOutput out;
   out.out.resize(input.u.size());
   out.out_z.resize(input.z.size());
-  out.last_state.resize(std::size_t(input.batch) * input.dim * input.states * (input.complex ? 2 : 1));
+  std::vector<Steps> sequences;
+  for (int b = 0; b < input.batch && input.cu_seqlens.empty(); ++b)
+    sequences.push_back({b, 0, input.length, b});
+  for (std::size_t s = 0; s + 1 < input.cu_seqlens.size(); ++s)
+    sequences.push_back({0, input.cu_seqlens[s], input.cu_seqlens[s + 1], int(s)});
+  out.last_state.resize(sequences.size() * input.dim * input.states * (input.complex ? 2 : 1));
+  out.dinitial_state.resize(out.last_state.size());
   out.du.resize(input.u.size());
   out.ddelta.resize(input.delta.size());
   out.dA.resize(input.A.size());
@@ -142,9 +161,9 @@ OracleOutput run_oracle(const OracleInput& input) {
   out.dD.resize(input.D.size());
   out.dz.resize(input.z.size());
   out.ddelta_bias.resize(input.delta_bias.size());
-  for (int b = 0; b < input.batch; ++b) {
+  for (const Steps& steps : sequences) {
     for (int d = 0; d < input.dim; ++d) {
-      Channel channel(input, out, b, d);
+      Channel channel(input, out, steps, d);
       channel.forward();
       channel.backward();
     }

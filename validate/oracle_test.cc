@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "validate/random.h"
@@ -52,6 +53,7 @@ double loss(const OracleInput& in) {
   const std::vector<double>& last = in.z.empty() ? out.out : out.out_z;
   double sum = 0;
   for (std::size_t i = 0; i < last.size(); ++i) sum += last[i] * in.dout[i];
+  for (std::size_t i = 0; i < in.dlast_state.size(); ++i) sum += out.last_state[i] * in.dlast_state[i];
   return sum;
 }
 
@@ -86,6 +88,8 @@ void expect_all_gradients(const OracleInput& in) {
   expect_gradient(in, &OracleInput::D, out.dD, "D");
   expect_gradient(in, &OracleInput::z, out.dz, "z");
   expect_gradient(in, &OracleInput::delta_bias, out.ddelta_bias, "delta_bias");
+  if (!in.initial_state.empty())
+    expect_gradient(in, &OracleInput::initial_state, out.dinitial_state, "initial_state");
 }
 
 TEST(Oracle, GradientsAreThoseOfFiniteDifferencesWithEveryOption) {
@@ -112,6 +116,56 @@ TEST(Oracle, GradientsAreThoseOfFiniteDifferencesInEveryKind) {
     const Kind each{(kind & 4) != 0, (kind & 2) != 0, (kind & 1) != 0};
     expect_all_gradients(small(1, true, true, each));
     expect_all_gradients(small(each.constant_B ? 1 : 2, false, false, each));
+  }
+}
+
+TEST(Oracle, GradientsOfTheStatesAreThoseOfFiniteDifferencesInEveryKind) {
+  for (int kind = 0; kind < 8; ++kind) {
+    SCOPED_TRACE(kind);
+    OracleInput in = small(1, true, true, {(kind & 4) != 0, (kind & 2) != 0, (kind & 1) != 0});
+    in.initial_state = numbers(2 * in.A.size(), 10, -1, 1);
+    in.dlast_state = numbers(2 * in.A.size(), 11, -1, 1);
+    expect_all_gradients(in);
+  }
+}
+
+// Two packed sequences are one whose second part starts from the first one's last state.
+TEST(Oracle, PackedSequencesContinueEachOther) {
+  for (int kind = 0; kind < 8; ++kind) {
+    SCOPED_TRACE(kind);
+    OracleInput whole = small(1, true, true, {(kind & 4) != 0, (kind & 2) != 0, (kind & 1) != 0});
+    whole.batch = 1;
+    for (auto sequence : {&OracleInput::u, &OracleInput::delta, &OracleInput::z, &OracleInput::dout})
+      (whole.*sequence).resize(20);
+    const std::size_t states = whole.A.size();
+    whole.initial_state = numbers(states, 10, -1, 1);
+    whole.dlast_state = numbers(states, 11, -1, 1);
+    const OracleOutput want = run_oracle(whole);
+
+    OracleInput packed = whole;
+    packed.cu_seqlens = {0, 2, 2, 5};
+    packed.initial_state.resize(3 * states);
+    const OracleOutput first = run_oracle(packed);
+    std::copy_n(first.last_state.begin(), states,
+                packed.initial_state.begin() + static_cast<std::ptrdiff_t>(2 * states));
+    packed.dlast_state.assign(2 * states, 0);
+    packed.dlast_state.insert(packed.dlast_state.end(), whole.dlast_state.begin(), whole.dlast_state.end());
+    const OracleOutput second = run_oracle(packed);
+    std::copy_n(second.dinitial_state.begin() + static_cast<std::ptrdiff_t>(2 * states), states,
+                packed.dlast_state.begin());
+    const OracleOutput got = run_oracle(packed);
+    const auto same = [](const std::vector<double>& one, const std::vector<double>& other,
+                         std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) EXPECT_NEAR(one[i], other[i], 1e-12);
+    };
+    same(got.out_z, want.out_z, want.out_z.size());
+    same({got.last_state.begin() + static_cast<std::ptrdiff_t>(2 * states), got.last_state.end()},
+         want.last_state, states);
+    same(got.dA, want.dA, states);
+    same(got.ddelta, want.ddelta, want.ddelta.size());
+    same(got.dB, want.dB, want.dB.size());
+    same(got.dC, want.dC, want.dC.size());
+    same(got.dinitial_state, want.dinitial_state, states);
   }
 }
 
