@@ -154,6 +154,10 @@ struct Update {
 [[maybe_unused]] static constexpr bool is_general(const Common& c) {
   return c.complex || c.constant_B.data || c.constant_C.data;
 }
+// Each has its own initial and last state.
+[[maybe_unused]] static constexpr int sequences_of(const Common& c) {
+  return c.packed.cu_seqlens ? c.packed.sequences : c.batch;
+}
 [[maybe_unused]] static constexpr Index chunk_count(Index length) {
   return (length + kStateInterval - 1) / kStateInterval;
 }

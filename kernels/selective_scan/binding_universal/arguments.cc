@@ -6,22 +6,8 @@
 namespace scankit {
 namespace {
 
-using selective_scan::DType;
-
 bool check_u(const Call& call, const Tensor& u, selective_scan::Common* c) {
-  switch (u.element) {
-    case Element::Float32:
-      c->dtype = DType::F32;
-      break;
-    case Element::Float16:
-      c->dtype = DType::F16;
-      break;
-    case Element::Bfloat16:
-      c->dtype = DType::BF16;
-      break;
-    default:
-      return refuse(call, "u is %s; float32, float16 and bfloat16 are supported", element_name(u.element));
-  }
+  if (!read_dtype(call, u, &c->dtype)) return false;
   if (u.dims != 3)
     return refuse(call, "u has shape %s, expected three dimensions: (batch, dim, length)",
                   shape_text(u.shape, u.dims).text);
@@ -104,6 +90,24 @@ bool check_channels(const Call& call, const Inputs& in, const Tensor& t, const f
 }
 
 }  // namespace
+
+bool read_dtype(const Call& call, const Tensor& t, selective_scan::DType* dtype) {
+  using selective_scan::DType;
+  switch (t.element) {
+    case Element::Float32:
+      *dtype = DType::F32;
+      return true;
+    case Element::Float16:
+      *dtype = DType::F16;
+      return true;
+    case Element::Bfloat16:
+      *dtype = DType::BF16;
+      return true;
+    default:
+      return refuse(call, "%s is %s; float32, float16 and bfloat16 are supported", t.name,
+                    element_name(t.element));
+  }
+}
 
 bool check_sequence(const Call& call, const Inputs& in, const Tensor& t) {
   const Index shape[] = {in.common.batch, in.common.dim, in.common.length};

@@ -8,10 +8,22 @@ namespace scankit {
 // The first eight arguments of fwd and bwd, checked against the contract of upstream's module.
 struct Inputs {
   Tensor u, delta, A, B, C, D, z, delta_bias;
+  Tensor initial_state, cu_seqlens;  // of the functions that take them
   selective_scan::Common common;
 };
 
 bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplus, Inputs* inputs);
+
+// The DType of a tensor that may have each of them.
+bool read_dtype(const Call& call, const Tensor& tensor, selective_scan::DType* dtype);
+
+// initial_state and cu_seqlens, each of which may be None. After read_inputs.
+bool read_sequences(const Call& call, PyObject* initial_state, PyObject* cu_seqlens, Inputs* inputs);
+// initial_state, or a gradient of its shape: (batch, dim, states), of packed sequences (sequences, ...).
+bool read_states(const Call& call, const char* name, PyObject* object, const Inputs& inputs, Tensor* tensor,
+                 selective_scan::States* to);
+// A new one, contiguous.
+bool allocate_given(const Call& call, const char* name, const Inputs& inputs, struct Output* output);
 
 // A further tensor (batch, dim, length) of u's dtype and device with unit last stride.
 bool check_sequence(const Call& call, const Inputs& inputs, const Tensor& tensor);

@@ -9,18 +9,29 @@ namespace {
 
 using selective_scan::Common;
 
-constexpr int kArguments = 14;
+constexpr int kArguments = 14, kStatefulArguments = 17;
 constexpr Index kUpstreamChunk = 2048;  // steps between two states of upstream's x
 
 struct BackwardInputs {
   Inputs in;
-  Tensor dout, x, out, dz;
+  Tensor dout, x, out, dz, dlast_state;
   bool recompute_out_z;
 };
 
 struct Gradients {
-  Output du, ddelta, dA, dB, dC, dD, ddelta_bias, dz, out_z;
+  Output du, ddelta, dA, dB, dC, dD, ddelta_bias, dz, out_z, dinitial_state;
 };
+
+bool check_packed_states(const Call& call, const Inputs& in, const Tensor& x,
+                         selective_scan::SavedStates* to) {
+  const Common& c = in.common;
+  const Index shape[] = {1, c.dim, selective_scan::packed_chunks(c.length, c.packed.sequences), c.states};
+  if (!check_shape(call, x, shape, 4, "that of fwd_stateful's x for these inputs") ||
+      !check_unit_stride(call, x))
+    return false;
+  *to = saved_states(x);
+  return true;
+}
 
 // Takes our x or a clone of it. An x of upstream's layout or none is right, too: the states are then computed
 // again.
@@ -32,6 +43,7 @@ bool check_states(const Call& call, const Inputs& in, const Tensor& x, selective
     return refuse(call, "x is %s, expected %s, the dtype of A", element_name(x.element),
                   element_name(in.A.element));
   if (x.kind != in.u.kind || x.device != in.u.device) return refuse(call, "x is not on the device of u");
+  if (in.cu_seqlens) return check_packed_states(call, in, x, to);
   if (x.dims != 4 || x.shape[0] != c.batch || x.shape[1] != c.dim || x.shape[3] != 2 * c.states ||
       (x.shape[2] != ours && x.shape[2] != upstreams))
     return refuse(call, "x does not have the shape (%d, %d, %lld, %d) that fwd returns for these inputs",
@@ -43,10 +55,14 @@ bool check_states(const Call& call, const Inputs& in, const Tensor& x, selective
   return true;
 }
 
-bool read_backward(const Call& call, PyObject* const* arguments, BackwardInputs* all,
+bool read_backward(const Call& call, PyObject* const* arguments, bool stateful, BackwardInputs* all,
                    selective_scan::Backward* scan) {
   Inputs& in = all->in;
   if (!read_inputs(call, arguments, arguments[12], &in)) return false;
+  if (stateful &&
+      (!read_sequences(call, arguments[14], arguments[15], &in) ||
+       !read_states(call, "dlast_state", arguments[16], in, &all->dlast_state, &scan->dlast_state)))
+    return false;
   if (!read_tensor(call, "dout", arguments[8], &all->dout) || !check_sequence(call, in, all->dout))
     return false;
   if (!read_optional(call, "x", arguments[9], &all->x) ||
@@ -80,6 +96,7 @@ bool allocate_gradients(const Call& call, const BackwardInputs& all, Gradients* 
   if (in.D && !allocate_float(call, "dD", in.u, channels, nullptr, 1, &g->dD)) return false;
   if (in.delta_bias && !allocate_float(call, "ddelta_bias", in.u, channels, nullptr, 1, &g->ddelta_bias))
     return false;
+  if (in.initial_state && !allocate_given(call, "dinitial_state", in, &g->dinitial_state)) return false;
   if (!in.z) return true;
   if (all.dz) {
     g->dz = {Ref::to(all.dz.object), all.dz};
@@ -100,6 +117,7 @@ void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Bac
   scan->dC = floats(g.dC);
   scan->dD = floats(g.dD);
   scan->ddelta_bias = floats(g.ddelta_bias);
+  scan->dinitial_state = floats(g.dinitial_state);
   if (!all.in.z) return;
   scan->out = sequence(all.out);
   scan->dz = sequence_out(g.dz.tensor);
@@ -114,15 +132,16 @@ Ref rounded(const Call& call, const Tensor& of, Output& gradient) {
   return Ref(PyObject_CallMethodObjArgs(gradient.object.get(), torch.names[kTo], dtype, nullptr));
 }
 
-PyObject* result_list(const Call& call, const BackwardInputs& all, Gradients& g) {
+PyObject* result_list(const Call& call, const BackwardInputs& all, bool stateful, Gradients& g) {
   Ref dB = rounded(call, all.in.B, g.dB), dC = rounded(call, all.in.C, g.dC);
   if (!dB || !dC) return nullptr;
   g.dB.object = static_cast<Ref&&>(dB);
   g.dC.object = static_cast<Ref&&>(dC);
-  Output* each[9] = {&g.du, &g.ddelta, &g.dA, &g.dB, &g.dC, &g.dD, &g.ddelta_bias};
+  Output* each[10] = {&g.du, &g.ddelta, &g.dA, &g.dB, &g.dC, &g.dD, &g.ddelta_bias};
   int count = 7;
   if (all.in.z) each[count++] = &g.dz;
   if (all.recompute_out_z) each[count++] = &g.out_z;
+  if (stateful) each[count++] = &g.dinitial_state;
   Ref list(PyList_New(count));
   for (int i = 0; list && i < count; ++i) {
     if (!each[i]->object) each[i]->object = Ref::to(Py_None);
@@ -131,17 +150,17 @@ PyObject* result_list(const Call& call, const BackwardInputs& all, Gradients& g)
   return list.release();
 }
 
-PyObject* run(const Call& call, PyObject* const* arguments) {
+PyObject* run(const Call& call, PyObject* const* arguments, bool stateful) {
   BackwardInputs all;
   selective_scan::Backward scan = {};
-  if (!read_backward(call, arguments, &all, &scan)) return nullptr;
+  if (!read_backward(call, arguments, stateful, &all, &scan)) return nullptr;
   ScanCall device;
   if (!device.begin(call, all.in.u)) return nullptr;
   Gradients gradients;
   if (!allocate_gradients(call, all, &gradients)) return nullptr;
   describe(all, gradients, &scan);
   if (!device.run(call, scan)) return nullptr;
-  return result_list(call, all, gradients);
+  return result_list(call, all, stateful, gradients);
 }
 
 }  // namespace
@@ -157,7 +176,21 @@ PyObject* bwd(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
               static_cast<int>(count));
     return nullptr;
   }
-  return run(call, arguments);
+  return run(call, arguments, false);
+}
+
+PyObject* bwd_stateful(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  const Torch* torch = torch_objects();
+  if (!torch) return nullptr;
+  const Call call{"bwd_stateful", torch};
+  if (count != kStatefulArguments) {
+    refuse_as(PyExc_TypeError, call,
+              "takes 17 arguments (u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, delta_softplus, "
+              "recompute_out_z, initial_state, cu_seqlens, dlast_state), got %d",
+              static_cast<int>(count));
+    return nullptr;
+  }
+  return run(call, arguments, true);
 }
 
 }  // namespace scankit

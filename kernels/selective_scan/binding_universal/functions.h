@@ -7,5 +7,8 @@ namespace scankit {
 // The module's functions, METH_FASTCALL.
 PyObject* fwd(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 PyObject* bwd(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* fwd_stateful(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* bwd_stateful(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* state_update(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace scankit

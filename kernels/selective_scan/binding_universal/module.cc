@@ -21,6 +21,21 @@ PyMethodDef methods[] = {
     {"bwd", fast(bwd), METH_FASTCALL,
      "bwd(u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, delta_softplus, recompute_out_z)\n--\n\n"
      "[du, ddelta, dA, dB, dC, dD, ddelta_bias], with z dz, with recompute_out_z out_z."},
+    {"fwd_stateful", fast(fwd_stateful), METH_FASTCALL,
+     "fwd_stateful(u, delta, A, B, C, D, z, delta_bias, delta_softplus, initial_state, cu_seqlens, "
+     "save_states)\n--\n\n[out, x, last_state] or, with z, [out, x, last_state, out_z]. initial_state: None "
+     "(zero) or (batch, dim, states), of A's dtype. cu_seqlens: None, or int32 (sequences + 1) where u holds "
+     "several sequences in one row; states are then (sequences, dim, states). x is None where save_states is "
+     "False."},
+    {"bwd_stateful", fast(bwd_stateful), METH_FASTCALL,
+     "bwd_stateful(u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, delta_softplus, recompute_out_z, "
+     "initial_state, cu_seqlens, dlast_state)\n--\n\nWhat bwd returns, then dinitial_state, None where "
+     "initial_state is. dlast_state: the gradient of last_state, None for zero. x may be None: the states "
+     "are "
+     "then computed again."},
+    {"state_update", fast(state_update), METH_FASTCALL,
+     "state_update(state, x, dt, A, B, C, D, z, dt_bias, dt_softplus)\n--\n\nOne step of decoding: changes "
+     "state, (batch, dim, states) of float32 or x's dtype, in place and returns out, (batch, dim)."},
     scankit_info_method(),
     warm_method(),
     {nullptr, nullptr, 0, nullptr}};

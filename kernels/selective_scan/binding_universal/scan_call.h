@@ -10,6 +10,7 @@ class ScanCall : public DeviceCall {
  public:
   bool run(const Call& call, const selective_scan::Forward& scan);
   bool run(const Call& call, const selective_scan::Backward& scan);
+  bool run(const Call& call, const selective_scan::Update& step);
 };
 
 }  // namespace scankit

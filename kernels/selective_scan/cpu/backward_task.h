@@ -172,26 +172,18 @@ inline void add_over_channels(const float* terms, int channels, int steps, int s
 }
 
 struct ProjectionSlab {
-  float *dB, *dC;  // of the task's batch and group: (states, length, parts)
+  float *dB, *dC;  // of the task's row and group: (states, length, parts)
   Index length;
-};
-
-// A chunk of a tile.
-struct Chunk {
-  const Place& at;
-  Index start;
-  int steps;
 };
 
 // The terms of block's number `n` to where they are summed: over the channels into the slab, or over the
 // steps. `number`: of all.
 template <bool kConstantB, bool kConstantC>
-inline void collect(const BackwardScratch& s, const ProjectionSlab& slab, const Chunk& chunk, int n,
-                    int number, int parts) {
+inline void collect(const BackwardScratch& s, const ProjectionSlab& slab, int channels, const Chunk& chunk,
+                    int n, int number, int parts) {
   const Index offset =
       (number / parts) * parts * slab.length + chunk.start * parts + (parts > 1 ? number % parts : 0);
   const float *dB = s.decays + n * kTileFloats, *dC = s.states + n * kStateRow + kLanes;
-  const int channels = chunk.at.channels;
   if constexpr (kConstantB) {
     add_over_steps(dB, chunk.steps, s.dB + number * kLanes);
   } else {
@@ -205,25 +197,27 @@ inline void collect(const BackwardScratch& s, const ProjectionSlab& slab, const 
 }
 
 template <int kStates, bool kConstantB, bool kConstantC>
-inline void reverse_all(const BackwardScratch& s, const ProjectionSlab& slab, const Chunk& chunk, int first,
-                        int states) {
+inline void reverse_all(const BackwardScratch& s, const ProjectionSlab& slab, int channels,
+                        const Chunk& chunk, int first, int states) {
   for (; first + kStates <= states; first += kStates) {
     recompute<kStates, kConstantB>(s, first, chunk.steps);
     reverse<kStates, kConstantB, kConstantC>(s, first, chunk.steps);
-    for (int n = 0; n < kStates; ++n) collect<kConstantB, kConstantC>(s, slab, chunk, n, first + n, 1);
+    for (int n = 0; n < kStates; ++n)
+      collect<kConstantB, kConstantC>(s, slab, channels, chunk, n, first + n, 1);
   }
-  if constexpr (kStates > 1) reverse_all<kStates / 2, kConstantB, kConstantC>(s, slab, chunk, first, states);
+  if constexpr (kStates > 1)
+    reverse_all<kStates / 2, kConstantB, kConstantC>(s, slab, channels, chunk, first, states);
 }
 
-inline void reverse_chunk(const Common& c, const BackwardScratch& s, const ProjectionSlab& slab,
+inline void reverse_chunk(const Common& c, const BackwardScratch& s, const ProjectionSlab& slab, int channels,
                           const Chunk& chunk) {
   with_constants(c, [&](auto constant_B, auto constant_C) {
     constexpr bool kB = decltype(constant_B)::value, kC = decltype(constant_C)::value;
-    if (!c.complex) return reverse_all<kBackwardStates, kB, kC>(s, slab, chunk, 0, c.states);
+    if (!c.complex) return reverse_all<kBackwardStates, kB, kC>(s, slab, channels, chunk, 0, c.states);
     for (int n = 0; n < c.states; ++n) {
       recompute_complex<kB>(s, n, chunk.steps);
       reverse_complex<kB, kC>(s, n, chunk.steps);
-      for (int part = 0; part < 2; ++part) collect<kB, kC>(s, slab, chunk, part, 2 * n + part, 2);
+      for (int part = 0; part < 2; ++part) collect<kB, kC>(s, slab, channels, chunk, part, 2 * n + part, 2);
     }
   });
 }
@@ -249,8 +243,9 @@ void gate_gradients(const Backward& scan, const Place& at, Index start, int step
 }
 
 template <class T>
-void load_chunk(const Backward& scan, const Place& at, Index start, int steps, const BackwardScratch& s) {
+void load_chunk(const Backward& scan, const Place& at, const Chunk& chunk, const BackwardScratch& s) {
   const Common& c = scan.common;
+  const auto [index, start, steps] = chunk;
   load_tile(row<const T>(c.delta, at.batch, at.channel, start), c.delta.dim_stride, at.channels, steps,
             s.delta);
   load_tile(row<const T>(c.u, at.batch, at.channel, start), c.u.dim_stride, at.channels, steps, s.u);
@@ -268,12 +263,8 @@ void load_chunk(const Backward& scan, const Place& at, Index start, int steps, c
     store(s.input_sum + t * kLanes, Vec{});
     store(s.rate_sum + t * kLanes, Vec{});
   }
-  if (start == 0) {
-    __builtin_memset(s.start, 0, sizeof(float) * (size_t)(numbers_of(c) * kLanes));
-  } else {
-    load_states(saved(scan.x, at, start / kStateInterval - 1), scan.x.dim_stride, at.channels, numbers_of(c),
-                s.start);
-  }
+  if (index == 0) return load_given(c, c.initial_state, at, s.start);
+  load_states(saved(scan.x, at, index - 1), scan.x.dim_stride, at.channels, numbers_of(c), s.start);
 }
 
 struct ChannelSums {
@@ -281,9 +272,10 @@ struct ChannelSums {
 };
 
 template <class T>
-void store_chunk(const Backward& scan, const Place& at, Index start, int steps, const BackwardScratch& s,
+void store_chunk(const Backward& scan, const Place& at, const Chunk& chunk, const BackwardScratch& s,
                  ChannelSums& sums) {
   const Common& c = scan.common;
+  const auto [index, start, steps] = chunk;
   const Vec skip = load_channels(c.D, at);
   for (int t = 0; t < steps; ++t) {
     const Vec dt = load(s.delta + t * kLanes), u = load(s.u + t * kLanes), dy = load(s.dy + t * kLanes);
@@ -306,17 +298,17 @@ void backward_tile(const Backward& scan, const Place& at, const Slabs& slabs, co
   const int numbers = numbers_of(c);
   load_matrix(c, rates_of(c), at, 1.0f, 1.0f, s.A);
   load_matrix(c, rates_of(c), at, kLog2E, 1.0f, s.rates);
-  for (float* sum : {s.carry, s.dA, s.dB, s.dC})
-    __builtin_memset(sum, 0, sizeof(float) * (size_t)(numbers * kLanes));
+  load_given(c, scan.dlast_state, at, s.carry);
+  for (float* sum : {s.dA, s.dB, s.dC}) __builtin_memset(sum, 0, sizeof(float) * (size_t)(numbers * kLanes));
   ChannelSums sums = {};
-  for (Index chunk = chunk_count(c.length) - 1; chunk >= 0; --chunk) {
-    const Index start = chunk * kStateInterval, left = c.length - start;
-    const int steps = left < kStateInterval ? (int)left : kStateInterval;
-    load_chunk<T>(scan, at, start, steps, s);
-    reverse_chunk(c, s, slab, {at, start, steps});
-    store_chunk<T>(scan, at, start, steps, s, sums);
+  for (Index i = chunk_count(at.length) - 1; i >= 0; --i) {
+    const Chunk chunk = chunk_at(at, i);
+    load_chunk<T>(scan, at, chunk, s);
+    reverse_chunk(c, s, slab, at.channels, chunk);
+    store_chunk<T>(scan, at, chunk, s, sums);
   }
-  const Index first = (Index)at.batch * c.dim + at.channel;
+  if (scan.dinitial_state) store_given(c, scan.dinitial_state, at, s.carry);
+  const Index first = (Index)at.sequence * c.dim + at.channel;
   store_states(slabs.dA + first * numbers, numbers, at.channels, numbers, s.dA);
   if (c.constant_B.data) store_states(slabs.dB + first * numbers, numbers, at.channels, numbers, s.dB);
   if (c.constant_C.data) store_states(slabs.dC + first * numbers, numbers, at.channels, numbers, s.dC);
@@ -325,19 +317,28 @@ void backward_tile(const Backward& scan, const Place& at, const Slabs& slabs, co
     __builtin_memcpy(slabs.ddelta_bias + first, &sums.ddelta_bias, sizeof(float) * (size_t)at.channels);
 }
 
+// The sequence's own steps of a slab: packed sequences share a row.
+inline void clear_steps(const Common& c, const Place& at, float* slab) {
+  const int parts = parts_of(c);
+  for (int n = 0; n < c.states; ++n)
+    __builtin_memset(slab + (n * (Index)c.length + at.first) * parts, 0,
+                     sizeof(float) * (size_t)(at.length * parts));
+}
+
 template <class T>
 void backward_task(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch) {
   const Common& c = scan.common;
-  const int batch_group = task / grid.runs, run = task % grid.runs;
+  const int sequence_group = task / grid.runs, run = task % grid.runs;
+  const Place place = place_of(c, grid, sequence_group, 0);
   const Index matrix = (Index)numbers_of(c) * c.length;
-  const Index offset = ((Index)run * c.batch * c.groups + batch_group) * matrix;
+  const Index offset = (((Index)run * c.batch + place.batch) * c.groups + place.group) * matrix;
   const ProjectionSlab slab{slabs.dB + offset, slabs.dC + offset, c.length};
-  if (!c.constant_B.data) __builtin_memset(slab.dB, 0, sizeof(float) * (size_t)matrix);
-  if (!c.constant_C.data) __builtin_memset(slab.dC, 0, sizeof(float) * (size_t)matrix);
+  if (!c.constant_B.data) clear_steps(c, place, slab.dB);
+  if (!c.constant_C.data) clear_steps(c, place, slab.dC);
   const BackwardScratch s(scratch, numbers_of(c));
   const int end = (run + 1) * grid.tiles_per_task;
   for (int tile = run * grid.tiles_per_task; tile < end && tile < grid.tiles; ++tile)
-    backward_tile<T>(scan, place_of(c, grid, batch_group, tile), slabs, slab, s);
+    backward_tile<T>(scan, place_of(c, grid, sequence_group, tile), slabs, slab, s);
 }
 
 }  // namespace

@@ -16,13 +16,37 @@ inline auto row(const S& sequence, int batch, int channel, Index step) {
   return (T*)sequence.data + batch * sequence.batch_stride + channel * sequence.dim_stride + step;
 }
 inline float* saved(const SavedStates& x, const Place& at, Index chunk) {
-  return x.data + at.batch * x.batch_stride + at.channel * x.dim_stride + chunk * x.chunk_stride;
+  return x.data + at.batch * x.batch_stride + at.channel * x.dim_stride +
+         (at.first_chunk + chunk) * x.chunk_stride;
 }
-inline Place place_of(const Common& common, const TaskGrid& grid, int batch_group, int tile) {
-  const int per_group = common.dim / common.groups, group = batch_group % common.groups;
-  const int first = tile * grid.lanes, left = per_group - first;
-  return {batch_group / common.groups, group, group * per_group + first,
-          left < grid.lanes ? left : grid.lanes};
+inline Place place_of(const Common& common, const TaskGrid& grid, int sequence_group, int tile) {
+  const int per_group = common.dim / common.groups, group = sequence_group % common.groups;
+  const int sequence = sequence_group / common.groups, first = tile * grid.lanes, left = per_group - first;
+  Place at{sequence, sequence,      group, group * per_group + first, left < grid.lanes ? left : grid.lanes,
+           0,        common.length, 0};
+  if (const int* bounds = common.packed.cu_seqlens) {
+    at.batch = 0;
+    at.first = bounds[sequence];
+    at.length = bounds[sequence + 1] - bounds[sequence];
+    at.first_chunk = bounds[sequence] / kStateInterval + sequence;
+  }
+  return at;
+}
+
+// The tile's part of a state that was given, or zero.
+inline void load_given(const Common& c, const States& from, const Place& at, float* to) {
+  const int numbers = numbers_of(c);
+  if (!from.data) {
+    __builtin_memset(to, 0, sizeof(float) * (size_t)(numbers * kLanes));
+  } else {
+    load_states(from.data + at.sequence * from.batch_stride + at.channel * from.dim_stride, from.dim_stride,
+                at.channels, numbers, to);
+  }
+}
+// And to a contiguous one.
+inline void store_given(const Common& c, float* to, const Place& at, const float* from) {
+  const int numbers = numbers_of(c);
+  store_states(to + ((Index)at.sequence * c.dim + at.channel) * numbers, numbers, at.channels, numbers, from);
 }
 
 // A matrix's rows of the tile's channels, [number][channel], a complex state's parts after each other, times
@@ -155,8 +179,9 @@ inline void advance_chunk(const Common& c, const ForwardScratch& s, int steps) {
 }
 
 template <class T>
-void load_step_tile(const Forward& scan, const Place& at, Index start, int steps, const ForwardScratch& s) {
+void load_step_tile(const Forward& scan, const Place& at, const Chunk& chunk, const ForwardScratch& s) {
   const Common& c = scan.common;
+  const auto [index, start, steps] = chunk;
   load_tile(row<const T>(c.delta, at.batch, at.channel, start), c.delta.dim_stride, at.channels, steps,
             s.delta);
   load_tile(row<const T>(c.u, at.batch, at.channel, start), c.u.dim_stride, at.channels, steps, s.input);
@@ -174,8 +199,9 @@ void load_step_tile(const Forward& scan, const Place& at, Index start, int steps
 }
 
 template <class T>
-void store_step_tile(const Forward& scan, const Place& at, Index start, int steps, const ForwardScratch& s) {
+void store_step_tile(const Forward& scan, const Place& at, const Chunk& chunk, const ForwardScratch& s) {
   const Common& c = scan.common;
+  const auto [index, start, steps] = chunk;
   store_tile(row<T>(scan.out, at.batch, at.channel, start), scan.out.dim_stride, at.channels, steps, s.y);
   if (!c.z.data) return;
   load_tile(row<const T>(c.z, at.batch, at.channel, start), c.z.dim_stride, at.channels, steps, s.z);
@@ -207,17 +233,18 @@ void forward_task(const Forward& scan, const TaskGrid& grid, int task, float* sc
   const int numbers = numbers_of(c);
   const ForwardScratch s(scratch, numbers);
   load_matrix(c, rates_of(c), at, kLog2E, 1.0f, s.rates);
-  __builtin_memset(s.h, 0, sizeof(float) * (size_t)(numbers * kLanes));
-  for (Index chunk = 0; chunk < chunk_count(c.length); ++chunk) {
-    const Index start = chunk * kStateInterval, left = c.length - start;
-    const int steps = left < kStateInterval ? (int)left : kStateInterval;
-    load_step_tile<T>(scan, at, start, steps, s);
-    advance_chunk(c, s, steps);
-    if (scan.out.data) store_step_tile<T>(scan, at, start, steps, s);
-    if (scan.x.data && left > kStateInterval)
-      store_states(saved(scan.x, at, chunk), scan.x.dim_stride, at.channels, numbers, s.h);
+  load_given(c, c.initial_state, at, s.h);
+  const Index chunks = chunk_count(at.length), plain_chunks = c.packed.cu_seqlens ? chunks : chunks - 1;
+  for (Index i = 0; i < chunks; ++i) {
+    const Chunk chunk = chunk_at(at, i);
+    load_step_tile<T>(scan, at, chunk, s);
+    advance_chunk(c, s, chunk.steps);
+    if (scan.out.data) store_step_tile<T>(scan, at, chunk, s);
+    if (scan.x.data && i < plain_chunks)
+      store_states(saved(scan.x, at, i), scan.x.dim_stride, at.channels, numbers, s.h);
   }
-  if (scan.x.data) store_last_states(c, scan.x, at, s.h);
+  if (scan.x.data && !c.packed.cu_seqlens) store_last_states(c, scan.x, at, s.h);
+  if (scan.last_state) store_given(c, scan.last_state, at, s.h);
 }
 
 }  // namespace

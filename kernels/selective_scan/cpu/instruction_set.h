@@ -2,6 +2,7 @@
 #pragma once
 // Defines the KernelSet of the translation unit that includes it: one a file, by that file's compiler flags.
 #include "kernels/selective_scan/cpu/backward_task.h"
+#include "kernels/selective_scan/cpu/update_task.h"
 
 namespace scankit::selective_scan {
 namespace {
@@ -27,11 +28,28 @@ inline void backward_of_any(const Backward& scan, const TaskGrid& grid, const Sl
       return backward_task<BFloat16>(scan, grid, slabs, task, scratch);
   }
 }
+template <class T>
+void update_with_state(const Update& step, const TaskGrid& grid, int task, float* scratch) {
+  step.state_dtype == DType::F32 ? update_task<T, float>(step, grid, task, scratch)
+                                 : update_task<T, T>(step, grid, task, scratch);
+}
+inline void update_of_any(const Update& step, const TaskGrid& grid, int task, float* scratch) {
+  switch (step.dtype) {
+    case DType::F32:
+      return update_task<float, float>(step, grid, task, scratch);
+    case DType::F16:
+      return update_with_state<Half>(step, grid, task, scratch);
+    case DType::BF16:
+      return update_with_state<BFloat16>(step, grid, task, scratch);
+  }
+}
 inline long forward_floats(int numbers) { return ForwardScratch::floats(numbers); }
 inline long backward_floats(int numbers) { return BackwardScratch::floats(numbers); }
+inline long update_floats(int states) { return UpdateScratch::floats(states); }
 
 constexpr KernelSet kernel_set(const char* name) {
-  return {name, kLanes, forward_floats, backward_floats, forward_of_any, backward_of_any};
+  return {name,          kLanes,         forward_floats,  backward_floats,
+          update_floats, forward_of_any, backward_of_any, update_of_any};
 }
 
 }  // namespace

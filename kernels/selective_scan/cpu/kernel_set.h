@@ -5,17 +5,18 @@
 
 namespace scankit::selective_scan {
 
-// A task of the forward is one tile: `lanes` channels of one batch and group. A task of the backward is a run
-// of `tiles_per_task` tiles of one batch and group, which share a slab of dB and dC.
+// A task of the forward is one tile: `lanes` channels of one sequence and group. A task of the backward is a
+// run of `tiles_per_task` tiles of one sequence and group, which share a slab of dB and dC. Sequences: those
+// of packed ones, else the batch.
 struct TaskGrid {
-  int lanes, tiles, tiles_per_task, runs;  // tiles and runs: of one batch and group
+  int lanes, tiles, tiles_per_task, runs;  // tiles and runs: of one sequence and group
 };
 
-// Where the backward's tasks add up: summed in a fixed order afterwards. With one run (one batch) they are
+// Where the backward's tasks add up: summed in a fixed order afterwards. With one run (one sequence) they are
 // the results.
 struct Slabs {
   float *dB, *dC;                // (runs, batch, groups, states, length), or as dA where B or C is constant
-  float *dA, *dD, *ddelta_bias;  // (batch, dim, states), (batch, dim) twice
+  float *dA, *dD, *ddelta_bias;  // (sequences, dim, states), (sequences, dim) twice
 };
 
 struct KernelSet {
@@ -23,8 +24,10 @@ struct KernelSet {
   int lanes;
   long (*forward_floats)(int numbers);  // scratch of one thread, 64-byte aligned; fp32 numbers of the states
   long (*backward_floats)(int numbers);
+  long (*update_floats)(int states);
   void (*forward)(const Forward& scan, const TaskGrid& grid, int task, float* scratch);
   void (*backward)(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch);
+  void (*update)(const Update& step, const TaskGrid& grid, int task, float* scratch);  // as the forward
 };
 
 const KernelSet& avx512_kernels();

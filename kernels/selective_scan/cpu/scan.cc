@@ -42,11 +42,13 @@ constexpr const char* kNoMemory = "no memory for the scan's workspace on the CPU
 
 // Waking another thread costs some 20 us, about what a core needs for 20,000 states of one channel and step
 // each.
-int threads_for(const Common& c, int tasks) {
-  const double states = (double)c.batch * c.dim * (double)c.length * numbers_of(c);
+int threads_for(double states, int tasks) {
   if (states < 40'000) return 1;
   const int limit = thread_limit();
   return limit < tasks ? limit : tasks;
+}
+int threads_for(const Common& c, int tasks) {
+  return threads_for((double)c.batch * c.dim * (double)c.length * numbers_of(c), tasks);
 }
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
@@ -59,7 +61,7 @@ Index matrix_floats(const Common& c) { return (Index)c.dim * numbers_of(c); }
 // channels.
 TaskGrid backward_grid(const Common& c, int lanes) {
   const int tiles = divide_up(c.dim / c.groups, lanes);
-  int runs = divide_up(64, c.batch * c.groups);
+  int runs = divide_up(64, sequences_of(c) * c.groups);
   const int bound = c.dim / c.groups / (2 * c.states);
   if (runs > 8 && runs > bound) runs = bound > 8 ? bound : 8;
   if (runs > tiles) runs = tiles;
@@ -112,8 +114,9 @@ bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& 
              long scratch_floats) {
   const Common& c = scan.common;
   const long variable = grid.runs > 1 ? round_up(grid.runs * projection_floats(c)) : 0;
-  const long matrix = c.batch > 1 ? round_up(c.batch * matrix_floats(c)) : 0;
-  const long channel = c.batch > 1 ? round_up((long)c.batch * c.dim) : 0;
+  const int sequences = sequences_of(c);
+  const long matrix = sequences > 1 ? round_up(sequences * matrix_floats(c)) : 0;
+  const long channel = sequences > 1 ? round_up((long)sequences * c.dim) : 0;
   slabs = {scan.dB, scan.dC, scan.dA, scan.dD, scan.ddelta_bias};
   const struct {
     float** slab;
@@ -136,7 +139,7 @@ bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& 
 // dB or dC from its slabs.
 void reduce_projection(const Common& c, const Matrix& constant, const float* slabs, float* to, int runs,
                        int threads) {
-  if (constant.data) return run_reduction(slabs, to, c.batch, matrix_floats(c), threads);
+  if (constant.data) return run_reduction(slabs, to, sequences_of(c), matrix_floats(c), threads);
   run_reduction(slabs, to, runs, projection_floats(c), threads);
 }
 
@@ -144,9 +147,10 @@ void reduce_projection(const Common& c, const Matrix& constant, const float* sla
 
 const char* cpu_forward(const Forward& scan) {
   const Common& c = scan.common;
-  if (c.batch == 0 || c.dim == 0) return nullptr;
+  const int sequences = sequences_of(c);
+  if (sequences == 0 || c.dim == 0) return nullptr;
   const KernelSet& set = kernels();
-  const int tiles = divide_up(c.dim / c.groups, set.lanes), tasks = c.batch * c.groups * tiles;
+  const int tiles = divide_up(c.dim / c.groups, set.lanes), tasks = sequences * c.groups * tiles;
   const int threads = threads_for(c, tasks);
   const long floats = round_up(set.forward_floats(numbers_of(c)));
   Memory memory;
@@ -164,12 +168,13 @@ const char* cpu_forward(const Forward& scan) {
 
 namespace {
 
-// The states that a caller did not keep, in `memory`, laid out as in x.
+// The states that a caller did not keep, in `memory`, laid out as in x. A single chunk needs none.
 const char* recompute_states(Backward& scan, Memory& memory) {
   const Common& c = scan.common;
   if (scan.x.data || c.length <= kStateInterval) return nullptr;
   const int numbers = numbers_of(c);
-  const Index channel = (saved_chunks(c.length) + 1) * numbers;
+  const Index channel = numbers * (c.packed.cu_seqlens ? packed_chunks(c.length, c.packed.sequences)
+                                                       : saved_chunks(c.length) + 1);
   if (!memory.take((size_t)(channel * c.dim * c.batch))) return kNoMemory;
   scan.x = {memory.data, c.dim * channel, channel, numbers};
   Forward forward = {};
@@ -180,7 +185,8 @@ const char* recompute_states(Backward& scan, Memory& memory) {
 
 const char* backward_with_states(const Backward& scan) {
   const Common& c = scan.common;
-  if (c.batch == 0 || c.dim == 0) {
+  const int sequences = sequences_of(c);
+  if (sequences == 0 || c.dim == 0) {
     run_reduction(nullptr, scan.dB, 0, c.constant_B.data ? matrix_floats(c) : projection_floats(c), 1);
     run_reduction(nullptr, scan.dC, 0, c.constant_C.data ? matrix_floats(c) : projection_floats(c), 1);
     run_reduction(nullptr, scan.dA, 0, matrix_floats(c), 1);
@@ -190,7 +196,7 @@ const char* backward_with_states(const Backward& scan) {
   }
   const KernelSet& set = kernels();
   const TaskGrid grid = backward_grid(c, set.lanes);
-  const int tasks = c.batch * c.groups * grid.runs, threads = threads_for(c, tasks);
+  const int tasks = sequences * c.groups * grid.runs, threads = threads_for(c, tasks);
   const long floats = round_up(set.backward_floats(numbers_of(c)));
   Memory memory;
   Slabs slabs;
@@ -206,9 +212,9 @@ const char* backward_with_states(const Backward& scan) {
       &job);
   reduce_projection(c, c.constant_B, slabs.dB, scan.dB, grid.runs, threads);
   reduce_projection(c, c.constant_C, slabs.dC, scan.dC, grid.runs, threads);
-  run_reduction(slabs.dA, scan.dA, c.batch, matrix_floats(c), threads);
-  run_reduction(slabs.dD, scan.dD, c.batch, c.dim, threads);
-  run_reduction(slabs.ddelta_bias, scan.ddelta_bias, c.batch, c.dim, threads);
+  run_reduction(slabs.dA, scan.dA, sequences, matrix_floats(c), threads);
+  run_reduction(slabs.dD, scan.dD, sequences, c.dim, threads);
+  run_reduction(slabs.ddelta_bias, scan.ddelta_bias, sequences, c.dim, threads);
   return nullptr;
 }
 
@@ -219,6 +225,31 @@ const char* cpu_backward(const Backward& given) {
   Memory states;
   if (const char* failure = recompute_states(scan, states)) return failure;
   return backward_with_states(scan);
+}
+
+const char* cpu_update(const Update& step) {
+  if (step.batch == 0 || step.dim == 0) return nullptr;
+  const KernelSet& set = kernels();
+  const int tiles = divide_up(step.dim / step.groups, set.lanes), tasks = step.batch * step.groups * tiles;
+  const int threads = threads_for((double)step.batch * step.dim * step.states, tasks);
+  const long floats = round_up(set.update_floats(step.states));
+  Memory memory;
+  if (!memory.take((size_t)(floats * threads))) return kNoMemory;
+  struct {
+    const Update& step;
+    const KernelSet& set;
+    TaskGrid grid;
+    float* scratch;
+    long floats;
+  } job{step, set, {set.lanes, tiles, 1, tiles}, memory.data, floats};
+  run_tasks(
+      tasks, threads,
+      [](void* context, int task, int thread) {
+        const auto& j = *(const decltype(job)*)context;
+        j.set.update(j.step, j.grid, task, j.scratch + thread * j.floats);
+      },
+      &job);
+  return nullptr;
 }
 
 }  // namespace scankit::selective_scan

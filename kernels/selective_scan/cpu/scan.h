@@ -9,5 +9,6 @@ namespace scankit::selective_scan {
 // Null, or why it failed (no memory). A backward without x computes the states again.
 const char* cpu_forward(const Forward& scan);
 const char* cpu_backward(const Backward& scan);
+const char* cpu_update(const Update& step);
 
 }  // namespace scankit::selective_scan

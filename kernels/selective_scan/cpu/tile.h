@@ -128,10 +128,23 @@ inline void load_complex_projection(const T* from, Index state_stride, int state
   }
 }
 
-// Which channels and steps of which batch a task is at.
+// Which channels of which sequence a task is at.
 struct Place {
-  int batch, group, channel, channels;  // channels: first one and how many, at most kLanes
+  int batch, sequence;           // where the sequence's steps stand, and its number; the same unless packed
+  int group, channel, channels;  // channels: first one and how many, at most kLanes
+  Index first, length;           // its steps in the row
+  Index first_chunk;             // of its saved states
 };
+
+// Steps of a sequence: `chunk` of them from `start`, in its row, on.
+struct Chunk {
+  Index chunk, start;
+  int steps;
+};
+inline Chunk chunk_at(const Place& at, Index chunk) {
+  const Index done = chunk * kStateInterval, left = at.length - done;
+  return {chunk, at.first + done, left < kStateInterval ? (int)left : kStateInterval};
+}
 
 // States [state][channel] to and from rows of memory, one row a channel.
 inline void store_states(float* to, Index row_stride, int rows, int states, const float* h) {
