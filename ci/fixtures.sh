@@ -153,6 +153,14 @@ fx_make_torch_headers() {
 fx_torch_headers() { fx_once "$SCANKIT_CACHE/headers/torch-$1" fx_make_torch_headers; }
 fx_other_torch() { fx_torch_headers "$FX_OTHER_TORCH"; }
 
+fx_make_far_torch() { # FOLDER, named wheels-RELEASE
+  mkdir -p "$1"
+  "$(fx_python)" -m pip --disable-pip-version-check -q download --only-binary :all: -d "$1" "torch==${1##*-}" 'numpy<2'
+}
+
+# The wheels of another release of torch, and of all that it depends on: gigabytes.
+fx_far_torch() { fx_once "$SCANKIT_CACHE/wheels-$1" fx_make_far_torch; }
+
 fx_make_mamba_wheel() {
   local python
   python=$(fx_torch_env)/bin/python || return 1

@@ -106,15 +106,11 @@ case_system_python() {
   ln -s /usr/bin/python3 "$env/bin/python"
 }
 
-fx_make_far_torch() { # FOLDER, named wheels-RELEASE: torch and all that it depends on
-  mkdir -p "$1"
-  "$(fx_python)" -m pip --disable-pip-version-check -q download --only-binary :all: -d "$1" "torch==${1##*-}" 'numpy<2'
-}
 # far_torch RELEASE STANDARD: the good module built against that release, in an environment that holds it.
 far_torch() {
   local wheels site abi python source
   python=$(fx_python)
-  wheels=$(fx_once "$SCANKIT_CACHE/wheels-$1" fx_make_far_torch) || exit 77
+  wheels=$(fx_far_torch "$1") || exit 77
   env=$(fx_scratch_env "$work/env" bare) IMPORT='import torch, selective_scan_cuda'
   "$python" -m pip --disable-pip-version-check -q --python "$env/bin/python" install --no-index --no-compile \
     --find-links "$wheels" "torch==$1" 'numpy<2'
