@@ -34,13 +34,14 @@ struct BackwardArguments {
   Index pitch, dA_pitch, dim_pitch;
 };
 
-// Of the kernels for a complex A and constant B and C (general.cuh). Offsets as above; a constant B or C has
-// its slab in dA's form, [batch][matrix_pitch], as has what is carried from tile to tile.
+// Of the general kernels (general.cuh). Offsets as above, with a slab for each sequence where a batch entry
+// has one above; a constant B or C has its slab in dA's form, [sequence][matrix_pitch], as has what is
+// carried from tile to tile.
 struct GeneralBackwardArguments {
   void* workspace;
   Backward backward;
   Tiling tiling;
-  int runs, tiles_per_run;  // of each batch entry and group; a run is a block
+  int runs, tiles_per_run;  // of each sequence and group; a run is a block
   bool x_in_workspace;
   Index dB, dC;  // variable: [run][batch][group][state][pitch]
   Index dA, dD, dbias, carry;

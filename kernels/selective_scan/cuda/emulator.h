@@ -3,15 +3,16 @@
 // Device code on the CPU, for a test without a GPU: a block's threads are fibers of one thread, which run in
 // turn from one barrier to the next. Slow, and it shows no data race between barriers; what it shows is wrong
 // arithmetic, wrong indices and barriers that not all threads reach. Included before the device code.
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <vector>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
@@ -60,13 +61,13 @@ class Block {
   void run() {
     current() = this;
     constexpr std::size_t kStack = 128 * 1024;
-    const auto stacks = std::make_unique<char[]>(kStack * threads_.size());
+    static std::vector<char> stacks;  // of all blocks: fresh pages cost more than what runs on them
+    stacks.resize(kStack * threads_.size());
     for (std::size_t i = 0; i < threads_.size(); ++i) {
       ucontext_t& context = threads_[i].context;
       getcontext(&context);
-      context.uc_stack.ss_sp = stacks.get() + i * kStack;
+      context.uc_stack.ss_sp = stacks.data() + i * kStack;
       context.uc_stack.ss_size = kStack;
-      context.uc_link = &main_;
       makecontext(&context, &Block::start, 0);
     }
     for (std::size_t left = threads_.size(); left > 0;) {
@@ -74,7 +75,7 @@ class Block {
       for (now_ = 0; now_ < threads_.size(); ++now_) {
         if (threads_[now_].ended || !may_go_on()) continue;
         moved = true;
-        swapcontext(&main_, &threads_[now_].context);
+        resume();
         if (threads_[now_].ended) --left;
       }
       if (moved) continue;
@@ -86,7 +87,7 @@ class Block {
   void wait(Barrier barrier) {
     threads_[now_].at = barrier;
     ++threads_[now_].passed[barrier];
-    swapcontext(&threads_[now_].context, &main_);
+    if (_setjmp(threads_[now_].place) == 0) _longjmp(main_place_, 1);
   }
   float& slot(unsigned thread) { return slots_[thread]; }
   unsigned thread() const { return static_cast<unsigned>(now_); }
@@ -98,14 +99,25 @@ class Block {
  private:
   struct Thread {
     ucontext_t context = {};
+    jmp_buf place = {};
+    bool begun = false;
     unsigned passed[2] = {};  // barriers of each kind, with the one it waits at
     Barrier at = kWhole;
     bool ended = false;
   };
 
+  // swapcontext asks the kernel for the signal mask each time: it is used where a fiber begins, no more.
+  void resume() {
+    if (_setjmp(main_place_) != 0) return;
+    Thread& thread = threads_[now_];
+    if (thread.begun) _longjmp(thread.place, 1);
+    thread.begun = true;
+    swapcontext(&main_, &thread.context);
+  }
   static void start() {
     current()->body_();
     current()->threads_[current()->now_].ended = true;
+    _longjmp(current()->main_place_, 1);
   }
   // All of its warp, or of the block, have come as far.
   bool may_go_on() const {
@@ -120,6 +132,7 @@ class Block {
 
   std::function<void()> body_;
   ucontext_t main_ = {};
+  jmp_buf main_place_ = {};
   std::vector<Thread> threads_;
   std::vector<float> slots_;
   std::size_t now_ = 0;

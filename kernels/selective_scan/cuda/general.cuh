@@ -2,10 +2,10 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward.cuh"
 
-// What the kernels for a complex A and constant B and C share. 16 lanes have a channel, each one state of a
-// slice of 16; a warp has two channels, a block eight. Slices are taken one after the other within a tile, as
-// in the sliced kernels for real A. Plain before fast: the element-wise work is done by a quarter of the
-// lanes.
+// What the kernels for a complex A, constant B and C, and states beside the scan (initial, last, of packed
+// sequences) share. 16 lanes have a channel, each one state of a slice of 16; a warp has two channels, a
+// block eight. Slices are taken one after the other within a tile, as in the sliced kernels for real A. Plain
+// before fast: the element-wise work is done by a quarter of the lanes.
 namespace scankit::selective_scan {
 
 // A number of the scan: real ones are complex ones whose imaginary part nobody computes.
@@ -17,6 +17,18 @@ template <>
 struct Number<false> {
   float re;
 };
+template <bool kComplex>
+SCANKIT_DEVICE Number<kComplex> load_number(const float* from) {
+  Number<kComplex> value = {};
+  value.re = from[0];
+  if constexpr (kComplex) value.im = from[1];
+  return value;
+}
+template <bool kComplex>
+SCANKIT_DEVICE void store_number(float* to, const Number<kComplex>& value) {
+  to[0] = value.re;
+  if constexpr (kComplex) to[1] = value.im;
+}
 
 // cos and sin of dt * rate, as the CPU has it (cpu/complex.h says why so).
 SCANKIT_DEVICE Number<true> turn(float dt, float rate) {
@@ -102,6 +114,8 @@ struct General {
 
   const Common& c;
   Place place;
+  int entry;        // the sequence's number; place.batch, too, where sequences are not packed
+  int begin, end;   // its steps in its row
   int lane, q, ch;  // ch: which of the warp's two channels
   float* projections;
 
@@ -110,18 +124,32 @@ struct General {
     q = lane % kGeneralLanes;
     ch = lane / kGeneralLanes;
   }
+  // place.batch is the sequence's number. What cu_seqlens holds is not trusted: a caller cannot look at it
+  // without waiting for the device.
+  SCANKIT_DEVICE void find_steps() {
+    entry = place.batch, begin = 0, end = c.length;
+    if (c.packed.cu_seqlens == nullptr) return;
+    const int first = c.packed.cu_seqlens[entry], behind = c.packed.cu_seqlens[entry + 1];
+    begin = first < 0 ? 0 : first < c.length ? first : c.length;
+    end = behind < begin ? begin : behind < c.length ? behind : c.length;
+    place.batch = 0;
+  }
+  // Of the saved states.
+  SCANKIT_DEVICE int first_chunk() const {
+    return c.packed.cu_seqlens == nullptr ? 0 : begin / kTile + entry;
+  }
   SCANKIT_DEVICE bool exists(int state) const { return ch < place.channels && state < c.states; }
 
   // A piece is eight steps of one of the warp's channels; lanes 0 to 7 have one each.
   SCANKIT_DEVICE bool has_piece() const { return lane < 8; }
   SCANKIT_DEVICE int piece_count(int step) const {
-    return has_piece() && lane / 4 < place.channels ? c.length - step - lane % 4 * 8 : 0;
+    return has_piece() && lane / 4 < place.channels ? end - step - lane % 4 * 8 : 0;
   }
   SCANKIT_DEVICE int piece_at() const { return lane / 4 * kPitch + lane % 4 * 8; }
   template <class Of>
   SCANKIT_DEVICE auto piece_of(const Of& sequence, int step) const {
     return row_of<T>(sequence, place.batch, place.channel + lane / 4) +
-           (step + lane % 4 * 8) * Index{T::kSize};
+           (Index{step} + lane % 4 * 8) * Index{T::kSize};
   }
   SCANKIT_DEVICE void fetch(float (&v)[8], const Sequence& from, int step) const {
     Eight<T> e;
@@ -138,15 +166,23 @@ struct General {
 
   // The thread's number of a matrix; 0 where it does not exist.
   SCANKIT_DEVICE N number_of(const Matrix& from, int state) const {
-    N value = {};
-    if (!exists(state)) return value;
-    const float* at = from.data + (place.channel + ch) * from.dim_stride + state * from.state_stride;
-    value.re = at[0];
-    if constexpr (kComplex) value.im = at[1];
-    return value;
+    if (!exists(state)) return {};
+    return load_number<kComplex>(from.data + (place.channel + ch) * from.dim_stride +
+                                 state * from.state_stride);
   }
   SCANKIT_DEVICE N rate_of(int state) const {
     return number_of({c.A, c.A_dim_stride, c.A_state_stride}, state);
+  }
+
+  // The thread's number of states beside the scan; 0 where there are none.
+  SCANKIT_DEVICE N state_of(const States& from, int state) const {
+    if (from.data == nullptr) return {};
+    return number_of({from.data + entry * from.batch_stride, from.dim_stride, kParts}, state);
+  }
+  SCANKIT_DEVICE void store_state(float* to, int state, const N& value) const {
+    if (to == nullptr || !exists(state)) return;
+    store_number<kComplex>(
+        to + ((Index{entry} * c.dim + place.channel + ch) * Index{c.states} + state) * kParts, value);
   }
 
   // Variable B and C of a slice's tile to shared memory. All threads.
@@ -160,7 +196,7 @@ struct General {
       const Index first = Index{step} * kParts + part * 8;
       const Index offset = place.batch * from.batch_stride + place.group * from.group_stride +
                            (first_state + state) * from.state_stride + first;
-      const Index left = first_state + state < c.states ? Index{c.length} * kParts - first : 0;
+      const Index left = first_state + state < c.states ? Index{end} * kParts - first : 0;
       Eight<T> e;
       load_some(e, static_cast<const char*>(from.data) + offset * T::kSize,
                 static_cast<int>(left < 8 ? left : 8));
@@ -204,7 +240,9 @@ SCANKIT_DEVICE Index numbers_of_channel(const Common& c) { return Index{c.states
 SCANKIT_DEVICE SavedStates general_states_of(const Common& c, const SavedStates& given, bool in_workspace,
                                              void* workspace) {
   if (!in_workspace) return given;
-  const Index numbers = numbers_of_channel(c), dim_stride = (tile_count(c.length) + 1) * numbers;
+  const Index chunks = c.packed.cu_seqlens == nullptr ? tile_count(c.length) + 1
+                                                      : c.length / kTile + Index{c.packed.sequences};
+  const Index numbers = numbers_of_channel(c), dim_stride = chunks * numbers;
   return {static_cast<float*>(workspace), c.dim * dim_stride, dim_stride, numbers};
 }
 

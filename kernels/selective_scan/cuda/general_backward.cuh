@@ -91,34 +91,25 @@ struct GeneralBackward : General<T, kComplex> {
 
   // The states before the tile that starts at `step`.
   SCANKIT_DEVICE N load_start(int step, int state) const {
-    N h = {};
-    if (step == 0 || !G::exists(state)) return h;
+    if (step == G::begin) return G::state_of(c.initial_state, state);
+    if (!G::exists(state)) return {};
     const SavedStates x = general_states_of(c, g.x, p.x_in_workspace, p.workspace);
-    const float* from = x.data + place.batch * x.batch_stride + (place.channel + ch) * x.dim_stride +
-                        (step / kTile - 1) * x.chunk_stride + state * kParts;
-    h.re = from[0];
-    if constexpr (kComplex) h.im = from[1];
-    return h;
+    return load_number<kComplex>(x.data + place.batch * x.batch_stride + (place.channel + ch) * x.dim_stride +
+                                 (G::first_chunk() + (step - G::begin) / kTile - 1) * x.chunk_stride +
+                                 state * kParts);
   }
 
-  // A slice's numbers that wait in the workspace, [batch][pitch], for the tile before.
+  // A slice's numbers that wait in the workspace, [sequence][pitch], for the tile before.
   SCANKIT_DEVICE float* waiting(Index offset, int state) const {
-    return slab(offset) + place.batch * p.matrix_pitch +
+    return slab(offset) + G::entry * p.matrix_pitch +
            ((place.channel + ch) * Index{c.states} + state) * kParts;
   }
   SCANKIT_DEVICE N recall(Index offset, int state, bool first) const {
-    N v = {};
-    if (first || !G::exists(state)) return v;
-    const float* from = waiting(offset, state);
-    v.re = from[0];
-    if constexpr (kComplex) v.im = from[1];
-    return v;
+    if (first || !G::exists(state)) return {};
+    return load_number<kComplex>(waiting(offset, state));
   }
   SCANKIT_DEVICE void keep(Index offset, int state, const N& v) const {
-    if (!G::exists(state)) return;
-    float* to = waiting(offset, state);
-    to[0] = v.re;
-    if constexpr (kComplex) to[1] = v.im;
+    if (G::exists(state)) store_number<kComplex>(waiting(offset, state), v);
   }
 
   SCANKIT_DEVICE void keep_quad(int quad, const N& h) const {
@@ -174,6 +165,7 @@ struct GeneralBackward : General<T, kComplex> {
     for (int i = threadIdx.x; i < kValues; i += kGeneralThreads) {
       const int which = i / (kValues / 2), state = first_state + i / (4 * kParts) % kGeneralLanes;
       if ((which == 0 ? c.constant_B : c.constant_C).data != nullptr || state >= c.states) continue;
+      if (step + quad * 4 + i % (4 * kParts) / kParts >= G::end) continue;  // another sequence's
       float sum = 0.0f;
       for (int warp = 0; warp < kGeneralWarps; ++warp)
         sum += sums[(quad % 2 * kGeneralWarps + warp) * kValues + i];
@@ -237,7 +229,7 @@ struct GeneralBackward : General<T, kComplex> {
     v.rate.re *= kLog2E;
     if (c.constant_B.data != nullptr) v.B = G::number_of(c.constant_B, state);
     if (c.constant_C.data != nullptr) v.C = G::number_of(c.constant_C, state);
-    v.carry = recall(p.carry, state, last_tile);
+    v.carry = last_tile ? G::state_of(g.dlast_state, state) : recall(p.carry, state, false);
     v.dA = recall(p.dA, state, last_tile);
     if (c.constant_B.data != nullptr) v.dB = recall(p.dB, state, last_tile);
     if (c.constant_C.data != nullptr) v.dC = recall(p.dC, state, last_tile);
@@ -247,31 +239,33 @@ struct GeneralBackward : General<T, kComplex> {
     replay(v, load_start(step, state));
     reverse(v, first_state, step, first);
     keep(p.carry, state, v.carry);
+    if (step == G::begin) G::store_state(g.dinitial_state, state, v.carry);
     keep(p.dA, state, v.dA);
     if (c.constant_B.data != nullptr) keep(p.dB, state, v.dB);
     if (c.constant_C.data != nullptr) keep(p.dC, state, v.dC);
   }
 
-  // Sums of a channel's four pieces, to the batch entry's slab.
+  // Sums of a channel's four pieces, to the sequence's slab.
   SCANKIT_DEVICE void store_channel_sum(float sum, Index offset) const {
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
     if (G::has_piece() && lane % 4 == 0 && lane / 4 < place.channels)
-      slab(offset)[place.batch * p.dim_pitch + place.channel + lane / 4] = sum;
+      slab(offset)[G::entry * p.dim_pitch + place.channel + lane / 4] = sum;
   }
 
   // One tile of channels.
   SCANKIT_DEVICE void tile(bool first) const {
     const float bias = G::of_channel(c.delta_bias), D = G::of_channel(c.D);
     float dD = 0.0f, dbias = 0.0f;
-    const int chunks = static_cast<int>(tile_count(c.length));
-    for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+    // A sequence without steps still has sums and a state's gradient.
+    const int steps = G::end > G::begin ? G::end - G::begin : 1;
+    for (int step = G::begin + (steps - 1) / kTile * kTile; step >= G::begin; step -= kTile) {
       Piece piece = {};
-      prologue(piece, bias, chunk * kTile);
+      prologue(piece, bias, step);
       for (int state = 0; state < c.states; state += kGeneralLanes)
-        slice(state, chunk * kTile, chunk == chunks - 1, first);
+        slice(state, step, G::end - step <= kTile, first);
       __syncwarp();
-      epilogue(piece, D, dD, dbias, chunk * kTile);
+      epilogue(piece, D, dD, dbias, step);
       __syncwarp();
     }
     if (g.dD != nullptr) store_channel_sum(dD, p.dD);
@@ -290,6 +284,7 @@ SCANKIT_DEVICE void general_backward(const GeneralBackwardArguments& p) {
   k.run = static_cast<int>(blockIdx.x % p.runs);
   k.place.group = static_cast<int>(blockIdx.x / p.runs % c.groups);
   k.place.batch = static_cast<int>(blockIdx.x / p.runs / c.groups);
+  k.find_steps();
   k.projections = memory;
   k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 10 * kPitch;
   k.w = k.dt + 2 * kPitch;

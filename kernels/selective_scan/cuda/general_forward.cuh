@@ -69,28 +69,28 @@ struct GeneralForward : General<T, kComplex> {
     }
   }
 
-  SCANKIT_DEVICE void save(const SavedStates& x, Index chunk, bool last, int state, const N& h) const {
+  SCANKIT_DEVICE void save(const SavedStates& x, int chunk, bool last, int state, const N& h) const {
     if (x.data == nullptr || !G::exists(state)) return;
     float* row =
         x.data + place.batch * x.batch_stride + (place.channel + ch) * x.dim_stride + chunk * x.chunk_stride;
-    float* to = row + (last ? 2 * state + 1 : state) * kParts;
-    if (last) row[2 * state * kParts] = 0.0f;
-    to[0] = h.re;
-    if constexpr (kComplex) {
-      if (last) row[2 * state * kParts + 1] = 0.0f;
-      to[1] = h.im;
-    }
+    last = last && c.packed.cu_seqlens == nullptr;  // whose last rows are not wide
+    if (last) store_number<kComplex>(row + 2 * state * kParts, {});
+    store_number<kComplex>(row + (last ? 2 * state + 1 : state) * kParts, h);
   }
 
   SCANKIT_DEVICE void run(const ForwardArguments& p) const {
     const SavedStates x = general_states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
     const int slices = (c.states + kGeneralLanes - 1) / kGeneralLanes;
-    for (int i = 0; i < slices * kParts; ++i) kept[i * kGeneralThreads] = 0.0f;
+    for (int slice = 0; slice < slices; ++slice) {
+      const N h = G::state_of(c.initial_state, slice * kGeneralLanes + q);
+      kept_number(slice)[0] = h.re;
+      if constexpr (kComplex) kept_number(slice)[kGeneralThreads] = h.im;
+    }
     const float bias = G::of_channel(c.delta_bias), D = G::of_channel(c.D);
-    const Index chunks = tile_count(c.length);
     // A sequence without steps still has a last state.
-    for (Index chunk = 0; chunk < (chunks > 0 ? chunks : 1); ++chunk) {
-      const int step = static_cast<int>(chunk) * kTile;
+    bool last = false;
+    for (int step = G::begin, chunk = G::first_chunk(); !last; step += kTile, ++chunk) {
+      last = G::end - step <= kTile;
       float u[8];
       prologue(step, bias, u);
       for (int slice = 0; slice < slices; ++slice) {
@@ -108,7 +108,8 @@ struct GeneralForward : General<T, kComplex> {
         scan(A, B, C, state < c.states, h);
         own[0] = h.re;
         if constexpr (kComplex) own[kGeneralThreads] = h.im;
-        save(x, chunk, chunk + 1 >= chunks, state, h);
+        save(x, chunk, last, state, h);
+        if (last) G::store_state(p.forward.last_state, state, h);
       }
       __syncwarp();
       epilogue(p.forward, step, D, u);
@@ -123,6 +124,7 @@ SCANKIT_DEVICE void general_forward(const ForwardArguments& p) {
   extern __shared__ __align__(16) float memory[];
   K k{{p.forward.common, find_place(p.forward.common, p.tiling, 2)}};
   k.find_lane();
+  k.find_steps();
   k.projections = memory;
   k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 6 * kPitch;
   k.w = k.dt + 2 * kPitch;

@@ -156,6 +156,14 @@ void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan
   if (sliced) arguments->carry = reserve(plan, Index{c.batch} * c.dim * c.states);
 }
 
+// States beside the scan, which only the general kernels read and write.
+bool is_stateful(const Common& c) { return c.initial_state.data || c.packed.cu_seqlens; }
+bool takes_general(const Forward& f) { return is_general(f.common) || is_stateful(f.common) || f.last_state; }
+bool takes_general(const Backward& b) {
+  return is_general(b.common) || is_stateful(b.common) || b.dlast_state.data || b.dinitial_state;
+}
+Index sequence_count(const Common& c) { return c.packed.cu_seqlens ? c.packed.sequences : c.batch; }
+
 Tiling general_tiling(const Common& c) {
   const int channels = c.dim / c.groups, of_block = 2 * kGeneralWarps;
   return {channels, (channels + of_block - 1) / of_block};
@@ -175,7 +183,7 @@ bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Pl
   arguments.forward = forward;
   arguments.tiling = general_tiling(c);
   arguments.x_in_workspace = x_in_workspace;
-  const Index blocks = Index{arguments.tiling.tiles_per_group} * c.groups * c.batch;
+  const Index blocks = Index{arguments.tiling.tiles_per_group} * c.groups * sequence_count(c);
   if (blocks > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
   if (blocks > 0)
     add_launch(plan, general_kernel_index(false, c), blocks, kGeneralWarps * 32, 4 * general_floats(c, false),
@@ -186,8 +194,9 @@ bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Pl
 // Runs enough for four blocks a multiprocessor: each costs a slab as large as dB and dC.
 void set_runs(GeneralBackwardArguments* arguments, const device::DeviceFacts& facts) {
   const Common& c = arguments->backward.common;
-  const int tiles = arguments->tiling.tiles_per_group, entries = c.batch * c.groups;
-  const int wanted = (4 * facts.multiprocessors + entries - 1) / entries;
+  const int tiles = arguments->tiling.tiles_per_group;
+  const Index entries = sequence_count(c) * c.groups;
+  const int wanted = static_cast<int>((4 * facts.multiprocessors + entries - 1) / entries);
   const bool no_slabs = c.constant_B.data && c.constant_C.data;
   arguments->tiles_per_run = no_slabs || wanted >= tiles ? 1 : (tiles + wanted - 1) / wanted;
   arguments->runs = (tiles + arguments->tiles_per_run - 1) / arguments->tiles_per_run;
@@ -197,12 +206,12 @@ bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::P
                         device::Message* message) {
   const Backward& b = a.backward;
   const Common& c = b.common;
-  const Index rows = Index{c.batch} * c.groups * c.states, batches = empty ? 0 : c.batch;
+  const Index rows = Index{c.batch} * c.groups * c.states, sequences = empty ? 0 : sequence_count(c);
   const Index runs = empty ? 0 : a.runs, matrix = Index{c.dim} * numbers_of(c);
   ReduceArguments arguments = {};
   int count = 0;
   const auto add_matrix = [&](Index source, float* out) {
-    add_job(&arguments, &count, source, batches, a.matrix_pitch, 1, matrix, a.matrix_pitch, out);
+    add_job(&arguments, &count, source, sequences, a.matrix_pitch, 1, matrix, a.matrix_pitch, out);
   };
   const auto add_projection = [&](const Matrix& constant, Index source, float* out) {
     if (constant.data) return add_matrix(source, out);
@@ -212,8 +221,8 @@ bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::P
   add_projection(c.constant_B, a.dB, b.dB);
   add_projection(c.constant_C, a.dC, b.dC);
   add_matrix(a.dA, b.dA);
-  add_job(&arguments, &count, a.dD, batches, a.dim_pitch, 1, c.dim, a.dim_pitch, b.dD);
-  add_job(&arguments, &count, a.dbias, batches, a.dim_pitch, 1, c.dim, a.dim_pitch, b.ddelta_bias);
+  add_job(&arguments, &count, a.dD, sequences, a.dim_pitch, 1, c.dim, a.dim_pitch, b.dD);
+  add_job(&arguments, &count, a.dbias, sequences, a.dim_pitch, 1, c.dim, a.dim_pitch, b.ddelta_bias);
   const Index blocks = arguments.first_block[kMaxReduceJobs];
   if (blocks > 0x7fffffff)
     return refuse(message, "dB and dC are too large for one launch", "split the batch");
@@ -230,26 +239,30 @@ bool plan_general_backward(const Backward& backward, const device::DeviceFacts& 
   a.pitch = chunk_count(c.length) * kStateInterval * parts_of(c);
   a.dim_pitch = static_cast<Index>(round_up(static_cast<size_t>(c.dim), 4));
   a.matrix_pitch = (Index{c.dim} * numbers_of(c) + 3) / 4 * 4;
-  if (c.batch == 0 || c.length == 0 || c.dim == 0) return add_general_reduce(a, true, plan, message);
+  const Index sequences = sequence_count(c), entries = sequences * c.groups;
+  // Without steps the gradient of the initial state is that of the last.
+  if (sequences == 0 || c.dim == 0 || (c.length == 0 && !backward.dinitial_state))
+    return add_general_reduce(a, true, plan, message);
   set_runs(&a, facts);
-  const Index entries = Index{c.batch} * c.groups;
   if (entries * a.runs > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
-  // One tile starts from zero: no saved states are read.
+  // One tile reads no saved states.
   if (backward.x.data == nullptr && c.length > kStateInterval) {
     a.x_in_workspace = true;
-    reserve(plan, Index{c.batch} * c.dim * (chunk_count(c.length) + 1) * numbers_of(c));
+    const Index chunks = c.packed.cu_seqlens ? packed_chunks(c.length, sequences) : chunk_count(c.length) + 1;
+    reserve(plan, Index{c.batch} * c.dim * chunks * numbers_of(c));
     Forward states = {};
     states.common = c;
     states.common.z = {};
     if (!add_general_forward(states, true, plan, message)) return false;
   }
-  const Index matrix = c.batch * a.matrix_pitch, projection = a.runs * entries * c.states * a.pitch;
+  const Index matrix = sequences * a.matrix_pitch;
+  const Index projection = Index{a.runs} * c.batch * c.groups * c.states * a.pitch;
   a.dB = reserve(plan, c.constant_B.data ? matrix : projection);
   a.dC = reserve(plan, c.constant_C.data ? matrix : projection);
   a.dA = reserve(plan, matrix);
   a.carry = reserve(plan, matrix);
-  a.dD = reserve(plan, c.batch * a.dim_pitch);
-  a.dbias = reserve(plan, c.batch * a.dim_pitch);
+  a.dD = reserve(plan, sequences * a.dim_pitch);
+  a.dbias = reserve(plan, sequences * a.dim_pitch);
   add_launch(plan, general_kernel_index(true, c), entries * a.runs, kGeneralWarps * 32,
              4 * general_floats(c, true), a);
   return add_general_reduce(a, false, plan, message);
@@ -300,7 +313,7 @@ bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, devi
   if (!is_known(forward.common, message)) return false;
   plan->launch_count = 0;
   plan->workspace_bytes = 0;
-  if (is_general(forward.common)) return add_general_forward(forward, false, plan, message);
+  if (takes_general(forward)) return add_general_forward(forward, false, plan, message);
   Choice choice;
   if (!choose_forward(forward.common, facts, &choice))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
@@ -312,7 +325,7 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
   if (!is_known(backward.common, message)) return false;
   plan->launch_count = 0;
   plan->workspace_bytes = 0;
-  if (is_general(backward.common)) return plan_general_backward(backward, facts, plan, message);
+  if (takes_general(backward)) return plan_general_backward(backward, facts, plan, message);
   Choice choice, states;
   if (!choose_backward(backward.common, facts, &choice) || !choose_forward(backward.common, facts, &states))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");

@@ -133,6 +133,69 @@ TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
   }
 }
 
+TEST(Launch, StatesBesideTheScanGoToTheGeneralKernels) {
+  static float sink;
+  static int ends;
+  device::Plan plan;
+  device::Message message;
+  for (int which = 0; which < 3; ++which) {
+    Forward f = {};
+    f.common = problem(1, 96, 100, 16);
+    if (which == 0) f.common.initial_state = {&sink, 96 * 16, 16};
+    if (which == 1) f.common.packed = {&ends, 5};
+    if (which == 2) f.last_state = &sink;
+    ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 1);
+    EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_real");
+    EXPECT_EQ(plan.launches[0].grid_x, which == 1 ? 5u * 12 : 12u);
+
+    Backward b = backward_of(f.common);
+    if (which == 2) b.dlast_state = {&sink, 96 * 16, 16};
+    ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 2);
+    EXPECT_EQ(symbol(plan, 0), "scankit_general_backward_real");
+    const std::size_t slabs = plan.workspace_bytes;
+    b.x.data = nullptr;
+    ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 3);
+    const std::size_t chunks = which == 1 ? 100 / 32 + 5 : 4 + 1;
+    EXPECT_EQ(plan.workspace_bytes, slabs + chunks * 96 * 16 * 4);
+  }
+}
+
+TEST(Launch, SumsOfPackedSequencesAreOverSequencesAndTheirRowsOverRuns) {
+  static int ends;
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(1, 96, 100, 16));
+  b.common.packed = {&ends, 500};
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(plan.launches[0].grid_x, 500u * 2);
+  ReduceArguments arguments;
+  std::memcpy(&arguments, plan.launches[1].argument, sizeof arguments);
+  EXPECT_EQ(arguments.jobs[0].slabs, 2);  // dB: of two runs, each sequence in its own steps
+  EXPECT_EQ(arguments.jobs[0].rows, 16);
+  EXPECT_EQ(arguments.jobs[2].slabs, 500);  // dA
+
+  b.common.packed.sequences = 0;
+  b.common.length = 0;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 1);  // zeros for dA
+}
+
+TEST(Launch, WithoutStepsTheGradientOfTheInitialStateIsStillWritten) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(2, 96, 0, 16));
+  b.common.initial_state = {&sink, 96 * 16, 16};
+  b.dinitial_state = &sink;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(symbol(plan, 0), "scankit_general_backward_real");
+}
+
 TEST(Launch, AConstantGradientWithoutWorkIsZeroAndOfItsOwnSize) {
   static float sink;
   device::Plan plan;
