@@ -206,6 +206,22 @@ class Scans(Checks):
                 self.same([out[..., first:end], last[s:s + 1], gradients[-1][s:s + 1], gradients[0][..., first:end],
                            gradients[1][..., first:end]], results)
 
+    def test_saved_states_of_packed_sequences(self):
+        """Chunk c of sequence s stands at cu_seqlens[s] // 32 + s + c and holds the state behind it: the last state of
+        the sequence's steps so far."""
+        for kind in ("", "i"):
+            case, _, _ = make_stateful(13, True, kind=kind, dtype=torch.float32, lengths=[70, 0, 32, 1, 33], initial_state=True)
+            x, parts = forward(case)[1], 2 if kind else 1
+            self.assertEqual(x.shape[2], 136 // 32 + 5)
+            for s, (first, end) in enumerate(zip(case.bounds, case.bounds[1:])):
+                for chunk in range(-(-(end - first) // 32)):
+                    upto = min(first + 32 * (chunk + 1), end)
+                    tensors = [t if t is None or t.dim() < 3 else t[..., :(parts if n in "BC" else 1) * upto].contiguous()
+                               for n, t in case.tensors.items()]
+                    bounds = torch.tensor([*case.bounds[:s + 1], upto], dtype=torch.int32, device=module_test.DEVICE)
+                    last = module.fwd_stateful(*tensors, case.softplus, case.initial_state[:s + 1], bounds, False)[2][s]
+                    self.same([x[0, :, first // 32 + s + chunk]], [last])
+
     def test_threads_do_not_show(self):
         self.addCleanup(os.environ.pop, "OMP_NUM_THREADS", None)
         for packed, shape in ((False, dict(length=129, batch=2)), (True, dict(lengths=[100, 0, 33, 1, 200]))):
