@@ -24,7 +24,9 @@ bool ScanCall::run(const Call& call, const selective_scan::Backward& scan) {
 
 bool ScanCall::run(const Call& call, const selective_scan::Update& step) {
   if (on_cpu()) return cpu_done(call, cpu_update(step));
-  return refuse(call, "takes tensors on the CPU only so far; the device's kernels know no single step");
+  device::Message message;
+  device::Plan plan = {};
+  return plan_update(step, facts(), &plan, &message) ? launch(call, &plan) : refuse(call, "%s", message.text);
 }
 
 }  // namespace scankit

@@ -48,6 +48,14 @@ struct GeneralBackwardArguments {
   Index pitch, matrix_pitch, dim_pitch;
 };
 
+// A channel has `lanes` threads, a power of two up to 32; a batch entry has `blocks` blocks.
+struct UpdateArguments {
+  void* workspace;  // none
+  Update update;
+  int channels_per_group, lanes, blocks;
+};
+inline constexpr int kUpdateThreads = 128;
+
 // out[row][i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i], i < length.
 struct ReduceJob {
   Index source;  // byte offset, a multiple of 16

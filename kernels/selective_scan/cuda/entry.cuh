@@ -4,10 +4,11 @@
 #include "kernels/selective_scan/cuda/forward.cuh"
 #include "kernels/selective_scan/cuda/general_backward.cuh"
 #include "kernels/selective_scan/cuda/reduce.cuh"
+#include "kernels/selective_scan/cuda/update.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD, SCANKIT_GENERAL (both
-// directions of the general kernels) or SCANKIT_REDUCE chooses what and SCANKIT_DTYPE (F32, F16, BF16) the
-// element type.
+// directions of the general kernels), SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what
+// and SCANKIT_DTYPE (F32, F16, BF16) the element type.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #define SCANKIT_PARAMETER(type) const type
 #else
@@ -56,6 +57,17 @@ namespace scankit::selective_scan {
   }
 SCANKIT_GENERAL_KERNELS(real, false)
 SCANKIT_GENERAL_KERNELS(complex, true)
+#endif
+
+#ifdef SCANKIT_UPDATE
+#define SCANKIT_UPDATE_KERNEL(name, type)                           \
+  extern "C" __global__ void __launch_bounds__(kUpdateThreads)      \
+      scankit_update_##name(SCANKIT_PARAMETER(UpdateArguments) p) { \
+    update_kernel<type>(p);                                         \
+  }
+SCANKIT_UPDATE_KERNEL(f32, Float)
+SCANKIT_UPDATE_KERNEL(f16, Half)
+SCANKIT_UPDATE_KERNEL(bf16, BFloat)
 #endif
 
 #ifdef SCANKIT_REDUCE

@@ -3,9 +3,6 @@
 #define SCANKIT_EMULATED
 #include "kernels/selective_scan/cuda/emulator.h"
 
-#define SCANKIT_GENERAL
-#define SCANKIT_REDUCE
-#define SCANKIT_DTYPE F32
 namespace scankit::selective_scan {
 alignas(16) static float memory[16384];  // a block's shared memory, as the kernels declare it
 }

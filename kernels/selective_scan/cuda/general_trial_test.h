@@ -2,104 +2,16 @@
 #pragma once
 // A case of the contract for the emulated device code: memory with guards, the plan run block by block, and
 // every result against the fp64 oracle. Included after the device code.
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
-#include "kernels/selective_scan/cuda/launch.h"
+#include "kernels/selective_scan/cuda/emulated_test.h"
 #include "validate/oracle.h"
 #include "validate/random.h"
 
 namespace scankit::selective_scan {
 
-using Doubles = std::vector<double>;
-
-// Pages of its own, with unreadable ones before and behind; the bytes end (or begin) where those begin (end).
-class Guarded {
- public:
-  Guarded(std::size_t bytes, bool at_end) : pages_((bytes + kPage - 1) / kPage + 2) {
-    void* memory = mmap(nullptr, pages_ * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) std::abort();
-    base_ = static_cast<char*>(memory);
-    if (pages_ > 2 && mprotect(base_ + kPage, (pages_ - 2) * kPage, PROT_READ | PROT_WRITE) != 0)
-      std::abort();
-    data_ = at_end ? base_ + (pages_ - 1) * kPage - bytes : base_ + kPage;
-    std::memset(data_, 0xff, bytes);  // NaN in every type
-  }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  ~Guarded() { munmap(base_, pages_ * kPage); }
-  char* data() const { return data_; }
-
- private:
-  static constexpr std::size_t kPage = 4096;
-  std::size_t pages_;
-  char *base_, *data_;
-};
-
-// Rows of fp32 or bf16, with a pad between them that nobody may write.
-class Array {
- public:
-  Array(DType dtype, Index rows, Index columns, Index pad, bool at_end)
-      : dtype_(dtype),
-        rows_(std::size_t(rows)),
-        columns_(std::size_t(columns)),
-        pitch_(std::size_t(columns + pad)),
-        memory_(size() * (rows > 0 ? rows_ * pitch_ - std::size_t(pad) : 0), at_end) {}
-
-  // Returns them as rounded.
-  Doubles set(const Doubles& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const unsigned word = std::bit_cast<unsigned>(float(values[i])), bits = word >> 16;
-      std::memcpy(at(i), dtype_ == DType::F32 ? &word : &bits, size());  // bf16: cut off, and exact then
-    }
-    return get();
-  }
-  Doubles get() const {
-    Doubles values(rows_ * columns_);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      unsigned bits = 0;
-      std::memcpy(&bits, at(i), size());
-      values[i] = std::bit_cast<float>(dtype_ == DType::F32 ? bits : bits << 16);
-    }
-    return values;
-  }
-  bool pads_are_untouched() const {
-    bool untouched = true;
-    for (std::size_t row = 0; row + 1 < rows_; ++row)
-      for (std::size_t i = columns_ * size(); i < pitch_ * size(); ++i)
-        untouched = untouched && memory_.data()[row * pitch_ * size() + i] == '\xff';
-    return untouched;
-  }
-  template <class T = void>
-  T* data() const {
-    return reinterpret_cast<T*>(memory_.data());
-  }
-  DType dtype() const { return dtype_; }
-  Index pitch() const { return Index(pitch_); }
-
- private:
-  std::size_t size() const { return dtype_ == DType::F32 ? 4 : 2; }
-  char* at(std::size_t i) const { return memory_.data() + (i / columns_ * pitch_ + i % columns_) * size(); }
-  DType dtype_;
-  std::size_t rows_, columns_, pitch_;
-  Guarded memory_;
-};
-
-template <class Arguments>
-std::function<void()> body_of(void (*kernel)(const Arguments&), const device::Launch& launch) {
-  Arguments arguments;
-  EXPECT_EQ(launch.argument_bytes, sizeof arguments);
-  std::memcpy(&arguments, launch.argument, sizeof arguments);
-  return [kernel, arguments] { kernel(arguments); };
-}
 template <class T>
 std::function<void()> general_body(const std::string& symbol, const device::Launch& launch) {
   if (symbol == "scankit_general_forward_real") return body_of(&general_forward<T, false>, launch);
@@ -117,11 +29,10 @@ inline void run_launch(const device::Launch& launch) {
   if (unit == std::string("general_bf16")) body = general_body<BFloat>(symbol, launch);
   if (unit == std::string("reduce")) body = body_of(&reduce_kernel, launch);
   ASSERT_TRUE(body) << unit << " " << symbol;
-  for (blockIdx.x = 0; blockIdx.x < launch.grid_x; ++blockIdx.x) {
-    std::memset(memory, 0xff, sizeof memory);  // NaN
-    blockDim.x = launch.block_x;
-    emulator::Block(launch.block_x, body).run();
-  }
+  run_blocks(launch, [&] {
+    if (threadIdx.x == 0) std::memset(memory, 0xff, sizeof memory);  // NaN; the first thread runs first
+    body();
+  });
 }
 inline void run_plan(device::Plan& plan) {
   const Guarded workspace((plan.workspace_bytes + 15) / 16 * 16, true);
@@ -244,16 +155,7 @@ class Trial {
   }
   void judge(const char* name, const Doubles& want) {
     if (want.empty()) return;
-    judge(name, arrays_[name]->get(), want, arrays_[name]->dtype() == DType::F32 ? 2e-6 : 5e-3);
-  }
-  void judge(const char* name, const Doubles& got, const Doubles& want, double bound) {
-    ASSERT_EQ(got.size(), want.size()) << name;
-    double difference = 0, norm = 1e-300;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      difference += std::pow(got[i] - want[i], 2);
-      norm += want[i] * want[i];
-    }
-    EXPECT_LT(std::sqrt(difference / norm), bound) << name;
+    expect_close(name, arrays_[name]->get(), want, arrays_[name]->dtype() == DType::F32 ? 2e-6 : 5e-3);
   }
 
   void forward(const device::DeviceFacts& facts, bool with_x) {
@@ -296,7 +198,7 @@ class Trial {
         want.push_back(want_.last_state[std::size_t(i * row + n)]);
       }
     }
-    judge("last state in x", got, want, 2e-6);
+    expect_close("last state in x", got, want, 2e-6);
   }
 
   void backward(const device::DeviceFacts& facts, bool with_x) {

@@ -11,7 +11,7 @@
 namespace scankit::selective_scan {
 
 // The forward's variants, then the backward's, then the general kernels, each for every DType in its order;
-// then the reduction.
+// then the single step for every DType, then the reduction.
 #define GENERAL_KERNEL(name)                                                          \
   {"general_f32", "scankit_general_" name}, {"general_f16", "scankit_general_" name}, \
       {"general_bf16", "scankit_general_" name},
@@ -24,7 +24,10 @@ namespace scankit::selective_scan {
 const device::KernelName kCudaKernels[] = {
 #include "kernels/selective_scan/cuda/variants.def"
     GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
-        GENERAL_KERNEL("backward_complex"){"reduce", "scankit_reduce"},
+        GENERAL_KERNEL("backward_complex"){"update", "scankit_update_f32"},
+    {"update", "scankit_update_f16"},
+    {"update", "scankit_update_bf16"},
+    {"reduce", "scankit_reduce"},
 };
 const int kCudaKernelCount = sizeof kCudaKernels / sizeof *kCudaKernels;
 
@@ -41,6 +44,7 @@ int general_kernel_index(bool backward, const Common& c) {
   return (kForwardVariantCount + kBackwardVariantCount + kernel) * 3 + static_cast<int>(c.dtype);
 }
 int reduce_kernel_index() { return kCudaKernelCount - 1; }
+int update_kernel_index(DType dtype) { return kCudaKernelCount - 4 + static_cast<int>(dtype); }
 
 size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -69,17 +73,18 @@ Tiling make_tiling(const Variant& variant, int warps, const Common& common) {
   return {channels, (channels + of_block - 1) / of_block};
 }
 
-bool is_known(const Common& common, device::Message* message) {
-  if (common.states < 1 || common.states > kMaxStates) {
+template <class Parameters>
+bool is_known(const Parameters& p, device::Message* message) {
+  if (p.states < 1 || p.states > kMaxStates) {
     snprintf(message->text, sizeof message->text,
-             "selective_scan: %d states; the CUDA kernels take 1 to %d: split the state dimension",
-             common.states, kMaxStates);
+             "selective_scan: %d states; the CUDA kernels take 1 to %d: split the state dimension", p.states,
+             kMaxStates);
     return false;
   }
-  if (common.groups < 1 || common.dim % common.groups != 0) {
+  if (p.groups < 1 || p.dim % p.groups != 0) {
     snprintf(message->text, sizeof message->text,
              "selective_scan: %d channels do not divide into %d groups: B and C need a group count that does",
-             common.dim, common.groups);
+             p.dim, p.groups);
     return false;
   }
   return true;
@@ -162,7 +167,6 @@ bool takes_general(const Forward& f) { return is_general(f.common) || is_statefu
 bool takes_general(const Backward& b) {
   return is_general(b.common) || is_stateful(b.common) || b.dlast_state.data || b.dinitial_state;
 }
-Index sequence_count(const Common& c) { return c.packed.cu_seqlens ? c.packed.sequences : c.batch; }
 
 Tiling general_tiling(const Common& c) {
   const int channels = c.dim / c.groups, of_block = 2 * kGeneralWarps;
@@ -183,7 +187,7 @@ bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Pl
   arguments.forward = forward;
   arguments.tiling = general_tiling(c);
   arguments.x_in_workspace = x_in_workspace;
-  const Index blocks = Index{arguments.tiling.tiles_per_group} * c.groups * sequence_count(c);
+  const Index blocks = Index{arguments.tiling.tiles_per_group} * c.groups * sequences_of(c);
   if (blocks > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
   if (blocks > 0)
     add_launch(plan, general_kernel_index(false, c), blocks, kGeneralWarps * 32, 4 * general_floats(c, false),
@@ -195,7 +199,7 @@ bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Pl
 void set_runs(GeneralBackwardArguments* arguments, const device::DeviceFacts& facts) {
   const Common& c = arguments->backward.common;
   const int tiles = arguments->tiling.tiles_per_group;
-  const Index entries = sequence_count(c) * c.groups;
+  const Index entries = Index{sequences_of(c)} * c.groups;
   const int wanted = static_cast<int>((4 * facts.multiprocessors + entries - 1) / entries);
   const bool no_slabs = c.constant_B.data && c.constant_C.data;
   arguments->tiles_per_run = no_slabs || wanted >= tiles ? 1 : (tiles + wanted - 1) / wanted;
@@ -206,7 +210,7 @@ bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::P
                         device::Message* message) {
   const Backward& b = a.backward;
   const Common& c = b.common;
-  const Index rows = Index{c.batch} * c.groups * c.states, sequences = empty ? 0 : sequence_count(c);
+  const Index rows = Index{c.batch} * c.groups * c.states, sequences = empty ? 0 : sequences_of(c);
   const Index runs = empty ? 0 : a.runs, matrix = Index{c.dim} * numbers_of(c);
   ReduceArguments arguments = {};
   int count = 0;
@@ -239,7 +243,7 @@ bool plan_general_backward(const Backward& backward, const device::DeviceFacts& 
   a.pitch = chunk_count(c.length) * kStateInterval * parts_of(c);
   a.dim_pitch = static_cast<Index>(round_up(static_cast<size_t>(c.dim), 4));
   a.matrix_pitch = (Index{c.dim} * numbers_of(c) + 3) / 4 * 4;
-  const Index sequences = sequence_count(c), entries = sequences * c.groups;
+  const Index sequences = sequences_of(c), entries = sequences * c.groups;
   // Without steps the gradient of the initial state is that of the last.
   if (sequences == 0 || c.dim == 0 || (c.length == 0 && !backward.dinitial_state))
     return add_general_reduce(a, true, plan, message);
@@ -330,6 +334,25 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
   if (!choose_backward(backward.common, facts, &choice) || !choose_forward(backward.common, facts, &states))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
   return plan_backward_as(backward, choice, states, plan, message);
+}
+
+bool plan_update(const Update& update, const device::DeviceFacts&, device::Plan* plan,
+                 device::Message* message) {
+  plan->launch_count = 0;
+  plan->workspace_bytes = 0;
+  if (!is_known(update, message)) return false;
+  UpdateArguments arguments = {};
+  arguments.update = update;
+  arguments.channels_per_group = update.dim / update.groups;
+  arguments.lanes = 1;
+  while (arguments.lanes * 8 < update.states) arguments.lanes *= 2;
+  const int channels = kUpdateThreads / arguments.lanes;  // of a block
+  const Index blocks = (Index{update.dim} + channels - 1) / channels;
+  arguments.blocks = static_cast<int>(blocks);
+  if (blocks * update.batch > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
+  if (blocks * update.batch > 0)
+    add_launch(plan, update_kernel_index(update.dtype), blocks * update.batch, kUpdateThreads, 0, arguments);
+  return true;
 }
 
 }  // namespace scankit::selective_scan

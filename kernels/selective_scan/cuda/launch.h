@@ -12,11 +12,17 @@ extern const int kCudaKernelCount;
 
 // Fill `plan`. False: the parameters cannot be run (message says which); they are assumed to have passed the
 // binding's own checks of shapes, strides and types. Every element of every output is written, also where
-// length or batch is 0. In plan_backward x.data may be null: the plan then starts with a forward that saves
-// the states to the workspace.
+// length or batch is 0. States beside the scan (initial, last, their gradients, packed sequences) are taken
+// in every kind; cu_seqlens is read by the kernels, on the device. In plan_backward x.data may be null: the
+// plan then starts with a forward that saves the states to the workspace.
 bool plan_forward(const Forward& parameters, const device::DeviceFacts& facts, device::Plan* plan,
                   device::Message* message);
 bool plan_backward(const Backward& parameters, const device::DeviceFacts& facts, device::Plan* plan,
                    device::Message* message);
+
+// One step of decoding, one launch, no workspace. Takes every Update as params.h describes it, of up to
+// kMaxStates states, the state's and every other row at any place; the caller has checked shapes and types.
+bool plan_update(const Update& parameters, const device::DeviceFacts& facts, device::Plan* plan,
+                 device::Message* message);
 
 }  // namespace scankit::selective_scan

@@ -212,6 +212,31 @@ TEST(Launch, AConstantGradientWithoutWorkIsZeroAndOfItsOwnSize) {
   EXPECT_EQ(arguments.jobs[1].rows, 0);  // dC: no batch
 }
 
+TEST(Launch, AStepTakesAsManyLanesAsItsStatesNeed) {
+  device::Plan plan;
+  device::Message message;
+  const char* const symbols[] = {"scankit_update_f32", "scankit_update_f16", "scankit_update_bf16"};
+  for (int dtype = 0; dtype < 3; ++dtype) {
+    Update u = {};
+    u.batch = 3, u.dim = 100, u.states = 16, u.groups = 2, u.dtype = static_cast<DType>(dtype);
+    ASSERT_TRUE(plan_update(u, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 1);
+    EXPECT_EQ(unit(plan, 0), "update");
+    EXPECT_EQ(symbol(plan, 0), symbols[dtype]);
+    EXPECT_EQ(plan.launches[0].grid_x, 3u * 2);  // two lanes a channel: 64 channels a block
+    EXPECT_EQ(plan.workspace_bytes, 0u);
+    u.states = kMaxStates;
+    ASSERT_TRUE(plan_update(u, kH200, &plan, &message)) << message.text;
+    EXPECT_EQ(plan.launches[0].grid_x, 3u * 25);
+    u.batch = 0;
+    ASSERT_TRUE(plan_update(u, kH200, &plan, &message)) << message.text;
+    EXPECT_EQ(plan.launch_count, 0);
+    u.states = kMaxStates + 1;
+    EXPECT_FALSE(plan_update(u, kH200, &plan, &message));
+    EXPECT_NE(std::strstr(message.text, "257 states"), nullptr) << message.text;
+  }
+}
+
 TEST(Launch, EmptyProblems) {
   device::Plan plan;
   device::Message message;
