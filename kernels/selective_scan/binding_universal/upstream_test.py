@@ -1,64 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upstream's own Python on the module, unchanged: selective_scan_interface.py and a Mamba block on the CPU.
+"""Upstream's own Python on the module, unchanged: selective_scan_interface.py and a Mamba block.
 
-The files come from mamba-ssm's source archive, fetched once by pip into $SCANKIT_CACHE (default ~/.cache/scankit-dev).
+python upstream_test.py [--device cuda] [unittest's options]
+
 This release's interface needs torch and einops alone; later ones import triton.
 """
-import glob
 import os
-import subprocess
 import sys
-import tarfile
-import types
 import unittest
 
 import torch
 
-RELEASE = "1.2.0.post1"
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "binding"))
+from source_archive import bare_package, skip  # noqa: E402
 
-
-def skip(reason):
-    print("SKIPPED:", reason)
-    sys.exit(77)
-
-
-def archive():
-    cache = os.environ.get("SCANKIT_CACHE") or os.path.expanduser("~/.cache/scankit-dev")
-    folder = os.path.join(cache, "sdists")
-    pattern = os.path.join(folder, f"mamba?ssm-{RELEASE}.tar.gz")
-    if not glob.glob(pattern):
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "download", "--no-deps",
-                   "--no-binary", ":all:", "--no-build-isolation", "-d", folder, f"mamba-ssm=={RELEASE}"]
-        switches = {"MAMBA_SKIP_CUDA_BUILD": "TRUE", "MAMBA_FORCE_BUILD": "TRUE"}
-        run = subprocess.run(command, env={**os.environ, **switches}, capture_output=True, text=True, timeout=240)
-        if run.returncode != 0:
-            skip("pip could not fetch mamba-ssm's source archive: " + run.stderr.strip()[-300:])
-    return glob.glob(pattern)[0]
-
-
-def unpacked():
-    path = archive()
-    into = path[: -len(".tar.gz")] + ".unpacked"
-    if not os.path.isdir(into):
-        scratch = f"{into}.{os.getpid()}"
-        with tarfile.open(path) as tar:
-            tar.extractall(scratch, [m for m in tar.getmembers() if m.isreg() and ".." not in m.name])
-        try:
-            os.rename(scratch, into)
-        except OSError:  # another test run was faster
-            pass
-    return glob.glob(os.path.join(into, "*", "mamba_ssm"))[0]
-
+DEVICE = "cpu"
+if "--device" in sys.argv:
+    at = sys.argv.index("--device")
+    DEVICE = sys.argv[at + 1]
+    del sys.argv[at : at + 2]
 
 try:
     import einops  # noqa: F401
 except ImportError:
     skip(f"{sys.executable} has no einops, which upstream's interface imports")
-
-# The package without its __init__, which imports transformers.
-package = types.ModuleType("mamba_ssm")
-package.__path__ = [unpacked()]
-sys.modules["mamba_ssm"] = package
+bare_package("mamba-ssm", "1.2.0.post1", "mamba_ssm")
 
 import selective_scan_cuda  # noqa: E402
 from mamba_ssm.modules.mamba_simple import Mamba  # noqa: E402
@@ -71,7 +37,7 @@ TOLERANCES = {torch.float32: (6e-4, 2e-3), torch.float16: (3e-3, 5e-3), torch.bf
 def inputs(dtype, length, groups, has_z, kind="", batch=2, dim=8, states=8):
     """kind: i(maginary parts: complex A), B, C: which of them are constant."""
     torch.manual_seed(0)
-    leaf = lambda t: t.detach().requires_grad_()
+    leaf = lambda t: t.detach().to(DEVICE).requires_grad_()
     weights = torch.complex64 if "i" in kind else torch.float32
     steps = length * (2 if "i" in kind else 1)
     variable = (batch, groups, states, steps) if groups > 1 else (batch, states, steps)
@@ -95,7 +61,7 @@ class Upstream(unittest.TestCase):
         for function in (interface.selective_scan_fn, interface.selective_scan_ref):
             tensors = inputs(dtype, length, groups, has_z, kind)
             out, last = function(*tensors.values(), delta_softplus=True, return_last_state=True)
-            weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+            weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out)
             (out * weight).sum().backward()
             results.append((out, last, {k: v.grad for k, v in tensors.items() if v is not None}))
         (out, last, grads), (out_ref, last_ref, grads_ref) = results
@@ -123,26 +89,33 @@ class Upstream(unittest.TestCase):
                     with self.subTest(kind=kind, dtype=dtype, groups=groups):
                         self.compare(dtype, 67, groups, True, kind)
 
-    def test_mamba_block_on_the_cpu(self):
+    def block_by(self, scan, autocast):
+        """Output and gradients of a Mamba block whose scan is the function."""
+        calls = []
+
+        def counted(*args, **kwargs):
+            calls.append(scan.__name__)
+            return scan(*args, **kwargs)
+
         torch.manual_seed(0)
         block = Mamba(d_model=24, d_state=16, d_conv=4, expand=2, use_fast_path=False)
-        x = torch.randn(2, 50, 24)
-        answers = []
-        calls = []
-        for scan in (interface.selective_scan_fn, interface.selective_scan_ref):
-            def counted(*args, _scan=scan, **kwargs):
-                calls.append(_scan.__name__)
-                return _scan(*args, **kwargs)
-            block.forward.__globals__["selective_scan_fn"] = counted
-            block.zero_grad()
-            leaf = x.clone().requires_grad_()
+        leaf = torch.randn(2, 50, 24).to(DEVICE).requires_grad_()
+        block.to(DEVICE).forward.__globals__["selective_scan_fn"] = counted
+        with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=autocast):
             out = block(leaf)
-            out.square().sum().backward()
-            answers.append([out, leaf.grad, *(p.grad for p in block.parameters())])
-        self.assertEqual(calls, ["selective_scan_fn", "selective_scan_ref"])
-        for ours, theirs in zip(*answers):
-            self.assertIsNotNone(ours)
-            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+        out.float().square().sum().backward()
+        self.assertEqual(calls, [scan.__name__])
+        return {"out": out, "dx": leaf.grad, **{name: p.grad for name, p in block.named_parameters()}}
+
+    def test_mamba_block(self):
+        for autocast, tolerance in ((False, 1e-4), (True, 3e-2)):
+            ours = self.block_by(interface.selective_scan_fn, autocast)
+            theirs = self.block_by(interface.selective_scan_ref, autocast)
+            for name, value in ours.items():
+                with self.subTest(name=name, autocast=autocast):
+                    self.assertIsNotNone(value)
+                    scale = theirs[name].abs().max().item() + 1e-2
+                    torch.testing.assert_close(value, theirs[name], rtol=tolerance, atol=tolerance * scale)
 
 
 if __name__ == "__main__":
