@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes doctor/dating/atlas.bin and doctor/dating/torch_releases.yaml anew from the torch wheels of the package index.
+# Makes doctor/dating/atlas.bin, headers.bin and torch_releases.yaml anew from the torch wheels of the package index.
 #   ci/atlas.sh BUILD_DIR [WORK_DIR]
 # BUILD_DIR: a configured build tree. WORK_DIR (default: a folder in the cache) keeps what was read, some 5 MB a release,
 # so that an interrupted run goes on where it was. One wheel at a time is downloaded, unpacked in part, read and removed:
-# some 15 GB over the network, 6 GB on the disk.
-# A new minor release: add its newest patch to RELEASES and run this.
+# some 25 GB over the network, 6 GB on the disk.
+# A new minor release: add its newest patch to RELEASES, earlier ones to PATCHES, and run this.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASES='1.11.0 1.12.1 1.13.1 2.0.1 2.1.2 2.2.2 2.3.1 2.4.1 2.5.1 2.6.0 2.7.1 2.8.0 2.9.1 2.10.0 2.11.0 2.12.1 2.13.0 2.14.1
 2.15.0'
+# Of these the headers alone: a patch exports what its minor does, and now and then moves a line of a header.
+PATCHES='1.12.0 1.13.0 2.0.0 2.1.0 2.1.1 2.2.0 2.2.1 2.3.0 2.4.0 2.5.0 2.7.0 2.9.0 2.12.0 2.14.0'
 PLATFORMS=(manylinux1_x86_64 manylinux2014_x86_64 manylinux_2_17_x86_64 manylinux_2_28_x86_64)
 PYTHON=${SCANKIT_PYTHON:-python3}
 
@@ -43,7 +45,7 @@ unpack() {
     "${platform_options[@]}" -d "$work/wheel" "torch==$release" || die "torch $release cannot be downloaded"
   # unzip's 11: some of the patterns matched nothing.
   unzip -q -o "$work"/wheel/*.whl 'torch/lib/libc10*' 'torch/lib/libtorch*' 'torch/lib/libshm*' 'torch/lib/libcaffe2*' \
-    '*.dist-info/METADATA' 'torch/version.py' 'torch/include/ATen/ATen.h' \
+    '*.dist-info/METADATA' 'torch/version.py' 'torch/include/*' \
     -d "$folder" || [ $? = 11 ]
   rm -rf "$work/wheel"
 }
@@ -61,4 +63,11 @@ for release in $RELEASES; do
   "$tool" --read "$work/unpacked" "$work/$release.facts"
   rm -rf "$work/unpacked"
 done
-"$tool" doctor/dating/atlas.bin doctor/dating/torch_releases.yaml "${facts[@]}"
+for release in $PATCHES; do
+  facts+=("$work/$release.headers")
+  [ ! -s "$work/$release.headers" ] || continue
+  unpack "$release" "$work/unpacked"
+  "$tool" --headers "$work/unpacked" "$work/$release.headers"
+  rm -rf "$work/unpacked"
+done
+"$tool" doctor/dating/atlas.bin doctor/dating/headers.bin doctor/dating/torch_releases.yaml "${facts[@]}"

@@ -12,6 +12,7 @@
 #include "doctor/elf/mangling.h"
 
 extern "C" const char scankit_dating_atlas[], scankit_dating_atlas_end[];
+extern "C" const char scankit_dating_headers[], scankit_dating_headers_end[];
 
 namespace scankit {
 namespace {
@@ -160,6 +161,14 @@ const Atlas& Atlas::built_in() {
                              static_cast<std::size_t>(scankit_dating_atlas_end - scankit_dating_atlas)))
           .value_or(Atlas());
   return atlas;
+}
+
+const Atlas& Atlas::header_lines() {
+  static const Atlas lines =
+      parse(std::string_view(scankit_dating_headers,
+                             static_cast<std::size_t>(scankit_dating_headers_end - scankit_dating_headers)))
+          .value_or(Atlas());
+  return lines;
 }
 
 Atlas::Cursor Atlas::first_not_below(std::string_view name) const {

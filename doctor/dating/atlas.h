@@ -34,6 +34,9 @@ class Atlas {
   static Result<Atlas> parse(std::string_view bytes);
   // The one that is compiled in; inflated by the first call (some 10 ms and 6 MB).
   static const Atlas& built_in();
+  // In the same format the assertions of torch's headers, as names "c10/core/TensorImpl.h:1723"
+  // (header_lines.h).
+  static const Atlas& header_lines();
 
   const std::vector<AtlasRelease>& releases() const { return releases_; }
   std::size_t size() const { return name_count_; }

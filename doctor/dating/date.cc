@@ -7,10 +7,29 @@
 
 #include "doctor/base/say.h"
 #include "doctor/dating/names.h"
+#include "doctor/dating/narrow.h"
 #include "doctor/dating/release_sets.h"
 #include "doctor/elf/mangling.h"
 
 namespace scankit {
+
+std::string range_words(const Atlas& atlas, Set set) {
+  if (set == 0) return "";
+  const auto& releases = atlas.releases();
+  const std::size_t first = oldest(set), last = newest(set);
+  if (first == 0 && last + 1 == releases.size()) return std::string(kEveryRelease);
+  if (last + 1 == releases.size()) return releases[first].minor + " or newer";
+  if (first == 0) return releases[last].minor + " or older";
+  return first == last ? releases[first].minor : releases[first].minor + "-" + releases[last].minor;
+}
+
+std::string runs_in_words(const Atlas& atlas, Set set) {
+  std::string words;
+  for (; set != 0; set &= ~lowest_run(set))
+    words += (words.empty() ? "" : ", ") + range_words(atlas, lowest_run(set));
+  return words;
+}
+
 namespace {
 
 // The API's history of a name, whatever std::string it was built with: wheels of other channels carry the new
@@ -26,27 +45,6 @@ Set api_set(const Atlas& atlas, const std::string& name) {
   if (untagged == name) return 0;
   const auto known = atlas.find(untagged);
   return known ? known->api() : 0;
-}
-
-// "2.1-2.3", open where it touches the oldest or the newest release that we know.
-std::string range_words(const Atlas& atlas, Set set) {
-  if (set == 0) return "";
-  const auto& releases = atlas.releases();
-  const std::size_t first = oldest(set), last = newest(set);
-  if (first == 0 && last + 1 == releases.size()) return std::string(kEveryRelease);
-  if (last + 1 == releases.size()) return releases[first].minor + " or newer";
-  if (first == 0) return releases[last].minor + " or older";
-  return first == last ? releases[first].minor : releases[first].minor + "-" + releases[last].minor;
-}
-
-Set lowest_run(Set set) { return set & ~(set + (set & (~set + 1))); }  // of releases that follow one another
-
-// A name may have gone and come back.
-std::string runs_in_words(const Atlas& atlas, Set set) {
-  std::string words;
-  for (; set != 0; set &= ~lowest_run(set))
-    words += (words.empty() ? "" : ", ") + range_words(atlas, lowest_run(set));
-  return words;
 }
 
 // What is known of a file while its names are read.
@@ -80,128 +78,6 @@ Tally read_names(const Atlas& atlas, const DatingInput& input) {
     // Weak ones bind nobody: every extension has some that no torch ever exported.
     if (!symbol.weak && tells_a_release(symbol.name, symbol.version)) take_name(atlas, symbol.name, tally);
   return tally;
-}
-
-// A fact that is not a name narrows only where something is left: it may be true of a build of another
-// channel.
-void narrow(Set& fits, Set by, const std::string& line, Dating& dating) {
-  if (fits == 0 || (fits & by) == fits) return;
-  if ((fits & by) == 0) {
-    dating.evidence.push_back(
-        line + "; no release of the package index has both: built for a torch of another channel");
-    return;
-  }
-  fits &= by;
-  dating.evidence.push_back(line);
-}
-
-// The releases whose pybind11 has the number of the file's; 0 where it says none. Number 5 is 4 on Python
-// 3.12 and later (pybind11 2.x, detail/internals.h).
-Set pybind_releases(const Atlas& atlas, const DatingInput& input) {
-  constexpr std::string_view kMark = "__pybind11_internals_v";
-  if (!input.pybind_internals.starts_with(kMark)) return 0;
-  const unsigned long number = std::strtoul(input.pybind_internals.c_str() + kMark.size(), nullptr, 10);
-  return releases_where(
-      atlas, [&](const AtlasRelease& r) { return r.pybind_internals == (number == 5 ? 4 : number); });
-}
-
-// Told and not used: a module may be built with a pybind11 of its own, and some are (fairseq2n).
-void tell_pybind(const Atlas& atlas, const DatingInput& input, Set fits, Dating& dating) {
-  const Set by = pybind_releases(atlas, input);
-  if (by != 0 && (fits & by) != fits)
-    dating.evidence.push_back(say(
-        "its pybind11 internals are {}: torch {} brings a pybind11 of that number, but a module may bring "
-        "its own",
-        input.pybind_internals, range_words(atlas, by)));
-}
-
-// torch's cpp_extension gives every extension the number of torch's own build, and a wheel of the index with
-// the old strings was built with -fabi-version=11: no compiler that takes later headers has that number by
-// itself.
-bool is_marked_by_an_old_torch(const DatingInput& input) {
-  return input.pybind_internals.find("_cxxabi1011_") != std::string::npos;
-}
-
-// What Enterprise Linux 7's start files and its Developer Toolsets 7, 9 and 10 leave in .comment; none of
-// these builds of gcc exists for a later release. On that system every compiler has the old strings, whatever
-// flag it is given (libstdc++ manual, "Dual ABI"), and its glibc is 2.17: no torch of the index with the new
-// strings loads there. A static library of the CUDA toolkit may bring such a line to any system, whose own
-// are then there too.
-bool is_built_on_el7(const DatingInput& input) {
-  constexpr std::array<std::string_view, 4> kBuilds{"(Red Hat 4.8.5-", "(Red Hat 7.3.1-", "(Red Hat 9.3.1-",
-                                                    "(Red Hat 10.2.1-11)"};
-  std::istringstream lines(input.compilers);
-  bool any = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("GCC: ")) continue;
-    any = true;
-    if (std::ranges::none_of(kBuilds,
-                             [&](std::string_view build) { return line.find(build) != std::string::npos; }))
-      return false;
-  }
-  return any;
-}
-
-void narrow_by_old_strings(const Atlas& atlas, const DatingInput& input, Set old, Set& fits, Dating& dating) {
-  const std::string range = range_words(atlas, old);
-  if (is_marked_by_an_old_torch(input))
-    return narrow(fits, old,
-                  say("it is built with the old std::string and marked {}, as torch {} of the package index "
-                      "marks what is built for it",
-                      input.pybind_internals, range),
-                  dating);
-  if (is_built_on_el7(input))
-    return narrow(
-        fits, old,
-        say("it is built on Enterprise Linux 7 (manylinux2014 or older), where of the package index torch {} "
-            "loads",
-            range),
-        dating);
-  dating.evidence.push_back(say(
-      "it is built with the old std::string: of the package index torch {} has it; for another release it "
-      "was built with -D_GLIBCXX_USE_CXX11_ABI=0",
-      range));
-}
-
-// The index's wheels had the old std::string up to one release and have the new one since. Neither rules a
-// release out: conda, vendors and torch's own archive have had the new one all along, and a flag in a set-up
-// script (-D_GLIBCXX_USE_CXX11_ABI=0) gives the old one with the headers of any torch.
-void narrow_by_strings(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
-  const Set old = releases_where(atlas, [](const AtlasRelease& r) { return !r.new_strings; });
-  if (old == 0 || old == all_releases(atlas)) return;
-  const Set modern = all_releases(atlas) & ~old;
-  if ((input.string_abi == "old" || (input.string_abi != "new" && is_built_on_el7(input))) &&
-      (fits & modern) != 0)
-    return narrow_by_old_strings(atlas, input, old, fits, dating);
-  if (input.string_abi == "new" && (fits & old) != 0)
-    dating.evidence.push_back(
-        say("it is built with the new std::string: of the package index torch {} has it, of conda and "
-            "other channels every release",
-            range_words(atlas, modern)));
-}
-
-// "cp311" of "cpython-311-x86_64-linux-gnu", "cp313t" of "cpython-313t-...".
-std::string python_of(const std::string& tag) {
-  constexpr std::string_view kStart = "cpython-";
-  if (!tag.starts_with(kStart)) return "";
-  const auto end = tag.find('-', kStart.size());
-  return "cp" + tag.substr(kStart.size(), end == std::string::npos ? end : end - kStart.size());
-}
-
-// The headers of a torch know no Python of later years. Other channels built for a new one up to one release
-// before the index did, and for old ones long after it: only the lower end narrows.
-void narrow_by_python(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
-  const std::string python = python_of(input.tag);
-  if (python.empty()) return;
-  const Set with_wheels = releases_where(atlas, [&](const AtlasRelease& r) {
-    return r.python_tags.find(" " + python + " ") != std::string::npos;
-  });
-  if (with_wheels == 0 || oldest(with_wheels) == 0) return;
-  const std::size_t first = oldest(with_wheels);
-  narrow(fits, all_releases(atlas) & ~((Set{1} << (first - 1)) - 1),
-         say("torch {} is the first of the package index with wheels for {}", atlas.releases()[first].minor,
-             python),
-         dating);
 }
 
 std::string exported_line(const Atlas& atlas, const Tally::Known& known) {
@@ -270,7 +146,7 @@ void take_bracket(const Atlas& atlas, const Tally& tally, Dating& dating) {
 
 }  // namespace
 
-Dating date_file(const Atlas& atlas, const DatingInput& input) {
+Dating date_file(const Atlas& atlas, const DatingInput& input, const Atlas& header_lines) {
   Dating dating;
   dating.file = input.file;
   dating.string_abi = input.string_abi;
@@ -299,6 +175,7 @@ Dating date_file(const Atlas& atlas, const DatingInput& input) {
   } else {
     name_the_bounds(atlas, tally, dating);
     name_the_unknown(tally, dating);
+    narrow_by_headers(atlas, header_lines, input, fits, dating);
     narrow_by_python(atlas, input, fits, dating);
     narrow_by_strings(atlas, input, fits, dating);
     tell_pybind(atlas, input, fits, dating);

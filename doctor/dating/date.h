@@ -19,8 +19,11 @@ struct DatingInput {
   std::string cuda_major, glibc_min;
   std::string
       compilers;  // of its .comment: "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)"; several may stand there
+  std::vector<std::string> header_lines;  // "c10/core/TensorImpl.h:1723" of its assertions (header_lines.h)
 };
-Dating date_file(const Atlas& atlas, const DatingInput& input);
+// Both tables have the same releases.
+Dating date_file(const Atlas& atlas, const DatingInput& input,
+                 const Atlas& header_lines = Atlas::header_lines());
 
 // Files that were built together (a wheel, a folder, a distribution): what fits all of them.
 Dating date_together(const Atlas& atlas, const std::string& name, const std::vector<Dating>& files);

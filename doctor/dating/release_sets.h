@@ -2,11 +2,12 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <string>
 
 #include "doctor/dating/atlas.h"
 #include "doctor/model/dating.h"
 
-// For date.cc and date_together.cc: sets of releases, bit i for release i of the atlas.
+// For date*.cc and narrow.cc: sets of releases, bit i for release i of the atlas.
 namespace scankit {
 
 using Set = std::uint64_t;
@@ -17,6 +18,14 @@ inline Set all_releases(const Atlas& atlas) {
 }
 inline std::size_t oldest(Set set) { return static_cast<std::size_t>(std::countr_zero(set)); }
 inline std::size_t newest(Set set) { return 63 - static_cast<std::size_t>(std::countl_zero(set)); }
+
+// The lowest releases of a set that follow one another.
+inline Set lowest_run(Set set) { return set & ~(set + (set & (~set + 1))); }
+
+// "2.1-2.3", open where it touches the oldest or the newest release that we know.
+std::string range_words(const Atlas& atlas, Set set);
+// The same of each run: a name may have gone and come back.
+std::string runs_in_words(const Atlas& atlas, Set set);
 
 template <class Predicate>
 Set releases_where(const Atlas& atlas, Predicate fits) {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "doctor/base/say.h"
 #include "doctor/dating/date.h"
+#include "doctor/dating/header_lines.h"
+#include "doctor/elf/texts.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/extension_inspect.h"
 #include "doctor/probes/extensions.h"
@@ -16,8 +19,7 @@ namespace {
 // Reading one takes a millisecond or so; a dozen narrow as well as a hundred.
 constexpr std::size_t kLibrariesRead = 24;
 
-}  // namespace
-
+// The text of .comment, in which each compiler leaves its name; "" where it was stripped.
 std::string compilers_of(const Image& image) {
   constexpr std::uint64_t kLimit = 1u << 16;  // a line for each compiler
   for (const Section& section : image.sections()) {
@@ -31,11 +33,23 @@ std::string compilers_of(const Image& image) {
   return "";
 }
 
+// The places in headers that its assertions name.
+std::vector<std::string> header_lines_of(const Image& image) {
+  constexpr std::size_t kMost = 4096;
+  std::set<std::string> lines;
+  for (const std::string& text : find_texts(image, kAssertionMark, kMost))
+    if (std::string line = header_line(text); !line.empty()) lines.insert(std::move(line));
+  return {lines.begin(), lines.end()};
+}
+
+}  // namespace
+
 Dating date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
-                      const std::string& compilers) {
+                      const Image& image) {
   if (copy.uses_torch)
-    return date_file(Atlas::built_in(), {copy.path, undefined, copy.string_abi, copy.pybind_internals,
-                                         copy.tag, copy.cuda_major, copy.glibc_min, compilers});
+    return date_file(Atlas::built_in(),
+                     {copy.path, undefined, copy.string_abi, copy.pybind_internals, copy.tag, copy.cuda_major,
+                      copy.glibc_min, compilers_of(image), header_lines_of(image)});
   // Not worth the inflating of the atlas.
   Dating dating;
   dating.file = copy.path;

@@ -10,11 +10,9 @@
 
 namespace scankit {
 
-// Which torch the file was made for, once its other facts are known. `compilers`: what its .comment holds.
+// Which torch the file was made for, once its other facts are known.
 Dating date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
-                      const std::string& compilers);
-// The text of .comment, in which each compiler leaves its name; "" where it was stripped.
-std::string compilers_of(const Image& image);
+                      const Image& image);
 
 // One answer for the files that `name`, a wheel or a folder, holds.
 Dating date_files_together(const std::string& name, const std::vector<Dating>& files);

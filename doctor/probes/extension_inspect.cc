@@ -12,6 +12,7 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
+#include "doctor/elf/texts.h"
 #include "doctor/probes/dating.h"
 #include "doctor/probes/extensions.h"
 
@@ -132,34 +133,6 @@ bool registers_operators(std::string_view symbol) {
          symbol.find("RegisterOperators") != std::string_view::npos;
 }
 
-std::string find_text(const Image& image, const std::string& start) {
-  struct Range {
-    std::uint64_t offset, size;
-  };
-  std::vector<Range> ranges;
-  for (const Section& s : image.sections())
-    if (s.type == SHT_PROGBITS && (s.name.starts_with(".rodata") || s.name.starts_with(".data")))
-      ranges.push_back({s.offset, s.size});
-  if (ranges.empty())
-    for (const Segment& s : image.segments())
-      if (s.type == PT_LOAD) ranges.push_back({s.offset, s.file_size});
-  constexpr std::uint64_t kPiece = 1u << 20, kTextLimit = 256, kScanLimit = 64u << 20;
-  std::uint64_t scanned = 0;
-  for (const Range& range : ranges) {
-    // Pieces overlap, so that text across two of them is seen whole.
-    for (std::uint64_t at = 0; at < range.size && scanned < kScanLimit; at += kPiece, scanned += kPiece) {
-      const auto piece =
-          image.file().slice(range.offset + at, std::min(kPiece + kTextLimit, range.size - at));
-      if (!piece) break;
-      const auto found = piece->text().find(start);
-      if (found == std::string_view::npos) continue;
-      const auto text = piece->c_string(found);
-      if (text && text->size() <= kTextLimit) return std::string(*text);
-    }
-  }
-  return "";
-}
-
 std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy) {
   std::shared_ptr<const ElfLibrary> library;
   FileState state = open_file(host, copy, library);
@@ -184,11 +157,12 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
   const std::vector<VersionNeed>& needs = library->symbols.versions().needs();
   copy.glibc_min = newest_need(needs, "GLIBC_");
   copy.glibcxx_min = newest_need(needs, "GLIBCXX_");
-  copy.pybind_internals = find_text(library->image, "__pybind11_internals_v");
+  const auto internals = find_texts(library->image, "__pybind11_internals_v", 1);
+  if (!internals.empty()) copy.pybind_internals = internals[0];
   take_symbols(*undefined, copy);
   take_images(library->image, copy);
   take_inits(*library, copy);
-  copy.dating = date_extension(copy, *undefined, compilers_of(library->image));
+  copy.dating = date_extension(copy, *undefined, library->image);
   return library;
 }
 

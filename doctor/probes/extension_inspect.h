@@ -15,7 +15,4 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
 // A name that TORCH_LIBRARY's static initialiser calls: the file makes operators of torch as it is loaded.
 bool registers_operators(std::string_view symbol);
 
-// Text of the file that starts with `start`, from its read-only data; empty where there is none.
-std::string find_text(const Image& image, const std::string& start);
-
 }  // namespace scankit

@@ -3,8 +3,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/dating/date.h"
-#include "doctor/elf/library.h"
-#include "doctor/probes/dating.h"
 #include "doctor/probes/extension_inspect.h"
 
 // scankit_date_files FILE...: one line a file and one for all together, for ci/dating.sh:
@@ -33,13 +31,7 @@ int main(int argc, char** argv) {
     if (const auto first = name.find('.'); first != name.rfind('.'))
       copy.tag = name.substr(first + 1, name.rfind('.') - first - 1);
     scankit::inspect_file(*host, copy);
-    scankit::DatingInput input{
-        argv[i], {}, copy.string_abi, copy.pybind_internals, copy.tag, copy.cuda_major, copy.glibc_min, ""};
-    if (const auto library = scankit::open_library(*host, argv[i])) {
-      input.compilers = scankit::compilers_of((*library)->image);
-      input.undefined = (*library)->symbols.undefined().value_or({});
-    }
-    datings.push_back(scankit::date_file(scankit::Atlas::built_in(), input));
+    datings.push_back(copy.dating);
     print(datings.back());
   }
   print(scankit::date_together(scankit::Atlas::built_in(), "together", datings));

@@ -9,9 +9,10 @@
 #include "doctor/dating/tool/release.h"
 #include "doctor/elf/mangling.h"
 
-// scankit_make_atlas --read FOLDER FACTS: what one unpacked torch wheel says.
-// scankit_make_atlas ATLAS.bin RELEASES.yaml FACTS...: the atlas and the release table, one file of facts a
-// minor release. ci/atlas.sh gets the wheels and calls this.
+// scankit_make_atlas --read FOLDER FACTS: what one unpacked torch wheel says; --headers: its headers alone.
+// scankit_make_atlas ATLAS.bin HEADERS.bin RELEASES.yaml FACTS...: the atlas, the places of the headers'
+// assertions and the release table, from whole facts of one patch a minor release and the headers of others.
+// ci/atlas.sh gets the wheels and calls this.
 namespace scankit {
 namespace {
 
@@ -59,16 +60,18 @@ std::string absolute(const std::string& path) {
   return path_normalize(path.starts_with("/") ? path : path_join(current_directory(), path));
 }
 
-Result<void> read(const std::string& folder, const std::string& facts) {
-  SCANKIT_TRY(const TorchWheel wheel, read_torch_wheel(absolute(folder)));
-  std::printf("torch %s: %zu names\n", wheel.version.c_str(), wheel.names.size());
+Result<void> read(const std::string& folder, const std::string& facts, bool headers_alone) {
+  const std::string path = absolute(folder);
+  SCANKIT_TRY(const TorchWheel wheel, headers_alone ? read_torch_headers(path) : read_torch_wheel(path));
+  std::printf("torch %s: %zu names, %zu lines of headers\n", wheel.version.c_str(), wheel.names.size(),
+              wheel.header_lines.size());
   return write_file_atomically(facts, wheel_to_text(wheel));
 }
 
-Result<void> make(const std::string& atlas_file, const std::string& table_file,
-                  const std::vector<std::string>& facts) {
+// Oldest first.
+Result<std::vector<TorchWheel>> read_facts(const std::vector<std::string>& files) {
   std::vector<TorchWheel> wheels;
-  for (const std::string& file : facts) {
+  for (const std::string& file : files) {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
     auto wheel = wheel_from_text(text);
     if (!wheel) return Error{wheel.error().code, file + ": " + wheel.error().message, "remove it"};
@@ -77,7 +80,40 @@ Result<void> make(const std::string& atlas_file, const std::string& table_file,
   std::ranges::sort(wheels, [](const TorchWheel& a, const TorchWheel& b) {
     return Version::parse(a.version).value_or(Version()) < Version::parse(b.version).value_or(Version());
   });
-  std::map<std::string, ReleaseSet> sets;
+  return wheels;
+}
+
+using Sets = std::map<std::string, ReleaseSet>;
+
+// Patches of a minor share its place: what any of them has, the release has.
+Sets sets_of_headers(const std::vector<TorchWheel>& patches, const std::vector<AtlasRelease>& releases) {
+  Sets sets;
+  for (const TorchWheel& patch : patches) {
+    const auto release = std::ranges::find(releases, patch.minor, &AtlasRelease::minor);
+    if (release == releases.end()) continue;
+    for (const std::string& line : patch.header_lines)
+      sets[line].exact |= std::uint64_t{1} << (release - releases.begin());
+  }
+  return sets;
+}
+
+Result<void> write(const std::string& file, const std::vector<AtlasRelease>& releases, const Sets& sets) {
+  std::vector<AtlasName> names;
+  for (const auto& [name, set] : sets) names.push_back({name, set});
+  const std::string bytes = write_atlas(releases, names);
+  SCANKIT_TRY(const Atlas check, Atlas::parse(bytes));
+  std::printf("%s: %zu names of %zu releases in %zu bytes\n", file.c_str(), check.size(), releases.size(),
+              bytes.size());
+  return write_file_atomically(file, bytes);
+}
+
+Result<void> make(const std::string& atlas_file, const std::string& headers_file,
+                  const std::string& table_file, const std::vector<std::string>& facts) {
+  SCANKIT_TRY(const std::vector<TorchWheel> patches, read_facts(facts));
+  std::vector<TorchWheel> wheels;
+  std::ranges::copy_if(patches, std::back_inserter(wheels),
+                       [](const TorchWheel& patch) { return !patch.names.empty(); });
+  Sets sets;
   std::vector<AtlasRelease> releases;
   for (std::size_t i = 0; i < wheels.size(); ++i) {
     for (const std::string& name : wheels[i].names) sets[name].exact |= std::uint64_t{1} << i;
@@ -86,12 +122,8 @@ Result<void> make(const std::string& atlas_file, const std::string& table_file,
     releases.push_back({wheels[i].minor, wheels[i].new_strings, wheels[i].pybind_internals, tags});
   }
   add_twins(sets);
-  std::vector<AtlasName> names;
-  for (const auto& [name, set] : sets) names.push_back({name, set});
-  const std::string bytes = write_atlas(releases, names);
-  SCANKIT_TRY(const Atlas check, Atlas::parse(bytes));
-  std::printf("%zu names of %zu releases in %zu bytes\n", check.size(), releases.size(), bytes.size());
-  SCANKIT_CHECK(write_file_atomically(atlas_file, bytes));
+  SCANKIT_CHECK(write(atlas_file, releases, sets));
+  SCANKIT_CHECK(write(headers_file, releases, sets_of_headers(patches, releases)));
   return write_file_atomically(table_file, yaml_of(wheels));
 }
 
@@ -99,14 +131,17 @@ Result<void> make(const std::string& atlas_file, const std::string& table_file,
 }  // namespace scankit
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fprintf(stderr,
-                 "usage: scankit_make_atlas --read FOLDER FACTS | ATLAS.bin RELEASES.yaml FACTS...\n");
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const bool reads = first == "--read" || first == "--headers";
+  if (argc < (reads ? 4 : 5)) {
+    std::fprintf(
+        stderr,
+        "usage: scankit_make_atlas --read|--headers FOLDER FACTS | ATLAS.bin HEADERS.bin RELEASES.yaml "
+        "FACTS...\n");
     return 2;
   }
-  const bool reads = std::string_view(argv[1]) == "--read";
-  const auto made =
-      reads ? scankit::read(argv[2], argv[3]) : scankit::make(argv[1], argv[2], {argv + 3, argv + argc});
+  const auto made = reads ? scankit::read(argv[2], argv[3], first == "--headers")
+                          : scankit::make(argv[1], argv[2], argv[3], {argv + 4, argv + argc});
   if (!made) std::fprintf(stderr, "scankit_make_atlas: %s\n", made.error().message.c_str());
   return made ? 0 : 3;
 }

@@ -2,12 +2,14 @@
 #include "doctor/dating/tool/release.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/version.h"
+#include "doctor/dating/header_lines.h"
 #include "doctor/dating/names.h"
 #include "doctor/elf/library.h"
 #include "doctor/elf/library_facts.h"
@@ -84,16 +86,45 @@ void add_pins(const std::string& metadata, TorchWheel& wheel) {
   wheel.properties.push_back({"requires_python", first_match(metadata, "Requires-Python: ([^\n]+)")});
 }
 
+Result<void> read_version(const std::string& version_py, TorchWheel& wheel) {
+  wheel.version = first_match(version_py, "__version__ = '([0-9.]+)");
+  wheel.minor = first_match(wheel.version, "^([0-9]+\\.[0-9]+)");
+  if (wheel.minor.empty()) return Error{Errc::NotFound, "no torch/version.py", ""};
+  return {};
+}
+
+Result<void> read_headers(const std::string& include, TorchWheel& wheel) {
+  std::set<std::string> lines;
+  std::error_code failed;
+  for (std::filesystem::recursive_directory_iterator entry(include, failed), end; entry != end; ++entry) {
+    const std::string extension = entry->path().extension();
+    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cuh" && extension != ".hpp"))
+      continue;
+    const std::string header =
+        torch_header(path_join("/include", entry->path().string().substr(include.size() + 1)));
+    if (header.empty()) continue;
+    for (const unsigned line : assertion_lines(text_of(entry->path())))
+      lines.insert(header + ":" + std::to_string(line));
+  }
+  wheel.header_lines.assign(lines.begin(), lines.end());
+  if (lines.empty()) return Error{Errc::NotFound, include + " holds no assertion of torch's headers", ""};
+  return {};
+}
+
 }  // namespace
+
+Result<TorchWheel> read_torch_headers(const std::string& folder) {
+  TorchWheel wheel;
+  SCANKIT_CHECK(read_version(text_of(path_join(folder, "torch/version.py")), wheel));
+  SCANKIT_CHECK(read_headers(path_join(folder, "torch/include"), wheel));
+  return wheel;
+}
 
 Result<TorchWheel> read_torch_wheel(const std::string& folder) {
   const auto host = make_real_host();
-  TorchWheel wheel;
+  SCANKIT_TRY(TorchWheel wheel, read_torch_headers(folder));
   const std::string torch = path_join(folder, "torch"), lib = path_join(torch, "lib");
   const std::string version_py = text_of(path_join(torch, "version.py"));
-  wheel.version = first_match(version_py, "__version__ = '([0-9.]+)");
-  wheel.minor = first_match(wheel.version, "^([0-9]+\\.[0-9]+)");
-  if (wheel.minor.empty()) return Error{Errc::NotFound, folder + " holds no torch/version.py", ""};
   std::map<std::string, std::string> floors;
   SCANKIT_CHECK(read_libraries(*host, lib, wheel, floors));
   std::string reason;
@@ -121,9 +152,10 @@ Result<TorchWheel> read_torch_wheel(const std::string& folder) {
 }
 
 std::string wheel_to_text(const TorchWheel& wheel) {
-  std::string text = "minor\t" + wheel.minor + "\n";
+  std::string text = "minor\t" + wheel.minor + "\nversion\t" + wheel.version + "\n";
   for (const std::string& tag : wheel.python_tags) text += "python\t" + tag + "\n";
   for (const auto& [key, value] : wheel.properties) text += "property " + key + "\t" + value + "\n";
+  for (const std::string& line : wheel.header_lines) text += "line\t" + line + "\n";
   text += "\n";
   for (const std::string& name : wheel.names) text += name + "\n";
   return text;
@@ -138,16 +170,17 @@ Result<TorchWheel> wheel_from_text(const std::string& text) {
     const std::string key = line.substr(0, tab), value = line.substr(tab + 1);
     if (key == "minor") wheel.minor = value;
     if (key == "python") wheel.python_tags.push_back(value);
+    if (key == "line") wheel.header_lines.push_back(value);
+    if (key == "version") wheel.version = value;
     if (!key.starts_with("property ")) continue;
     wheel.properties.push_back({key.substr(9), value});
-    if (key == "property version") wheel.version = value;
     if (key == "property string_abi") wheel.new_strings = value == "new";
     if (key == "property pybind_internals")
       wheel.pybind_internals = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
   }
   for (std::string line; std::getline(lines, line);) wheel.names.push_back(line);
-  if (wheel.minor.empty() || wheel.names.empty())
-    return Error{Errc::Malformed, "no release or no names in it", ""};
+  if (wheel.minor.empty() || wheel.header_lines.empty())
+    return Error{Errc::Malformed, "no release or no headers in it", ""};
   return wheel;
 }
 
