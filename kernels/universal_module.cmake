@@ -35,6 +35,7 @@ function(scankit_universal_module name)
   list(TRANSFORM ARG_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:scankit_objects_\\1>")
   add_library(${target} MODULE ${ARG_SOURCES} ${ARG_OBJECTS})
   scankit_universal_compile_options(${target})
+  target_link_libraries(${target} PRIVATE m)
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${name}.abi3 PREFIX "" SUFFIX .so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules
     LINKER_LANGUAGE C  # g++ would link libstdc++ and libgcc_s

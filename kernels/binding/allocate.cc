@@ -37,6 +37,10 @@ PyObject* dtype_object(const Torch& torch, Element element) {
       return torch.bfloat16;
     case Element::Complex64:
       return torch.complex64;
+    case Element::Complex128:
+      return torch.complex128;
+    case Element::Float64:
+      return torch.float64;
     default:
       return torch.float32;
   }

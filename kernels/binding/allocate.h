@@ -22,7 +22,7 @@ bool allocate_like(const Call& call, const char* name, const Tensor& like, Outpu
 bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,
                     const Index* strides, int dims, Output* output);
 
-// The same with the dtype of `like`, float32 or complex64.
+// The same with the dtype of `like`, a float or complex one.
 bool allocate_number(const Call& call, const char* name, const Tensor& like, const Index* shape,
                      const Index* strides, int dims, Output* output);
 

@@ -41,7 +41,8 @@ Element element_of(uint8_t code, int bits, int lanes) {
   }
   if (code == dlpack::kInt && bits == 32) return Element::Int32;
   if (code == dlpack::kBfloat && bits == 16) return Element::Bfloat16;
-  return code == dlpack::kComplex && bits == 64 ? Element::Complex64 : Element::Other;
+  if (code != dlpack::kComplex) return Element::Other;
+  return bits == 64 ? Element::Complex64 : bits == 128 ? Element::Complex128 : Element::Other;
 }
 
 bool read_through_dlpack(const Call& call, Tensor* t) {
@@ -78,7 +79,8 @@ Element element_of(const Torch& torch, PyObject* dtype) {
     Element element;
   } known[] = {{torch.float32, Element::Float32},     {torch.float16, Element::Float16},
                {torch.bfloat16, Element::Bfloat16},   {torch.float64, Element::Float64},
-               {torch.complex64, Element::Complex64}, {torch.int32, Element::Int32}};
+               {torch.complex64, Element::Complex64}, {torch.complex128, Element::Complex128},
+               {torch.int32, Element::Int32}};
   for (const auto& each : known)
     if (each.object == dtype) return each.element;
   return Element::Other;
@@ -111,7 +113,8 @@ bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   const Torch& torch = *call.torch;
   if (is_true(call_method(t.object, torch.names[kIsNeg]).get()))
     return refuse(call, "%s is a lazily negated view; pass %s.resolve_neg()", t.name, t.name);
-  if (t.element == Element::Complex64 && is_true(call_method(t.object, torch.names[kIsConj]).get()))
+  const bool complex = t.element == Element::Complex64 || t.element == Element::Complex128;
+  if (complex && is_true(call_method(t.object, torch.names[kIsConj]).get()))
     return refuse(call, "%s is a lazily conjugated view; pass %s.resolve_conj()", t.name, t.name);
   if (PyErr_Occurred()) return refuse_kind(call, t);
   return true;
@@ -172,6 +175,8 @@ const char* element_name(Element element) {
       return "float64";
     case Element::Complex64:
       return "complex64";
+    case Element::Complex128:
+      return "complex128";
     case Element::Int32:
       return "int32";
     case Element::Other:

@@ -6,7 +6,7 @@ namespace scankit {
 
 using Index = long long;
 
-enum class Element { Float32, Float16, Bfloat16, Float64, Complex64, Int32, Other };
+enum class Element { Float32, Float16, Bfloat16, Float64, Complex64, Complex128, Int32, Other };
 enum class DeviceKind { Cpu, Cuda };
 inline constexpr int kMaxDims = 4;
 

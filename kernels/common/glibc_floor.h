@@ -14,5 +14,6 @@ SCANKIT_GLIBC_2_2_5(dlsym);
 SCANKIT_GLIBC_2_2_5(dlerror);
 SCANKIT_GLIBC_2_2_5(dlclose);
 SCANKIT_GLIBC_2_2_5(dladdr);
+SCANKIT_GLIBC_2_2_5(exp);  // 2.29 has one that leaves errno alone
 #undef SCANKIT_GLIBC_2_2_5
 #endif

@@ -32,7 +32,9 @@ for needed, *requirements in (("sympy", "sympy==1.14.0", "mpmath==1.3.0"), ("net
 import scankit_kernels  # noqa: E402
 from module_test import FLOOR, KINDS, make_case  # noqa: E402
 from oracle import excess  # noqa: E402
-from scankit_kernels import causal_conv1d_fn, causal_conv1d_update, selective_scan_fn  # noqa: E402
+from scankit_kernels import (  # noqa: E402
+    causal_conv1d_fn, causal_conv1d_update, selective_scan_fn, selective_state_update)
+from stateful_cases import cu_seqlens, make_stateful  # noqa: E402
 from torch._subclasses import FakeTensorMode  # noqa: E402
 
 OPS = torch.ops.scankit
@@ -97,13 +99,32 @@ class Wrapper(unittest.TestCase):
             with self.subTest(seed=seed):
                 case, dout, _ = make_case(seed)
                 leaves = leaves_of(case)
-                out, last = selective_scan_fn(*leaves.values(), case.softplus, return_last_state=True)
-                self.close("out", out, case.gated)
-                self.close("last state", last, case.last)
+                out = selective_scan_fn(*leaves.values(), case.softplus)
+                self.close("out", out, case.answers["out_z"])
                 (out * dout).sum().backward()
                 for name, leaf in leaves.items():
                     if leaf is not None:
                         self.assertEqual(leaf.grad.dtype, leaf.dtype)
+                        self.close("d" + name, leaf.grad, case.gradients[name], factor=3.0)
+
+    def test_states_and_packed_sequences_against_the_oracle(self):
+        for seed in range(60):
+            with self.subTest(seed=seed):
+                case, dout, rng = make_stateful(seed, packed=seed % 2 == 1)
+                leaves = leaves_of(case)
+                initial = None if case.initial_state is None else case.initial_state.detach().requires_grad_()
+                out, last = selective_scan_fn(
+                    *leaves.values(), case.softplus, return_last_state=True, initial_state=initial,
+                    cu_seqlens=cu_seqlens(case), recompute=rng.random() < 0.3)
+                self.close("out", out, case.answers["out_z"])
+                self.close("last state", last, case.answers["last_state"])
+                loss = (out * dout).sum()
+                if case.dlast is not None:  # torch's convention: the gradient is with regard to the conjugate
+                    product = (last.conj() * case.dlast).sum()
+                    loss = loss + (product.real if product.is_complex() else product)
+                loss.backward()
+                for name, leaf in {**leaves, "initial_state": initial}.items():
+                    if leaf is not None and not (name == "initial_state" and leaf.grad is None):
                         self.close("d" + name, leaf.grad, case.gradients[name], factor=3.0)
 
     def test_projections_of_three_dimensions_and_steps_not_last_in_memory(self):
@@ -112,7 +133,7 @@ class Wrapper(unittest.TestCase):
         by_steps = {n: leaves[n].transpose(1, 2).contiguous().transpose(1, 2) for n in ("u", "delta", "z")}
         three = {n: leaves[n].squeeze(1).transpose(1, 2).contiguous().transpose(1, 2) for n in "BC"}
         out = selective_scan_fn(*{**leaves, **by_steps, **three}.values(), case.softplus)
-        self.close("out", out, case.gated)
+        self.close("out", out, case.answers["out_z"])
         (out * dout).sum().backward()
         for name, leaf in leaves.items():
             if leaf is not None:
@@ -128,6 +149,20 @@ class Wrapper(unittest.TestCase):
                 out, states, _ = OPS.selective_scan_fwd(*plain)
                 backward = (*plain[:8], torch.randn_like(out), states, out, case.softplus)
                 torch.library.opcheck(OPS.selective_scan_bwd.default, backward)
+        torch.use_deterministic_algorithms(True)  # the rows of a packed sequence's states that nobody reads: all NaN
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        for kind, packed in (("", False), ("i", True)):
+            case, dout, _ = make_stateful(9, packed, kind=kind, dtype=torch.float32, states=3, per_group=3, z=True,
+                                          initial_state=True, dlast=True, **({"lengths": [5, 40]} if packed else {"length": 40}))
+            more = (case.initial_state, cu_seqlens(case))
+            arguments = (*leaves_of(case).values(), case.softplus, more[0].detach().requires_grad_(), more[1], True)
+            torch.library.opcheck(OPS.selective_scan_stateful_fwd.default, arguments)
+            out, states, *_ = OPS.selective_scan_stateful_fwd(*case.tensors.values(), case.softplus, *more, True)
+            torch.library.opcheck(OPS.selective_scan_stateful_bwd.default, (
+                *case.tensors.values(), dout, states, out, case.softplus, *more, case.dlast))
+        state, A, row = torch.randn(2, 5, 3), -torch.rand(5, 3), torch.randn(2, 3)
+        torch.library.opcheck(OPS.selective_state_update.default, (
+            state, torch.randn(2, 5), torch.randn(2, 5), A, row, row, None, None, None, True))
         for states in (False, True):
             arguments = conv_arguments(states=states)
             torch.library.opcheck(OPS.causal_conv1d_fwd.default, arguments)
@@ -149,11 +184,16 @@ class Wrapper(unittest.TestCase):
         return real
 
     def test_fake_tensors_are_like_the_real_ones(self):
-        for seed in range(80):
+        for seed in range(30):
             case, dout, _ = make_case(seed)
             with self.subTest(seed=seed):
                 out, states, _ = self.same_metadata(OPS.selective_scan_fwd, (*case.tensors.values(), case.softplus))
                 self.same_metadata(OPS.selective_scan_bwd, (*case.tensors.values(), dout, states, out, case.softplus))
+                case, dout, rng = make_stateful(seed, packed=seed % 2 == 1)
+                more = (case.softplus, case.initial_state, cu_seqlens(case))
+                out, states, *_ = self.same_metadata(OPS.selective_scan_stateful_fwd, (
+                    *case.tensors.values(), *more, rng.random() < 0.7))
+                self.same_metadata(OPS.selective_scan_stateful_bwd, (*case.tensors.values(), dout, states, out, *more, case.dlast))
         for length in (1, 2, 9):
             for last in (False, True):
                 x, weight, bias, *_ = [t.detach() for t in conv_arguments(length=length)[:3]]
@@ -185,7 +225,7 @@ class Wrapper(unittest.TestCase):
 
         model, steps = Scan(), torch.export.Dim("steps", min=2, max=4096)
         program = torch.export.export(model, arguments(40), dynamic_shapes=[{2: steps}] * 4)
-        self.assertIn("scankit.selective_scan_fwd", str(program.graph))
+        self.assertIn("scankit.selective_scan_stateful_fwd", str(program.graph))
         for length in (40, 33, 200):
             given = arguments(length)
             for one, other in zip(program.module()(*given), model(*given)):
@@ -200,8 +240,8 @@ class Wrapper(unittest.TestCase):
             out = selective_scan_fn(*{**leaves, **mixed}.values(), case.softplus)
             same = selective_scan_fn(*leaves.values(), case.softplus)
         self.assertEqual((out.dtype, same.dtype), (torch.bfloat16, torch.float32))
-        self.close("out", same, case.gated)
-        torch.testing.assert_close(out.double(), case.gated, rtol=0.05, atol=0.2)
+        self.close("out", same, case.answers["out_z"])
+        torch.testing.assert_close(out.double(), case.answers["out_z"], rtol=0.05, atol=0.2)
         (out * dout).sum().backward()
         for name, leaf in leaves.items():
             self.assertEqual(leaf.grad.dtype, torch.float32)
@@ -235,6 +275,16 @@ class Wrapper(unittest.TestCase):
         torch.testing.assert_close(state, final)
         with self.assertRaisesRegex(NotImplementedError, "'relu'"):
             causal_conv1d_fn(x, weight, activation="relu")
+
+    def test_state_update_is_the_scan_step_by_step(self):
+        case = small_case(2, groups=1, dtype=torch.float32, D=True, z=True, delta_bias=True)[0]
+        u, delta, A, B, C, D, z, bias = case.tensors.values()
+        state = torch.zeros(*u.shape[:2], A.shape[1])
+        steps = [selective_state_update(state, u[..., t], delta[..., t], A, B[:, 0, :, t].contiguous(),
+                                        C[:, 0, :, t].contiguous(), D, z[..., t], bias, case.softplus)
+                 for t in range(u.shape[2])]
+        self.close("out", torch.stack(steps, -1), case.answers["out_z"])
+        self.close("state", state, case.answers["last_state"])
 
     def test_what_is_missing_is_said(self):
         ones = torch.ones(1, 1, 1)

@@ -13,7 +13,7 @@ if not hasattr(torch.library, "register_autograd"):
 # twice the host time of a call (UNIVERSAL.md 7).
 _library = torch.library.Library("scankit", "FRAGMENT")
 # The modules read strides, so Inductor must keep the ones that the fake tensors had.
-_tags = tuple(getattr(torch.Tag, name) for name in ("pt2_compliant_tag", "needs_fixed_stride_order") if hasattr(torch.Tag, name))
+_tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
 
 
 class ModuleMissing(ImportError):

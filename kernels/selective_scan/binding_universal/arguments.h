@@ -19,6 +19,9 @@ bool read_dtype(const Call& call, const Tensor& tensor, selective_scan::DType* d
 
 // initial_state and cu_seqlens, each of which may be None. After read_inputs.
 bool read_sequences(const Call& call, PyObject* initial_state, PyObject* cu_seqlens, Inputs* inputs);
+// cu_seqlens alone: sets c->packed.
+bool check_packed(const Call& call, const Tensor& cu_seqlens, const Inputs& inputs,
+                  selective_scan::Common* c);
 // initial_state, or a gradient of its shape: (batch, dim, states), of packed sequences (sequences, ...).
 bool read_states(const Call& call, const char* name, PyObject* object, const Inputs& inputs, Tensor* tensor,
                  selective_scan::States* to);

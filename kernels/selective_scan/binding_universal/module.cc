@@ -36,6 +36,13 @@ PyMethodDef methods[] = {
     {"state_update", fast(state_update), METH_FASTCALL,
      "state_update(state, x, dt, A, B, C, D, z, dt_bias, dt_softplus)\n--\n\nOne step of decoding: changes "
      "state, (batch, dim, states) of float32 or x's dtype, in place and returns out, (batch, dim)."},
+    {"fwd_fp64", fast(fwd_fp64), METH_FASTCALL,
+     "fwd_fp64(u, delta, A, B, C, D, z, delta_bias, delta_softplus, initial_state, cu_seqlens)\n--\n\n[out, "
+     "last_state] or, with z, [out, last_state, out_z], in float64 (complex128) on the CPU: for gradcheck."},
+    {"bwd_fp64", fast(bwd_fp64), METH_FASTCALL,
+     "bwd_fp64(u, delta, A, B, C, D, z, delta_bias, dout, delta_softplus, initial_state, cu_seqlens, "
+     "dlast_state)\n--\n\n[du, ddelta, dA, dB, dC, dD, ddelta_bias, dz, dinitial_state], None where the "
+     "argument is; keeps nothing of fwd_fp64."},
     scankit_info_method(),
     warm_method(),
     {nullptr, nullptr, 0, nullptr}};

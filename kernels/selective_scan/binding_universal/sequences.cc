@@ -26,6 +26,8 @@ bool check_bounds(const Call& call, const Tensor& t, const Common& c) {
          refuse(call, "cu_seqlens ends with %d, expected %d, the length of u", bounds[sequences], c.length);
 }
 
+}  // namespace
+
 bool check_packed(const Call& call, const Tensor& t, const Inputs& in, Common* c) {
   if (!check_element(call, t, Element::Int32, "") || !check_device(call, t, in.u)) return false;
   if (t.dims != 1 || t.shape[0] < 1)
@@ -44,8 +46,6 @@ bool check_packed(const Call& call, const Tensor& t, const Inputs& in, Common* c
   c->packed = {static_cast<const int*>(t.data), static_cast<int>(sequences)};
   return true;
 }
-
-}  // namespace
 
 bool read_states(const Call& call, const char* name, PyObject* object, const Inputs& in, Tensor* t,
                  selective_scan::States* to) {
