@@ -43,6 +43,10 @@ struct Case {
   bool softplus = false;
   bool recompute_out_z = false;
   bool give_x = true;  // false: bwd gets None, which the contract allows up to 2048 steps
+  // Of the functions beside fwd and bwd alone: initial_state, dlast_state among the tensors, and where packed
+  // sequences begin, with the end; empty: the batch.
+  bool stateful = false;
+  std::vector<int> cu_seqlens;
   // Of a convolution alone; width 0 is a scan.
   int width = 0;
   bool silu = false;
@@ -59,12 +63,15 @@ std::vector<Case> quick_cases(std::uint64_t seed);
 // The quick list and `count` more whose shapes follow the seed too.
 std::vector<Case> full_cases(std::uint64_t seed, int count = 300);
 
+// Of fwd_stateful and bwd_stateful: a fixed list, and `random` more whose shapes follow the seed.
+std::vector<Case> stateful_cases(std::uint64_t seed, int random);
+
 // Of causal_conv1d_cuda: a fixed list, and `random` more whose shapes follow the seed. Tensors x weight
 // [bias] dout [initial dinitial] [dfinal final] out dx, of which out, final, dx and dinitial are
 // destinations.
 std::vector<Case> conv_cases(std::uint64_t seed, int random);
 // What the module of that name, or in that file, is to be called with: VMamba's have no z, no complex A, and
-// B and C that vary.
+// B and C that vary, and no function beside fwd and bwd.
 std::vector<Case> cases_of(const std::string& module, std::uint64_t seed, bool full);
 
 // One JSON object, in one line.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -32,7 +33,9 @@ TEST(Cases, DataFollowsThePinnedStream) {
 }
 
 TEST(Cases, EveryTensorStaysInsideItsStorage) {
-  for (const Case& c : full_cases(7)) {
+  std::vector<Case> cases = full_cases(7);
+  for (Case& c : stateful_cases(7, 50)) cases.push_back(std::move(c));
+  for (const Case& c : cases) {
     for (const TensorSpec& t : c.tensors) {
       std::int64_t last = t.offset;
       for (std::size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
@@ -44,7 +47,31 @@ TEST(Cases, EveryTensorStaysInsideItsStorage) {
 
 TEST(Cases, IdentifiersAreUnique) {
   std::set<std::string> seen;
-  for (const Case& c : full_cases(3)) EXPECT_TRUE(seen.insert(c.id).second) << c.id;
+  for (const auto& list : {full_cases(3), stateful_cases(3, 50)})
+    for (const Case& c : list) EXPECT_TRUE(seen.insert(c.id).second) << c.id;
+}
+
+TEST(Cases, StatefulOnesHaveEveryPartInEveryKind) {
+  std::set<std::string> parts;
+  for (const Case& c : stateful_cases(3, 100)) {
+    ASSERT_TRUE(c.stateful);
+    const std::string kind = c.complex() ? " of a complex A" : c.constant("B") ? " of a constant B" : "";
+    for (const char* name : {"initial_state", "dlast_state"}) {
+      const TensorSpec* state = c.find(name);
+      if (state == nullptr) continue;
+      parts.insert(name + kind);
+      EXPECT_EQ(state->shape[0], c.cu_seqlens.empty() ? c.batch : static_cast<int>(c.cu_seqlens.size()) - 1);
+    }
+    if (c.cu_seqlens.empty()) continue;
+    parts.insert("packed" + kind);
+    EXPECT_EQ(c.batch, 1) << c.id;
+    EXPECT_EQ(c.cu_seqlens.front(), 0) << c.id;
+    EXPECT_EQ(c.cu_seqlens.back(), c.length) << c.id;
+    EXPECT_TRUE(std::is_sorted(c.cu_seqlens.begin(), c.cu_seqlens.end())) << c.id;
+    if (std::adjacent_find(c.cu_seqlens.begin(), c.cu_seqlens.end()) != c.cu_seqlens.end())
+      parts.insert("an empty sequence");
+  }
+  EXPECT_EQ(parts.size(), 10u);
 }
 
 TEST(Cases, GroupsDivideTheChannels) {

@@ -171,7 +171,8 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
   command->add_option("--module", options->module, say("module name, or the path of a module file"))
       ->capture_default_str();
   auto* quick = command->add_flag("--quick", options->quick, say("the short list of cases (default)"));
-  command->add_flag("--full", options->full, say("the short list and 300 random cases"))->excludes(quick);
+  command->add_flag("--full", options->full, say("the short list and hundreds of random cases"))
+      ->excludes(quick);
   command->add_option("--device", options->device, say("cpu, cuda or all (all that torch sees)"))
       ->check(CLI::IsMember({"cpu", "cuda", "all"}))
       ->capture_default_str();

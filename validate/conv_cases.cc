@@ -146,10 +146,13 @@ std::vector<Case> cases_of(const std::string& module, std::uint64_t seed, bool f
   name = file ? name.substr(0, name.find('.')) : name.substr(name.rfind('.') + 1);
   if (name == "causal_conv1d_cuda") return conv_cases(seed, full ? 300 : 0);
   auto cases = full ? full_cases(seed) : quick_cases(seed);
-  if (name == "selective_scan_cuda_core" || name == "selective_scan_cuda_oflex")
+  if (name == "selective_scan_cuda_core" || name == "selective_scan_cuda_oflex") {
     std::erase_if(cases, [](const Case& c) {
       return c.find("z") != nullptr || c.complex() || c.constant("B") || c.constant("C");
     });
+  } else {
+    for (Case& c : stateful_cases(seed, full ? 100 : 0)) cases.push_back(std::move(c));
+  }
   return cases;
 }
 

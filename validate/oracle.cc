@@ -191,6 +191,9 @@ OracleInput oracle_input(const Case& c) {
   in.z = values_of(c, "z");
   in.delta_bias = values_of(c, "delta_bias");
   in.dout = values_of(c, "dout");
+  in.initial_state = values_of(c, "initial_state");
+  in.dlast_state = values_of(c, "dlast_state");
+  in.cu_seqlens = c.cu_seqlens;
   return in;
 }
 

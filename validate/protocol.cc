@@ -103,6 +103,11 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
        validation.refused.emplace_back(json.at("device"), json.at("message"));
        story.started.clear();
      }},
+    {"lacks",
+     [](const Json& json, Validation& validation, ChildStory&) {
+       validation.left_out = json.at("count");
+       validation.notes.push_back(json.at("message"));
+     }},
     {"no_torch",
      [](const Json& json, Validation& validation, ChildStory& story) {
        validation.blocked = json.at("message");

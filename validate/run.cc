@@ -66,6 +66,7 @@ class Run {
       seen_.blocked = result.error().message;
       return;
     }
+    if (seen_.left_out > 0) std::erase_if(tasks_, [](const Task& task) { return task.what->stateful; });
     forget_done_tasks();
     if (story.ended) {
       drop_absent_devices();
@@ -95,9 +96,9 @@ class Run {
   }
 
   std::size_t expected() const {
-    if (seen_.python_version.empty() || !seen_.gpu.empty()) return total_;
-    return request_.cases.size() *
-           static_cast<std::size_t>(std::count(request_.devices.begin(), request_.devices.end(), "cpu"));
+    if (seen_.python_version.empty() || !seen_.gpu.empty()) return total_ - seen_.left_out;
+    const auto devices = std::count(request_.devices.begin(), request_.devices.end(), "cpu");
+    return request_.cases.size() * static_cast<std::size_t>(devices) - seen_.left_out;
   }
 
   // A child that ended before its time.

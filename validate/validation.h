@@ -63,6 +63,7 @@ struct Validation {
   std::vector<CaseResult> cases;
   std::vector<std::pair<std::string, std::string>> refused;  // device, the module's own words
   std::vector<Timing> timings;
+  std::size_t left_out = 0;  // cases of functions that the module does not have, and need not
   std::vector<std::string> notes;
   std::string blocked;  // why nothing, or not everything, could be run
   double seconds = 0;

@@ -11,7 +11,7 @@ from scankit_harness.tensors import Placed, same_bits
 FWD = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
 GRADIENTS = ("du", "ddelta", "dA", "dB", "dC", "dD", "ddelta_bias")
 LIKE = {"out": "delta", "out_z": "z", "du": "u", "ddelta": "delta", "dz": "z", "dA": "A", "dB": "B", "dC": "C",
-        "dD": "D", "ddelta_bias": "delta_bias"}
+        "dD": "D", "ddelta_bias": "delta_bias", "dinitial_state": "initial_state"}
 LAYOUT_MATTERS = ("out", "out_z", "du", "ddelta", "dz")
 
 
@@ -28,7 +28,7 @@ class Exact:
     def of(self, case, placed, second):
         if self.key != (case["id"], second):
             given = {n: p.exact for n, p in placed.items() if p.exact is not None}
-            self.results = oracle.run(softplus=case["softplus"], **given)
+            self.results = oracle.run(softplus=case["softplus"], cu_seqlens=case.get("cu_seqlens"), **given)
             self.given, self.key = given, (case["id"], second)
         return self.results
 
@@ -180,18 +180,21 @@ class Runner:
                 placed.restore()
 
     def measure(self, name, value, second):
-        wanted = self.placed["A"].dtype if name == "last_state" else value.dtype
+        wanted = self.placed["A"].dtype if name.endswith("_state") else value.dtype
         exact, magnitude = self.exact.results[name]
         entry = judge.compare(name, value, exact, magnitude, self.exact.rounded(name, wanted), wanted, self.tolerance)
         entry["data"] = 2 if second else 1
         self.report["tensors"].append(entry)
+
+    def last_state(self, fwd):
+        return fwd["x"][:, :, -1, 1::2]
 
     def once(self, second):
         """One forward and backward, judged. Returns the results of both."""
         self.exact.of(self.case, self.placed, second)
         fwd = self.forward()
         results = {n: v for n, v in fwd.items() if n != "x"}
-        results["last_state"] = fwd["x"][:, :, -1, 1::2]
+        results["last_state"] = self.last_state(fwd)
         for name in sorted(results):
             self.measure(name, results[name], second)
         self.check_inputs("fwd")
@@ -211,7 +214,7 @@ class Runner:
         """The same calls on the same tensors, compared bit by bit."""
         fwd = self.forward()
         second = {n: v for n, v in fwd.items() if n != "x"}
-        second["last_state"] = fwd["x"][:, :, -1, 1::2]
+        second["last_state"] = self.last_state(fwd)
         self.check_inputs("fwd")
         second.update((n if n != "out_z" else "out_z of bwd", v) for n, v in self.backward(fwd).items())
         for name in sorted(first):

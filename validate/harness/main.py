@@ -50,8 +50,8 @@ def _is_refusal(error, device):
 
 class Session:
     def __init__(self, options, torch, module):
-        from scankit_harness import call, conv
-        self.options, self.module, self.call, self.conv = options, module, call, conv
+        from scankit_harness import call, conv, stateful
+        self.options, self.module, self.call, self.conv, self.stateful = options, module, call, conv, stateful
         torch.set_num_threads(1)
         self.exact = call.Exact()
         self.refused, self.accepted = set(), set()
@@ -64,7 +64,7 @@ class Session:
         faulthandler.dump_traceback_later(self.options["case_timeout"], exit=True)
         begin, fields = time.perf_counter(), {}
         try:
-            of_its_kind = self.conv if case.get("width") else self.call
+            of_its_kind = self.conv if case.get("width") else self.stateful if case.get("stateful") else self.call
             runner = of_its_kind.Runner(self.module, case, device, self.options["tolerance"], self.exact)
             fields = runner.report
             runner.run()
@@ -117,6 +117,18 @@ def _load(options):
     return module
 
 
+def _offered(tasks, module):
+    """Without the cases of functions that upstream's module lacks, where this one does."""
+    from scankit_harness.stateful import FUNCTIONS
+    missing = [n for n in FUNCTIONS if not callable(getattr(module, n, None))]
+    count = sum(bool(task["case"].get("stateful")) for task in tasks)
+    if not missing or not count:
+        return tasks
+    send("lacks", count=count, message=say("left out {} cases of functions that upstream's module does not have either: "
+                                           "there is no {}", count, missing[0]))
+    return [task for task in tasks if not task["case"].get("stateful")]
+
+
 def _print_oracle(tasks, torch):
     """For the test that compares this oracle with the one in C++."""
     torch.set_num_threads(1)
@@ -125,7 +137,7 @@ def _print_oracle(tasks, torch):
     for task in tasks:
         placed = {n: Placed(s, "cpu") for n, s in task["case"]["tensors"].items()}
         exact = {n: p.exact for n, p in placed.items() if p.exact is not None}
-        results = oracle.run(softplus=task["case"]["softplus"], **exact)
+        results = oracle.run(softplus=task["case"]["softplus"], cu_seqlens=task["case"].get("cu_seqlens"), **exact)
         for kind, values in (("input", exact), ("result", {n: r[0] for n, r in results.items()})):
             for name, value in values.items():
                 value = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
@@ -153,9 +165,9 @@ def main():
     if module is None:
         return
     session = Session(options, torch, module)
-    for task in tasks:
-        if cuda or not task["device"].startswith("cuda"):
-            session.run(task)
+    tasks = [task for task in tasks if cuda or not task["device"].startswith("cuda")]
+    for task in _offered(tasks, module):
+        session.run(task)
     for shape in options["timing"]:
         if cuda or not shape["device"].startswith("cuda"):
             session.time(shape)

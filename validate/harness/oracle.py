@@ -68,8 +68,13 @@ def _like_projection(x, projection):
     return x.reshape((two,) + tuple(projection.shape))
 
 
-def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False):
-    """fp64 tensors in, {name: tensor of two: value and magnitude} out."""
+def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False, initial_state=None, dlast_state=None,
+        cu_seqlens=None):
+    """fp64 tensors in, {name: tensor of two: value and magnitude} out. cu_seqlens, a list: where the sequences of one row
+    begin, and its end; states are then (sequences, dim, states)."""
+    if cu_seqlens is not None:
+        given = dict(u=u, delta=delta, A=A, B=B, C=C, dout=dout, D=D, z=z, delta_bias=delta_bias)
+        return _packed(given, softplus, initial_state, dlast_state, cu_seqlens)
     dim, complex_scan = u.shape[1], A.is_complex()
     raw = delta if delta_bias is None else delta + delta_bias[:, None]
     signed_step = _softplus(raw) if softplus else raw
@@ -78,7 +83,8 @@ def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False
     step, us = _time_first(_pair(signed_step)), _time_first(_pair(u))
     Bs, Cs = (_states_last(_pair(_numbers(p, complex_scan)), dim) for p in (B, C))
     drive = (step * us)[..., None] * Bs
-    h = _forward_states(decay, drive)
+    none = torch.zeros((2, u.shape[0]) + tuple(A.shape), dtype=A.dtype)
+    h = _forward_states(decay, drive, none if initial_state is None else _pair(initial_state))
     y = _real_twice((h[1:] * Cs).sum(-1))
     if D is not None:
         y = y + _pair(D)[:, None, :] * us
@@ -91,7 +97,8 @@ def run(u, delta, A, B, C, dout, D=None, z=None, delta_bias=None, softplus=False
         results["out_z"] = _time_last(y * silu)
         results["dz"] = _time_last(dy * y * slope)
         dy = dy * silu
-    results.update(_gradients(decay, drive, h, step, us, Bs, Cs, dy, _pair(A), (B, C)))
+    last = none if dlast_state is None else _pair(dlast_state)
+    results.update(_gradients(decay, drive, h, step, us, Bs, Cs, dy, _pair(A), (B, C), last))
     if D is not None:
         results["du"] += _pair(D)[:, None, :, None] * _time_last(dy)
         results["dD"] = (dy * us).sum((0, 2))
@@ -106,17 +113,39 @@ def _real_twice(x):
     return 2 * x.real if x.is_complex() else x
 
 
-def _forward_states(decay, drive):
-    """h[0] = 0; h[l + 1] is the state after step l."""
+def _packed(given, softplus, initial_state, dlast_state, bounds):
+    """Each sequence by itself. Its steps' results are joined, its states too, and the other gradients added up."""
+    parts = {n: 2 if n in "BC" and given["A"].is_complex() else 1 for n in given}
+    in_time = [n for n, t in given.items() if t is not None and n not in ("A", "D", "delta_bias") and not
+               (n in "BC" and is_constant(t))]
+    results = []
+    for s, (first, end) in enumerate(zip(bounds, bounds[1:])):
+        own = dict(given, **{n: given[n][..., parts[n] * first:parts[n] * end] for n in in_time})
+        states = [None if t is None else t[s:s + 1] for t in (initial_state, dlast_state)]
+        results.append(run(softplus=softplus, initial_state=states[0], dlast_state=states[1], **own))
+    joined = {}
+    for name in results[0]:
+        each = [r[name] for r in results]
+        of = {"out": "u", "out_z": "u"}.get(name, name[1:])
+        joined[name] = torch.cat(each, 1) if name in ("last_state", "dinitial_state") else \
+            torch.cat(each, -1) if of in in_time else sum(each)
+    return joined
+
+
+def _forward_states(decay, drive, first):
+    """h[0] = first; h[l + 1] is the state after step l."""
     h = torch.zeros((drive.shape[0] + 1,) + tuple(drive.shape[1:]), dtype=drive.dtype)
+    h[0] = first
     for l in range(drive.shape[0]):
         torch.addcmul(drive[l], decay[l], h[l], out=h[l + 1])
     return h
 
 
-def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections):
+def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections, dlast):
     dy = 2 * dy if h.is_complex() else dy
     dh = Cs.conj() * dy[..., None]
+    if len(dh):
+        dh[-1] += dlast
     for l in range(dh.shape[0] - 2, -1, -1):
         dh[l] += decay[l + 1].conj() * dh[l + 1]
     kept = decay * h[:-1]
@@ -132,6 +161,7 @@ def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections):
         "du": _time_last(fed * step),
         "ddelta": _time_last(rates + fed * us),
         "dA": (through * step[..., None]).sum((0, 2)),
+        "dinitial_state": decay[0].conj() * dh[0] if len(dh) else dlast,
     }
 
 

@@ -52,17 +52,19 @@ std::map<std::string, Values> named(const OracleOutput& o) {
           {"dC", o.dC},
           {"dD", o.dD},
           {"dz", o.dz},
-          {"ddelta_bias", o.ddelta_bias}};
+          {"ddelta_bias", o.ddelta_bias},
+          {"dinitial_state", o.dinitial_state}};
 }
 
 TEST(CrossCheck, TheTwoOraclesAgree) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   std::vector<Case> cases = full_cases(20261121, 100);
+  for (Case& c : stateful_cases(20261121, 40)) cases.push_back(std::move(c));
   std::erase_if(cases, [](const Case& c) {
     const std::int64_t steps = std::int64_t{c.batch} * c.dim * c.length;
     return steps > 4000 || steps * c.states > 25000;
   });
-  ASSERT_GE(cases.size(), 40u);
+  ASSERT_GE(cases.size(), 60u);
   const auto channel = run_python_oracle(python, cases);
   ASSERT_TRUE(channel) << channel.error().message;
   Said said = listen(*channel);

@@ -128,6 +128,42 @@ TEST(ValidateModules, WhatIsWrongInTheOtherKindsAloneIsCaughtAndNamed) {
   }
 }
 
+std::vector<Case> small_stateful_cases() {
+  std::vector<Case> cases = stateful_cases(99, 0);
+  std::erase_if(cases, [](const Case& c) { return c.length * c.dim > 1500 || c.states > 40; });
+  return cases;
+}
+
+// Initial and last states, packed sequences.
+TEST(ValidateModules, WhatIsWrongInTheFunctionsBesideFwdAndBwdIsCaughtAndNamed) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const std::pair<const char*, std::set<std::string>> kEach[] = {
+      {"right_stateful", {}},
+      {"begins_at_zero", {"ddelta", "dA", "dC", "ddelta_bias", "dz"}},
+      {"joins_sequences", {"out", "du", "ddelta", "dA", "dB", "ddelta_bias", "dinitial_state"}}};
+  for (const auto& [module, results] : kEach) {
+    auto request = request_for(python, module);
+    request.cases = small_stateful_cases();
+    ASSERT_GE(request.cases.size(), 6u);
+    const auto v = validated(request);
+    EXPECT_EQ(v.verdict, results.empty() ? Verdict::Passed : Verdict::Failed) << module << all_reasons(v);
+    EXPECT_EQ(failed_results(v), results) << module << ": " << all_reasons(v);
+    EXPECT_EQ(v.cases.size(), request.cases.size());
+  }
+}
+
+TEST(ValidateModules, FunctionsThatUpstreamLacksTooAreLeftOutWithANote) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "right");
+  request.cases.resize(2);
+  for (const Case& c : small_stateful_cases()) request.cases.push_back(c);
+  const auto v = validated(request);
+  EXPECT_EQ(v.verdict, Verdict::Passed) << all_reasons(v);
+  EXPECT_EQ(v.cases.size(), 2u);
+  ASSERT_EQ(v.notes.size(), 1u);
+  EXPECT_NE(v.notes[0].find("there is no fwd_stateful"), std::string::npos) << v.notes[0];
+}
+
 TEST(ValidateModules, NoiseInsideTheBoundIsReportedAndFailsWhereDeterminismIsDemanded) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   auto request = request_for(python, "tiny_noise");

@@ -16,9 +16,9 @@ from oracle import Case  # noqa: E402  (the recurrence under autograd)
 from scankit_harness import oracle as written_out  # noqa: E402
 
 
-def case(complex_A, constant_B, constant_C, options):
+def case(complex_A, constant_B, constant_C, options, packed):
     torch.manual_seed(complex_A * 8 + constant_B * 4 + constant_C * 2 + options)
-    batch, dim, length, states, groups = 2, 6, 7, 5, 1 if constant_B else 3
+    batch, dim, length, states, groups = 1 if packed else 2, 6, 7, 5, 1 if constant_B else 3
     normal = lambda *shape: torch.randn(*shape, dtype=torch.float64)
     number = lambda *shape: torch.complex(normal(*shape), normal(*shape)) if complex_A else normal(*shape)
     parts = 2 if complex_A else 1
@@ -29,25 +29,34 @@ def case(complex_A, constant_B, constant_C, options):
                "B": projection(constant_B), "C": projection(constant_C),
                "D": normal(dim) if options else None, "z": normal(batch, dim, length) if options else None,
                "delta_bias": normal(dim).abs() if options else None}
-    return tensors, normal(batch, dim, length)
+    given = [None if packed is None else number(3 if packed else batch, dim, states) for _ in range(2)]
+    return (tensors, normal(batch, dim, length), *given)
 
 
 def distance(a, b):
     return ((a - b).norm() / b.norm().clamp(min=1e-300)).item()
 
 
-worst = 0.0
-for kind in itertools.product((False, True), repeat=4):
-    tensors, dout = case(*kind)
-    exact = Case(tensors, kind[3], dout)
+def compare(kind, packed):
+    tensors, dout, initial_state, dlast = case(*kind, packed)
+    bounds = [0, 3, 3, 7] if packed else None
+    exact = Case(tensors, kind[3], dout, initial_state, bounds, dlast)
     given = {n: t for n, t in tensors.items() if t is not None}
-    got = written_out.run(dout=dout, softplus=kind[3], **given)
+    got = written_out.run(dout=dout, softplus=kind[3], initial_state=initial_state, dlast_state=dlast, cu_seqlens=bounds,
+                          **given)
     names = ["out", "last_state"] + ["d" + n for n in given] + (["out_z"] if kind[3] else [])
+    names += [] if initial_state is None else ["dinitial_state"]
+    worst = 0.0
     for name in names:
-        wanted = exact.answers[name]
-        assert got[name][0].shape == wanted.shape and got[name][0].dtype == wanted.dtype, (kind, name)
+        wanted, what = exact.answers[name], (kind, packed, name)
+        assert got[name][0].shape == wanted.shape and got[name][0].dtype == wanted.dtype, what
         worst = max(worst, distance(got[name][0], wanted))
-        assert distance(got[name][0], wanted) < 1e-13, (kind, name, distance(got[name][0], wanted))
+        assert distance(got[name][0], wanted) < 1e-13, (*what, distance(got[name][0], wanted))
         value, magnitude = torch.broadcast_tensors(got[name][0].abs(), got[name][1].abs())
-        assert bool((value <= magnitude * (1 + 1e-12)).all()), (kind, name, "exceeds its magnitude")
-print("16 kinds, largest distance", worst)
+        assert bool((value <= magnitude * (1 + 1e-12)).all()), (*what, "exceeds its magnitude")
+    return worst
+
+
+# None: without states, as fwd and bwd.
+kinds = list(itertools.product(itertools.product((False, True), repeat=4), (None, False, True)))
+print(len(kinds), "kinds, largest distance", max(compare(*kind) for kind in kinds))
