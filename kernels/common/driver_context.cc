@@ -201,7 +201,7 @@ bool device_run(Plan* plan, int device, void* stream, void* workspace, Message* 
     Launch& launch = plan->launches[i];
     void* parameters[] = {launch.argument};
     const CudaResult result =
-        g_api->launch(g_states[device].functions[launch.kernel], launch.grid_x, 1, 1, launch.block_x, 1, 1,
+        g_api->launch(g_states[device].functions[launch.kernel], launch.grid_x, launch.grid_y, 1, launch.block_x, 1, 1,
                       launch.shared_bytes, static_cast<CudaHandle>(stream), parameters, nullptr);
     if (result == 0) continue;
     char what[128];

@@ -25,14 +25,14 @@ struct KernelName {
   const char* symbol;
 };
 
-inline constexpr int kMaxLaunches = 4;
+inline constexpr int kMaxLaunches = 5;
 inline constexpr size_t kArgumentCapacity = 768;
 
 // One kernel launch. The kernel takes one structure by value, `argument_bytes` of `argument`. Its first eight
 // bytes are the workspace pointer: set_workspace fills them once the memory is known.
 struct Launch {
   int kernel;  // index into the module's KernelName table
-  unsigned grid_x, block_x, shared_bytes;
+  unsigned grid_x, grid_y = 1, block_x, shared_bytes;
   unsigned argument_bytes;
   alignas(16) unsigned char argument[kArgumentCapacity];
 };

@@ -103,7 +103,7 @@ struct Forward {
 
 // Gradients. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
 // contiguous, summed over the channels of the group and rounded to dtype by the binding, or as dA where B or
-// C is constant; dD, ddelta_bias (dim) fp32.
+// C is constant; dD, ddelta_bias (dim) fp32. The CUDA kernels also round dB and dC themselves.
 struct Backward {
   Common common;
   Sequence dout;
@@ -112,6 +112,7 @@ struct Backward {
   SequenceOut du, ddelta, dz;
   SequenceOut out_z;                       // recomputed where data is not null
   float *dA, *dB, *dC, *dD, *ddelta_bias;  // dD and ddelta_bias null where D and delta_bias are
+  void *rounded_dB, *rounded_dC;           // of dtype, in place of dB, dC; CUDA and a variable B, C only
   States dlast_state;                      // the gradient of last_state; null: zero
   float* dinitial_state;                   // null, or contiguous, in States' shape
 };

@@ -13,10 +13,24 @@ struct Tiling {
   int tiles_per_group;
 };
 
+// Where too few channels fill the GPU, the length is cut into segments that run side by side, each in blocks
+// of its own, in grid.y. What enters a segment is known from the pieces before it (after it
+// in the backward), two or more a segment: each one's end from zero and the sum of its dt, which a kernel of
+// its own finds first (ends.cuh).
+struct Segments {
+  int count;            // 1: the whole length is one, the rest means nothing
+  int tiles;            // of a segment; the last one has what is left
+  int pieces;           // of the whole length; a segment starts with one
+  int tiles_per_piece;  // likewise
+  Index ends;           // byte offsets of fp32: [piece][batch][dim][states]
+  Index sums;           // [piece][batch][dim]
+};
+
 struct ForwardArguments {
   void* workspace;
   Forward forward;
   Tiling tiling;
+  Segments segments;
   bool x_in_workspace;  // at its start, as SavedStates describes; forward.x.data is then not read
 };
 
@@ -24,14 +38,25 @@ struct BackwardArguments {
   void* workspace;
   Backward backward;
   Tiling tiling;
+  Segments segments;
   bool x_in_workspace;
-  // fp32 slabs, one per block (projections) or per batch entry (the others), summed by the reduce kernel.
+  // fp32 slabs, one per block (projections) or per segment and batch entry (the others), summed by the reduce
+  // kernel.
   Index projections;  // [tile][dB, dC][batch][group][state][pitch]
-  Index dA;           // [batch][dA_pitch]
-  Index dD;           // [batch][dim_pitch]
-  Index dbias;        // [batch][dim_pitch]
+  Index dA;           // [segment][batch][dA_pitch]
+  Index dD;           // [segment][batch][dim_pitch]
+  Index dbias;        // [segment][batch][dim_pitch]
   Index carry;        // [batch][dim][states]; only where the states are looped over in slices
   Index pitch, dA_pitch, dim_pitch;
+};
+
+struct EndsArguments {
+  void* workspace;
+  Common common;
+  Sequence dout;  // backward only
+  Tiling tiling;
+  Segments segments;
+  int first;  // piece; the others follow
 };
 
 // Of the general kernels (general.cuh). Offsets as above, with a slab for each sequence where a batch entry
@@ -56,12 +81,14 @@ struct UpdateArguments {
 };
 inline constexpr int kUpdateThreads = 128;
 
-// out[row][i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i], i < length.
+// out[row][i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i], i < length;
+// summed in fp32, rounded to `type` once.
 struct ReduceJob {
   Index source;  // byte offset, a multiple of 16
   Index slabs, slab_stride;
   Index rows, length, pitch;  // pitch and slab_stride are multiples of 4
-  float* out;
+  void* out;
+  DType type;
 };
 inline constexpr int kMaxReduceJobs = 5;
 struct ReduceArguments {

@@ -180,6 +180,8 @@ struct BackwardKernel {
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(static_cast<char*>(p.workspace) + offset);
   }
+  // Of the slabs for dA, dD and the bias.
+  SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + place.batch; }
   // Sums of a channel's four pieces, to the batch entry's slab.
   SCANKIT_DEVICE void store_channel_sums(const float (&v)[L::kPieces], Index offset) const {
 #pragma unroll
@@ -189,7 +191,7 @@ struct BackwardKernel {
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       const int channel = piece_channel(lane, i);
       if (lane % 4 == 0 && channel < place.channels)
-        slab(offset)[place.batch * p.dim_pitch + place.channel + channel] = sum;
+        slab(offset)[slab_row() * p.dim_pitch + place.channel + channel] = sum;
     }
   }
   // kRead or not: values of the thread's states in [batch][pitch], channel-major.
@@ -200,7 +202,7 @@ struct BackwardKernel {
     for (int ch = 0; ch < L::kChannels; ++ch) {
       const int channel = group + ch * L::kGroups;
       const int count = channel < place.channels ? c.states - state : 0;
-      float* at = slab(offset) + place.batch * pitch + (place.channel + channel) * Index{c.states} + state;
+      float* at = slab(offset) + slab_row() * pitch + (place.channel + channel) * Index{c.states} + state;
       if constexpr (kRead)
         load_states<L::kPer>(v[ch], at, count);
       else
@@ -213,11 +215,14 @@ struct BackwardKernel {
     ScanState<L> state = {};
     const int slices = kSliced ? (c.states + L::kSlice - 1) / L::kSlice : 1;
     if constexpr (!kSliced) load_A<L>(state.A, c, place, group, q * L::kPer);
-    const int chunks = static_cast<int>(tile_count(c.length));
-    for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+    const int chunks = static_cast<int>(tile_count(c.length)), first = segment_index() * p.segments.tiles;
+    const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
+    if (!kSliced && end < chunks)
+      enter_segment<L, true>(state.carry, state.A, p.segments, p.workspace, c, place, group, q);
+    for (int chunk = end - 1; chunk >= first; --chunk) {
       const int step = chunk * kTile;
       prologue(dD, step);
-      if (chunk > 0) prefetch_tile(step - kTile);
+      if (chunk > first) prefetch_tile(step - kTile);
       if constexpr (kSliced) memory.clear_sums(lane);
       for (int s = 0; s < slices; ++s) {
         const int first_state = s * L::kSlice, own = first_state + q * L::kPer;

@@ -9,7 +9,7 @@
 
 #include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/check_tensor.h"
-#include "kernels/selective_scan/cuda/launch.h"
+#include "kernels/selective_scan/cuda/choice.h"
 
 namespace scankit::selective_scan {
 namespace {
@@ -28,12 +28,13 @@ class Case {
     backward();
     char head[256];
     std::snprintf(head, sizeof head,
-                  "%s seed %u: B%d D%d L%d N%d G%d dtype %d%s%s%s%s pad %d shift %d%s%s%s%s%s:",
+                  "%s seed %u: B%d D%d L%d N%d G%d dtype %d%s%s%s%s pad %d shift %d%s%s%s%s%s%s segments %d:",
                   right_ ? "ok" : "WRONG", s_.seed, s_.batch, s_.dim, s_.length, s_.states, s_.groups,
                   static_cast<int>(s_.dtype), s_.softplus ? " softplus" : "", s_.z ? " z" : "",
                   s_.D ? " D" : "", s_.bias ? " bias" : "", s_.pad, s_.shift,
                   s_.channel_major ? " channel-major" : "", s_.A_transposed ? " A^T" : "",
-                  s_.wide_x ? " wide-x" : "", s_.without_x ? " no-x" : "", s_.out_z ? " out_z" : "");
+                  s_.wide_x ? " wide-x" : "", s_.without_x ? " no-x" : "", s_.out_z ? " out_z" : "",
+                  s_.rounded ? " rounded" : "", s_.segments);
     return {right_, head + text_};
   }
 
@@ -53,9 +54,9 @@ class Case {
         gpu_, s_.dtype, std::array<Index, 4>{s_.batch, s_.groups, s_.states, s_.length},
         std::array<Index, 4>{row * s_.states * s_.groups, row * s_.states, row, 1}, s_.shift);
   }
-  Pointer single(Index rows, Index columns, bool transposed) {
+  Pointer single(Index rows, Index columns, bool transposed, DType dtype = DType::F32) {
     return std::make_unique<Tensor>(
-        gpu_, DType::F32, std::array<Index, 4>{rows, columns, 1, 1},
+        gpu_, dtype, std::array<Index, 4>{rows, columns, 1, 1},
         std::array<Index, 4>{transposed ? 1 : columns, transposed ? rows : 1, 1, 1}, 0);
   }
 
@@ -129,6 +130,10 @@ class Case {
     text_ += text;
   }
 
+  // The planner's choice, cut as the case wants it.
+  void cut_as_wanted(Choice& choice) const {
+    if (s_.segments > 0) choice.segments = s_.segments, choice.pieces = 1 + s_.segments % 2;
+  }
   void run_plan(bool ok, device::Plan& plan, const device::Message& message) {
     if (ok) return gpu_.run(plan);
     right_ = false;
@@ -149,7 +154,10 @@ class Case {
     device::Message message;
     device::Plan plan;
     device::device_prepare(0, &facts, &message);
-    run_plan(plan_forward(f, facts, &plan, &message), plan, message);
+    Choice choice;
+    choose_forward(f.common, facts, &choice);
+    cut_as_wanted(choice);
+    run_plan(plan_forward_as(f, choice, &plan, &message), plan, message);
     judge("out", *out_, result_.out, s_.dtype);
     if (s_.z) judge("out_z", *out_z_, result_.out_z, s_.dtype);
     // The last state stands at the odd places of the last chunk's row.
@@ -170,7 +178,8 @@ class Case {
     Pointer dA = single(s_.dim, s_.states, false), dD = single(s_.dim, 1, false),
             dbias = single(s_.dim, 1, false);
     const Index rows = Index{s_.batch} * s_.groups * s_.states;
-    Pointer dB = single(rows, s_.length, false), dC = single(rows, s_.length, false);
+    const DType sum = s_.rounded ? s_.dtype : DType::F32;
+    Pointer dB = single(rows, s_.length, false, sum), dC = single(rows, s_.length, false, sum);
     Backward b = {};
     b.common = common();
     b.dout = in(*dout_);
@@ -178,18 +187,26 @@ class Case {
     if (s_.z && s_.out_z) b.out_z = out(*out_z);
     if (!s_.without_x) b.x = saved_;
     b.du = out(*du), b.ddelta = out(*ddelta);
-    b.dA = dA->data<float>(), b.dB = dB->data<float>(), b.dC = dC->data<float>();
+    b.dA = dA->data<float>();
+    if (s_.rounded && s_.dtype != DType::F32)
+      b.rounded_dB = dB->data(), b.rounded_dC = dC->data();
+    else
+      b.dB = dB->data<float>(), b.dC = dC->data<float>();
     if (s_.D) b.dD = dD->data<float>();
     if (s_.bias) b.ddelta_bias = dbias->data<float>();
     device::DeviceFacts facts;
     device::Message message;
     device::Plan plan;
     device::device_prepare(0, &facts, &message);
+    Choice choice, states;
+    choose_backward(b.common, facts, &choice);
+    choose_forward(b.common, facts, &states);
+    cut_as_wanted(choice), cut_as_wanted(states);
     const std::vector<unsigned char> before = delta_->raw();
     std::vector<std::vector<unsigned char>> first;
     for (int time = 0; time < 2; ++time) {
       for (const Pointer* t : {&du, &ddelta, &dz, &out_z, &dA, &dB, &dC, &dD, &dbias}) (*t)->poison();
-      run_plan(plan_backward(b, facts, &plan, &message), plan, message);
+      run_plan(plan_backward_as(b, choice, states, &plan, &message), plan, message);
       std::vector<std::vector<unsigned char>> bytes;
       for (const Pointer* t : {&du, &ddelta, &dz, &dA, &dB, &dC, &dD, &dbias}) bytes.push_back((*t)->raw());
       if (time == 1 && bytes != first) right_ = false, text_ += " two runs differ!";
@@ -201,8 +218,8 @@ class Case {
     if (s_.z) judge("dz", *dz, result_.dz, s_.dtype);
     if (s_.z && s_.out_z) judge("out_z'", *out_z, result_.out_z, s_.dtype);
     judge("dA", *dA, result_.dA, DType::F32);
-    judge("dB", *dB, result_.dB, DType::F32);
-    judge("dC", *dC, result_.dC, DType::F32);
+    judge("dB", *dB, result_.dB, sum);
+    judge("dC", *dC, result_.dC, sum);
     if (s_.D) judge("dD", *dD, result_.dD, DType::F32);
     if (s_.bias) judge("dbias", *dbias, result_.ddelta_bias, DType::F32);
   }
@@ -242,6 +259,8 @@ CaseShape random_case(unsigned seed, bool small) {
   s.shift = pick({0, 0, 0, 1, 3, 4, 8});
   s.channel_major = coin(), s.A_transposed = coin();
   s.wide_x = coin(), s.without_x = pick({0, 0, 1}) == 1, s.out_z = coin();
+  s.segments = pick({0, 0, 2, 3, 7});
+  s.rounded = coin();
   return s;
 }
 

@@ -20,6 +20,8 @@ struct CaseShape {
   bool wide_x;     // states 2N apart, as a contiguous clone of x has them
   bool without_x;  // the backward is not given the states
   bool out_z;      // the backward recomputes out_z
+  bool rounded;    // dB and dC in dtype, not fp32
+  int segments;    // that the length is cut into; 0: as the planner would
 };
 
 struct CaseVerdict {

@@ -91,26 +91,44 @@ std::string name_of(const Variant& v, int warps) {
   return text;
 }
 
+constexpr int kCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24};
+
+// One line for each variant and block: the time for every count of segments.
+template <class Plan>
+void time_segments(Arrays& a, const Variant& variant, int v, int warps, const Choice& chosen,
+                   const Plan& plan_as) {
+  std::printf("    %-9s", name_of(variant, warps).c_str());
+  for (const int segments : kCounts) {
+    device::Plan plan = {};
+    const Choice choice = {v, warps, segments, chosen.pieces > 1 ? chosen.pieces : 2};
+    if (!plan_as(choice, &plan)) continue;
+    const bool picked = v == chosen.variant && warps == chosen.warps && segments == chosen.segments;
+    std::printf(" %s%d:%.4f", picked ? "*" : "", segments, a.median(plan));
+  }
+  std::printf("\n");
+}
+
 void time_forward(Arrays& a, const device::DeviceFacts& facts) {
   device::Plan plan;
   device::Message message;
   Choice chosen;
   choose_forward(a.forward.common, facts, &chosen);
-  std::printf("  fwd+x");
-  for (int v = 0; v < kForwardVariantCount; ++v) {
-    const Variant& variant = kForwardVariants[v];
-    if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
-    for (const int warps : {2, 4}) {
-      if (warps < variant.fewest_warps) continue;
-      if (!plan_forward_as(a.forward, {v, warps}, &plan, &message)) continue;
-      const bool picked = v == chosen.variant && warps == chosen.warps;
-      std::printf(" %s%s %.4f", picked ? "*" : "", name_of(variant, warps).c_str(), a.median(plan));
-    }
-  }
+  plan_forward(a.forward, facts, &plan, &message);
+  std::printf("  fwd+x chosen %.4f", a.median(plan));
+  if (chosen.segments > 1) plan.launch_count = 1, std::printf(" (ends %.4f)", a.median(plan));
   Forward without = a.forward;
   without.x.data = nullptr;
   plan_forward(without, facts, &plan, &message);
-  std::printf(" | no x %.4f\n", a.median(plan));
+  std::printf(", no x %.4f\n", a.median(plan));
+  for (int v = 0; v < kForwardVariantCount; ++v) {
+    const Variant& variant = kForwardVariants[v];
+    if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
+    for (const int warps : {2, 4})
+      if (warps >= variant.fewest_warps)
+        time_segments(a, variant, v, warps, chosen, [&](const Choice& choice, device::Plan* to) {
+          return plan_forward_as(a.forward, choice, to, &message);
+        });
+  }
 }
 
 void time_backward(Arrays& a, const device::DeviceFacts& facts) {
@@ -119,22 +137,23 @@ void time_backward(Arrays& a, const device::DeviceFacts& facts) {
   Choice chosen, states;
   choose_backward(a.backward.common, facts, &chosen);
   choose_forward(a.backward.common, facts, &states);
-  std::printf("  bwd");
-  for (int v = 0; v < kBackwardVariantCount; ++v) {
-    const Variant& variant = kBackwardVariants[v];
-    if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
-    for (const int warps : {2, 4, 8}) {
-      if (warps > variant.most_warps || shared_bytes(variant, warps, 16) > facts.shared_per_block) continue;
-      if (!plan_backward_as(a.backward, {v, warps}, states, &plan, &message)) continue;
-      const bool picked = v == chosen.variant && warps == chosen.warps;
-      std::printf(" %s%s %.4f", picked ? "*" : "", name_of(variant, warps).c_str(), a.median(plan));
-    }
-  }
+  plan_backward(a.backward, facts, &plan, &message);
+  std::printf("  bwd chosen %.4f", a.median(plan));
+  if (chosen.segments > 1) plan.launch_count = 1, std::printf(" (ends %.4f)", a.median(plan));
   Backward without = a.backward;
   without.x.data = nullptr;
   plan_backward(without, facts, &plan, &message);
-  std::printf(" | no x %.4f, workspace %.0f MB\n", a.median(plan),
+  std::printf(", no x %.4f, workspace %.0f MB\n", a.median(plan),
               static_cast<double>(plan.workspace_bytes) / 1e6);
+  for (int v = 0; v < kBackwardVariantCount; ++v) {
+    const Variant& variant = kBackwardVariants[v];
+    if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
+    for (const int warps : {2, 4, 8})
+      if (warps <= variant.most_warps && shared_bytes(variant, warps, 16) <= facts.shared_per_block)
+        time_segments(a, variant, v, warps, chosen, [&](const Choice& choice, device::Plan* to) {
+          return plan_backward_as(a.backward, choice, states, to, &message);
+        });
+  }
 }
 
 }  // namespace
@@ -153,8 +172,10 @@ void time_shapes(Gpu& gpu) {
     for (const bool z : {true, false}) {
       Arrays arrays(gpu);
       arrays.shape(shape.batch, shape.dim, shape.length, shape.dtype, z);
-      std::printf("B%d D%d L%d N16 dtype %d%s (median ms, * chosen; lanes x states x channels / warps)\n",
-                  shape.batch, shape.dim, shape.length, static_cast<int>(shape.dtype), z ? " z" : "");
+      std::printf(
+          "B%d D%d L%d N16 dtype %d%s (median ms, * chosen; lanes x states x channels / warps, "
+          "segments:ms)\n",
+          shape.batch, shape.dim, shape.length, static_cast<int>(shape.dtype), z ? " z" : "");
       time_forward(arrays, facts);
       time_backward(arrays, facts);
       std::fflush(stdout);

@@ -7,14 +7,16 @@ namespace scankit::selective_scan {
 namespace {
 
 template <class L, class Memory>
-constexpr Variant make_variant(bool sliced, int threads, int busy, int alone) {
+constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks32, int busy, int alone) {
   return {L::kLanes,
           L::kPer,
           L::kChannels,
           sliced,
           Memory::kFewestWarps,
           threads / 32,
+          {threads / 32 * blocks, threads / 32 * blocks32},
           L::kWarpChannels,
+          sliced ? 1 : Memory::kSpanTiles,
           Memory::kBlock,
           Memory::kWarp,
           Memory::kWarpSlice,
@@ -23,17 +25,51 @@ constexpr Variant make_variant(bool sliced, int threads, int busy, int alone) {
 }
 
 constexpr Index kMostBlocks = 0x7fffffff;
+// Of the ends kernels, as of the variants; and what another launch costs, in cycles.
+constexpr int kEndsBusy = 52, kEndsAlone = 110, kEndsResident = 5, kEndsLaunch = 16000;
+constexpr int kSegmentCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
+constexpr int kPieces = 2;  // of a segment: more warps for the ends kernel, which has little to do
 
 Index divide_up(Index a, Index b) { return (a + b - 1) / b; }
 
-// Predicted cycles per step of the scheduler with the most warps. A warp beside a waiting one costs a third
-// of its busy time: fitted to an H200, right to 15 % for 1 to 10 warps.
-Index predict(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts) {
-  const Index blocks = block_count(variant, warps, common);
-  const Index schedulers = 4;
-  const Index warps_here = divide_up(divide_up(blocks, facts.multiprocessors) * warps, schedulers);
-  const Index busy = warps_here * variant.busy, waiting = variant.alone + (warps_here - 1) * variant.busy / 3;
-  return busy > waiting ? busy : waiting;
+constexpr Index kSchedulers = 4;
+
+// Predicted cycles per step of the multiprocessor with the most blocks, `resident` at a time. A warp beside a
+// waiting one costs half of its busy time: fitted to an H200, right to 10 % for 1 to 5 warps.
+Index predict(Index blocks, int warps, Index resident, int busy, int alone,
+              const device::DeviceFacts& facts) {
+  const auto cycles = [&](Index together) {
+    const Index here = divide_up(together * warps, kSchedulers);
+    const Index all_busy = here * busy, waiting = alone + (here - 1) * busy / 2;
+    return here == 0 ? 0 : all_busy > waiting ? all_busy : waiting;
+  };
+  const Index here = divide_up(blocks, facts.multiprocessors);
+  return here / resident * cycles(resident) + cycles(here % resident);
+}
+
+// Cycles of the whole call. The ends of the pieces of all segments but one are found first.
+Index predict(const Variant& variant, const Choice& choice, Index blocks, Index resident,
+              const Common& common, const device::DeviceFacts& facts) {
+  const Segments segments = cut(variant, choice, common);
+  const Index all =
+      predict(blocks * segments.count, choice.warps, resident, variant.busy, variant.alone, facts);
+  if (segments.count == 1) return all * common.length;
+  const Index ends = Index{ends_tiling(common).tiles_per_group} * common.groups * common.batch *
+                     (segments.pieces - segments.tiles / segments.tiles_per_piece);
+  return all * (segments.tiles * kTile) + kEndsLaunch +
+         predict(ends, kEndsWarps, kEndsResident, kEndsBusy, kEndsAlone, facts) *
+             (segments.tiles_per_piece * kTile);
+}
+
+// Blocks that a multiprocessor holds.
+Index resident_blocks(const Variant& variant, int warps, const Common& common,
+                      const device::DeviceFacts& facts) {
+  const int by_registers = variant.resident_warps[common.dtype == DType::F32] / warps;
+  constexpr int kReserved = 1024;  // by the system, of each block's shared memory
+  const int by_memory =
+      facts.shared_per_multiprocessor / (shared_bytes(variant, warps, common.states) + kReserved);
+  const int blocks = by_registers < by_memory ? by_registers : by_memory;
+  return blocks < 1 ? 1 : blocks;
 }
 
 bool fits(const Variant& variant, const Common& common) {
@@ -43,7 +79,15 @@ bool fits(const Variant& variant, const Common& common) {
   return common.states <= slice && (slice == 4 || common.states > slice / 2);
 }
 
-bool choose(const Variant* variants, int count, const int (&candidates)[4], const Common& common,
+// Cycles in which the backward's slabs of dB and dC, one for each block of a group, are written and read.
+Index slab_cycles(const Variant& variant, int warps, const Common& c, const device::DeviceFacts& facts) {
+  const Index blocks = divide_up(c.dim / c.groups, Index{warps} * variant.warp_channels);
+  const Index numbers = blocks * 2 * c.batch * c.groups * c.states * c.length;
+  constexpr Index kNumbersPerCycle = 4;  // of a multiprocessor, from memory
+  return 2 * numbers / (kNumbersPerCycle * facts.multiprocessors);
+}
+
+bool choose(const Variant* variants, int count, const int (&candidates)[4], bool slabs, const Common& common,
             const device::DeviceFacts& facts, Choice* choice) {
   Index best = -1;
   for (int v = 0; v < count; ++v) {
@@ -51,10 +95,22 @@ bool choose(const Variant* variants, int count, const int (&candidates)[4], cons
     for (const int warps : candidates) {
       if (warps > variants[v].most_warps || warps < variants[v].fewest_warps) continue;
       if (shared_bytes(variants[v], warps, common.states) > facts.shared_per_block) continue;
-      const Index time = predict(variants[v], warps, common, facts);
-      if (best >= 0 && time >= best) continue;
-      best = time;
-      *choice = {v, warps};
+      const Index blocks = block_count(variants[v], warps, common);
+      const Index resident = resident_blocks(variants[v], warps, common, facts);
+      const Index more = slabs ? slab_cycles(variants[v], warps, common, facts) : 0;
+      int before = 0;
+      for (const int segments : kSegmentCounts) {
+        // Where the count before fills the GPU or is all that the length has, more are not looked at.
+        if (before > 0 && (blocks * before >= resident * facts.multiprocessors ||
+                           before * kPieces >= chunk_count(common.length)))
+          break;
+        before = segments;
+        const Choice next = {v, warps, segments, kPieces};
+        const Index time = predict(variants[v], next, blocks, resident, common, facts) + more;
+        if (best >= 0 && time >= best) continue;
+        best = time;
+        *choice = next;
+      }
     }
   }
   return best >= 0;
@@ -64,7 +120,7 @@ bool choose(const Variant* variants, int count, const int (&candidates)[4], cons
 
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone) \
   make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced>>(  \
-      sliced, threads, busy, alone),
+      sliced, threads, blocks, blocks32, busy, alone),
 const Variant kForwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
@@ -72,11 +128,31 @@ const int kForwardVariantCount = sizeof kForwardVariants / sizeof *kForwardVaria
 
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone) \
   make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced>>(  \
-      sliced, threads, busy, alone),
+      sliced, threads, blocks, blocks32, busy, alone),
 const Variant kBackwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
 const int kBackwardVariantCount = sizeof kBackwardVariants / sizeof *kBackwardVariants;
+
+Tiling ends_tiling(const Common& common) {
+  const int channels = common.dim / common.groups, of_block = kEndsWarps * (32 / kEndsLanes);
+  return {channels, (channels + of_block - 1) / of_block};
+}
+
+Segments cut(const Variant& variant, const Choice& choice, const Common& common) {
+  const Index chunks = chunk_count(common.length);
+  Segments s = {};
+  s.count = 1;
+  if (choice.segments <= 1 || common.states > kEndsLanes * kEndsPer) return s;
+  Index per_piece = divide_up(chunks, Index{choice.segments} * choice.pieces);
+  while (per_piece * choice.pieces % variant.span_tiles != 0) ++per_piece;
+  s.tiles_per_piece = static_cast<int>(per_piece);
+  s.tiles = s.tiles_per_piece * choice.pieces;
+  s.count = static_cast<int>(divide_up(chunks, s.tiles));
+  s.pieces = static_cast<int>(divide_up(chunks, per_piece));
+  if (s.count < 1) s.count = 1;
+  return s;
+}
 
 int shared_bytes(const Variant& variant, int warps, int states) {
   const int slice = variant.lanes * variant.per_lane;
@@ -95,10 +171,10 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
 // shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
-  return choose(kForwardVariants, kForwardVariantCount, {2, 4, 1, 1}, common, facts, choice);
+  return choose(kForwardVariants, kForwardVariantCount, {2, 4, 1, 1}, false, common, facts, choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
-  return choose(kBackwardVariants, kBackwardVariantCount, {8, 4, 2, 1}, common, facts, choice);
+  return choose(kBackwardVariants, kBackwardVariantCount, {8, 4, 2, 1}, true, common, facts, choice);
 }
 
 }  // namespace scankit::selective_scan

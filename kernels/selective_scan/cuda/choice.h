@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/selective_scan/cuda/arguments.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
-// Which variant (variants.def) runs a problem, and in blocks of how many warps.
+// Which variant (variants.def) runs a problem, in blocks of how many warps, and in how many segments.
 namespace scankit::selective_scan {
 
 struct Variant {
   int lanes, per_lane, channels;  // of Layout
   bool sliced;
   int fewest_warps, most_warps;
+  int resident_warps[2];  // of a multiprocessor, as registers allow; for fp32
   int warp_channels;
+  int span_tiles;                                    // a segment is a multiple of
   int block_floats, warp_floats, warp_slice_floats;  // shared memory
   // Cycles per step: of a scheduler for each warp it has where many hide each other's waits, and of one warp
   // alone. Measured on an H200; only their ratios matter.
@@ -17,14 +20,21 @@ struct Variant {
 };
 
 struct Choice {
-  int variant;  // index into the direction's list
-  int warps;    // of a block
+  int variant;       // index into the direction's list
+  int warps;         // of a block
+  int segments = 1;  // wanted of the length (Segments in arguments.h)
+  int pieces = 1;    // of a segment
 };
 
 extern const Variant kForwardVariants[];
 extern const int kForwardVariantCount;
 extern const Variant kBackwardVariants[];
 extern const int kBackwardVariantCount;
+
+// The cuts of a choice. Fewer than wanted where the length has no more; count 1 for more than 16 states.
+Segments cut(const Variant& variant, const Choice& choice, const Common& common);
+// Of the ends kernels, for one piece.
+Tiling ends_tiling(const Common& common);
 
 int shared_bytes(const Variant& variant, int warps, int states);
 // Blocks of the launch; negative where grid.x cannot hold them.

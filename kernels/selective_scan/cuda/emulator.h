@@ -47,7 +47,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 namespace scankit::emulator {
 
 struct Index3 {
-  unsigned x;
+  unsigned x, y;
 };
 
 // The block that runs, and which of its threads.

@@ -33,6 +33,10 @@ namespace scankit::selective_scan {
   }
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)
 #include "kernels/selective_scan/cuda/variants.def"
+extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
+    scankit_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  ends_kernel<SCANKIT_TYPE, false>(p);
+}
 #endif
 
 #ifdef SCANKIT_BACKWARD
@@ -43,6 +47,10 @@ namespace scankit::selective_scan {
     backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);                           \
   }
 #include "kernels/selective_scan/cuda/variants.def"
+extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
+    scankit_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  ends_kernel<SCANKIT_TYPE, true>(p);
+}
 #endif
 
 #ifdef SCANKIT_GENERAL

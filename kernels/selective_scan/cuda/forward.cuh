@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/tile.cuh"
+#include "kernels/selective_scan/cuda/ends.cuh"
 
 // Forward: sequential in L, tile by tile; no parallel scan.
 namespace scankit::selective_scan {
@@ -10,23 +10,6 @@ SCANKIT_DEVICE SavedStates states_of(const Common& c, const SavedStates& given, 
   if (!in_workspace) return given;
   const Index dim_stride = (tile_count(c.length) + 1) * c.states;
   return {static_cast<float*>(workspace), c.dim * dim_stride, dim_stride, c.states};
-}
-
-// dt and dt * u of eight steps, the first `count` of which exist. The others get dt = 0, which leaves the
-// state alone.
-template <bool kExact, class T>
-SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int count, float (&dt)[8]) {
-  T::unpack(delta.w, dt);
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    dt[i] += bias;
-    if (soft) dt[i] = softplus<kExact>(dt[i]);
-  }
-  if (count < 8) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (i >= count) dt[i] = 0.0f;
-  }
 }
 
 // One tile of one slice: dt and w (dt * u) are rows of the warp, y's rows receive the sums over the states.
@@ -71,21 +54,6 @@ SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* projections,
     for (int i = 0; i < kQuads * L::kChannels; ++i) {
       const int quad = i / L::kChannels, ch = i % L::kChannels;
       put_lanes<L::kLanes, kAdd>(y + (group + ch * L::kGroups) * kPitch, step + 4 * quad, sum[quad][ch], q);
-    }
-  }
-}
-
-// A of the thread's channels, scaled for exp2; 0 for states and channels that do not exist.
-template <class L>
-SCANKIT_DEVICE void load_A(float (&A)[L::kChannels][L::kPer], const Common& c, const Place& place, int group,
-                           int state) {
-#pragma unroll
-  for (int ch = 0; ch < L::kChannels; ++ch) {
-    const int channel = group + ch * L::kGroups;
-#pragma unroll
-    for (int s = 0; s < L::kPer; ++s) {
-      const Index at = (place.channel + channel) * c.A_dim_stride + (state + s) * c.A_state_stride;
-      A[ch][s] = channel < place.channels && state + s < c.states ? kLog2E * c.A[at] : 0.0f;
     }
   }
 }
@@ -252,19 +220,23 @@ struct ForwardKernel {
       projections[k] =
           P::place_of(c, place, piece % P::kCount, 0) + piece / P::kCount * Index{kTile * T::kSize};
     }
+    const int first = segment_index() * p.segments.tiles * kTile;
+    const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : c.length;
+    if (segment_index() > 0) enter_segment<L, false>(h, A, p.segments, p.workspace, c, place, group, q);
     Loaded now;
-    load(now, 0);
-    load_projections(now, projections, 0);
+    load(now, first);
+    load_projections(now, projections, first);
     store_projections(now, shared);
-    for (int step = 0; step < c.length; step += kSpan) {
-      float* bc = shared + (step / kSpan & 1) * kSubtiles * L::kProjections;
-      float* next_bc = shared + (step / kSpan & 1 ^ 1) * kSubtiles * L::kProjections;
+    bool odd = false;
+    for (int step = first; step < end; step += kSpan, odd = !odd) {
+      float* bc = shared + (odd ? kSubtiles * L::kProjections : 0);
+      float* next_bc = shared + (odd ? 0 : kSubtiles * L::kProjections);
       prologue(now, bias, step);
       Eight<T> u[L::kPieces], z[L::kPieces];
 #pragma unroll
       for (int i = 0; i < L::kPieces; ++i) u[i] = now.u[i];
       load_z(z, step);
-      const bool more = step + kSpan < c.length;
+      const bool more = step + kSpan < end;
       if (more) load(now, step + kSpan);
       if (more) load_projections(now, projections, step + kSpan);
       __syncthreads();
@@ -280,6 +252,7 @@ struct ForwardKernel {
       __syncwarp();
       epilogue(u, z, D, step);
     }
+    if (end < c.length) return;
     const Index chunks = tile_count(c.length);
     save_states<L>(states(), c, place, chunks > 0 ? chunks - 1 : 0, true, group, q * L::kPer, h);
   }

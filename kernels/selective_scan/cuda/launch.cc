@@ -24,7 +24,13 @@ namespace scankit::selective_scan {
 const device::KernelName kCudaKernels[] = {
 #include "kernels/selective_scan/cuda/variants.def"
     GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
-        GENERAL_KERNEL("backward_complex"){"update", "scankit_update_f32"},
+        GENERAL_KERNEL("backward_complex"){"forward_f32", "scankit_forward_ends"},
+    {"forward_f16", "scankit_forward_ends"},
+    {"forward_bf16", "scankit_forward_ends"},
+    {"backward_f32", "scankit_backward_ends"},
+    {"backward_f16", "scankit_backward_ends"},
+    {"backward_bf16", "scankit_backward_ends"},
+    {"update", "scankit_update_f32"},
     {"update", "scankit_update_f16"},
     {"update", "scankit_update_bf16"},
     {"reduce", "scankit_reduce"},
@@ -43,6 +49,9 @@ int general_kernel_index(bool backward, const Common& c) {
   const int kernel = (backward ? 2 : 0) + (c.complex ? 1 : 0);
   return (kForwardVariantCount + kBackwardVariantCount + kernel) * 3 + static_cast<int>(c.dtype);
 }
+int ends_kernel_index(bool backward, DType dtype) {
+  return kCudaKernelCount - 10 + (backward ? 3 : 0) + static_cast<int>(dtype);
+}
 int reduce_kernel_index() { return kCudaKernelCount - 1; }
 int update_kernel_index(DType dtype) { return kCudaKernelCount - 4 + static_cast<int>(dtype); }
 
@@ -57,11 +66,12 @@ Index reserve(device::Plan* plan, Index floats) {
 
 template <class Arguments>
 void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int shared,
-                const Arguments& arguments) {
+                const Arguments& arguments, Index rows = 1) {
   static_assert(sizeof(Arguments) <= device::kArgumentCapacity);
   device::Launch& launch = plan->launches[plan->launch_count++];
   launch.kernel = kernel;
   launch.grid_x = static_cast<unsigned>(blocks);
+  launch.grid_y = static_cast<unsigned>(rows);
   launch.block_x = static_cast<unsigned>(threads);
   launch.shared_bytes = static_cast<unsigned>(shared);
   launch.argument_bytes = sizeof arguments;
@@ -95,6 +105,30 @@ bool refuse(device::Message* message, const char* what, const char* next) {
   return false;
 }
 
+// Cuts the length, and has the ends of the pieces found that the segments start from. dout: backward.
+bool add_segments(const Variant& variant, const Choice& choice, const Common& c, Index blocks,
+                  const Sequence* dout, Segments* segments, device::Plan* plan, device::Message* message) {
+  *segments = cut(variant, choice, c);
+  if (segments->count == 1 || blocks == 0) return true;
+  EndsArguments arguments = {};
+  arguments.common = c;
+  if (dout) arguments.dout = *dout;
+  arguments.tiling = ends_tiling(c);
+  const Index channels = Index{c.batch} * c.dim, per_segment = segments->tiles / segments->tiles_per_piece;
+  segments->ends = reserve(plan, segments->pieces * channels * c.states);
+  segments->sums = reserve(plan, segments->pieces * channels);
+  arguments.segments = *segments;
+  arguments.first = dout ? static_cast<int>(per_segment) : 0;
+  const Index pieces = dout ? segments->pieces - per_segment : (segments->count - 1) * per_segment;
+  const Index ends_blocks = arguments.tiling.tiles_per_group * Index{c.groups} * c.batch;
+  if (ends_blocks > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
+  constexpr int kFloats = EndsMemory<Layout<kEndsLanes, kEndsPer, 1>>::kBlock +
+                          kEndsWarps * EndsMemory<Layout<kEndsLanes, kEndsPer, 1>>::kWarp;
+  add_launch(plan, ends_kernel_index(dout != nullptr, c.dtype), ends_blocks, kEndsWarps * 32, 4 * kFloats,
+             arguments, pieces);
+  return true;
+}
+
 bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choice, device::Plan* plan,
                  device::Message* message) {
   const Common& common = forward.common;
@@ -106,15 +140,17 @@ bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choi
   arguments.forward = forward;
   arguments.tiling = make_tiling(variant, choice.warps, common);
   arguments.x_in_workspace = x_in_workspace;
+  if (!add_segments(variant, choice, common, blocks, nullptr, &arguments.segments, plan, message))
+    return false;
   add_launch(plan, forward_kernel_index(choice.variant, common.dtype), blocks, choice.warps * 32,
-             shared_bytes(variant, choice.warps, common.states), arguments);
+             shared_bytes(variant, choice.warps, common.states), arguments, arguments.segments.count);
   return true;
 }
 
 void add_job(ReduceArguments* arguments, int* count, Index source, Index slabs, Index stride, Index rows,
-             Index length, Index pitch, float* out) {
+             Index length, Index pitch, void* out, DType type = DType::F32) {
   const Index blocks = out == nullptr ? 0 : (rows * (pitch / 4) + kReduceThreads - 1) / kReduceThreads;
-  arguments->jobs[*count] = {source, slabs, stride, rows, length, pitch, out};
+  arguments->jobs[*count] = {source, slabs, stride, rows, length, pitch, out, type};
   arguments->first_block[*count + 1] = arguments->first_block[*count] + blocks;
   ++*count;
 }
@@ -123,13 +159,15 @@ bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::M
   const Backward& b = backward.backward;
   const Common& c = b.common;
   const bool empty = c.batch == 0 || c.length == 0 || c.dim == 0;
-  const Index rows = Index{c.batch} * c.groups * c.states, batches = empty ? 0 : c.batch;
+  const Index rows = Index{c.batch} * c.groups * c.states;
+  const Index batches = empty ? 0 : Index{c.batch} * backward.segments.count;
   const Index half = rows * backward.pitch, tiles = empty ? 0 : backward.tiling.tiles_per_group;
   ReduceArguments arguments = {};
   int count = 0;
-  add_job(&arguments, &count, backward.projections, tiles, 2 * half, rows, c.length, backward.pitch, b.dB);
+  add_job(&arguments, &count, backward.projections, tiles, 2 * half, rows, c.length, backward.pitch,
+          b.rounded_dB ? b.rounded_dB : b.dB, b.rounded_dB ? c.dtype : DType::F32);
   add_job(&arguments, &count, backward.projections + half * Index{sizeof(float)}, tiles, 2 * half, rows,
-          c.length, backward.pitch, b.dC);
+          c.length, backward.pitch, b.rounded_dC ? b.rounded_dC : b.dC, b.rounded_dC ? c.dtype : DType::F32);
   add_job(&arguments, &count, backward.dA, batches, backward.dA_pitch, 1, Index{c.dim} * c.states,
           backward.dA_pitch, b.dA);
   add_job(&arguments, &count, backward.dD, batches, backward.dim_pitch, 1, c.dim, backward.dim_pitch, b.dD);
@@ -155,9 +193,10 @@ void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan
   const Common& c = arguments->backward.common;
   const Index rows = Index{c.batch} * c.groups * c.states;
   arguments->projections = reserve(plan, arguments->tiling.tiles_per_group * 2 * rows * arguments->pitch);
-  arguments->dA = reserve(plan, c.batch * arguments->dA_pitch);
-  arguments->dD = reserve(plan, c.batch * arguments->dim_pitch);
-  arguments->dbias = reserve(plan, c.batch * arguments->dim_pitch);
+  const Index slabs = Index{c.batch} * arguments->segments.count;
+  arguments->dA = reserve(plan, slabs * arguments->dA_pitch);
+  arguments->dD = reserve(plan, slabs * arguments->dim_pitch);
+  arguments->dbias = reserve(plan, slabs * arguments->dim_pitch);
   if (sliced) arguments->carry = reserve(plan, Index{c.batch} * c.dim * c.states);
 }
 
@@ -217,13 +256,13 @@ bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::P
   const auto add_matrix = [&](Index source, float* out) {
     add_job(&arguments, &count, source, sequences, a.matrix_pitch, 1, matrix, a.matrix_pitch, out);
   };
-  const auto add_projection = [&](const Matrix& constant, Index source, float* out) {
+  const auto add_projection = [&](const Matrix& constant, Index source, float* out, void* rounded) {
     if (constant.data) return add_matrix(source, out);
     add_job(&arguments, &count, source, runs, rows * a.pitch, rows, Index{c.length} * parts_of(c), a.pitch,
-            out);
+            rounded ? rounded : out, rounded ? c.dtype : DType::F32);
   };
-  add_projection(c.constant_B, a.dB, b.dB);
-  add_projection(c.constant_C, a.dC, b.dC);
+  add_projection(c.constant_B, a.dB, b.dB, b.rounded_dB);
+  add_projection(c.constant_C, a.dC, b.dC, b.rounded_dC);
   add_matrix(a.dA, b.dA);
   add_job(&arguments, &count, a.dD, sequences, a.dim_pitch, 1, c.dim, a.dim_pitch, b.dD);
   add_job(&arguments, &count, a.dbias, sequences, a.dim_pitch, 1, c.dim, a.dim_pitch, b.ddelta_bias);
@@ -305,9 +344,11 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
       states.common.z = {};
       if (!add_forward(states, true, states_choice, plan, message)) return false;
     }
+    if (!add_segments(variant, choice, c, blocks, &backward.dout, &arguments.segments, plan, message))
+      return false;
     reserve_slabs(&arguments, variant.sliced, plan);
     add_launch(plan, backward_kernel_index(choice.variant, c.dtype), blocks, choice.warps * 32,
-               shared_bytes(variant, choice.warps, c.states), arguments);
+               shared_bytes(variant, choice.warps, c.states), arguments, arguments.segments.count);
   }
   return add_reduce(arguments, plan, message);
 }

@@ -105,6 +105,43 @@ TEST(Launch, BackwardSumsSlabsAndTakesStatesFromTheWorkspaceOnlyWhereNeeded) {
   EXPECT_EQ(plan.launch_count, 2);
 }
 
+// 2048 channels are 256 warps of the backward, on 528 schedulers.
+TEST(Launch, FewLongChannelsAreCutIntoSegments) {
+  device::Plan plan;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(1, 2048, 16384, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(symbol(plan, 0), "scankit_forward_ends");
+  ForwardArguments forward;
+  std::memcpy(&forward, plan.launches[1].argument, sizeof forward);
+  const Segments& s = forward.segments;
+  EXPECT_GT(s.count, 4);
+  EXPECT_GE(s.tiles * s.count, 512);
+  EXPECT_EQ(s.tiles % s.tiles_per_piece, 0);
+  EXPECT_EQ(plan.launches[1].grid_y, static_cast<unsigned>(s.count));
+
+  Backward b = backward_of(f.common);
+  b.x.data = nullptr;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, device::kMaxLaunches);
+  const char* const units[] = {"forward_bf16", "forward_bf16", "backward_bf16", "backward_bf16", "reduce"};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(unit(plan, i), units[i]);
+  ReduceArguments reduce;
+  BackwardArguments backward;
+  std::memcpy(&reduce, plan.launches[4].argument, sizeof reduce);
+  std::memcpy(&backward, plan.launches[3].argument, sizeof backward);
+  EXPECT_EQ(reduce.jobs[2].slabs, backward.segments.count);  // dA: one of each segment
+
+  f.common = problem(8, 5120, 2048, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 1);
+  f.common = problem(1, 64, 32, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 1);
+}
+
 TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
   static float sink;
   device::Plan plan;

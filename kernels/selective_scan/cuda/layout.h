@@ -13,6 +13,9 @@ inline constexpr int kPitch = 36;
 // The general kernels (general.cuh): lanes of a channel, of which a warp has two, and warps of a block.
 inline constexpr int kGeneralLanes = 16, kGeneralWarps = 4;
 
+// The kernels that find the ends of pieces (ends.cuh): lanes of a channel, states of each, warps of a block.
+inline constexpr int kEndsLanes = 4, kEndsPer = 4, kEndsWarps = 4;
+
 // kLanes lanes share a channel, each with kPer of a slice's states (state kPer * lane + s), and each thread
 // has kChannels channels (group + kGroups * ch). Element-wise work is laid out otherwise: a piece is eight
 // steps of one channel, four pieces a row, piece `lane + 32 i` of the warp.
@@ -35,6 +38,7 @@ struct Layout {
 // Shared memory in floats: `kBlock`, and for each warp `kWarp` + slices * `kWarpSlice`.
 template <class L, bool kSliced>
 struct ForwardMemory {
+  static constexpr int kSpanTiles = L::kSubtiles;
   static constexpr int kFewestWarps = kSliced            ? 1
                                       : L::kSubtiles > 1 ? 4
                                                          : 2;  // else a thread carries too much of B, C
@@ -45,9 +49,15 @@ struct ForwardMemory {
   static constexpr int kWarpSlice = kSliced ? L::kSliceStates : 0;  // states of the slices not in registers
 };
 
+template <class L>
+struct EndsMemory {
+  static constexpr int kBlock = L::kProjections;  // B or C: one in use, one being filled
+  static constexpr int kWarp = 2 * L::kRows;
+};
+
 template <class L, bool kSliced>
 struct BackwardMemory {
-  static constexpr int kFewestWarps = 1;
+  static constexpr int kFewestWarps = 1, kSpanTiles = 1;
   static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
   static constexpr int kSum = 2 * L::kPer * 32 * 4;   // a quad's dB and dC of every lane
   // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels.

@@ -11,6 +11,26 @@ SCANKIT_DEVICE float4 load_quad(const float* from, Index left) {
   return make_float4(left > 0 ? from[0] : 0.0f, left > 1 ? from[1] : 0.0f, left > 2 ? from[2] : 0.0f, 0.0f);
 }
 
+SCANKIT_DEVICE void put_quad(float* to, float4 sum, Index left) {
+  const float v[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < left) to[i] = v[i];
+}
+template <class T>
+SCANKIT_DEVICE void put_pairs(unsigned short* to, float4 sum, Index left) {
+  const float v[8] = {sum.x, sum.y, sum.z, sum.w};
+  unsigned w[T::kWords];
+  T::pack(v, w);
+  if (left >= 4 && (reinterpret_cast<unsigned long long>(to) & 7) == 0) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(w[0], w[1]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < left) to[i] = static_cast<unsigned short>(w[i / 2] >> (16 * (i & 1)));
+}
+
 SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
   int j = 0;
   while (j + 1 < kMaxReduceJobs && blockIdx.x >= p.first_block[j + 1]) ++j;
@@ -28,11 +48,15 @@ SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
     const float4 v = load_quad(from + slab * job.slab_stride, left);
     sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
   }
-  float* to = job.out + row * job.length + first;
-  const float v[4] = {sum.x, sum.y, sum.z, sum.w};
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (first + i < job.length) to[i] = v[i];
+  const Index at_out = row * job.length + first;
+  if (job.type == DType::F32)
+    put_quad(static_cast<float*>(job.out) + at_out, sum, left);
+  else if (job.type == DType::BF16)
+    put_pairs<BFloat>(static_cast<unsigned short*>(job.out) + at_out, sum, left);
+#ifndef SCANKIT_EMULATED
+  else
+    put_pairs<Half>(static_cast<unsigned short*>(job.out) + at_out, sum, left);
+#endif
 }
 
 }  // namespace scankit::selective_scan

@@ -101,7 +101,11 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   }
 }
 
+#ifdef SCANKIT_EMULATED
+SCANKIT_DEVICE void prefetch(const char*) {}
+#else
 SCANKIT_DEVICE void prefetch(const char* p) { asm volatile("prefetch.L2 [%0];" ::"l"(p)); }
+#endif
 
 SCANKIT_DEVICE float4& quad_at(float* row, int step) { return *reinterpret_cast<float4*>(row + step); }
 SCANKIT_DEVICE void read_eight(float* row, float (&v)[8]) {

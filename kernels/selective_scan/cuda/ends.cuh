@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/tile.cuh"
+
+// The length cut into segments (arguments.h): what a piece of it adds to the state (forward) or to the
+// gradient that is carried through it (backward, from right to left), and what therefore enters a segment.
+namespace scankit::selective_scan {
+
+// dt and dt * u of eight steps, the first `count` of which exist. The others get dt = 0, which leaves the
+// state alone.
+template <bool kExact, class T>
+SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int count, float (&dt)[8]) {
+  T::unpack(delta.w, dt);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    dt[i] += bias;
+    if (soft) dt[i] = softplus<kExact>(dt[i]);
+  }
+  if (count < 8) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i >= count) dt[i] = 0.0f;
+  }
+}
+
+// A of the thread's channels, scaled for exp2; 0 for states and channels that do not exist.
+template <class L>
+SCANKIT_DEVICE void load_A(float (&A)[L::kChannels][L::kPer], const Common& c, const Place& place, int group,
+                           int state) {
+#pragma unroll
+  for (int ch = 0; ch < L::kChannels; ++ch) {
+    const int channel = group + ch * L::kGroups;
+#pragma unroll
+    for (int s = 0; s < L::kPer; ++s) {
+      const Index at = (place.channel + channel) * c.A_dim_stride + (state + s) * c.A_state_stride;
+      A[ch][s] = channel < place.channels && state + s < c.states ? kLog2E * c.A[at] : 0.0f;
+    }
+  }
+}
+
+// The block's. No field of Place: it would be a register for all of the backward.
+SCANKIT_DEVICE int segment_index() { return static_cast<int>(blockIdx.y); }
+
+// What leaves a piece that `carry` enters: own + carry 2^exponent. In two halves, since the factor alone may
+// overflow or vanish where the product does not. A zero stays one, as it does step by step.
+SCANKIT_DEVICE float pass_piece(float carry, float exponent, float own) {
+  const float half = 0.5f * exponent, factor = exp2_approx(half < -126.0f ? -126.0f : half);
+  return carry == 0.0f ? own : fmaf(carry * factor, factor, own);
+}
+
+SCANKIT_DEVICE const float* ends_of(const Segments& s, const void* workspace, const Common& c,
+                                    const Place& place, int piece) {
+  const auto* all = reinterpret_cast<const float*>(static_cast<const char*>(workspace) + s.ends);
+  return all + (Index{piece} * c.batch + place.batch) * c.dim * c.states;
+}
+SCANKIT_DEVICE const float* sums_of(const Segments& s, const void* workspace, const Common& c,
+                                    const Place& place, int piece) {
+  const auto* all = reinterpret_cast<const float*>(static_cast<const char*>(workspace) + s.sums);
+  return all + (Index{piece} * c.batch + place.batch) * c.dim;
+}
+
+// The state or, in the backward, the carried gradient that enters the block's segment: the pieces before it
+// (after it), always in the same order.
+template <class L, bool kReverse>
+SCANKIT_DEVICE void enter_segment(float (&v)[L::kChannels][L::kPer], const float (&A)[L::kChannels][L::kPer],
+                                  const Segments& s, const void* workspace, const Common& c,
+                                  const Place& place, int group, int q) {
+  const int per_segment = s.tiles / s.tiles_per_piece;
+  const int count = kReverse ? s.pieces - (segment_index() + 1) * per_segment : segment_index() * per_segment;
+#pragma unroll 4
+  for (int i = 0; i < count; ++i) {
+    const int piece = kReverse ? s.pieces - 1 - i : i;
+    const float* ends = ends_of(s, workspace, c, place, piece);
+    const float* sums = sums_of(s, workspace, c, place, piece);
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) {
+      const int channel = group + ch * L::kGroups;
+      if (channel >= place.channels) continue;
+      float own[L::kPer];
+      load_states<L::kPer>(own, ends + (place.channel + channel) * Index{c.states} + q * L::kPer,
+                           c.states - q * L::kPer);
+      const float sum = sums[place.channel + channel];
+#pragma unroll
+      for (int k = 0; k < L::kPer; ++k) v[ch][k] = pass_piece(v[ch][k], A[ch][k] * sum, own[k]);
+    }
+  }
+}
+
+// The end of one piece from zero, and the sum of its dt. Forward: h_t = a_t h_(t-1) + dt u B. Backward, last
+// step to first: g_t = a_(t+1) g_(t+1) + C dy, and what leaves is a g of the first step.
+template <class T, class L, bool kReverse>
+struct EndsKernel {
+  using P = Projections<T, L>;
+  static_assert(L::kChannels == 1 && L::kPieces == 1 && P::kCount / 2 <= kEndsWarps * 32);
+
+  struct Loaded {
+    Eight<T> delta, other, z, projection;  // other: u or dout
+  };
+
+  const EndsArguments& p;
+  const Common& c;
+  Place place;
+  int lane, group, q;
+  float *shared, *dt, *x;
+
+  SCANKIT_DEVICE int count_at(int step) const {
+    return lane / 4 < place.channels ? c.length - step - lane % 4 * 8 : 0;
+  }
+  SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int step) const {
+    load_eight(
+        e, row_of<T>(from, place.batch, place.channel + lane / 4) + (step + lane % 4 * 8) * Index{T::kSize},
+        count_at(step));
+  }
+  SCANKIT_DEVICE void load(Loaded& to, int step) const {
+    fetch(to.delta, c.delta, step);
+    fetch(to.other, kReverse ? p.dout : c.u, step);
+    if (kReverse && c.z.data != nullptr) fetch(to.z, c.z, step);
+    const int piece = threadIdx.x;
+    if (piece < P::kCount / 2)
+      load_eight(to.projection,
+                 P::place_of(c, place, piece + (kReverse ? P::kCount / 2 : 0), 0) + step * Index{T::kSize},
+                 P::count_of(c, piece, 0) - step);
+  }
+  // Returns the sum of the lane's dt.
+  SCANKIT_DEVICE float prologue(const Loaded& from, float bias, int step, float* projections) const {
+    float d[8], v[8];
+    discretize<T::kExact>(from.delta, bias, c.softplus, count_at(step), d);
+    T::unpack(from.other.w, v);
+    if (kReverse && c.z.data != nullptr) {
+      float z[8];
+      T::unpack(from.z.w, z);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) v[j] *= z[j] * sigmoid(z[j]);
+    }
+    float sum = 0.0f;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      if constexpr (!kReverse) v[j] *= d[j];
+      sum += d[j];
+    }
+    write_eight(dt + lane / 4 * kPitch + lane % 4 * 8, d);
+    write_eight(x + lane / 4 * kPitch + lane % 4 * 8, v);
+    if (threadIdx.x < P::kCount / 2) P::store(projections, threadIdx.x, from.projection);
+    return sum;
+  }
+
+  SCANKIT_DEVICE void scan(float* projections, const float (&A)[1][L::kPer], float (&h)[L::kPer],
+                           float (&decay)[L::kPer]) const {
+#pragma unroll 2
+    for (int i = 0; i < kTile / 4; ++i) {
+      const int step = (kReverse ? kTile / 4 - 1 - i : i) * 4;
+      float dt4[4], x4[4];
+      read_quad(dt + group * kPitch, step, dt4);
+      read_quad(x + group * kPitch, step, x4);
+#pragma unroll
+      for (int s = 0; s < L::kPer; ++s) {
+        float b[4];
+        read_quad(projections + (s * L::kLanes + q) * kPitch, step, b);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int t = kReverse ? 3 - j : j;
+          const float a = exp2_approx(dt4[t] * A[0][s]);
+          h[s] = fmaf(kReverse ? decay[s] : a, h[s], x4[t] * b[t]);
+          if constexpr (kReverse) decay[s] = a;
+        }
+      }
+    }
+  }
+
+  SCANKIT_DEVICE void run() {
+    float A[1][L::kPer], h[L::kPer] = {}, decay[L::kPer] = {}, sum = 0.0f;
+    load_A<L>(A, c, place, group, q * L::kPer);
+    const bool here = lane / 4 < place.channels;
+    const float bias = c.delta_bias != nullptr && here ? c.delta_bias[place.channel + lane / 4] : 0.0f;
+    const int piece = p.first + segment_index(), first = piece * p.segments.tiles_per_piece;
+    const int left = static_cast<int>(tile_count(c.length)) - first;
+    const int tiles = left < p.segments.tiles_per_piece ? left : p.segments.tiles_per_piece;
+    const auto step_of = [&](int i) { return (first + (kReverse ? tiles - 1 - i : i)) * kTile; };
+    Loaded now;
+    load(now, step_of(0));
+    for (int i = 0; i < tiles; ++i) {
+      float* projections = shared + (i & 1) * (L::kProjections / 2);
+      sum += prologue(now, bias, step_of(i), projections);
+      if (i + 1 < tiles) load(now, step_of(i + 1));
+      __syncthreads();
+      scan(projections, A, h, decay);
+      __syncwarp();  // the next prologue overwrites the rows
+    }
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    if (here && lane % 4 == 0)
+      const_cast<float*>(sums_of(p.segments, p.workspace, c, place, piece))[place.channel + lane / 4] = sum;
+    if (group >= place.channels) return;
+#pragma unroll
+    for (int s = 0; s < L::kPer; ++s)
+      if constexpr (kReverse) h[s] *= decay[s];
+    store_states<L::kPer>(const_cast<float*>(ends_of(p.segments, p.workspace, c, place, piece)) +
+                              (place.channel + group) * Index{c.states} + q * L::kPer,
+                          h, c.states - q * L::kPer);
+  }
+};
+
+template <class T, bool kReverse>
+SCANKIT_DEVICE void ends_kernel(const EndsArguments& p) {
+  using L = Layout<kEndsLanes, kEndsPer, 1>;
+  using M = EndsMemory<L>;
+  extern __shared__ __align__(16) float memory[];
+  EndsKernel<T, L, kReverse> k{p, p.common, find_place(p.common, p.tiling, L::kWarpChannels)};
+  k.lane = threadIdx.x % 32;
+  k.group = k.lane / L::kLanes;
+  k.q = k.lane % L::kLanes;
+  k.shared = memory;
+  k.dt = memory + M::kBlock + threadIdx.x / 32 * M::kWarp;
+  k.x = k.dt + L::kRows;
+  k.run();
+}
+
+}  // namespace scankit::selective_scan

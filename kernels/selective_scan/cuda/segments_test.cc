@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain kernels over a length cut into segments: their device code, through the planner, on the CPU
+// (emulator.h) against the fp64 reference of device_check.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#define SCANKIT_EMULATED
+#include "kernels/selective_scan/cuda/emulator.h"
+
+#define SCANKIT_FORWARD
+#define SCANKIT_BACKWARD
+#define SCANKIT_REDUCE
+#define SCANKIT_DTYPE F32
+namespace scankit::selective_scan {
+alignas(16) static float memory[16384];  // a block's shared memory, as the kernels declare it
+}
+#include "kernels/selective_scan/cuda/check_reference.h"
+#include "kernels/selective_scan/cuda/choice.h"
+#include "kernels/selective_scan/cuda/entry.cuh"
+
+namespace scankit::selective_scan {
+namespace {
+
+template <class Arguments>
+std::function<void()> body_of(void (*kernel)(Arguments), const device::Launch& launch) {
+  Arguments arguments;
+  EXPECT_EQ(launch.argument_bytes, sizeof arguments);
+  std::memcpy(&arguments, launch.argument, sizeof arguments);
+  return [kernel, arguments] { kernel(arguments); };
+}
+
+void run_launch(const device::Launch& launch) {
+  const std::string symbol = kCudaKernels[launch.kernel].symbol;
+  ASSERT_LE(launch.shared_bytes, sizeof memory);
+  std::function<void()> body;
+#define FORWARD_VARIANT(name, ...) \
+  if (symbol == "scankit_forward_" #name) body = body_of(scankit_forward_##name, launch);
+#define BACKWARD_VARIANT(name, ...) \
+  if (symbol == "scankit_backward_" #name) body = body_of(scankit_backward_##name, launch);
+#include "kernels/selective_scan/cuda/variants.def"
+  if (symbol == "scankit_forward_ends") body = body_of(scankit_forward_ends, launch);
+  if (symbol == "scankit_backward_ends") body = body_of(scankit_backward_ends, launch);
+  if (symbol == "scankit_reduce") body = body_of(scankit_reduce, launch);
+  ASSERT_TRUE(body) << symbol;
+  for (unsigned block = 0; block < launch.grid_x * launch.grid_y; ++block) {
+    blockIdx.x = block % launch.grid_x, blockIdx.y = block / launch.grid_x;
+    std::memset(memory, 0xff, sizeof memory);  // NaN
+    blockDim.x = launch.block_x;
+    emulator::Block(launch.block_x, body).run();
+    emulator::Block::current() = nullptr;
+  }
+}
+void run_plan(device::Plan& plan) {
+  std::vector<float4> workspace(plan.workspace_bytes / sizeof(float4) + 1, {NAN, NAN, NAN, NAN});
+  device::set_workspace(plan, workspace.data());
+  for (int i = 0; i < plan.launch_count; ++i) run_launch(plan.launches[i]);
+}
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+// Numbers in [low, high) without pattern, from a counter.
+Doubles numbers(int count, unsigned seed, double low, double high) {
+  Doubles values(static_cast<std::size_t>(count));
+  unsigned state = seed * 2654435761u + 1;
+  for (double& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(low + (high - low) * (state >> 8) / 16777216.0);
+  }
+  return values;
+}
+
+struct Shape {
+  int batch, dim, length, states, groups;
+};
+
+// A problem as the kernels take it, in memory that they fill.
+struct Trial {
+  ReferenceProblem p;
+  ReferenceResult want;
+  Floats u, delta, z, A, B, C, D, bias, dout, out, out_z, x, du, ddelta, dz, dA, dB, dC, dD, dbias;
+  Common common = {};
+  SavedStates saved = {};
+
+  explicit Trial(const Shape& s, double low_A = -2, double high_A = -0.01) {
+    p.batch = s.batch, p.dim = s.dim, p.length = s.length, p.states = s.states, p.groups = s.groups;
+    p.softplus = true;
+    const int sequence = s.batch * s.dim * s.length, projection = s.batch * s.groups * s.states * s.length;
+    p.u = numbers(sequence, 1, -1, 1), p.delta = numbers(sequence, 2, -3, 0);
+    p.z = numbers(sequence, 3, -2, 2), p.dout = numbers(sequence, 4, -1, 1);
+    p.A = numbers(s.dim * s.states, 5, low_A, high_A);
+    p.B = numbers(projection, 6, -1, 1), p.C = numbers(projection, 7, -1, 1);
+    p.D = numbers(s.dim, 8, -1, 1), p.delta_bias = numbers(s.dim, 9, -0.5, 0.5);
+  }
+
+  static float* start(Floats& to, const Doubles& from) {
+    to.assign(from.begin(), from.end());
+    return to.data();
+  }
+  Sequence in(Floats& to, const Doubles& from) const {
+    return {start(to, from), Index{p.dim} * p.length, p.length};
+  }
+  SequenceOut empty(Floats& to) const {
+    to.assign(p.u.size(), NAN);
+    return {to.data(), Index{p.dim} * p.length, p.length};
+  }
+  static float* empty(Floats& to, std::size_t count) {
+    to.assign(count, NAN);
+    return to.data();
+  }
+
+  void describe() {
+    Common& c = common;
+    c.batch = p.batch, c.dim = p.dim, c.length = p.length, c.states = p.states, c.groups = p.groups;
+    c.softplus = true;
+    c.u = in(u, p.u), c.delta = in(delta, p.delta), c.z = in(z, p.z);
+    c.A = start(A, p.A), c.A_dim_stride = p.states, c.A_state_stride = 1;
+    const Index row = Index{p.states} * p.length;
+    c.B = {start(B, p.B), p.groups * row, row, p.length};
+    c.C = {start(C, p.C), p.groups * row, row, p.length};
+    c.D = start(D, p.D), c.delta_bias = start(bias, p.delta_bias);
+    const Index channel = (saved_chunks(p.length) + 1) * p.states;
+    saved = {empty(x, static_cast<std::size_t>(p.batch * p.dim * channel)), p.dim * channel, channel,
+             p.states};
+  }
+
+  static void judge(const char* name, const Floats& got, const Doubles& expected) {
+    double difference = 0, norm = 1e-300;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      difference += std::pow(got[i] - expected[i], 2);
+      norm += expected[i] * expected[i];
+    }
+    EXPECT_LT(std::sqrt(difference / norm), 5e-6) << name;
+  }
+
+  void forward(const Choice& choice) {
+    Forward f = {};
+    f.common = common;
+    f.out = empty(out), f.out_z = empty(out_z), f.x = saved;
+    device::Plan plan = {};
+    device::Message message;
+    ASSERT_TRUE(plan_forward_as(f, choice, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, choice.segments > 1 ? 2 : 1);
+    run_plan(plan);
+  }
+  void backward(const Choice& choice, const Choice& states, bool with_x) {
+    Backward b = {};
+    b.common = common;
+    b.dout = in(dout, p.dout), b.out = {out.data(), Index{p.dim} * p.length, p.length};
+    if (with_x) b.x = saved;
+    b.du = empty(du), b.ddelta = empty(ddelta), b.dz = empty(dz);
+    b.dA = empty(dA, p.A.size()), b.dB = empty(dB, p.B.size()), b.dC = empty(dC, p.C.size());
+    b.dD = empty(dD, p.D.size()), b.ddelta_bias = empty(dbias, p.D.size());
+    device::Plan plan = {};
+    device::Message message;
+    ASSERT_TRUE(plan_backward_as(b, choice, states, &plan, &message)) << message.text;
+    run_plan(plan);
+  }
+  Floats last() const {
+    Floats values;
+    const std::size_t states = static_cast<std::size_t>(p.states),
+                      row = x.size() / (p.A.size() * p.batch) * states;
+    for (std::size_t channel = 0; channel < x.size() / row; ++channel)
+      for (std::size_t n = 0; n < states; ++n)
+        values.push_back(x[(channel + 1) * row - 2 * states + 2 * n + 1]);
+    return values;
+  }
+
+  void check(const Choice& forward_choice, const Choice& backward_choice, bool with_x) {
+    want = run_reference(p);
+    describe();
+    forward(forward_choice);
+    judge("out", out, want.out);
+    judge("out_z", out_z, want.out_z);
+    judge("last", last(), want.last);
+    backward(backward_choice, forward_choice, with_x);
+    judge("du", du, want.du);
+    judge("ddelta", ddelta, want.ddelta);
+    judge("dz", dz, want.dz);
+    judge("dA", dA, want.dA);
+    judge("dB", dB, want.dB);
+    judge("dC", dC, want.dC);
+    judge("dD", dD, want.dD);
+    judge("ddelta_bias", dbias, want.ddelta_bias);
+  }
+};
+
+int variant_of(const Variant* variants, int count, int lanes, int states) {
+  for (int i = 0; i < count; ++i)
+    if (!variants[i].sliced && variants[i].lanes == lanes &&
+        variants[i].lanes * variants[i].per_lane >= states)
+      return i;
+  return -1;
+}
+Choice forward_in(int lanes, int states, int segments, int pieces) {
+  const int v = variant_of(kForwardVariants, kForwardVariantCount, lanes, states);
+  return {v, kForwardVariants[v].fewest_warps, segments, pieces};
+}
+Choice backward_in(int lanes, int states, int segments, int pieces) {
+  return {variant_of(kBackwardVariants, kBackwardVariantCount, lanes, states), 1, segments, pieces};
+}
+
+TEST(Segments, AreRightInEveryVariantOf16States) {
+  for (const int lanes : {4, 8, 16}) {
+    SCOPED_TRACE(lanes);
+    const int other = lanes == 16 ? 4 : lanes;
+    Trial({1, 5, 290, 16, 1}).check(forward_in(lanes, 16, 3, 2), backward_in(other, 16, 4, 2), lanes == 8);
+  }
+}
+TEST(Segments, AreRightForFewStatesAndSeveralGroups) {
+  Trial({2, 6, 200, 3, 2}).check(forward_in(2, 3, 2, 1), backward_in(2, 3, 6, 1), true);
+  Trial({1, 18, 131, 7, 1}).check(forward_in(2, 7, 2, 2), backward_in(2, 7, 2, 2), false);
+}
+TEST(Segments, MayBeMoreThanTheLengthHas) {
+  Trial({1, 5, 97, 16, 1}).check(forward_in(4, 16, 32, 2), backward_in(8, 16, 32, 2), true);
+}
+
+// exp(A dt) of a piece overflows where nothing has entered it: zero stays zero.
+TEST(Segments, AGrowingFactorMeetsAZero) {
+  Trial trial({1, 2, 192, 16, 1}, 4, 5);
+  std::fill(trial.p.u.begin(), trial.p.u.end(), 0.0);
+  std::fill(trial.p.dout.begin(), trial.p.dout.end(), 0.0);
+  std::fill(trial.p.delta.begin(), trial.p.delta.end(), 1.0);
+  trial.check(forward_in(4, 16, 3, 1), backward_in(4, 16, 3, 1), true);
+}
+// A factor of 2^-300 or 2^250 alone is none that fp32 holds, the product is.
+TEST(Segments, AFactorBeyondFp32) {
+  EXPECT_FLOAT_EQ(pass_piece(std::ldexp(1.0f, -120), 245, 0), std::ldexp(1.0f, 125));
+  EXPECT_EQ(pass_piece(0, std::numeric_limits<float>::infinity(), 3), 3);
+  EXPECT_EQ(pass_piece(std::numeric_limits<float>::infinity(), -1000, 0),
+            std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(pass_piece(1, NAN, 0)));
+  EXPECT_TRUE(std::isnan(pass_piece(NAN, -1, 0)));
+}
+
+}  // namespace
+}  // namespace scankit::selective_scan
