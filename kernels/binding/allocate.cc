@@ -19,6 +19,58 @@ Ref size_tuple(const Index* sizes, int count) {
   return tuple;
 }
 
+struct Layout {
+  const Index *shape, *strides;
+  int dims;
+};
+
+// Sizes and strides as tuples. A model asks for the same few again and again, and making the two costs a
+// third of an allocation: the last ones are kept, each in the one place that its numbers name.
+class SizeTuples {
+ public:
+  bool find(const Layout& layout, Ref* sizes, Ref* strides) {
+    Entry& entry = entries_[place_of(layout)];
+    if (!is(entry, layout)) {
+      Ref new_sizes = size_tuple(layout.shape, layout.dims);
+      Ref new_strides = size_tuple(layout.strides, layout.dims);
+      if (!new_sizes || !new_strides) return false;
+      Ref old_sizes(entry.sizes), old_strides(entry.strides);
+      entry.sizes = new_sizes.release();
+      entry.strides = new_strides.release();
+      entry.dims = layout.dims;
+      for (int i = 0; i < layout.dims; ++i)
+        entry.shape[i] = layout.shape[i], entry.steps[i] = layout.strides[i];
+    }
+    *sizes = Ref::to(entry.sizes);
+    *strides = Ref::to(entry.strides);
+    return true;
+  }
+
+ private:
+  static constexpr unsigned kEntries = 32;
+  struct Entry {
+    int dims;
+    Index shape[kMaxDims], steps[kMaxDims];
+    PyObject *sizes, *strides;  // null: empty
+  };
+
+  static unsigned place_of(const Layout& layout) {
+    unsigned long long mix = static_cast<unsigned>(layout.dims);
+    for (int i = 0; i < layout.dims; ++i)
+      mix = (mix ^ static_cast<unsigned long long>(layout.shape[i])) * 0x9e3779b97f4a7c15u +
+            static_cast<unsigned long long>(layout.strides[i]);
+    return static_cast<unsigned>(mix * 0x9e3779b97f4a7c15u >> 32) % kEntries;
+  }
+  static bool is(const Entry& entry, const Layout& layout) {
+    bool same = entry.sizes && entry.dims == layout.dims;
+    for (int i = 0; same && i < layout.dims; ++i)
+      same = entry.shape[i] == layout.shape[i] && entry.steps[i] == layout.strides[i];
+    return same;
+  }
+
+  Entry entries_[kEntries] = {};
+};
+
 // dtype= and device= of a new tensor.
 Ref keywords(const Call& call, PyObject* dtype, const Tensor& beside) {
   Ref dict(PyDict_New());
@@ -46,38 +98,55 @@ PyObject* dtype_object(const Torch& torch, Element element) {
   }
 }
 
-struct Layout {
-  const Index *shape, *strides;
-  int dims;
-};
+// Of a tensor that was asked for all but its place is known; unless a mode of torch's made something else of
+// it, which is read as any tensor is.
+bool take_new(const Call& call, const char* name, const Tensor& beside, Element element, const Layout& layout,
+              Ref object, Output* output) {
+  if (!object) return false;
+  Tensor& t = output->tensor;
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object.get())) != call.torch->tensor_type)
+    return take(call, name, static_cast<Ref&&>(object), output);
+  if (!read_place(call, beside, object.get(), &t.data, &t.device)) return false;
+  output->object = static_cast<Ref&&>(object);
+  t.object = output->object.get();
+  t.name = name;
+  t.dims = layout.dims;
+  for (int i = 0; i < layout.dims; ++i) t.shape[i] = layout.shape[i], t.stride[i] = layout.strides[i];
+  t.element = element;
+  t.kind = beside.kind;
+  return true;
+}
 
 // A third of torch.empty_strided's time, but it allocates on torch's current device: false, without an error,
 // where that is another one than asked for, or where this private function is not what it was in torch 2.6
 // to 2.15.
-bool allocate_fast(const Call& call, const char* name, int device, PyObject* sizes, PyObject* strides,
-                   PyObject* dtype, Output* output) {
+bool allocate_fast(const Call& call, const char* name, const Tensor& beside, Element element,
+                   const Layout& layout, PyObject* sizes, PyObject* strides, Output* output) {
   PyObject* function = call.torch->empty_strided_cuda;
   if (!function) return false;
-  Ref object(PyObject_CallFunctionObjArgs(function, sizes, strides, dtype, nullptr));
-  if (object && take(call, name, static_cast<Ref&&>(object), output) &&
-      output->tensor.kind == DeviceKind::Cuda && output->tensor.device == device)
+  Ref object(
+      PyObject_CallFunctionObjArgs(function, sizes, strides, dtype_object(*call.torch, element), nullptr));
+  if (take_new(call, name, beside, element, layout, static_cast<Ref&&>(object), output) &&
+      output->tensor.device == beside.device)
     return true;
   PyErr_Clear();
   return false;
 }
 
-bool allocate_strided(const Call& call, const char* name, const Tensor& beside, PyObject* dtype,
+bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
                       const Layout& layout, Output* output) {
-  Ref sizes = size_tuple(layout.shape, layout.dims), strides = size_tuple(layout.strides, layout.dims);
-  if (!sizes || !strides) return false;
+  static SizeTuples known;  // the GIL guards it
+  Ref sizes, strides;
+  if (!known.find(layout, &sizes, &strides)) return false;
   if (beside.kind == DeviceKind::Cuda &&
-      allocate_fast(call, name, beside.device, sizes.get(), strides.get(), dtype, output))
+      allocate_fast(call, name, beside, element, layout, sizes.get(), strides.get(), output))
     return true;
-  Ref arguments(PyTuple_New(2)), more = keywords(call, dtype, beside);
+  Ref arguments(PyTuple_New(2)), more = keywords(call, dtype_object(*call.torch, element), beside);
   if (!arguments || !more || PyTuple_SetItem(arguments.get(), 0, sizes.release()) != 0 ||
       PyTuple_SetItem(arguments.get(), 1, strides.release()) != 0)
     return false;
-  return take(call, name, Ref(PyObject_Call(call.torch->empty_strided, arguments.get(), more.get())), output);
+  return take_new(call, name, beside, element, layout,
+                  Ref(PyObject_Call(call.torch->empty_strided, arguments.get(), more.get())), output);
 }
 
 void contiguous_strides(const Index* shape, int dims, Index* strides) {
@@ -103,36 +172,35 @@ bool allocate_like(const Call& call, const char* name, const Tensor& like, Outpu
 }
 
 bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output) {
-  PyObject* dtype = dtype_object(*call.torch, like.element);
   if (like.kind == DeviceKind::Cuda && is_dense_sequence(like))
-    return allocate_strided(call, name, like, dtype, {like.shape, like.stride, like.dims}, output);
+    return allocate_strided(call, name, like, like.element, {like.shape, like.stride, like.dims}, output);
   if (!allocate_like(call, name, like, output)) return false;
   if (output->tensor.stride[2] == 1 || like.shape[2] <= 1) return true;
   // `like` overlaps itself (an expanded tensor) and torch ordered the new one's strides otherwise.
   Index strides[kMaxDims];
   contiguous_strides(like.shape, like.dims, strides);
-  return allocate_strided(call, name, like, dtype, {like.shape, strides, like.dims}, output);
+  return allocate_strided(call, name, like, like.element, {like.shape, strides, like.dims}, output);
 }
 
 bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,
                     const Index* strides, int dims, Output* output) {
   Index contiguous[kMaxDims];
   contiguous_strides(shape, dims, contiguous);
-  return allocate_strided(call, name, beside, call.torch->float32,
-                          {shape, strides ? strides : contiguous, dims}, output);
+  return allocate_strided(call, name, beside, Element::Float32, {shape, strides ? strides : contiguous, dims},
+                          output);
 }
 
 bool allocate_number(const Call& call, const char* name, const Tensor& like, const Index* shape,
                      const Index* strides, int dims, Output* output) {
   Index contiguous[kMaxDims];
   contiguous_strides(shape, dims, contiguous);
-  return allocate_strided(call, name, like, dtype_object(*call.torch, like.element),
-                          {shape, strides ? strides : contiguous, dims}, output);
+  return allocate_strided(call, name, like, like.element, {shape, strides ? strides : contiguous, dims},
+                          output);
 }
 
 bool allocate_bytes(const Call& call, const Tensor& beside, size_t bytes, Output* output) {
-  const Index size = static_cast<Index>(bytes), step = 1;
-  return allocate_strided(call, "the workspace", beside, call.torch->uint8, {&size, &step, 1}, output);
+  const Index size = static_cast<Index>((bytes + sizeof(float) - 1) / sizeof(float)), step = 1;
+  return allocate_strided(call, "the workspace", beside, Element::Float32, {&size, &step, 1}, output);
 }
 
 }  // namespace scankit

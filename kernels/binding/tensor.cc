@@ -158,6 +158,25 @@ bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* t
   return refuse_lazy_bits(call, *tensor);
 }
 
+bool read_place(const Call& call, const Tensor& like, PyObject* object, void** data, int* device) {
+  const Torch& torch = *call.torch;
+  if (torch.dlpack) {
+    dlpack::Tensor d;
+    if (torch.dlpack->tensor_from_object(object, &d) != 0) return false;
+    *data = d.data ? static_cast<char*>(d.data) + d.byte_offset : nullptr;
+    *device = d.device_type == dlpack::kCuda ? d.device_id : -1;
+    return true;
+  }
+  Ref pointer = call_method(object, torch.names[kDataPtr]);
+  if (!pointer) return false;
+  *data = reinterpret_cast<void*>(PyLong_AsUnsignedLongLong(pointer.get()));
+  *device = -1;
+  if (like.kind == DeviceKind::Cpu) return !PyErr_Occurred();
+  Ref index = call_method(object, torch.names[kGetDevice]);
+  if (index) *device = static_cast<int>(PyLong_AsLong(index.get()));
+  return !PyErr_Occurred();
+}
+
 bool read_optional(const Call& call, const char* name, PyObject* object, Tensor* tensor) {
   if (object == Py_None) return true;
   return read_tensor(call, name, object, tensor);

@@ -41,6 +41,9 @@ bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* t
 // None becomes a Tensor without object.
 bool read_optional(const Call& call, const char* name, PyObject* object, Tensor* tensor);
 
+// Where a new tensor lies, of which everything else is known: on `like`'s kind of device.
+bool read_place(const Call& call, const Tensor& like, PyObject* object, void** data, int* device);
+
 const char* element_name(Element element);
 
 }  // namespace scankit

@@ -27,17 +27,11 @@ struct Wanted {
 };
 
 bool find_all(PyObject* torch, Torch* found) {
-  const Wanted wanted[] = {{"Tensor", &found->tensor_type},
-                           {"float32", &found->float32},
-                           {"float16", &found->float16},
-                           {"bfloat16", &found->bfloat16},
-                           {"float64", &found->float64},
-                           {"complex64", &found->complex64},
-                           {"complex128", &found->complex128},
-                           {"int32", &found->int32},
-                           {"uint8", &found->uint8},
-                           {"empty_like", &found->empty_like},
-                           {"empty_strided", &found->empty_strided}};
+  const Wanted wanted[] = {{"Tensor", &found->tensor_type},    {"float32", &found->float32},
+                           {"float16", &found->float16},       {"bfloat16", &found->bfloat16},
+                           {"float64", &found->float64},       {"complex64", &found->complex64},
+                           {"complex128", &found->complex128}, {"int32", &found->int32},
+                           {"empty_like", &found->empty_like}, {"empty_strided", &found->empty_strided}};
   for (const Wanted& each : wanted) {
     *each.to = PyObject_GetAttrString(torch, each.name);
     if (!*each.to) return false;

@@ -25,7 +25,7 @@ enum Name {
 struct Torch {
   PyObject* names[kNameCount];
   PyObject *tensor_type, *parameter_type;
-  PyObject *float32, *float16, *bfloat16, *float64, *complex64, *complex128, *int32, *uint8;
+  PyObject *float32, *float16, *bfloat16, *float64, *complex64, *complex128, *int32;
   PyObject *empty_like, *empty_strided;
   PyObject* empty_strided_cuda;  // of torch._C._dynamo.guards, what compiled code calls; null where it is not
   PyObject* raw_stream;          // torch._C._cuda_getCurrentRawStream; null in a torch without CUDA

@@ -78,10 +78,11 @@ bool read_backward(const Call& call, PyObject* const* arguments, bool stateful, 
   return !in.z || !all->dz || check_sequence(call, in, all->dz);
 }
 
-// fp32, to be rounded later, where it is a variable one.
+// A variable one on the CPU: fp32, to be rounded later.
 bool allocate_projection(const Call& call, const char* name, const Tensor& of, Output* gradient) {
-  return of.dims == 2 ? allocate_number(call, name, of, of.shape, nullptr, 2, gradient)
-                      : allocate_float(call, name, of, of.shape, nullptr, 4, gradient);
+  return of.dims == 2 || of.kind == DeviceKind::Cuda
+             ? allocate_number(call, name, of, of.shape, nullptr, of.dims, gradient)
+             : allocate_float(call, name, of, of.shape, nullptr, 4, gradient);
 }
 
 bool allocate_gradients(const Call& call, const BackwardInputs& all, Gradients* g) {
@@ -113,8 +114,15 @@ void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Bac
   scan->du = sequence_out(g.du.tensor);
   scan->ddelta = sequence_out(g.ddelta.tensor);
   scan->dA = floats(g.dA);
-  scan->dB = floats(g.dB);
-  scan->dC = floats(g.dC);
+  const auto place = [&](const Output& output, float** sum, void** rounded) {
+    const Element element = output.tensor.element;
+    if (element == Element::Float16 || element == Element::Bfloat16)
+      *rounded = output.tensor.data;
+    else
+      *sum = floats(output);
+  };
+  place(g.dB, &scan->dB, &scan->rounded_dB);
+  place(g.dC, &scan->dC, &scan->rounded_dC);
   scan->dD = floats(g.dD);
   scan->ddelta_bias = floats(g.ddelta_bias);
   scan->dinitial_state = floats(g.dinitial_state);
@@ -124,7 +132,7 @@ void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Bac
   if (g.out_z.object) scan->out_z = sequence_out(g.out_z.tensor);
 }
 
-// Summed in fp32, rounded once.
+// Summed in fp32, rounded once; the GPU has done so.
 Ref rounded(const Call& call, const Tensor& of, Output& gradient) {
   if (of.element == gradient.tensor.element) return static_cast<Ref&&>(gradient.object);
   const Torch& torch = *call.torch;
