@@ -15,6 +15,7 @@
 # The test environments: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
 # apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
 # apt: ccache time
+# apt: qemu-user          (the kernels on processors without AVX-512 and without AVX)
 # The HTML report is opened in it; ci/install-deps.sh --browser.
 # apt-browser: chromium fonts-dejavu-core
 find_package(Threads REQUIRED)

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
-#include <cstdint>
 #include <vector>
 
+#include "kernels/selective_scan/check_number.h"
 #include "kernels/selective_scan/cuda/check_device.h"
 #include "kernels/selective_scan/params.h"
 
 namespace scankit::selective_scan {
-
-std::uint32_t encode(double value, DType dtype);  // rounded to nearest even
-double decode(std::uint32_t bits, DType dtype);
-inline double rounded(double value, DType dtype) { return decode(encode(value, dtype), dtype); }
-inline std::size_t size_of(DType dtype) { return dtype == DType::F32 ? 4 : 2; }
 
 // A strided array of up to four dimensions in device memory. Bytes between its elements are 0xff (NaN), and
 // so are the elements before a kernel writes them.
