@@ -19,12 +19,14 @@ struct UpdateScratch {
 // `count` numbers from an address on; 0 behind them.
 template <class T>
 inline Vec load_some(const T* from, int count) {
+  if (count == kLanes) return load_elements(from);
   alignas(64) T edge[kLanes] = {};
   __builtin_memcpy(edge, from, sizeof(T) * (size_t)count);
   return load_elements(edge);
 }
 template <class T>
 inline void store_some(T* to, Vec values, int count) {
+  if (count == kLanes) return store_elements(to, values);
   alignas(64) T edge[kLanes];
   store_elements(edge, values);
   __builtin_memcpy(to, edge, sizeof(T) * (size_t)count);
