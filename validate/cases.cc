@@ -291,6 +291,13 @@ std::vector<Case> quick_cases(std::uint64_t seed) {
   return cases;
 }
 
+Case one_step(std::string id, const StepShape& shape, std::uint64_t seed) {
+  const Row row{
+      shape.dtype,  shape.batch,   shape.dim,    1,           shape.states,
+      shape.groups, shape.options, Delta::Model, Rate::Model, shape.model ? Lay::Model : Lay::Plain};
+  return Builder(row, std::move(id), seed).build();
+}
+
 std::vector<Case> full_cases(std::uint64_t seed, int count) {
   std::vector<Case> cases = quick_cases(seed);
   Stream stream(mix(seed ^ 0x66756c6cu));

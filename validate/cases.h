@@ -47,6 +47,8 @@ struct Case {
   // sequences begin, with the end; empty: the batch.
   bool stateful = false;
   std::vector<int> cu_seqlens;
+  bool step =
+      false;  // of state_update: one step, whose initial_state may have 16 bits and is changed in place
   // Of a convolution alone; width 0 is a scan.
   int width = 0;
   bool silu = false;
@@ -63,8 +65,18 @@ std::vector<Case> quick_cases(std::uint64_t seed);
 // The quick list and `count` more whose shapes follow the seed too.
 std::vector<Case> full_cases(std::uint64_t seed, int count = 300);
 
-// Of fwd_stateful and bwd_stateful: a fixed list, and `random` more whose shapes follow the seed.
+// Of fwd_stateful, bwd_stateful and state_update: a fixed list, and `random` more whose shapes follow the
+// seed.
 std::vector<Case> stateful_cases(std::uint64_t seed, int random);
+
+// A scan of one step, a real A and B and C that vary. model: laid out as a model's tensors.
+struct StepShape {
+  Dtype dtype;
+  int batch, dim, states, groups;
+  const char* options;  // of D z b(ias) s(oftplus)
+  bool model;
+};
+Case one_step(std::string id, const StepShape& shape, std::uint64_t seed);
 
 // Of causal_conv1d_cuda: a fixed list, and `random` more whose shapes follow the seed. Tensors x weight
 // [bias] dout [initial dinitial] [dfinal final] out dx, of which out, final, dx and dinitial are

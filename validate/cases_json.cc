@@ -46,6 +46,7 @@ std::string case_to_json(const Case& c) {
     json["sequence"] = c.sequence;
   }
   if (c.stateful) json["stateful"] = true;
+  if (c.step) json["step"] = true;
   if (!c.cu_seqlens.empty()) json["cu_seqlens"] = c.cu_seqlens;
   Json tensors = Json::object();
   for (const TensorSpec& tensor : c.tensors) tensors[tensor.name] = tensor_json(tensor);

@@ -180,7 +180,7 @@ class Runner:
                 placed.restore()
 
     def measure(self, name, value, second):
-        wanted = self.placed["A"].dtype if name.endswith("_state") else value.dtype
+        wanted = value.dtype if self.case.get("step") or not name.endswith("_state") else self.placed["A"].dtype
         exact, magnitude = self.exact.results[name]
         entry = judge.compare(name, value, exact, magnitude, self.exact.rounded(name, wanted), wanted, self.tolerance)
         entry["data"] = 2 if second else 1

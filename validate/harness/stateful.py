@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One case of fwd_stateful and bwd_stateful, which upstream's module lacks: initial and last states, their gradients, and
-several sequences packed into one row."""
+"""One case of the functions that upstream's module lacks: fwd_stateful and bwd_stateful with initial and last states, their
+gradients, and several sequences packed into one row; state_update, one step that changes its state in place."""
 import torch
 
 from scankit_harness import call
+from scankit_harness import judge
 from scankit_harness.channel import say
+from scankit_harness.tensors import same_bits
 
-FUNCTIONS = ("fwd_stateful", "bwd_stateful")
+FUNCTIONS = ("fwd_stateful", "bwd_stateful", "state_update")
 
 
-class Runner(call.Runner):
+def Runner(module, case, *rest):
+    return (Step if case.get("step") else Scan)(module, case, *rest)
+
+
+class Scan(call.Runner):
     def __init__(self, module, case, device, tolerance, exact):
         call.Runner.__init__(self, module, case, device, tolerance, exact)
         self.bounds = case.get("cu_seqlens")
@@ -63,3 +69,45 @@ class Runner(call.Runner):
             raise call.ContractError(say("{} of {} is of dtype {}, not {}", name, function, value.dtype,
                                          self.placed["A"].dtype))
         self.check_memory((name, function), name, value)
+
+
+class Step(call.Runner):
+    """The case is a scan of one step; its initial state is the one that is changed."""
+
+    def step(self):
+        """{name: result}. The state is as before afterwards, and whatever else was changed is named."""
+        state = self.placed["initial_state"]
+        argument = lambda name: self.placed[name].view[..., 0] if name in self.placed else None
+        call.poison(self.case, self.device)
+        with call.threads_of_the_user():
+            out = self.module.state_update(state.view, argument("u"), argument("delta"), self.arg("A"), argument("B"),
+                                           argument("C"), self.arg("D"), argument("z"), self.arg("delta_bias"),
+                                           self.case["softplus"])
+            call.synchronize(self.device)
+        shape = (self.case["batch"], self.case["dim"])
+        if not torch.is_tensor(out):
+            raise call.ContractError(say("{} returned {} as {}, not a tensor", "state_update", type(out).__name__, "out"))
+        if tuple(out.shape) != shape:
+            raise call.ContractError(say("{} of {} has shape {}, not {}", "out", "state_update", list(out.shape),
+                                         list(shape)))
+        if out.dtype != self.dtype:
+            raise call.ContractError(say("{} of {} is of dtype {}, not {}", "out", "state_update", out.dtype, self.dtype))
+        self.check_memory(("out", "state_update"), "out", out)
+        changed = state.view.clone()
+        state.view.copy_(torch.as_strided(state.saved, state.view.shape, state.view.stride(), state.spec["offset"]))
+        self.check_inputs("state_update")
+        return {"out_z" if "z" in self.placed else "out": out[..., None], "last_state": changed}
+
+    def measured(self, second):
+        self.exact.of(self.case, self.placed, second)
+        results = self.step()
+        for name in sorted(results):
+            self.measure(name, results[name], second)
+        return results
+
+    def run(self):
+        first, second = self.measured(False), self.step()
+        for name in sorted(first):
+            if not same_bits(first[name], second[name]):
+                self.report["nondeterministic"][name] = judge.number(judge.largest_difference(first[name], second[name]))
+        return self.report

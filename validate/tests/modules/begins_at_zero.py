@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import right_stateful  # noqa: E402
-from right_stateful import bwd, fwd, fwd_stateful  # noqa: E402,F401
+from right_stateful import bwd, fwd, fwd_stateful, state_update  # noqa: E402,F401
 
 
 def bwd_stateful(*args):

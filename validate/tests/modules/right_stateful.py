@@ -35,3 +35,11 @@ def bwd_stateful(*args):
     results = exact(tensors, dout, softplus, initial_state, cu_seqlens, dlast_state)
     dinitial = None if initial_state is None else results["dinitial_state"].to(args[2].dtype)
     return right.finish_backward(results, tensors, dz, recompute) + [dinitial]
+
+
+def state_update(state, x, dt, A, B, C, D, z, dt_bias, softplus):
+    steps = lambda t: None if t is None else t[..., None]
+    args = (steps(x), steps(dt), A, steps(B), steps(C), D, steps(z), dt_bias)
+    results = exact(args, torch.zeros_like(args[0]), softplus, state, None, None)
+    state.copy_(results["last_state"])
+    return like(results["out" if z is None else "out_z"][..., 0], x)
