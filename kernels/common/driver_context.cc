@@ -200,9 +200,9 @@ bool device_run(Plan* plan, int device, void* stream, void* workspace, Message* 
   for (int i = 0; i < plan->launch_count; ++i) {
     Launch& launch = plan->launches[i];
     void* parameters[] = {launch.argument};
-    const CudaResult result =
-        g_api->launch(g_states[device].functions[launch.kernel], launch.grid_x, launch.grid_y, 1, launch.block_x, 1, 1,
-                      launch.shared_bytes, static_cast<CudaHandle>(stream), parameters, nullptr);
+    const CudaResult result = g_api->launch(g_states[device].functions[launch.kernel], launch.grid_x,
+                                            launch.grid_y, 1, launch.block_x, 1, 1, launch.shared_bytes,
+                                            static_cast<CudaHandle>(stream), parameters, nullptr);
     if (result == 0) continue;
     char what[128];
     snprintf(what, sizeof what, "cannot launch %s (%u blocks of %u)", g_kernels[launch.kernel].symbol,
