@@ -32,12 +32,28 @@ stateful_test.CASES = update_test.CASES = CASES
 
 class DeviceScans(stateful_test.Scans):
     test_threads_do_not_show = None
-    test_chunks_are_the_whole = test_packed_sequences_are_those_alone = None  # below, without the same bits
+    # Below, without the same bits: a real A with variable B and C has other kernels where no state is asked for.
+    test_chunks_are_the_whole = test_packed_sequences_are_those_alone = test_no_state_given_is_fwd_and_bwd = None
 
     def setUp(self):
         # torch then fills what it allocates with NaN.
         torch._C._set_deterministic_algorithms(True)
         self.addCleanup(torch._C._set_deterministic_algorithms, False)
+
+    def test_no_state_given_is_about_fwd_and_bwd(self):
+        for kind in ("", "iB"):
+            case, dout, _ = make_stateful(5, False, kind=kind, dtype=torch.float32, length=70, z=True, initial_state=False,
+                                          dlast=False)
+            plain = module.fwd(*case.tensors.values(), case.softplus)
+            mine = forward(case)
+            for one, other in ((plain[0], mine[0]), (plain[2], mine[3])):
+                self.close("output", other, one.cpu().double())
+            for x in (plain[1], mine[1], None):
+                rest = (dout, x, plain[0], None, case.softplus, True)
+                results = module.bwd_stateful(*case.tensors.values(), *rest, None, None, None)
+                self.assertIsNone(results.pop())
+                self.same([t for t in module.bwd(*case.tensors.values(), *rest) if t is not None],
+                          [t for t in results if t is not None])
 
     def test_chunks_are_about_the_whole(self):
         for kind in ("", "i", "BC"):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "kernels/selective_scan/cuda/check_device.h"
 #include "kernels/selective_scan/params.h"
@@ -17,11 +18,15 @@ struct CaseShape {
   bool softplus, z, D, bias;
   int pad, shift;
   bool channel_major, A_transposed;
-  bool wide_x;     // states 2N apart, as a contiguous clone of x has them
-  bool without_x;  // the backward is not given the states
-  bool out_z;      // the backward recomputes out_z
-  bool rounded;    // dB and dC in dtype, not fp32
-  int segments;    // that the length is cut into; 0: as the planner would
+  bool wide_x;                  // states 2N apart, as a contiguous clone of x has them
+  bool without_x;               // the backward is not given the states
+  bool out_z;                   // the backward recomputes out_z
+  bool rounded;                 // dB and dC in dtype, not fp32
+  int segments;                 // that the length is cut into; 0: as the planner would
+  int kind;                     // 4: complex, 2: constant B, 1: constant C
+  bool initial, last;           // an initial state and its gradient; a last state and its gradient
+  std::vector<int> cu_seqlens;  // not empty: packed sequences
+  bool garbage;                 // cu_seqlens holds anything: nothing may be written outside, no more is asked
 };
 
 struct CaseVerdict {
@@ -30,7 +35,11 @@ struct CaseVerdict {
 };
 
 CaseShape random_case(unsigned seed, bool small);
+// With states beside the scan or packed sequences, of every kind.
+CaseShape random_stateful_case(unsigned seed, bool small);
 CaseVerdict run_case(Gpu& gpu, const CaseShape& shape);
+// One step of decoding, everything drawn from the seed.
+CaseVerdict run_step(Gpu& gpu, unsigned seed);
 // "out 0.41 of its bound, ..." over all cases run.
 std::string worst_errors();
 

@@ -9,15 +9,16 @@
 #include "kernels/selective_scan/cuda/check_case.h"
 #include "kernels/selective_scan/cuda/check_device.h"
 
-// scankit_device_check --source selective_scan.cu --units units.def [--cubins DIR] [--cases N] [--seed S]
-// [--small] [--time] Runs the CUDA kernels, through the loader and the planner, on random cases of the
-// contract against double precision. Exit status 77: no GPU here.
+// scankit_device_check --source selective_scan.cu --units units.def [--cubins DIR] [--cases N] [--stateful N]
+// [--steps N] [--seed S] [--small] [--time] Runs the CUDA kernels, through the loader and the planner, on
+// random cases of the contract, with states beside the scan, and of single steps, against double precision.
+// Exit status 77: no GPU here.
 namespace scankit::selective_scan {
 namespace {
 
 struct Options {
   std::string source, units, cubins;
-  int cases = 200;
+  int cases = 200, stateful = 200, steps = 100;
   unsigned seed = 1;
   bool small = false, time = false;
 };
@@ -39,6 +40,10 @@ Options parse(int count, char** arguments) {
       options.cubins = arguments[++i];
     else if (name == "--cases" && has_value)
       options.cases = std::atoi(arguments[++i]);
+    else if (name == "--stateful" && has_value)
+      options.stateful = std::atoi(arguments[++i]);
+    else if (name == "--steps" && has_value)
+      options.steps = std::atoi(arguments[++i]);
     else if (name == "--seed" && has_value)
       options.seed = static_cast<unsigned>(std::atoi(arguments[++i]));
     else {
@@ -60,15 +65,22 @@ int run(const Options& options) {
     std::printf("%s: %s\n", no_compiler ? "SKIPPED" : "device_check", loaded.error().message.c_str());
     return no_compiler ? 77 : 1;
   }
-  int failed = 0;
-  for (int i = 0; i < options.cases; ++i) {
-    const CaseShape shape = random_case(options.seed + static_cast<unsigned>(i), options.small);
-    const CaseVerdict verdict = run_case(*gpu, shape);
-    if (!verdict.right) ++failed;
-    if (!verdict.right || i < 5) std::printf("%s\n", verdict.text.c_str());
-  }
-  if (options.cases > 0)
-    std::printf("%d cases, %d wrong; worst of each: %s\n", options.cases, failed, worst_errors().c_str());
+  const auto run_all = [&](const char* name, int count, const auto& run_one) {
+    int failed = 0;
+    for (int i = 0; i < count; ++i) {
+      const CaseVerdict verdict = run_one(options.seed + static_cast<unsigned>(i));
+      if (!verdict.right) ++failed;
+      if (!verdict.right || i < 5) std::printf("%s\n", verdict.text.c_str());
+    }
+    if (count > 0)
+      std::printf("%d %s, %d wrong; worst so far: %s\n", count, name, failed, worst_errors().c_str());
+    return failed;
+  };
+  int failed = run_all("cases", options.cases,
+                       [&](unsigned seed) { return run_case(*gpu, random_case(seed, options.small)); });
+  failed += run_all("stateful cases", options.stateful,
+                    [&](unsigned seed) { return run_case(*gpu, random_stateful_case(seed, options.small)); });
+  failed += run_all("steps", options.steps, [&](unsigned seed) { return run_step(*gpu, seed); });
   if (options.time) time_shapes(*gpu);
   return failed == 0 ? 0 : 1;
 }
