@@ -38,6 +38,8 @@ void name_help_parts(CLI::App& app) {
   formatter->label("SUBCOMMAND", say("SUBCOMMAND"));
   formatter->label("Needs", say("Needs"));
   formatter->label("Excludes", say("Excludes"));
+  app.option_defaults()->group(say("Options"));  // commands take both groups over as they are added
+  app.group(say("Subcommands"));
   app.set_help_flag("-h,--help", say("Print this help message and exit"));
 }
 

@@ -112,6 +112,19 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.repairs = probe_repairs(host, python);
 }
 
+void forget_rare_modules_that_nobody_has(Snapshot& snapshot) {
+  std::erase_if(snapshot.modules, [&](const std::string& module) {
+    const auto is_it = [&](const auto& one) { return one.module == module; };
+    return std::ranges::find(kRareModules, module) != kRareModules.end() &&
+           std::ranges::none_of(snapshot.extensions.value, is_it) &&
+           std::ranges::none_of(snapshot.importers.value,
+                                [&](const Importer& one) { return is_it(one) && !one.masked; });
+  });
+  std::erase_if(snapshot.importers.value, [&](const Importer& one) {
+    return std::ranges::find(snapshot.modules, one.module) == snapshot.modules.end();
+  });
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
@@ -121,7 +134,11 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   Snapshot snapshot;
   snapshot.schema = 1;
   snapshot.tool_version = kToolVersion;
-  snapshot.modules = request.modules.empty() ? kDefaultModules : request.modules;
+  snapshot.modules = request.modules;
+  if (request.modules.empty()) {
+    snapshot.modules = kDefaultModules;
+    snapshot.modules.insert(snapshot.modules.end(), kRareModules.begin(), kRareModules.end());
+  }
   snapshot.modules_asked = request.modules;
   for (const char* name : kVariables)
     if (const auto value = host.env(name)) snapshot.environment[name] = *value;
@@ -129,6 +146,7 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   probe_machine(host, request, snapshot);
   phase(say("reading the environment"));
   probe_environment(host, request, snapshot);
+  if (request.modules.empty()) forget_rare_modules_that_nobody_has(snapshot);
   if (request.audit || !snapshot.packages_asked.empty()) {
     phase(request.audit ? say("reading the compiled extensions of all packages")
                         : say("reading the compiled extensions of the packages that were named"));

@@ -13,7 +13,7 @@ struct NamedFiles;
 
 struct SnapshotRequest {
   std::string python;                // as choose_python() answered
-  std::vector<std::string> modules;  // the user named these: their absence is a fault; empty: kDefaultModules
+  std::vector<std::string> modules;  // the user named these: their absence is a fault; empty: kDefaultModules, kRareModules
   NamedFiles* named = nullptr;       // --so: only these files are under diagnosis
   bool audit = false;                // every compiled extension of the environment too
   std::string sources;               // a folder of sources that the user named; "": the current one
@@ -24,6 +24,9 @@ struct SnapshotRequest {
 };
 
 inline const std::vector<std::string> kDefaultModules = {"selective_scan_cuda", "causal_conv1d_cuda"};
+// VMamba's. Looked for too, and part of the snapshot where a file of one is on the path or something imports it
+// unguarded: few have them, and csms6s.py tries one after the other and takes what is there.
+inline const std::vector<std::string> kRareModules = {"selective_scan_cuda_core", "selective_scan_cuda_oflex"};
 
 // Runs every static probe. Never fails: what cannot be read is a Probed that says why. Starts no Python.
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request);

@@ -110,6 +110,14 @@ fault_corrupt_binary_truncated() {
   ERROR='' ROOT=corrupt_binary # a cut file ends in an ImportError or in a bus error, by where it is cut
 }
 
+# VMamba's modules are looked for as well where one lies on the path.
+fault_corrupt_binary_of_vmamba() {
+  link_good "$1.good.so" "$1"
+  head -c 100 "$1.good.so" >"$(fx_site "$1/bin/python")/selective_scan_cuda_oflex$(fx_suffix "$1/bin/python")"
+  rm "$1.good.so"
+  IMPORT='import torch, selective_scan_cuda_oflex' ERROR='ImportError.*(file too short|invalid|cannot)' ROOT=corrupt_binary
+}
+
 fault_corrupt_binary_header_only() {
   link_good "$1.good.so" "$1"
   head -c 100 "$1.good.so" >"$(module_file "$1")"

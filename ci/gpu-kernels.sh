@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# gpu-kernels.sh --scankit FILE [--python P]
+# On a machine with a GPU: builds every module for it and runs the modules' own tests, upstream's Python and scankit
+# validate on CUDA tensors. Upstream's archives come from $SCANKIT_CACHE or by pip; without either those two tests are
+# skipped. Exit status: the first failing step's; 77 where torch sees no GPU.
+set -uo pipefail
+scankit='' python=python3
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
+    --python) python=$2; shift 2 ;;
+    *) echo "gpu-kernels.sh: unknown option $1 (known: --scankit FILE, --python P)" >&2; exit 2 ;;
+  esac
+done
+[ -x "$scankit" ] || { echo "gpu-kernels.sh: --scankit must name the program to test" >&2; exit 2; }
+"$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
+  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+cd "$(dirname "$0")/.." || exit 3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PYTHONPATH=$work/modules PYTHONDONTWRITEBYTECODE=1
+
+step() {
+  echo "== $*"
+  "$@" || { local rc=$?; echo "gpu-kernels.sh: ended with $rc: $*"; exit $rc; }
+}
+modules=(selective_scan_cuda causal_conv1d_cuda selective_scan_cuda_core selective_scan_cuda_oflex)
+for module in "${modules[@]}"; do
+  step "$scankit" build --python "$python" --module "$module" --arch native --cache-dir "$work/cache" --out "$work/modules/"
+done
+# upstream SCRIPT: 77 is no failure, its archive may be out of reach.
+upstream() {
+  "$python" "$1" --device cuda || { local rc=$?; [ $rc = 77 ] || return $rc; }
+}
+scan=kernels/selective_scan/binding_universal conv=kernels/causal_conv1d/binding_universal
+step "$python" $scan/device_test.py
+step "$python" $scan/stateful_device_test.py
+step upstream $scan/upstream_test.py
+step upstream $conv/upstream_test.py
+step "$python" $conv/module_test.py --device cuda --cases 400
+step "$python" kernels/selective_scan/binding_vmamba/modules_test.py --device cuda
+for module in "${modules[@]}"; do
+  step "$scankit" validate --python "$python" --device cuda --full --deterministic --module "$work/modules/$module.abi3.so"
+done
+echo "1 passed, 0 failed"
