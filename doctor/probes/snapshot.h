@@ -12,21 +12,23 @@ namespace scankit {
 struct NamedFiles;
 
 struct SnapshotRequest {
-  std::string python;                // as choose_python() answered
-  std::vector<std::string> modules;  // the user named these: their absence is a fault; empty: kDefaultModules, kRareModules
-  NamedFiles* named = nullptr;       // --so: only these files are under diagnosis
-  bool audit = false;                // every compiled extension of the environment too
-  std::string sources;               // a folder of sources that the user named; "": the current one
-  bool with_exports = false;         // also the names of every library after `import torch`
-  bool ask_nvml = false;             // start the helper that loads the driver's NVML
+  std::string python;  // as choose_python() answered
+  std::vector<std::string>
+      modules;                  // the user named these: their absence is a fault; empty: the two lists below
+  NamedFiles* named = nullptr;  // --so: only these files are under diagnosis
+  bool audit = false;           // every compiled extension of the environment too
+  std::string sources;          // a folder of sources that the user named; "": the current one
+  bool with_exports = false;    // also the names of every library after `import torch`
+  bool ask_nvml = false;        // start the helper that loads the driver's NVML
   std::function<void(const std::string& sentence)> progress;   // may be empty
   std::function<void(std::size_t done, std::size_t of)> part;  // of a long phase; may be empty
 };
 
 inline const std::vector<std::string> kDefaultModules = {"selective_scan_cuda", "causal_conv1d_cuda"};
-// VMamba's. Looked for too, and part of the snapshot where a file of one is on the path or something imports it
-// unguarded: few have them, and csms6s.py tries one after the other and takes what is there.
-inline const std::vector<std::string> kRareModules = {"selective_scan_cuda_core", "selective_scan_cuda_oflex"};
+// VMamba's. Looked for too, and part of the snapshot where a file of one is on the path or something imports
+// it unguarded: few have them, and csms6s.py tries one after the other and takes what is there.
+inline const std::vector<std::string> kRareModules = {"selective_scan_cuda_core",
+                                                      "selective_scan_cuda_oflex"};
 
 // Runs every static probe. Never fails: what cannot be read is a Probed that says why. Starts no Python.
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request);
