@@ -31,6 +31,7 @@ struct ForwardArguments {
   Forward forward;
   Tiling tiling;
   Segments segments;
+  bool aligned;         // every row of a sequence, B and C starts at a 16-byte place and has 8 k steps
   bool x_in_workspace;  // at its start, as SavedStates describes; forward.x.data is then not read
 };
 
@@ -39,6 +40,7 @@ struct BackwardArguments {
   Backward backward;
   Tiling tiling;
   Segments segments;
+  bool aligned;
   bool x_in_workspace;
   // fp32 slabs, one per block (projections) or per segment and batch entry (the others), summed by the reduce
   // kernel.
@@ -56,6 +58,7 @@ struct EndsArguments {
   Sequence dout;  // backward only
   Tiling tiling;
   Segments segments;
+  bool aligned;
   int first;  // piece; the others follow
 };
 

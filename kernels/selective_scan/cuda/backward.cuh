@@ -25,9 +25,11 @@ struct BackwardKernel {
   }
   SCANKIT_DEVICE Index piece_offset(int step) const { return (step + lane % 4 * 8) * Index{T::kSize}; }
   SCANKIT_DEVICE int piece_at(int i) const { return piece_channel(lane, i) * kPitch + lane % 4 * 8; }
+  template <bool kAligned>
   SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int i, int step) const {
-    load_eight(e, row_of<T>(from, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step),
-               piece_count(i, step));
+    load_piece<kAligned>(
+        e, row_of<T>(from, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step),
+        piece_count(i, step));
   }
   // D or delta_bias of a piece's channel. Read again for each tile: a register less for the scan.
   SCANKIT_DEVICE float of_channel(const float* from, int i) const {
@@ -35,7 +37,8 @@ struct BackwardKernel {
     return from != nullptr && channel < place.channels ? from[place.channel + channel] : 0.0f;
   }
   SCANKIT_DEVICE void store(const SequenceOut& to, const float (&v)[8], int i, int step) const {
-    store_eight<T>(row_of<T>(to, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step), v,
+    store_piece<T>(p.aligned,
+                   row_of<T>(to, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step), v,
                    piece_count(i, step));
   }
 
@@ -52,6 +55,7 @@ struct BackwardKernel {
       dy[j] *= silu;
       out[j] *= silu;
     }
+    if (piece_count(i, step) <= 0) return;
     store(g.dz, dz, i, step);
     if (g.out_z.data != nullptr) store(g.out_z, out, i, step);
   }
@@ -62,13 +66,18 @@ struct BackwardKernel {
       if (piece_channel(lane, i) >= L::kWarpChannels) continue;
       // All loads before the first store: the compiler must assume that the store changes what they read.
       Eight<T> from_dout, from_u, from_delta, from_z, from_out;
-      fetch(from_dout, g.dout, i, step);
-      fetch(from_u, c.u, i, step);
-      fetch(from_delta, c.delta, i, step);
-      if (c.z.data != nullptr) {
-        fetch(from_z, c.z, i, step);
-        fetch(from_out, g.out, i, step);
-      }
+      const auto fetch_all = [&](auto aligned) {
+        fetch<aligned>(from_dout, g.dout, i, step);
+        fetch<aligned>(from_u, c.u, i, step);
+        fetch<aligned>(from_delta, c.delta, i, step);
+        if (c.z.data == nullptr) return;
+        fetch<aligned>(from_z, c.z, i, step);
+        fetch<aligned>(from_out, g.out, i, step);
+      };
+      if (T::kSize == 2 && p.aligned)  // fp32 would spill; so would the epilogue's loads
+        fetch_all(Constant<true>{});
+      else
+        fetch_all(Constant<false>{});
       float dy[8], u[8], dt[8];
       T::unpack(from_dout.w, dy);
       T::unpack(from_u.w, u);
@@ -95,8 +104,8 @@ struct BackwardKernel {
       const float bias = of_channel(c.delta_bias, i), D = of_channel(c.D, i);
       float u[8], delta[8], s[8], r[8], v[8];
       Eight<T> from_u, from_delta;
-      fetch(from_u, c.u, i, step);
-      fetch(from_delta, c.delta, i, step);
+      fetch<false>(from_u, c.u, i, step);
+      fetch<false>(from_delta, c.delta, i, step);
       T::unpack(from_u.w, u);
       T::unpack(from_delta.w, delta);
       read_eight(memory.s + piece_at(i), s);
@@ -233,7 +242,7 @@ struct BackwardKernel {
           state = {};
         }
         if constexpr (kSliced) load_A<L>(state.A, c, place, group, own);
-        P::stage(projections, c, place, s, step);
+        P::stage(projections, c, place, s, step, p.aligned);
         __syncthreads();
         slice(step, first_state, state);
         // The next stage overwrites B, C; the next scan the sums that store_projections reads.

@@ -108,6 +108,18 @@ void time_segments(Arrays& a, const Variant& variant, int v, int warps, const Ch
   std::printf("\n");
 }
 
+// The chosen one with other counts of pieces a segment.
+template <class Plan>
+void time_pieces(Arrays& a, Choice choice, const Plan& plan_as) {
+  if (choice.segments == 1) return;
+  for (const int pieces : {1, 2, 3, 4}) {
+    device::Plan plan = {};
+    choice.pieces = pieces;
+    if (plan_as(choice, &plan)) std::printf(" %d pieces %.4f", pieces, a.median(plan));
+  }
+  std::printf("\n");
+}
+
 void time_forward(Arrays& a, const device::DeviceFacts& facts) {
   device::Plan plan;
   device::Message message;
@@ -120,14 +132,15 @@ void time_forward(Arrays& a, const device::DeviceFacts& facts) {
   without.x.data = nullptr;
   plan_forward(without, facts, &plan, &message);
   std::printf(", no x %.4f\n", a.median(plan));
+  const auto plan_as = [&](const Choice& choice, device::Plan* to) {
+    return plan_forward_as(a.forward, choice, to, &message);
+  };
+  time_pieces(a, chosen, plan_as);
   for (int v = 0; v < kForwardVariantCount; ++v) {
     const Variant& variant = kForwardVariants[v];
     if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
     for (const int warps : {2, 4})
-      if (warps >= variant.fewest_warps)
-        time_segments(a, variant, v, warps, chosen, [&](const Choice& choice, device::Plan* to) {
-          return plan_forward_as(a.forward, choice, to, &message);
-        });
+      if (warps >= variant.fewest_warps) time_segments(a, variant, v, warps, chosen, plan_as);
   }
 }
 
@@ -145,14 +158,16 @@ void time_backward(Arrays& a, const device::DeviceFacts& facts) {
   plan_backward(without, facts, &plan, &message);
   std::printf(", no x %.4f, workspace %.0f MB\n", a.median(plan),
               static_cast<double>(plan.workspace_bytes) / 1e6);
+  const auto plan_as = [&](const Choice& choice, device::Plan* to) {
+    return plan_backward_as(a.backward, choice, states, to, &message);
+  };
+  time_pieces(a, chosen, plan_as);
   for (int v = 0; v < kBackwardVariantCount; ++v) {
     const Variant& variant = kBackwardVariants[v];
     if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
     for (const int warps : {2, 4, 8})
       if (warps <= variant.most_warps && shared_bytes(variant, warps, 16) <= facts.shared_per_block)
-        time_segments(a, variant, v, warps, chosen, [&](const Choice& choice, device::Plan* to) {
-          return plan_backward_as(a.backward, choice, states, to, &message);
-        });
+        time_segments(a, variant, v, warps, chosen, plan_as);
   }
 }
 

@@ -106,20 +106,29 @@ struct EndsKernel {
   SCANKIT_DEVICE int count_at(int step) const {
     return lane / 4 < place.channels ? c.length - step - lane % 4 * 8 : 0;
   }
+  template <bool kAligned>
   SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int step) const {
-    load_eight(
+    load_piece<kAligned>(
         e, row_of<T>(from, place.batch, place.channel + lane / 4) + (step + lane % 4 * 8) * Index{T::kSize},
         count_at(step));
   }
   SCANKIT_DEVICE void load(Loaded& to, int step) const {
-    fetch(to.delta, c.delta, step);
-    fetch(to.other, kReverse ? p.dout : c.u, step);
-    if (kReverse && c.z.data != nullptr) fetch(to.z, c.z, step);
+    if (p.aligned)
+      load_as<true>(to, step);
+    else
+      load_as<false>(to, step);
+  }
+  template <bool kAligned>
+  SCANKIT_DEVICE void load_as(Loaded& to, int step) const {
+    fetch<kAligned>(to.delta, c.delta, step);
+    fetch<kAligned>(to.other, kReverse ? p.dout : c.u, step);
+    if (kReverse && c.z.data != nullptr) fetch<kAligned>(to.z, c.z, step);
     const int piece = threadIdx.x;
     if (piece < P::kCount / 2)
-      load_eight(to.projection,
-                 P::place_of(c, place, piece + (kReverse ? P::kCount / 2 : 0), 0) + step * Index{T::kSize},
-                 P::count_of(c, piece, 0) - step);
+      load_piece<kAligned>(
+          to.projection,
+          P::place_of(c, place, piece + (kReverse ? P::kCount / 2 : 0), 0) + step * Index{T::kSize},
+          P::count_of(c, piece, 0) - step);
   }
   // Returns the sum of the lane's dt.
   SCANKIT_DEVICE float prologue(const Loaded& from, float bias, int step, float* projections) const {

@@ -135,18 +135,34 @@ struct ForwardKernel {
   }
 
   SCANKIT_DEVICE void load(Loaded& to, int step) const {
+    if (p.aligned)
+      load_as<true>(to, step);
+    else
+      load_as<false>(to, step);
+  }
+  template <bool kAligned>
+  SCANKIT_DEVICE void load_as(Loaded& to, int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
-      load_eight(to.u[i], u_row + piece_offset(i, step, c.u.dim_stride), piece_count(i, step));
-      load_eight(to.delta[i], delta_row + piece_offset(i, step, c.delta.dim_stride), piece_count(i, step));
+      load_piece<kAligned>(to.u[i], u_row + piece_offset(i, step, c.u.dim_stride), piece_count(i, step));
+      load_piece<kAligned>(to.delta[i], delta_row + piece_offset(i, step, c.delta.dim_stride),
+                           piece_count(i, step));
     }
   }
   SCANKIT_DEVICE void load_projections(Loaded& to, const char* const (&from)[kCarried], int step) const {
+    if (p.aligned)
+      load_projections_as<true>(to, from, step);
+    else
+      load_projections_as<false>(to, from, step);
+  }
+  template <bool kAligned>
+  SCANKIT_DEVICE void load_projections_as(Loaded& to, const char* const (&from)[kCarried], int step) const {
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) {
       const int piece = threadIdx.x + k * blockDim.x, at = step + piece / P::kCount * kTile;
       if (piece < kSubtiles * P::kCount)
-        load_eight(to.bc[k], from[k] + step * Index{T::kSize}, P::count_of(c, piece % P::kCount, 0) - at);
+        load_piece<kAligned>(to.bc[k], from[k] + step * Index{T::kSize},
+                             P::count_of(c, piece % P::kCount, 0) - at);
     }
   }
   SCANKIT_DEVICE void store_projections(const Loaded& from, float* to) const {
@@ -173,9 +189,16 @@ struct ForwardKernel {
 
   SCANKIT_DEVICE void load_z(Eight<T> (&z)[L::kPieces], int step) const {
     if (c.z.data == nullptr) return;
+    if (p.aligned)
+      load_z_as<true>(z, step);
+    else
+      load_z_as<false>(z, step);
+  }
+  template <bool kAligned>
+  SCANKIT_DEVICE void load_z_as(Eight<T> (&z)[L::kPieces], int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i)
-      load_eight(z[i], z_row + piece_offset(i, step, c.z.dim_stride), piece_count(i, step));
+      load_piece<kAligned>(z[i], z_row + piece_offset(i, step, c.z.dim_stride), piece_count(i, step));
   }
   SCANKIT_DEVICE void epilogue(const Eight<T> (&from_u)[L::kPieces], const Eight<T> (&from_z)[L::kPieces],
                                const float (&D)[L::kPieces], int step) const {
@@ -190,12 +213,12 @@ struct ForwardKernel {
       T::unpack(from_u[i].w, u);
 #pragma unroll
       for (int j = 0; j < 8; ++j) v[j] = fmaf(D[i], u[j], v[j]);
-      store_eight<T>(out_row + piece_offset(i, step, f.out.dim_stride), v, count);
+      store_piece<T>(p.aligned, out_row + piece_offset(i, step, f.out.dim_stride), v, count);
       if (c.z.data == nullptr) continue;
       T::unpack(from_z[i].w, u);
 #pragma unroll
       for (int j = 0; j < 8; ++j) v[j] *= u[j] * sigmoid(u[j]);
-      store_eight<T>(out_z_row + piece_offset(i, step, f.out_z.dim_stride), v, count);
+      store_piece<T>(p.aligned, out_z_row + piece_offset(i, step, f.out_z.dim_stride), v, count);
     }
   }
 
@@ -226,11 +249,10 @@ struct ForwardKernel {
     Loaded now;
     load(now, first);
     load_projections(now, projections, first);
-    store_projections(now, shared);
-    bool odd = false;
-    for (int step = first; step < end; step += kSpan, odd = !odd) {
-      float* bc = shared + (odd ? kSubtiles * L::kProjections : 0);
-      float* next_bc = shared + (odd ? 0 : kSubtiles * L::kProjections);
+    store_projections(now, shared + (first / kSpan & 1) * kSubtiles * L::kProjections);
+    for (int step = first; step < end; step += kSpan) {
+      float* bc = shared + (step / kSpan & 1) * kSubtiles * L::kProjections;
+      float* next_bc = shared + ((step / kSpan & 1) ^ 1) * kSubtiles * L::kProjections;
       prologue(now, bias, step);
       Eight<T> u[L::kPieces], z[L::kPieces];
 #pragma unroll
@@ -284,7 +306,7 @@ struct ForwardKernel {
         for (int i = 0; i < L::kChannels * L::kPer; ++i)
           h[i / L::kPer][i % L::kPer] = kept_state(slice, i / L::kPer, i % L::kPer);
         __syncthreads();
-        P::stage(shared, c, place, slice, step);
+        P::stage(shared, c, place, slice, step, p.aligned);
         __syncthreads();
         scan_tile<L, true>(dt, w, y, shared, A, h, group, q);
 #pragma unroll

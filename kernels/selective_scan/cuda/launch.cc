@@ -4,56 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/selective_scan/cuda/alignment.h"
 #include "kernels/selective_scan/cuda/arguments.h"
 #include "kernels/selective_scan/cuda/choice.h"
+#include "kernels/selective_scan/cuda/kernel_table.h"
 #include "kernels/selective_scan/cuda/layout.h"
 
 namespace scankit::selective_scan {
 
-// The forward's variants, then the backward's, then the general kernels, each for every DType in its order;
-// then the single step for every DType, then the reduction.
-#define GENERAL_KERNEL(name)                                                          \
-  {"general_f32", "scankit_general_" name}, {"general_f16", "scankit_general_" name}, \
-      {"general_bf16", "scankit_general_" name},
-#define FORWARD_VARIANT(name, ...)                                                      \
-  {"forward_f32", "scankit_forward_" #name}, {"forward_f16", "scankit_forward_" #name}, \
-      {"forward_bf16", "scankit_forward_" #name},
-#define BACKWARD_VARIANT(name, ...)                                                         \
-  {"backward_f32", "scankit_backward_" #name}, {"backward_f16", "scankit_backward_" #name}, \
-      {"backward_bf16", "scankit_backward_" #name},
-const device::KernelName kCudaKernels[] = {
-#include "kernels/selective_scan/cuda/variants.def"
-    GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
-        GENERAL_KERNEL("backward_complex"){"forward_f32", "scankit_forward_ends"},
-    {"forward_f16", "scankit_forward_ends"},
-    {"forward_bf16", "scankit_forward_ends"},
-    {"backward_f32", "scankit_backward_ends"},
-    {"backward_f16", "scankit_backward_ends"},
-    {"backward_bf16", "scankit_backward_ends"},
-    {"update", "scankit_update_f32"},
-    {"update", "scankit_update_f16"},
-    {"update", "scankit_update_bf16"},
-    {"reduce", "scankit_reduce"},
-};
-const int kCudaKernelCount = sizeof kCudaKernels / sizeof *kCudaKernels;
-
 namespace {
 
 constexpr const char* kTooManyBlocks = "batch times channels is too large for one launch";
-
-int forward_kernel_index(int variant, DType dtype) { return variant * 3 + static_cast<int>(dtype); }
-int backward_kernel_index(int variant, DType dtype) {
-  return (kForwardVariantCount + variant) * 3 + static_cast<int>(dtype);
-}
-int general_kernel_index(bool backward, const Common& c) {
-  const int kernel = (backward ? 2 : 0) + (c.complex ? 1 : 0);
-  return (kForwardVariantCount + kBackwardVariantCount + kernel) * 3 + static_cast<int>(c.dtype);
-}
-int ends_kernel_index(bool backward, DType dtype) {
-  return kCudaKernelCount - 10 + (backward ? 3 : 0) + static_cast<int>(dtype);
-}
-int reduce_kernel_index() { return kCudaKernelCount - 1; }
-int update_kernel_index(DType dtype) { return kCudaKernelCount - 4 + static_cast<int>(dtype); }
 
 size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -113,6 +74,7 @@ bool add_segments(const Variant& variant, const Choice& choice, const Common& c,
   EndsArguments arguments = {};
   arguments.common = c;
   if (dout) arguments.dout = *dout;
+  arguments.aligned = is_aligned(c) && (!dout || is_aligned(*dout, c));
   arguments.tiling = ends_tiling(c);
   const Index channels = Index{c.batch} * c.dim, per_segment = segments->tiles / segments->tiles_per_piece;
   segments->ends = reserve(plan, segments->pieces * channels * c.states);
@@ -139,6 +101,7 @@ bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choi
   ForwardArguments arguments = {};
   arguments.forward = forward;
   arguments.tiling = make_tiling(variant, choice.warps, common);
+  arguments.aligned = is_aligned(forward);
   arguments.x_in_workspace = x_in_workspace;
   if (!add_segments(variant, choice, common, blocks, nullptr, &arguments.segments, plan, message))
     return false;
@@ -333,6 +296,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   const Index blocks = block_count(variant, choice.warps, c);
   if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   arguments.tiling = make_tiling(variant, choice.warps, c);
+  arguments.aligned = is_aligned(backward);
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
     // One tile starts from zero: no saved states are read.

@@ -29,6 +29,12 @@ SCANKIT_DEVICE Place find_place(const Common& common, const Tiling& tiling, int 
   return place;
 }
 
+// A value as a type, for a generic lambda (NVRTC has no <type_traits>).
+template <bool kValue>
+struct Constant {
+  SCANKIT_DEVICE constexpr operator bool() const { return kValue; }
+};
+
 template <class T>
 struct Eight {
   unsigned w[T::kWords];
@@ -78,6 +84,24 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
   }
 }
 
+// Where every row starts at a 16-byte place and has a multiple of eight steps (`aligned` of the arguments),
+// eight elements are there or not.
+template <class T>
+SCANKIT_DEVICE void load_whole(Eight<T>& e, const char* p, bool there) {
+#pragma unroll
+  for (int i = 0; i < T::kWords / 4; ++i) {
+    const uint4 q = there ? reinterpret_cast<const uint4*>(p)[i] : make_uint4(0, 0, 0, 0);
+    e.w[4 * i] = q.x, e.w[4 * i + 1] = q.y, e.w[4 * i + 2] = q.z, e.w[4 * i + 3] = q.w;
+  }
+}
+template <bool kAligned, class T>
+SCANKIT_DEVICE void load_piece(Eight<T>& e, const char* p, int count) {
+  if constexpr (kAligned)
+    load_whole(e, p, count > 0);
+  else
+    load_eight(e, p, count);
+}
+
 template <class T>
 SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   unsigned w[T::kWords];
@@ -99,6 +123,17 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
     for (int i = 0; i < 8; ++i)
       if (i < count) h[i] = static_cast<unsigned short>(w[i / 2] >> (16 * (i & 1)));
   }
+}
+
+// Of a piece with count > 0.
+template <class T>
+SCANKIT_DEVICE void store_piece(bool aligned, char* p, const float (&v)[8], int count) {
+  if (!aligned) return store_eight<T>(p, v, count);
+  unsigned w[T::kWords];
+  T::pack(v, w);
+#pragma unroll
+  for (int i = 0; i < T::kWords / 4; ++i)
+    reinterpret_cast<uint4*>(p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
 }
 
 #ifdef SCANKIT_EMULATED
@@ -155,11 +190,16 @@ struct Projections {
     const int row = state % L::kPer * L::kLanes + state / L::kPer + piece / (kCount / 2) * L::kSlice;
     write_eight(shared + row * kPitch + piece % 4 * 8, v);
   }
-  SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step) {
+  SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step,
+                                   bool aligned) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
       Eight<T> e;
-      load_eight(e, place_of(c, place, piece, slice) + step * Index{T::kSize},
-                 count_of(c, piece, slice) - step);
+      const char* from = place_of(c, place, piece, slice) + step * Index{T::kSize};
+      const int count = count_of(c, piece, slice) - step;
+      if (aligned)
+        load_piece<true>(e, from, count);
+      else
+        load_piece<false>(e, from, count);
       store(shared, piece, e);
     }
   }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/cuda/kernel_table.h"
+
+#include "kernels/selective_scan/cuda/choice.h"
+
+namespace scankit::selective_scan {
+
+// The forward's variants, then the backward's, then the general kernels, each for every DType in its order;
+// then the single step for every DType, then the reduction.
+#define GENERAL_KERNEL(name)                                                          \
+  {"general_f32", "scankit_general_" name}, {"general_f16", "scankit_general_" name}, \
+      {"general_bf16", "scankit_general_" name},
+#define FORWARD_VARIANT(name, ...)                                                      \
+  {"forward_f32", "scankit_forward_" #name}, {"forward_f16", "scankit_forward_" #name}, \
+      {"forward_bf16", "scankit_forward_" #name},
+#define BACKWARD_VARIANT(name, ...)                                                         \
+  {"backward_f32", "scankit_backward_" #name}, {"backward_f16", "scankit_backward_" #name}, \
+      {"backward_bf16", "scankit_backward_" #name},
+const device::KernelName kCudaKernels[] = {
+#include "kernels/selective_scan/cuda/variants.def"
+    GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
+        GENERAL_KERNEL("backward_complex"){"forward_f32", "scankit_forward_ends"},
+    {"forward_f16", "scankit_forward_ends"},
+    {"forward_bf16", "scankit_forward_ends"},
+    {"backward_f32", "scankit_backward_ends"},
+    {"backward_f16", "scankit_backward_ends"},
+    {"backward_bf16", "scankit_backward_ends"},
+    {"update", "scankit_update_f32"},
+    {"update", "scankit_update_f16"},
+    {"update", "scankit_update_bf16"},
+    {"reduce", "scankit_reduce"},
+};
+const int kCudaKernelCount = sizeof kCudaKernels / sizeof *kCudaKernels;
+
+int forward_kernel_index(int variant, DType dtype) { return variant * 3 + static_cast<int>(dtype); }
+int backward_kernel_index(int variant, DType dtype) {
+  return (kForwardVariantCount + variant) * 3 + static_cast<int>(dtype);
+}
+int general_kernel_index(bool backward, const Common& c) {
+  const int kernel = (backward ? 2 : 0) + (c.complex ? 1 : 0);
+  return (kForwardVariantCount + kBackwardVariantCount + kernel) * 3 + static_cast<int>(c.dtype);
+}
+int ends_kernel_index(bool backward, DType dtype) {
+  return kCudaKernelCount - 10 + (backward ? 3 : 0) + static_cast<int>(dtype);
+}
+int reduce_kernel_index() { return kCudaKernelCount - 1; }
+int update_kernel_index(DType dtype) { return kCudaKernelCount - 4 + static_cast<int>(dtype); }
+
+}  // namespace scankit::selective_scan
