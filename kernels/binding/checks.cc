@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binding/checks.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 namespace scankit {
@@ -36,6 +37,19 @@ bool check_device(const Call& call, const Tensor& t, const Tensor& beside) {
              both[i]->device);
   return refuse(call, "%s is on %s, %s on %s; all tensors must be on one device", t.name, names[0],
                 beside.name, names[1]);
+}
+
+bool read_sizes(const Call& call, const Tensor& t, int* batch, int* dim, int* length) {
+  if (t.dims != 3)
+    return refuse(call, "%s has shape %s, expected three dimensions: (batch, dim, length)", t.name,
+                  shape_text(t.shape, t.dims).text);
+  for (int i = 0; i < 3; ++i)
+    if (t.shape[i] > INT_MAX / 2)
+      return refuse(call, "%s has %lld in dimension %d, more than is supported", t.name, t.shape[i], i);
+  *batch = static_cast<int>(t.shape[0]);
+  *dim = static_cast<int>(t.shape[1]);
+  *length = static_cast<int>(t.shape[2]);
+  return true;
 }
 
 bool check_unit_stride(const Call& call, const Tensor& t) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/causal_conv1d/binding_universal/arguments.h"
 
-#include <limits.h>
-
 namespace scankit {
 namespace {
 
@@ -29,15 +27,7 @@ bool read_x(const Call& call, PyObject* object, ConvInputs* in) {
   causal_conv1d::Common& c = in->common;
   Tensor& x = in->x;
   if (!read_tensor(call, "x", object, &x) || !read_dtype(call, x, &c.dtype)) return false;
-  if (x.dims != 3)
-    return refuse(call, "x has shape %s, expected three dimensions: (batch, dim, length)",
-                  shape_text(x.shape, x.dims).text);
-  for (int i = 0; i < 3; ++i)
-    if (x.shape[i] > INT_MAX / 2)
-      return refuse(call, "x has %lld in dimension %d, more than is supported", x.shape[i], i);
-  c.batch = static_cast<int>(x.shape[0]);
-  c.dim = static_cast<int>(x.shape[1]);
-  c.length = static_cast<int>(x.shape[2]);
+  if (!read_sizes(call, x, &c.batch, &c.dim, &c.length)) return false;
   c.x = signal(x);
   return true;
 }

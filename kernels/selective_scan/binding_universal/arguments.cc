@@ -8,16 +8,7 @@ namespace {
 
 bool check_u(const Call& call, const Tensor& u, selective_scan::Common* c) {
   if (!read_dtype(call, u, &c->dtype)) return false;
-  if (u.dims != 3)
-    return refuse(call, "u has shape %s, expected three dimensions: (batch, dim, length)",
-                  shape_text(u.shape, u.dims).text);
-  for (int i = 0; i < 3; ++i)
-    if (u.shape[i] > INT_MAX / 2)
-      return refuse(call, "u has %lld in dimension %d, more than is supported", u.shape[i], i);
-  c->batch = static_cast<int>(u.shape[0]);
-  c->dim = static_cast<int>(u.shape[1]);
-  c->length = static_cast<int>(u.shape[2]);
-  return check_unit_stride(call, u);
+  return read_sizes(call, u, &c->batch, &c->dim, &c->length) && check_unit_stride(call, u);
 }
 
 // (dim, states) of float32 or complex64, in float32 numbers. Never null: that would say that it is not there.

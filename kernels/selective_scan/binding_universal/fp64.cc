@@ -57,15 +57,7 @@ bool check_u_and_A(const Call& call, Inputs64* in) {
   if (u.kind != DeviceKind::Cpu)
     return refuse(call, "u is on cuda:%d; float64 is computed on the CPU alone; pass u.cpu()", u.device);
   if (!check_element(call, u, Element::Float64, "")) return false;
-  if (u.dims != 3)
-    return refuse(call, "u has shape %s, expected three dimensions: (batch, dim, length)",
-                  shape_text(u.shape, u.dims).text);
-  for (int i = 0; i < 3; ++i)
-    if (u.shape[i] > INT_MAX / 2)
-      return refuse(call, "u has %lld in dimension %d, more than is supported", u.shape[i], i);
-  s.batch = static_cast<int>(u.shape[0]);
-  s.dim = static_cast<int>(u.shape[1]);
-  s.length = static_cast<int>(u.shape[2]);
+  if (!read_sizes(call, u, &s.batch, &s.dim, &s.length)) return false;
   s.complex = A.element == Element::Complex128;
   if (!s.complex && A.element != Element::Float64)
     return refuse(call, "A is %s, expected float64 or complex128", element_name(A.element));
