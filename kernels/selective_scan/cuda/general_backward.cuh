@@ -13,6 +13,7 @@ struct GeneralBackward : General<T, kComplex> {
   using N = Number<kComplex>;
   using G::c, G::place, G::lane, G::q, G::ch, G::kParts;
   static constexpr int kValues = 2 * kGeneralLanes * 4 * kParts;  // of a quad: [dB, dC][state][step][part]
+  static_assert(kValues % kGeneralThreads == 0);
 
   const GeneralBackwardArguments& p;
   const Backward& g;
@@ -142,9 +143,17 @@ struct GeneralBackward : General<T, kComplex> {
     }
   }
 
+  // What of dB and dC a thread sums up: always of the same state and step of a quad.
+  SCANKIT_DEVICE static int summed_state() { return threadIdx.x / (4 * kParts) % kGeneralLanes; }
+  // The quads of a tile that hold the step; behind the sequence's end is another's place.
+  SCANKIT_DEVICE int summed_quads(int first_state, int step) const {
+    const int steps = G::end - step - static_cast<int>(threadIdx.x % (4 * kParts) / kParts);
+    return first_state + summed_state() < c.states ? (steps + 3) / 4 : 0;
+  }
+
   // dB and dC of a quad, of a channel that exists or 0, over the block's channels to the slab. All threads.
   SCANKIT_DEVICE void sum_channels(const N (&dB)[4], const N (&dC)[4], int first_state, int step, int quad,
-                                   bool first) const {
+                                   int quads, bool first) const {
     float* mine = sums + (quad % 2 * kGeneralWarps + threadIdx.x / 32) * kValues;
     const bool is_there = ch < place.channels;
 #pragma unroll
@@ -162,10 +171,12 @@ struct GeneralBackward : General<T, kComplex> {
       }
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < kValues; i += kGeneralThreads) {
-      const int which = i / (kValues / 2), state = first_state + i / (4 * kParts) % kGeneralLanes;
-      if ((which == 0 ? c.constant_B : c.constant_C).data != nullptr || state >= c.states) continue;
-      if (step + quad * 4 + i % (4 * kParts) / kParts >= G::end) continue;  // another sequence's
+    if (quad >= quads) return;
+    const int state = first_state + summed_state();
+#pragma unroll
+    for (int round = 0; round < kValues / kGeneralThreads; ++round) {
+      const int i = round * kGeneralThreads + threadIdx.x, which = i / (kValues / 2);
+      if ((which == 0 ? c.constant_B : c.constant_C).data != nullptr) continue;
       float sum = 0.0f;
       for (int warp = 0; warp < kGeneralWarps; ++warp)
         sum += sums[(quad % 2 * kGeneralWarps + warp) * kValues + i];
@@ -177,6 +188,7 @@ struct GeneralBackward : General<T, kComplex> {
   }
 
   SCANKIT_DEVICE void reverse(Slice& v, int first_state, int step, bool first) const {
+    const int quads = summed_quads(first_state, step);
 #pragma unroll 1
     for (int quad = 7; quad >= 0; --quad) {
       const bool is_state = first_state + q < c.states;
@@ -218,7 +230,7 @@ struct GeneralBackward : General<T, kComplex> {
       sum_lanes<kGeneralLanes>(rate, q);
       put_lanes<kGeneralLanes, true>(s + ch * kPitch, quad * 4, input, q);
       put_lanes<kGeneralLanes, true>(r + ch * kPitch, quad * 4, rate, q);
-      sum_channels(dB, dC, first_state, step, quad, first);
+      sum_channels(dB, dC, first_state, step, quad, quads, first);
     }
   }
 
