@@ -22,18 +22,19 @@ template <class L, bool kSliced>
 struct WarpMemory {
   using M = BackwardMemory<L, kSliced>;
 
-  float *dt, *w, *dy, *s, *r, *kept, *sum;
+  float *dt, *w, *dy, *s, *r, *kept;
 
   SCANKIT_DEVICE explicit WarpMemory(float* at) {
     dt = at, w = dt + L::kRows, dy = w + L::kRows, r = dy + L::kRows;
     s = kSliced ? r + L::kRows : w;  // w is dead where s is written
     kept = at + M::kRowArrays * L::kRows;
-    sum = kept + 8 * M::kKept;
   }
-  // Four steps of value `which * kSlice + state`, from the warp's memory; the exclusive or spreads a state's
-  // quads over the banks.
-  SCANKIT_DEVICE static int part_offset(int quad, int value) {
-    return M::kRowArrays * L::kRows + quad * M::kKept + (value ^ quad % (2 * L::kSlice)) * 4;
+  // Four steps of dB (`which` 0) or dC of state kPer * q + s, from the warp's memory. What a warp writes at
+  // once, a slot's floats for every q and both, are 32 banks; the exclusive or spreads a state's quads, which
+  // are read at once.
+  SCANKIT_DEVICE static int part_slot(int which, int s, int q) { return (s * 2 + which) * L::kLanes + q; }
+  SCANKIT_DEVICE static int part_offset(int quad, int slot) {
+    return M::kRowArrays * L::kRows + quad * M::kKept + (slot ^ quad % (2 * L::kSlice)) * 4;
   }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
@@ -97,68 +98,68 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
 // One state of one channel over four steps.
 SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], const float (&dy)[4],
                                  const float (&b)[4], const float (&c)[4], float A, float h, float& carry,
-                                 float& dA, float (&s)[4], float (&r)[4], float (&dB)[4], float (&dC)[4]) {
+                                 float& dA, float (&s)[4], float (&r)[4], float (&v)[8]) {
   float a[4], before[4];
 #pragma unroll
   for (int t = 0; t < 4; ++t) {
     a[t] = exp2_approx(dt[t] * A);
     before[t] = h;
     h = fmaf(a[t], h, w[t] * b[t]);
-    dC[t] = fmaf(dy[t], h, dC[t]);
+    v[4 + t] = fmaf(dy[t], h, v[4 + t]);
   }
 #pragma unroll
   for (int t = 3; t >= 0; --t) {
     const float g = fmaf(c[t], dy[t], carry);
-    dB[t] = fmaf(g, w[t], dB[t]);
+    v[t] = fmaf(g, w[t], v[t]);
     s[t] = fmaf(g, b[t], s[t]);
     carry = a[t] * g;
-    const float v = carry * before[t];
-    r[t] = fmaf(A, v, r[t]);
-    dA = fmaf(dt[t], v, dA);
+    const float part = carry * before[t];
+    r[t] = fmaf(A, part, r[t]);
+    dA = fmaf(dt[t], part, dA);
   }
 }
 
-// Sums the lanes' dB and dC of a quad over the warp's channels, always in the same order. Each lane has one
-// value's four steps, or its share of the channels of one.
+// dB and dC of one state over four steps, summed over the warp's channels, always in the same order: halves
+// of the eight values change hands until each lane of a state has its own, or a lane several. By shuffles and
+// not through shared memory, whose bandwidth is what the backward waits for.
 template <class L>
 struct ChannelSum {
-  static constexpr int kValues = 2 * L::kSlice;       // dB, then dC
-  static constexpr int kShare = 32 / kValues;         // lanes that share one value
-  static constexpr int kTerms = L::kGroups / kShare;  // groups that a lane sums
-  static_assert(kShare >= 1 && kTerms >= 1);
+  static constexpr int kOwn = L::kGroups >= 8 ? 1 : 8 / L::kGroups;  // values that a lane is left with
+  static_assert(L::kGroups >= 2);
 
-  template <class M>
-  SCANKIT_DEVICE static float4 load(const M& memory, int lane) {
-    const int value = lane % kValues, share = lane / kValues;
-    const int which = value / L::kSlice, s = value % L::kSlice / L::kLanes, q = value % L::kLanes;
-    const float4* from = reinterpret_cast<const float4*>(memory.sum) + (which * L::kPer + s) * 32 + q;
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  template <int kCount, int kDistance>
+  SCANKIT_DEVICE static void add(float (&v)[8], int lane) {
+    if constexpr (kDistance < 32) {
+      if constexpr (kCount > 1) {
+        constexpr int kHalf = kCount / 2;
+        const bool upper = (lane & kDistance) != 0;
 #pragma unroll
-    for (int i = 0; i < kTerms; ++i) {
-      // Rows of `sum` start in the same bank: each state starts at another group.
-      const float4 v = from[(share * kTerms + (i + s) % kTerms) * L::kLanes];
-      sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+        for (int i = 0; i < kHalf; ++i) {
+          const float send = upper ? v[i] : v[i + kHalf], keep = upper ? v[i + kHalf] : v[i];
+          v[i] = keep + __shfl_xor_sync(0xffffffffu, send, kDistance);
+        }
+        add<kHalf, 2 * kDistance>(v, lane);
+      } else {
+        v[0] += __shfl_xor_sync(0xffffffffu, v[0], kDistance);
+        add<1, 2 * kDistance>(v, lane);
+      }
     }
-    return sum;
+  }
+  // Which of dB's four, then dC's four values the lane's first one is: upper halves by the bits of its group.
+  SCANKIT_DEVICE static int first(int group) {
+    return (group & 1) * 4 + (L::kGroups >= 4 ? (group & 2) : 0) + (L::kGroups >= 8 ? (group & 4) / 4 : 0);
   }
   template <class M>
-  SCANKIT_DEVICE static void store(const M& memory, int quad, int lane, float4 sum) {
+  SCANKIT_DEVICE static void store(const M& memory, int quad, int s, int group, int q, const float (&v)[8]) {
+    if (L::kGroups > 8 && group >= 8) return;
+    const int at = first(group);
+    float* to = memory.dt + M::part_offset(quad, M::part_slot(at / 4, s, q)) + at % 4;
 #pragma unroll
-    for (int step = kValues; step < 32; step *= 2) {
-      sum.x += __shfl_xor_sync(0xffffffffu, sum.x, step);
-      sum.y += __shfl_xor_sync(0xffffffffu, sum.y, step);
-      sum.z += __shfl_xor_sync(0xffffffffu, sum.z, step);
-      sum.w += __shfl_xor_sync(0xffffffffu, sum.w, step);
-    }
-    const int value = lane % kValues;
-    const int state = value % L::kLanes * L::kPer + value % L::kSlice / L::kLanes;
-    float* to = memory.dt + M::part_offset(quad, value / L::kSlice * L::kSlice + state);
-    if (lane < kValues) *reinterpret_cast<float4*>(to) = sum;
+    for (int i = 0; i < kOwn; ++i) to[i] = v[i];
   }
 };
 
-// Quad after quad from the last. The sum over the channels of a quad waits for the next one, whose arithmetic
-// hides it.
+// Quad after quad from the last.
 template <class L, bool kAdd, class M>
 SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane) {
 #pragma unroll 1
@@ -173,15 +174,14 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       read_quad(memory.dy + row, quad * 4, dy[ch]);
       memory.recall(quad, ch, lane, h[ch]);
     }
-    const float4 sum = ChannelSum<L>::load(memory, lane);  // of quad + 1; means nothing before the first
-    __syncwarp();
+    __syncwarp();  // s overwrites w, and the sums the states, where everybody has read them
     float b[2][4], c[2][4];
     float* row = projections + q * kPitch;
     read_quad(row, quad * 4, b[0]);
     read_quad(row + L::kSlice * kPitch, quad * 4, c[0]);
 #pragma unroll
     for (int s = 0; s < L::kPer; ++s) {
-      float dB[4] = {}, dC[4] = {};
+      float v[8] = {};        // dB, dC
       if (s + 1 < L::kPer) {  // ahead of the stores, which no load is moved across
         read_quad(row + (s + 1) * L::kLanes * kPitch, quad * 4, b[(s + 1) % 2]);
         read_quad(row + (s + 1) * L::kLanes * kPitch + L::kSlice * kPitch, quad * 4, c[(s + 1) % 2]);
@@ -189,18 +189,15 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
 #pragma unroll
       for (int ch = 0; ch < L::kChannels; ++ch)
         reverse_four(dt[ch], w[ch], dy[ch], b[s % 2], c[s % 2], state.A[ch][s], h[ch][s], state.carry[ch][s],
-                     state.dA[ch][s], s_sum[ch], r_sum[ch], dB, dC);
-      float4* to = reinterpret_cast<float4*>(memory.sum) + s * 32 + lane;
-      to[0] = make_float4(dB[0], dB[1], dB[2], dB[3]);
-      to[L::kPer * 32] = make_float4(dC[0], dC[1], dC[2], dC[3]);
+                     state.dA[ch][s], s_sum[ch], r_sum[ch], v);
+      ChannelSum<L>::template add<8, L::kLanes>(v, lane);
+      ChannelSum<L>::store(memory, quad, s, group, q, v);
     }
-    if (quad < 7) ChannelSum<L>::store(memory, quad + 1, lane, sum);
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
       sum_lanes<L::kLanes>(s_sum[ch], q);
       sum_lanes<L::kLanes>(r_sum[ch], q);
     }
-    __syncwarp();  // s overwrites w where nobody needs it any more; the next quad sums what was stored
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
       const int at = (group + ch * L::kGroups) * kPitch;
@@ -208,7 +205,6 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       put_lanes<L::kLanes, kAdd>(memory.r + at, quad * 4, r_sum[ch], q);
     }
   }
-  ChannelSum<L>::store(memory, 0, lane, ChannelSum<L>::load(memory, lane));
 }
 
 }  // namespace scankit::selective_scan

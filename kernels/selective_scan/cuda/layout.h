@@ -59,12 +59,11 @@ template <class L, bool kSliced>
 struct BackwardMemory {
   static constexpr int kFewestWarps = 1, kSpanTiles = 1;
   static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
-  static constexpr int kSum = 2 * L::kPer * 32 * 4;   // a quad's dB and dC of every lane
   // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels.
   static constexpr int kPart = 2 * L::kSlice * 4;
   static constexpr int kKept = L::kSliceStates > kPart ? L::kSliceStates : kPart;
   static constexpr int kBlock = L::kProjections;
-  static constexpr int kWarp = kRowArrays * L::kRows + 8 * kKept + kSum;
+  static constexpr int kWarp = kRowArrays * L::kRows + 8 * kKept;
   static constexpr int kWarpSlice = 0;
 };
 
