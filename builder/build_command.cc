@@ -81,6 +81,7 @@ int run_build(const BuildOptions& options) {
   const Snapshot snapshot = facts_for_build(*host, options);
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+  if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
   const auto built = build_module(*host, snapshot, *request);
   if (!built) return complain("build", built.error(), kExitBuildFailed);
   if (options.explain) std::fputs(built->explanation.c_str(), stdout);

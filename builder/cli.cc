@@ -45,6 +45,8 @@ void add_build(CLI::App& app, int& exit_status) {
   add_arch(*command, options->arch);
   command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
   add_compilation(*command, options->cache_dir, options->jobs);
+  command->add_flag("--list-toolchains", options->list_toolchains,
+                    say("print every compiler found, what it can make and which is taken; builds nothing"));
   command->add_flag("--explain", options->explain, say("print what every image depends on, and its key"));
   command->add_option("--show-manifest", options->show_manifest,
                       say("print the manifest inside FILE; builds nothing"));

@@ -11,9 +11,11 @@ namespace scankit {
 struct BuildOptions {
   std::string python, module, arch, out, cache_dir, show_manifest;
   unsigned jobs = 0;
-  bool explain = false;
+  bool explain = false, list_toolchains = false;
 };
 int run_build(const BuildOptions& options);
+// --list-toolchains: every compiler of device code that is here, and which one a build would take.
+int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
 
 struct FixOptions {
   std::string python, arch, module, target, cache_dir;

@@ -168,28 +168,31 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
   return {};
 }
 
+Result<TargetChoice> judge_nvrtc(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
+                                 const Cache& cache, Nvrtc& nvrtc) {
+  SCANKIT_CHECK(may_load(host, nvrtc));
+  SCANKIT_CHECK(identify(host, cache, nvrtc));
+  return choose_targets(request, snapshot.gpus, nvrtc.archs);
+}
+
+Error no_nvrtc(const Snapshot& snapshot) {
+  return {Errc::NotFound,
+          say("no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
+              "torch, and in the CUDA toolkits of /usr/local, CUDA_HOME and PATH"),
+          how_to_bring_one(snapshot)};
+}
+
 Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                                    const Cache& cache) {
   const auto found = find_nvrtc(host, snapshot);
-  if (found.empty())
-    return Error{
-        Errc::NotFound,
-        say("no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
-            "torch, and in the CUDA toolkits of /usr/local, CUDA_HOME and PATH"),
-        how_to_bring_one(snapshot)};
+  if (found.empty()) return no_nvrtc(snapshot);
   std::string lacking;
   Error last;
   for (Nvrtc nvrtc : found) {
-    auto known = may_load(host, nvrtc);
-    if (known) known = identify(host, cache, nvrtc);
-    if (!known) {
-      last = known.error();
-    } else {
-      auto choice = choose_targets(request, snapshot.gpus, nvrtc.archs);
-      if (choice) return Toolchain{std::move(nvrtc), std::move(*choice)};
-      if (choice.error().code != Errc::Unsupported) return choice.error();
-      last = choice.error();
-    }
+    auto choice = judge_nvrtc(host, snapshot, request, cache, nvrtc);
+    if (choice) return Toolchain{std::move(nvrtc), std::move(*choice)};
+    last = choice.error();
+    if (!nvrtc.archs.empty() && last.code != Errc::Unsupported) return last;
     lacking += (lacking.empty() ? "" : "; ") + nvrtc.path + ": " + last.message;
   }
   return Error{last.code, say("no NVRTC here fits: {}", lacking), how_to_bring_one(snapshot)};

@@ -27,6 +27,11 @@ std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot);
 // times.
 Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc);
 
+// What it would make of the request; its library is loaded for that, unless it is another user's and we are
+// root.
+Result<TargetChoice> judge_nvrtc(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
+                                 const Cache& cache, Nvrtc& nvrtc);
+
 struct Toolchain {
   Nvrtc nvrtc;
   TargetChoice choice;
@@ -34,5 +39,7 @@ struct Toolchain {
 // The first NVRTC that can make what is asked. The Error says what was looked for and what each one lacked.
 Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                                    const Cache& cache);
+// "no NVRTC here": where was looked, and how to get one.
+Error no_nvrtc(const Snapshot& snapshot);
 
 }  // namespace scankit

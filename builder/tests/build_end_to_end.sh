@@ -41,6 +41,12 @@ check "is the one beside" cmp "$work/out" "$module.json"
 check "the key is explained" build 0 --arch compute_75 --cache-dir "$work/cache" --out "$work/fifth/" --explain
 check "label by label" says "target: compute_75"
 
+check "the compilers are listed" build 0 --list-toolchains --arch compute_75 --cache-dir "$work/cache"
+check "with what they make" says "makes: sm_"
+check "and which one is taken" says "chosen: makes compute_75"
+check "one alone" test "$(grep -c '^    chosen' "$work/out")" = 1
+check "for what nobody makes none is chosen" build 5 --list-toolchains --arch sm_20 --cache-dir "$work/cache"
+check "and each says why" test "$(grep -c '^    not chosen' "$work/out")" = "$(grep -c '^[^ ]' "$work/out")"
 check "no architecture is a usage error" build 2 --arch hopper
 check "an old GPU is named" build 5 --arch sm_20 --cache-dir "$work/cache"
 check "a file without manifest is one" build 2 --show-manifest "$scankit"
