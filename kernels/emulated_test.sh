@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# emulated_test.sh CPU LEVEL CHECK: the check on an emulated processor that has no more than LEVEL's instructions: any
-# other one ends it with SIGILL. 77 (CTest: skipped) without the emulator.
+# emulated_test.sh CPU LEVEL CHECK...: the checks on an emulated processor that has no more than LEVEL's instructions: any
+# other one ends them with SIGILL. 77 (CTest: skipped) without the emulator.
 set -euo pipefail
 emulator=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || {
   echo "SKIPPED: no qemu-x86_64 here (Debian: qemu-user)"
@@ -9,4 +9,8 @@ emulator=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || {
 }
 unset SCANKIT_CPU_ISA
 # The emulator lists what it cannot emulate of that processor: nothing that the kernels ask for.
-exec "$emulator" -cpu "$1" "$3" "$2" 2> >(grep -v "TCG doesn't support requested feature" >&2)
+cpu=$1 level=$2
+shift 2
+for check in "$@"; do
+  "$emulator" -cpu "$cpu" "$check" "$level" 2> >(grep -v "TCG doesn't support requested feature" >&2)
+done
