@@ -9,6 +9,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/snapshot_json.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/system.h"
@@ -71,6 +72,22 @@ void print_result(const BuiltModule& built, const std::string& path) {
   std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
 }
 
+// Puts the GPUs of another machine in the place of those that are here.
+Result<void> build_for(const std::string& file, Snapshot& here, BuildRequest& request) {
+  constexpr std::size_t kLimit = 256u << 20;
+  SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
+  auto there = snapshot_from_json(text);
+  if (!there)
+    return Error{there.error().code, say("{} is no snapshot: {}", file, retold(there.error().message)),
+                 say("make one on that machine: scankit snapshot --out FILE")};
+  if (!there->gpus.present() || there->gpus.value.empty())
+    return Error{Errc::NotFound, say("{} is of a machine without a GPU", file),
+                 say("name the GPU that the module is for: --arch sm_90")};
+  here.gpus = std::move(there->gpus);
+  request.targets = {TargetRequest::Kind::Native, {}};
+  return {};
+}
+
 }  // namespace
 
 int run_build(const BuildOptions& options) {
@@ -78,7 +95,10 @@ int run_build(const BuildOptions& options) {
   const auto host = make_real_host();
   auto request = build_request(options.module, options.arch, options.cache_dir, options.jobs);
   if (!request) return complain("build", request.error(), kExitUsage);
-  const Snapshot snapshot = facts_for_build(*host, options);
+  Snapshot snapshot = facts_for_build(*host, options);
+  if (!options.for_machine.empty())
+    if (auto known = build_for(options.for_machine, snapshot, *request); !known)
+      return complain("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);

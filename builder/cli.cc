@@ -26,9 +26,9 @@ void add_module(CLI::App& command, std::string& module) {
                          "selective_scan_cuda_oflex"));
 }
 
-void add_arch(CLI::App& command, std::string& arch) {
-  command.add_option("--arch", arch,
-                     say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
+CLI::Option* add_arch(CLI::App& command, std::string& arch) {
+  return command.add_option(
+      "--arch", arch, say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
 }
 
 void add_compilation(CLI::App& command, std::string& cache_dir, unsigned& jobs) {
@@ -42,7 +42,11 @@ void add_build(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("build", say("build a module from what scankit carries"));
   add_python(*command, options->python);
   add_module(*command, options->module);
-  add_arch(*command, options->arch);
+  auto* arch = add_arch(*command, options->arch);
+  command
+      ->add_option("--for", options->for_machine, say("the GPUs of the machine whose snapshot this file is"))
+      ->type_name("SNAPSHOT")
+      ->excludes(arch);
   command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
   add_compilation(*command, options->cache_dir, options->jobs);
   command->add_flag("--list-toolchains", options->list_toolchains,

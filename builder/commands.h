@@ -10,6 +10,7 @@ namespace scankit {
 
 struct BuildOptions {
   std::string python, module, arch, out, cache_dir, show_manifest;
+  std::string for_machine;  // the snapshot of a machine whose GPUs the module is for
   unsigned jobs = 0;
   bool explain = false, list_toolchains = false;
 };

@@ -41,6 +41,13 @@ check "is the one beside" cmp "$work/out" "$module.json"
 check "the key is explained" build 0 --arch compute_75 --cache-dir "$work/cache" --out "$work/fifth/" --explain
 check "label by label" says "target: compute_75"
 
+machine=$(dirname "$0")/../../doctor/tests/machines/h200_torch211/snapshot.json
+check "for the GPU of another machine" build 0 --list-toolchains --for "$machine" --cache-dir "$work/cache"
+check "that is sm_90" says "chosen: makes sm_90"
+check "not with --arch beside it" build 2 --for "$machine" --arch sm_80
+echo '{"schema": 1}' >"$work/none.json"
+check "a machine without a GPU is told so" build 2 --for "$work/none.json"
+check "with what to do" says "--arch sm_90"
 check "the compilers are listed" build 0 --list-toolchains --arch compute_75 --cache-dir "$work/cache"
 check "with what they make" says "makes: sm_"
 check "and which one is taken" says "chosen: makes compute_75"
