@@ -178,8 +178,7 @@ struct BackwardKernel {
       for (int warp = 0; warp < warps; ++warp) {
         const float4 part = *reinterpret_cast<const float4*>(
             first + warp * stride +
-            W::part_offset(quad,
-                           W::part_slot(value / L::kSlice, value % L::kPer, value % L::kSlice / L::kPer)));
+            W::part_offset(quad, value / L::kSlice, value % L::kPer, value % L::kSlice / L::kPer));
         sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
       }
       const Index which = Index{place.tile} * 2 + value / L::kSlice;

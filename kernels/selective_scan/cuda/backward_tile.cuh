@@ -30,11 +30,11 @@ struct WarpMemory {
     kept = at + M::kRowArrays * L::kRows;
   }
   // Four steps of dB (`which` 0) or dC of state kPer * q + s, from the warp's memory. What a warp writes at
-  // once, a slot's floats for every q and both, are 32 banks; the exclusive or spreads a state's quads, which
-  // are read at once.
-  SCANKIT_DEVICE static int part_slot(int which, int s, int q) { return (s * 2 + which) * L::kLanes + q; }
-  SCANKIT_DEVICE static int part_offset(int quad, int slot) {
-    return M::kRowArrays * L::kRows + quad * M::kKept + (slot ^ quad % (2 * L::kSlice)) * 4;
+  // once, those of every q and both, is 32 banks; the exclusive or spreads a state's quads, which are read at
+  // once. s is added last: where it is a constant, so is its part of the address.
+  SCANKIT_DEVICE static int part_offset(int quad, int which, int s, int q) {
+    const int slot = (which * L::kLanes + q) ^ quad % (2 * L::kLanes);
+    return M::kRowArrays * L::kRows + quad * M::kKept + slot * 4 + s * 8 * L::kLanes;
   }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
@@ -149,14 +149,6 @@ struct ChannelSum {
   SCANKIT_DEVICE static int first(int group) {
     return (group & 1) * 4 + (L::kGroups >= 4 ? (group & 2) : 0) + (L::kGroups >= 8 ? (group & 4) / 4 : 0);
   }
-  template <class M>
-  SCANKIT_DEVICE static void store(const M& memory, int quad, int s, int group, int q, const float (&v)[8]) {
-    if (L::kGroups > 8 && group >= 8) return;
-    const int at = first(group);
-    float* to = memory.dt + M::part_offset(quad, M::part_slot(at / 4, s, q)) + at % 4;
-#pragma unroll
-    for (int i = 0; i < kOwn; ++i) to[i] = v[i];
-  }
 };
 
 // Quad after quad from the last.
@@ -175,6 +167,8 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       memory.recall(quad, ch, lane, h[ch]);
     }
     __syncwarp();  // s overwrites w, and the sums the states, where everybody has read them
+    const int first = ChannelSum<L>::first(group);
+    float* part = memory.dt + M::part_offset(quad, first / 4, 0, q) + first % 4;
     float b[2][4], c[2][4];
     float* row = projections + q * kPitch;
     read_quad(row, quad * 4, b[0]);
@@ -191,7 +185,10 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
         reverse_four(dt[ch], w[ch], dy[ch], b[s % 2], c[s % 2], state.A[ch][s], h[ch][s], state.carry[ch][s],
                      state.dA[ch][s], s_sum[ch], r_sum[ch], v);
       ChannelSum<L>::template add<8, L::kLanes>(v, lane);
-      ChannelSum<L>::store(memory, quad, s, group, q, v);
+      if (L::kGroups <= 8 || group < 8) {
+#pragma unroll
+        for (int i = 0; i < ChannelSum<L>::kOwn; ++i) part[s * 8 * L::kLanes + i] = v[i];
+      }
     }
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
