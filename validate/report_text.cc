@@ -74,7 +74,7 @@ std::string nearest(const Validation& v) {
     }
   }
   if (rows.empty()) return "";
-  std::string text = "\n" + in_column(say("result"), 13) + in_column(say("dtype"), 11) +
+  std::string text = "\n" + in_column(say("result"), 17) + in_column(say("dtype"), 11) +
                      in_column(say("error"), 10) + in_column(say("rounding"), 10) +
                      in_column(say("bound"), 10) + in_column(say("of bound"), 10) + say("nearest case") +
                      "\n";
@@ -83,7 +83,7 @@ std::string nearest(const Validation& v) {
     const std::string percent = std::isinf(share) ? "inf"
                                 : share >= 100    ? ">9999 %"
                                                   : format("%.1f %%", 100 * share);
-    text += format("%-12s %-9s  %-8.2e  %-8.2e  %-8.2e  %-8s  ", key.first.c_str(), key.second.c_str(),
+    text += format("%-16s %-9s  %-8.2e  %-8.2e  %-8.2e  %-8s  ", key.first.c_str(), key.second.c_str(),
                    row.tensor->error, row.tensor->explained, row.tensor->bound, percent.c_str()) +
             row.of->device + " " + row.of->id + "\n";
   }

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One case of causal_conv1d_cuda: its fwd and bwd as causal_conv1d's own Python calls them, against the definition in
-fp64 under autograd. Modules of releases before 1.5.1, which return what newer ones are given to fill, are called so."""
+"""One case of causal_conv1d_cuda: its fwd, bwd and update as causal_conv1d's own Python calls them, against the definition
+in fp64 under autograd. Modules of releases before 1.5.1, which return what newer ones are given to fill, are called so."""
 import torch
 
 from scankit_harness import judge
 from scankit_harness.call import synchronize, threads_of_the_user
 from scankit_harness.channel import say
 from scankit_harness.tensors import Placed, same_bits
+
+DECODED = 4  # steps of a row that update is called for: one, then the others at once
 
 BY_RESULT = {"out": "out", "final_states": "final", "dx": "dx", "dinitial_states": "dinitial"}
 
@@ -55,6 +57,18 @@ def exact_results(given, numbers, silu):
         result["dinitial_states" if name == "initial" else "d" + name] = (
             zero if gradient is None else gradient, zero if bound is None else bound)
     return result
+
+
+def exact_steps(given, exact):
+    """What update has computed after the first DECODED steps, and the state that it leaves: a row's last inputs, as many
+    as the filter is wide."""
+    x, width = given["x"], given["weight"].shape[1]
+    before = x.new_zeros(x.shape[0], x.shape[1], width)
+    if "initial" in given:
+        before[:, :, 1:] = given["initial"]
+    state = torch.cat([before, x[:, :, :DECODED]], 2)[:, :, -width:]
+    out, size = (t[:, :, :DECODED] for t in exact["out"])
+    return {"update_out": (out, size), "conv_state": (state, state.abs())}
 
 
 class Runner:
@@ -119,6 +133,34 @@ class Runner:
         self.module.causal_conv1d_bwd(*first, zeros["weight"], zeros.get("bias"), self.arg("dinitial"), silu)
         return self.arg("dx"), zeros["weight"], zeros.get("bias"), self.arg("dinitial")
 
+    def decode(self):
+        """Nothing of packed sequences, which update does not know."""
+        if self.numbers is not None:
+            return {}
+        if not hasattr(self.module, "causal_conv1d_update"):
+            self.complain(say("the module has no {}", "causal_conv1d_update"))
+            return {}
+        x, width = self.arg("x"), self.arg("weight").shape[1]
+        state = torch.zeros(x.shape[0], x.shape[1], width, dtype=x.dtype, device=x.device)
+        if "initial" in self.placed:
+            state[:, :, 1:] = self.arg("initial")
+        with threads_of_the_user():
+            parts = [self.call_update(part, state) for part in (x[:, :, :1], x[:, :, 1:DECODED]) if part.shape[2] > 0]
+            synchronize(self.device)
+        return {"update_out": torch.cat(parts, 2), "conv_state": state}
+
+    def call_update(self, x, state):
+        first, silu = [x, state, self.arg("weight"), self.arg("bias")], self.case["silu"]
+        if not self.returns:
+            out = torch.full_like(x, float("nan"))
+            self.module.causal_conv1d_update(*first, out, silu, None, None)
+            return out
+        try:
+            return self.module.causal_conv1d_update(*first, silu, None, None)
+        except TypeError:  # before 1.4.0: one step, without its dimension
+            steps = [self.module.causal_conv1d_update(x[:, :, i], *first[1:], silu) for i in range(x.shape[2])]
+            return torch.stack(steps, 2)
+
     def measure(self, results, exact, second):
         for name in sorted(results):
             value, (wanted, magnitude) = results[name], exact[name]
@@ -151,12 +193,17 @@ class Runner:
         self.measure(results, exact, second)
         saved.update({n: v.clone() for n, v in results.items()})
         self.check_inputs("causal_conv1d_bwd")
+        results = self.decode()
+        self.measure(results, exact_steps(given, exact) if results else exact, second)
+        saved.update(results)
+        self.check_inputs("causal_conv1d_update")
         return saved
 
     def again(self, first):
         """The same calls on the same tensors, compared bit by bit."""
         second = {n: v.clone() for n, v in self.forward().items()}
         second.update(self.backward())
+        second.update(self.decode())
         for name in sorted(first):
             if not same_bits(first[name], second[name]):
                 difference = judge.largest_difference(first[name], second[name])

@@ -42,3 +42,11 @@ def causal_conv1d_bwd(x, weight, bias, dout, seq_idx, initial_states, dfinal_sta
     each = [None if t is None else next(found).to(t.dtype) for t in given]
     dx = torch.empty_like(x) if dx is None else dx
     return dx.copy_(each[0]), each[1], each[2], each[3] if return_dinitial else None
+
+
+def causal_conv1d_update(x, conv_state, weight, bias, silu, cache_seqlens, conv_state_indices):
+    assert cache_seqlens is None and conv_state_indices is None
+    initial = conv_state[:, :, 1 - weight.shape[1] :].clone()
+    out = causal_conv1d_fwd(x, weight, bias, None, initial, None, silu)
+    conv_state.copy_(torch.cat([conv_state, x], 2)[:, :, -conv_state.shape[2] :])
+    return out
