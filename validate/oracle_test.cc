@@ -145,6 +145,7 @@ TEST(Oracle, PackedSequencesContinueEachOther) {
     OracleInput packed = whole;
     packed.cu_seqlens = {0, 2, 2, 5};
     packed.initial_state.resize(3 * states);
+    packed.dlast_state.assign(3 * states, 0);
     const OracleOutput first = run_oracle(packed);
     std::copy_n(first.last_state.begin(), states,
                 packed.initial_state.begin() + static_cast<std::ptrdiff_t>(2 * states));
