@@ -132,12 +132,23 @@ def _packed(given, softplus, initial_state, dlast_state, bounds):
     return joined
 
 
+# What a state remembers has been through an exponential and a product at every step since, which round in fp32 (6e-8 each at
+# best). A magnitude grows by this share a step, so that the bound, 1e-4 of it, gains 2.4e-8: after 6145 steps with little
+# damping a right state was off by 1.2e-4 of itself on a GPU, by 0.6e-4 on a CPU.
+GROWTH = 1 + 2.0 ** -12
+
+
+def _carried(states):
+    """Values as they are, magnitudes by GROWTH more."""
+    return torch.stack([states[0], states[1] * GROWTH])
+
+
 def _forward_states(decay, drive, first):
     """h[0] = first; h[l + 1] is the state after step l."""
     h = torch.zeros((drive.shape[0] + 1,) + tuple(drive.shape[1:]), dtype=drive.dtype)
     h[0] = first
     for l in range(drive.shape[0]):
-        torch.addcmul(drive[l], decay[l], h[l], out=h[l + 1])
+        torch.addcmul(drive[l], decay[l], _carried(h[l]), out=h[l + 1])
     return h
 
 
@@ -147,7 +158,7 @@ def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections, dlast):
     if len(dh):
         dh[-1] += dlast
     for l in range(dh.shape[0] - 2, -1, -1):
-        dh[l] += decay[l + 1].conj() * dh[l + 1]
+        dh[l] += decay[l + 1].conj() * _carried(dh[l + 1])
     kept = decay * h[:-1]
     kept[:, 1] += drive[:, 1]  # an implementation may take what a step kept as the difference h - drive
     through = dh * kept.conj()
