@@ -112,13 +112,23 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.repairs = probe_repairs(host, python);
 }
 
+// What only the current folder wants is a checkout's, not the environment's.
+bool is_wanted(const Snapshot& snapshot, const std::string& module) {
+  const auto in_current_folder = [&](const std::string& file) {
+    return std::ranges::any_of(snapshot.python.value.sys_path, [&](const PathEntry& entry) {
+      return entry.origin == "cwd" && file.starts_with(entry.path + "/");
+    });
+  };
+  return std::ranges::find(snapshot.extensions.value, module, &Extension::module) !=
+             snapshot.extensions.value.end() ||
+         std::ranges::any_of(snapshot.importers.value, [&](const Importer& one) {
+           return one.module == module && !one.masked && !in_current_folder(one.file);
+         });
+}
+
 void forget_rare_modules_that_nobody_has(Snapshot& snapshot) {
   std::erase_if(snapshot.modules, [&](const std::string& module) {
-    const auto is_it = [&](const auto& one) { return one.module == module; };
-    return std::ranges::find(kRareModules, module) != kRareModules.end() &&
-           std::ranges::none_of(snapshot.extensions.value, is_it) &&
-           std::ranges::none_of(snapshot.importers.value,
-                                [&](const Importer& one) { return is_it(one) && !one.masked; });
+    return std::ranges::find(kRareModules, module) != kRareModules.end() && !is_wanted(snapshot, module);
   });
   std::erase_if(snapshot.importers.value, [&](const Importer& one) {
     return std::ranges::find(snapshot.modules, one.module) == snapshot.modules.end();

@@ -25,8 +25,9 @@ struct SnapshotRequest {
 };
 
 inline const std::vector<std::string> kDefaultModules = {"selective_scan_cuda", "causal_conv1d_cuda"};
-// VMamba's. Looked for too, and part of the snapshot where a file of one is on the path or something imports
-// it unguarded: few have them, and csms6s.py tries one after the other and takes what is there.
+// VMamba's. Looked for too, and part of the snapshot where a file of one is on the path or something
+// installed imports it unguarded: few have them, and csms6s.py tries one after the other and takes what is
+// there.
 inline const std::vector<std::string> kRareModules = {"selective_scan_cuda_core",
                                                       "selective_scan_cuda_oflex"};
 
