@@ -5,7 +5,10 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=ci/fixtures.sh
 . "$here/../../ci/fixtures.sh"
-wheels=$(fx_far_torch "$1") && packages=$(fx_packages setuptools==75.1.0) || exit 77
+wheels=$(fx_far_torch "$1") && packages=$(fx_packages setuptools==75.1.0) || {
+  echo "SKIPPED: pip could not fetch torch $1 or setuptools"
+  exit 77
+}
 env=$(fx_scratch_env "$3/env" bare)
 trap 'rm -rf "$3"' EXIT
 "$(fx_python)" -m pip --disable-pip-version-check -q --python "$env/bin/python" install --no-index --no-compile \
