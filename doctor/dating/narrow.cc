@@ -112,9 +112,10 @@ void narrow_by_headers(const Atlas& atlas, const Atlas& header_lines, const Dati
                        Dating& dating) {
   const Set by = releases_with_lines(header_lines, input.header_lines) & all_releases(atlas);
   if (by == 0) {
-    dating.evidence.push_back(say(
-        "its assertions stand at lines of torch's headers where no known release has them: it was compiled "
-        "with those of a nightly, a vendor's or a changed torch"));
+    dating.evidence.push_back(
+        say("its assertions stand at lines of torch's headers where no known release has them all: it was "
+            "compiled "
+            "with those of a nightly, a vendor's or a changed torch"));
     return;
   }
   const Set left = fits & by;

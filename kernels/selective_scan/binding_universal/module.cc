@@ -31,8 +31,7 @@ PyMethodDef methods[] = {
      "bwd_stateful(u, delta, A, B, C, D, z, delta_bias, dout, x, out, dz, delta_softplus, recompute_out_z, "
      "initial_state, cu_seqlens, dlast_state)\n--\n\nWhat bwd returns, then dinitial_state, None where "
      "initial_state is. dlast_state: the gradient of last_state, None for zero. x may be None: the states "
-     "are "
-     "then computed again."},
+     "are then computed again."},
     {"state_update", fast(state_update), METH_FASTCALL,
      "state_update(state, x, dt, A, B, C, D, z, dt_bias, dt_softplus)\n--\n\nOne step of decoding: changes "
      "state, (batch, dim, states) of float32 or x's dtype, in place and returns out, (batch, dim)."},
