@@ -56,18 +56,12 @@ int show_manifest(const std::string& path) {
   return kExitClean;
 }
 
-std::string names(const std::vector<Target>& targets) {
-  std::string text;
-  for (const Target& target : targets) text += (text.empty() ? "" : ", ") + target.name();
-  return text;
-}
-
 void print_result(const BuiltModule& built, const std::string& path) {
   for (const std::string& note : built.notes)
     std::printf("%s\n", plain(say("note: {}", note), false).c_str());
   const std::string made = say_n(built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
                                  "{:.2f} MB, {}, {}; {} of {} images from the cache",
-                                 static_cast<double>(built.bytes.size()) / 1e6, names(built.targets),
+                                 static_cast<double>(built.bytes.size()) / 1e6, names_of(built.targets, ", "),
                                  built.compiler, built.from_cache, built.images.size());
   std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
 }

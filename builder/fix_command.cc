@@ -136,11 +136,9 @@ class FixRun {
     print(say("The plan for {}", interpreter_of(snapshot.python.value)));
     line(say("wrong"), plan_.why);
     if (plan_.install) {
-      std::string targets;
-      for (const Target& target : toolchain_.choice.targets)
-        targets += (targets.empty() ? "" : " ") + target.name();
-      line(say("build"), say("{} for {}, with NVRTC {} ({})", module_file(name()), targets,
-                             toolchain_.nvrtc.version, toolchain_.nvrtc.origin));
+      line(say("build"),
+           say("{} for {}, with NVRTC {} ({})", module_file(name()), names_of(toolchain_.choice.targets, " "),
+               toolchain_.nvrtc.version, toolchain_.nvrtc.origin));
       for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
       line(say("write"), plan_.place.site + "/" + module_file(name()));
       line("", plan_.place.site + "/" + dist_info_name(name()));

@@ -15,12 +15,6 @@ namespace {
 
 void print(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
 
-std::string names(const std::vector<Target>& targets) {
-  std::string text;
-  for (const Target& target : targets) text += (text.empty() ? "" : " ") + target.name();
-  return text;
-}
-
 std::string names(const std::vector<unsigned>& archs) {
   std::string text;
   for (const unsigned sm : archs) text += (text.empty() ? "sm_" : " sm_") + std::to_string(sm);
@@ -41,7 +35,7 @@ bool print_nvrtc(const Host& host, const Snapshot& snapshot, const BuildRequest&
     return false;
   }
   print("    " + (taken ? say("not chosen: one above it is taken, and this one would do as well")
-                        : say("chosen: makes {}", names(choice->targets))));
+                        : say("chosen: makes {}", names_of(choice->targets, " "))));
   return true;
 }
 

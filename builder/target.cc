@@ -113,6 +113,12 @@ Result<void> add_default(const Probed<std::vector<Gpu>>& gpus, const std::vector
 
 }  // namespace
 
+std::string names_of(const std::vector<Target>& targets, const std::string& separator) {
+  std::string text;
+  for (const Target& target : targets) text += (text.empty() ? "" : separator) + target.name();
+  return text;
+}
+
 Result<TargetRequest> parse_targets(const std::string& text) {
   TargetRequest request;
   if (text == "native") return TargetRequest{TargetRequest::Kind::Native, {}};

@@ -17,6 +17,9 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
+// "sm_80, sm_90, compute_75"
+std::string names_of(const std::vector<Target>& targets, const std::string& separator);
+
 struct TargetRequest {
   enum class Kind { Default, Native, All, List } kind = Kind::Default;
   std::vector<Target> list;
