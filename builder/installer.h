@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+// The user's own installer: it knows their index, mirror, proxy and credentials, and its records stay true.
+// Found by what lies there; nothing is run here. The commands are data, to be shown before they are run.
+namespace scankit {
+
+struct Installer {
+  enum class Kind { None, Pip, Uv, Conda };
+  Kind kind = Kind::None;
+  std::vector<std::string> program;  // {".../bin/python", "-m", "pip"}; {".../uv"}; {".../conda"}
+  std::string environment;           // uv: the interpreter that it is told; conda: the prefix
+  std::string project;  // uv: the folder of the project whose `uv sync` makes this environment, or ""
+  std::set<std::string> locked;  // uv: the packages that the project's uv.lock names, normalised
+  std::string why;               // how it was recognised; of None: why nothing may or can be installed here
+  std::string instead;           // of None: what the user can do
+};
+std::string name_of(Installer::Kind kind);  // "pip", "uv", "conda", "none"
+
+// Which installer changes this environment. `package`: the one that is to be changed (conda where conda
+// installed it), or "" for one that is not there yet.
+Installer installer_of(const Host& host, const Snapshot& snapshot, const std::string& package = "");
+
+// Which can bring a wheel into a folder of ours; that changes no environment, so that one that is managed by
+// the operating system may serve too. None: scankit-fetch is what is left.
+Installer downloader_of(const Host& host, const Snapshot& snapshot);
+
+struct InstallerCommand {
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // "NAME=value", beside what is inherited
+  std::string folder;                    // to run in: uv reads its settings from there; "" for anywhere
+};
+std::string shown(const InstallerCommand& command);  // as a shell takes it
+
+struct PackageChange {
+  std::vector<std::string> requirements;  // "torch==2.11.0", "einops"; or the path of a wheel
+  bool upgrade = false;
+  bool reinstall = false;      // also where the records say that they are there; without their dependencies
+  bool dependencies = true;    // false: --no-deps
+  bool isolated_build = true;  // false: built against what is installed
+  std::vector<std::string> from_source;  // names whose wheels are not to be taken
+};
+// To be run one after the other. Empty for Kind::None, and where this installer cannot do it (conda builds
+// nothing from source).
+std::vector<InstallerCommand> change_commands(const Installer& installer, const PackageChange& change);
+// Whether the next `uv sync` of the project keeps the change; true where there is no project.
+bool kept_by_sync(const Installer& installer, const PackageChange& change);
+
+// Unpacks wheels into `folder`. `requirements`: a file of "NAME==VERSION --hash=sha256:HEX" lines; what has
+// another hash is refused by the installer. pip and uv only.
+InstallerCommand unpack_command(const Installer& downloader, const std::string& requirements,
+                                const std::string& folder);
+// One wheel as a file in `folder`, without what it depends on. pip only: uv has no such command.
+InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
+                                  const std::string& folder);
+
+// "Nvidia_NVRTC.cu12" -> "nvidia-nvrtc-cu12" (PEP 503), of the part of a requirement before its version.
+std::string normalised_name(const std::string& requirement);
+
+}  // namespace scankit
