@@ -16,12 +16,13 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   const ShippedModule& module = *request.module;
   const Cache cache(request.cache_folder);
   SCANKIT_TRY(Toolchain toolchain, choose_toolchain(host, snapshot, request.targets, cache));
+  const NvrtcCompiler compiler(toolchain.nvrtc);
   CompileRequest compile;
   compile.source_name = module.source_name;
   compile.source = module.device_source;
   compile.units = module.units;
   compile.targets = toolchain.choice.targets;
-  compile.nvrtc = toolchain.nvrtc;
+  compile.compiler = &compiler;
   compile.cache = &cache;
   compile.jobs = request.jobs != 0 ? request.jobs : compile_jobs(snapshot.memory);
   compile.progress = request.progress;
@@ -29,7 +30,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   built.module = module.name;
   built.notes = toolchain.choice.notes;
   built.targets = compile.targets;
-  built.compiler = say("NVRTC {} ({})", toolchain.nvrtc.version, toolchain.nvrtc.origin);
+  built.compiler = compiler.said();
   for (const Target& target : compile.targets)
     for (const Unit& unit : compile.units) {
       const Key key = key_of(compile, unit, target);
@@ -39,7 +40,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   SCANKIT_TRY(const auto images, compile_units(compile));
   for (const BuiltCode& image : images) ++(image.from_cache ? built.from_cache : built.compiled);
   built.manifest =
-      write_manifest({module.name, module.host_module, module.device_source, &images, &toolchain.nvrtc});
+      write_manifest({module.name, module.host_module, module.device_source, &images, &compiler});
   SCANKIT_TRY(built.bytes, assemble_module(module.host_module, images, built.manifest));
   built.images.reserve(images.size());
   for (const BuiltCode& image : images)

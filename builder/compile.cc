@@ -12,7 +12,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/host/gpu_helper.h"
 
 namespace scankit {
 namespace {
@@ -20,10 +19,6 @@ namespace {
 constexpr auto kCompileTimeout = std::chrono::minutes(10);
 constexpr std::uint64_t kMemoryPerJob = 1ull << 30;  // NVRTC peaks at 0.1 to 0.4 GiB on our units
 constexpr std::size_t kImageLimit = 128u << 20;
-// No -lineinfo: it writes the folder into the image. The language is that of the rest of the project.
-// params.h is shared with the host and marks nothing: NVRTC would refuse its constexpr functions as host
-// code.
-const std::vector<std::string> kCommonFlags = {"--std=c++20", "--device-as-default-execution-space"};
 
 struct Task {
   const Unit* unit;
@@ -121,19 +116,8 @@ class Compilation {
   }
 
   Result<BuiltCode> compile(const Task& task, const std::string& out) const {
-    std::vector<std::string> args = {"nvrtc",
-                                     "--lib",
-                                     request_.nvrtc.path,
-                                     "--arch",
-                                     task.target->name(),
-                                     task.target->ptx ? "--ptx" : "--cubin",
-                                     "--out",
-                                     out};
-    if (!request_.nvrtc.builtins.empty()) args.insert(args.end(), {"--builtins", request_.nvrtc.builtins});
-    args.insert(args.end(), kCommonFlags.begin(), kCommonFlags.end());
-    args.insert(args.end(), task.unit->flags.begin(), task.unit->flags.end());
-    args.push_back(source_path());
-    SCANKIT_TRY(const ProcessResult ran, run_gpu_helper(args, kCompileTimeout));
+    const DeviceCompiler::Job job{task.unit, task.target, source_path(), out, kCompileTimeout};
+    SCANKIT_TRY(const ProcessResult ran, request_.compiler->compile(job));
     if (!ran.ok()) return failure(task, ran);
     SCANKIT_TRY(std::string bytes, read_whole_file(out, kImageLimit));
     // A full or read-only cache is no reason to fail.
@@ -170,11 +154,12 @@ Key key_of(const CompileRequest& request, const Unit& unit, const Target& target
   key.add("format", "device-image-1");
   key.add("unit", unit.name);
   key.add("target", target.name());
-  key.add("flags", join(kCommonFlags) + " " + join(unit.flags));
+  key.add("flags", join(request.compiler->common_flags()) + " " + join(unit.flags));
   key.add("source", sha256_hex(request.source));
   key.add("source name", request.source_name);
-  key.add("nvrtc", request.nvrtc.version + " " + request.nvrtc.sha256);
-  key.add("helper", sha256_hex(gpu_helper_program()));
+  key.add("compiler",
+          request.compiler->kind() + " " + request.compiler->version() + " " + request.compiler->sha256());
+  request.compiler->add_inputs(key);
   return key;
 }
 

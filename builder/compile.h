@@ -6,23 +6,17 @@
 #include <vector>
 
 #include "builder/cache.h"
+#include "builder/device_compiler.h"
 #include "builder/image.h"
-#include "builder/toolchain.h"
 
 namespace scankit {
-
-// One compile unit: a kernel instance, chosen by its flags from the one source text.
-struct Unit {
-  std::string name;
-  std::vector<std::string> flags;
-};
 
 struct CompileRequest {
   std::string source_name = "source.cu";  // stands in the compiler's messages
   std::string_view source;
   std::vector<Unit> units;
   std::vector<Target> targets;
-  Nvrtc nvrtc;
+  const DeviceCompiler* compiler = nullptr;
   const Cache* cache = nullptr;
   unsigned jobs = 1;
   // Called with a finished line, from any thread but never from two at once; may be empty.

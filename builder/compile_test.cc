@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "doctor/base/files.h"
 
@@ -23,9 +24,11 @@ class Compile : public testing::Test {
     auto host = make_real_host();
     const auto found = find_nvrtc(*host, Snapshot{});
     if (found.empty()) GTEST_SKIP() << "no NVRTC on this machine";
-    request.nvrtc = found[0];
-    const auto known = identify(*host, cache, request.nvrtc);
+    Nvrtc nvrtc = found[0];
+    const auto known = identify(*host, cache, nvrtc);
     ASSERT_TRUE(known) << known.error().message;
+    compiler = std::make_unique<NvrtcCompiler>(nvrtc);
+    request.compiler = compiler.get();
     request.source = kSource;
     request.units = {{"twice", {"-DSCALE=2.f"}}, {"thrice", {"-DSCALE=3.f"}}};
     request.targets = {{false, 90, ""}, {true, 75, ""}};
@@ -36,6 +39,7 @@ class Compile : public testing::Test {
 
   TemporaryDirectory folder = TemporaryDirectory::create("compile").value();
   Cache cache{folder.path()};
+  std::unique_ptr<NvrtcCompiler> compiler;
   CompileRequest request;
   std::vector<std::string> lines;
 };

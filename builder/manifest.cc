@@ -16,7 +16,9 @@ std::string write_manifest(const ManifestInput& input) {
   json["scankit"] = kToolVersion;
   json["inputs"] = {{"host_module_sha256", sha256_hex(input.host_module)},
                     {"device_source_sha256", sha256_hex(input.device_source)}};
-  json["toolchain"] = {{"kind", "nvrtc"}, {"version", input.nvrtc->version}, {"sha256", input.nvrtc->sha256}};
+  json["toolchain"] = {{"kind", input.compiler->kind()},
+                       {"version", input.compiler->version()},
+                       {"sha256", input.compiler->sha256()}};
   json["images"] = nlohmann::ordered_json::array();
   for (const BuiltCode& image : *input.images)
     json["images"].push_back({{"unit", image.unit},

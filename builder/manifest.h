@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "builder/device_compiler.h"
 #include "builder/image.h"
-#include "builder/toolchain.h"
 
 namespace scankit {
 
@@ -15,7 +15,7 @@ struct ManifestInput {
   std::string module;
   std::string_view host_module, device_source;
   const std::vector<BuiltCode>* images = nullptr;
-  const Nvrtc* nvrtc = nullptr;
+  const DeviceCompiler* compiler = nullptr;
 };
 std::string write_manifest(const ManifestInput& input);
 
