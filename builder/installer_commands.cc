@@ -107,7 +107,8 @@ bool project_can(const Installer& installer, const PackageChange& change) {
 }  // namespace
 
 std::string shown(const InstallerCommand& command) {
-  std::string text = command.folder.empty() ? "" : "cd " + shell_quoted(command.folder) + " &&";
+  std::string text;
+  if (!command.folder.empty()) text.append("cd ").append(shell_quoted(command.folder)).append(" &&");
   for (const auto& words : {command.environment, command.argv})
     for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
   return text;
