@@ -15,8 +15,16 @@ struct Output {
 // Unit last stride whatever that layout.
 bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output);
 
-// What torch.empty_like gives.
+struct Layout {
+  const Index *shape, *strides;
+  int dims;
+};
+
+// The two that torch itself makes; those above and below are made of them. What torch.empty_like gives:
 bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output);
+// And torch.empty_strided, on the device of `beside`.
+bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
+                      const Layout& layout, Output* output);
 
 // float32 on the device of `beside`; strides null: contiguous.
 bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,

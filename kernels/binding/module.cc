@@ -19,6 +19,29 @@ bool first_interpreter() {
   return first == mine;
 }
 
+// "2.11" of "2.11.0+cu130".
+size_t minor_length(const char* version) {
+  const char* point = strchr(version, '.');
+  return point ? static_cast<size_t>(point - version) + 1 + strspn(point + 1, "0123456789") : strlen(version);
+}
+
+// Objects of libtorch may be laid out otherwise in another minor release, although every name is there.
+bool fits_torch() {
+  if (!kBinding.torch) return true;
+  Ref torch(PyImport_ImportModule("torch"));
+  Ref version(torch ? PyObject_GetAttrString(torch.get(), "__version__") : nullptr);
+  Ref bytes(version ? PyUnicode_AsUTF8String(version.get()) : nullptr);
+  const char* here = bytes ? PyBytes_AsString(bytes.get()) : nullptr;
+  if (!here) return false;
+  const size_t length = minor_length(kBinding.torch);
+  if (length == minor_length(here) && strncmp(here, kBinding.torch, length) == 0) return true;
+  PyErr_Format(
+      PyExc_ImportError,
+      "this %s was built for torch %s, and torch %s is here; build it again: scankit build --flavor torch",
+      kModule.name, kBinding.torch, here);
+  return false;
+}
+
 int execute(PyObject* module) {
   if (!first_interpreter()) {
     PyErr_Format(PyExc_ImportError,
@@ -26,6 +49,7 @@ int execute(PyObject* module) {
                  kModule.name);
     return -1;
   }
+  if (!fits_torch()) return -1;
   if (module_file().descriptor == -1) {
     remember_module_file();
     device::device_register(module_file().descriptor, kModule.kernels, kModule.kernel_count);
@@ -39,7 +63,8 @@ PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}, {0,
 
 PyMethodDef scankit_info_method() {
   return {"scankit_info", scankit_info, METH_NOARGS,
-          "scankit_info()\n--\n\nA dict: version, path, instruction_set, threads, images, images_problem."};
+          "scankit_info()\n--\n\nA dict: version, flavor, path, instruction_set, threads, images, "
+          "images_problem."};
 }
 
 PyMethodDef warm_method() {
@@ -54,8 +79,8 @@ PyMethodDef warm_method() {
 PyObject* init_module(PyModuleDef* definition) {
   // Objects are laid out otherwise there: nothing of this file's may be touched, not even its PyModuleDef.
   if (strstr(Py_GetVersion(), "free-threading")) {
-    PyErr_Format(PyExc_ImportError,
-                 "%s.abi3.so does not support free-threaded Python; use a build with the GIL", kModule.name);
+    PyErr_Format(PyExc_ImportError, "this %s does not support free-threaded Python; use a build with the GIL",
+                 kModule.name);
     return nullptr;
   }
   definition->m_slots = slots;

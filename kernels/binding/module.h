@@ -13,6 +13,13 @@ struct ModuleDescription {
 };
 extern const ModuleDescription kModule;
 
+// How it reads tensors: "universal", or "torch" with the release whose headers it was compiled with.
+// python_tensor.cc and binding_torch/libtorch.cc define it.
+struct Binding {
+  const char *flavor, *torch;  // torch: null where any release does
+};
+extern const Binding kBinding;
+
 // METH_FASTCALL functions have another signature than PyCFunction.
 inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(function));

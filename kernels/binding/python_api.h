@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Python's stable ABI of 3.8, and what it lacks: the only file that includes Python.h.
+#ifndef PY_SSIZE_T_CLEAN
 #define PY_SSIZE_T_CLEAN
+#endif
 #include <Python.h>
 
-#if !defined(Py_LIMITED_API) || Py_LIMITED_API + 0 != 0x03080000
+// Torch's headers do not compile with it: binding_torch/ alone sees all of Python, and shares Ref with the
+// rest.
+#if !defined(SCANKIT_FLAVOR_TORCH) && (!defined(Py_LIMITED_API) || Py_LIMITED_API + 0 != 0x03080000)
 #error "the universal module is compiled with Py_LIMITED_API=0x03080000"
 #endif
 #ifndef METH_FASTCALL
 #define METH_FASTCALL 0x0080  // in the limited API from 3.10 on; in every Python since 3.7, with this value
 #endif
 
+#ifndef SCANKIT_FLAVOR_TORCH
 // In every Python since 3.9, in the limited API later. Weak: null in 3.8, where the caller goes the long way
 // round.
 extern "C" {
 [[gnu::weak]] PyObject* PyObject_VectorcallMethod(PyObject*, PyObject* const*, size_t, PyObject*);
 [[gnu::weak]] PyInterpreterState* PyInterpreterState_Get(void);
 }
+#endif
 
 namespace scankit {
 

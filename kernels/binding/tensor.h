@@ -35,6 +35,13 @@ struct Call {
 [[gnu::format(printf, 2, 3)]] bool refuse(const Call& call, const char* format, ...);
 [[gnu::format(printf, 3, 4)]] bool refuse_as(PyObject* type, const Call& call, const char* format, ...);
 
+// The refusals of read_tensor.
+bool refuse_kind(const Call& call, const Tensor& tensor);
+bool refuse_dims(const Call& call, const Tensor& tensor, int dims);
+bool refuse_negated(const Call& call, const Tensor& tensor);
+bool refuse_conjugated(const Call& call, const Tensor& tensor);
+bool is_empty(const Tensor& tensor);  // some dimension is 0
+
 // Reads a dense tensor with memory on the CPU or a CUDA device; anything else (fake, meta, sparse,
 // conjugated, ...) is refused here, because neither the exchange API nor data_ptr() does so.
 bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* tensor);

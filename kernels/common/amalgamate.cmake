@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DROOT=source -DFIRST=path -DOUT=file -P amalgamate.cmake
+# cmake -DROOT=source -DFIRST=path -DOUT=file [-DFOREIGN=ON] -P amalgamate.cmake
 # FIRST with every #include "kernels/..." replaced by the file itself: one text that NVRTC compiles without any include
-# path. Files with #pragma once come in once, others (variants.def) as often as they are included.
+# path. FOREIGN: other headers may stay to be included. Files with #pragma once come in once, others (variants.def) as
+# often as they are included.
 cmake_policy(VERSION 3.25)
 set(seen "")
 function(inline path)
@@ -35,7 +36,7 @@ function(inline path)
 endfunction()
 set(result "// SPDX-License-Identifier: Apache-2.0\n")
 inline(${FIRST})
-if(result MATCHES "#include")
+if(result MATCHES "#include" AND NOT FOREIGN)
   message(FATAL_ERROR "${FIRST}: an #include is left in the one-file device source")
 endif()
 file(WRITE ${OUT} "${result}")

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// New tensors without libtorch: by calls of torch's Python functions.
+#include "kernels/binding/allocate.h"
+
+namespace scankit {
+namespace {
+
+bool take(const Call& call, const char* name, Ref object, Output* output) {
+  if (!object) return false;
+  output->object = static_cast<Ref&&>(object);
+  return read_tensor(call, name, output->object.get(), &output->tensor);
+}
+
+Ref size_tuple(const Index* sizes, int count) {
+  Ref tuple(PyTuple_New(count));
+  for (int i = 0; tuple && i < count; ++i) {
+    PyObject* size = PyLong_FromLongLong(sizes[i]);
+    if (!size || PyTuple_SetItem(tuple.get(), i, size) != 0) return Ref();
+  }
+  return tuple;
+}
+
+// Sizes and strides as tuples. A model asks for the same few again and again, and making the two costs a
+// third of an allocation: the last ones are kept, each in the one place that its numbers name.
+class SizeTuples {
+ public:
+  bool find(const Layout& layout, Ref* sizes, Ref* strides) {
+    Entry& entry = entries_[place_of(layout)];
+    if (!is(entry, layout)) {
+      Ref new_sizes = size_tuple(layout.shape, layout.dims);
+      Ref new_strides = size_tuple(layout.strides, layout.dims);
+      if (!new_sizes || !new_strides) return false;
+      Ref old_sizes(entry.sizes), old_strides(entry.strides);
+      entry.sizes = new_sizes.release();
+      entry.strides = new_strides.release();
+      entry.dims = layout.dims;
+      for (int i = 0; i < layout.dims; ++i)
+        entry.shape[i] = layout.shape[i], entry.steps[i] = layout.strides[i];
+    }
+    *sizes = Ref::to(entry.sizes);
+    *strides = Ref::to(entry.strides);
+    return true;
+  }
+
+ private:
+  static constexpr unsigned kEntries = 32;
+  struct Entry {
+    int dims;
+    Index shape[kMaxDims], steps[kMaxDims];
+    PyObject *sizes, *strides;  // null: empty
+  };
+
+  static unsigned place_of(const Layout& layout) {
+    unsigned long long mix = static_cast<unsigned>(layout.dims);
+    for (int i = 0; i < layout.dims; ++i)
+      mix = (mix ^ static_cast<unsigned long long>(layout.shape[i])) * 0x9e3779b97f4a7c15u +
+            static_cast<unsigned long long>(layout.strides[i]);
+    return static_cast<unsigned>(mix * 0x9e3779b97f4a7c15u >> 32) % kEntries;
+  }
+  static bool is(const Entry& entry, const Layout& layout) {
+    bool same = entry.sizes && entry.dims == layout.dims;
+    for (int i = 0; same && i < layout.dims; ++i)
+      same = entry.shape[i] == layout.shape[i] && entry.steps[i] == layout.strides[i];
+    return same;
+  }
+
+  Entry entries_[kEntries] = {};
+};
+
+// dtype= and device= of a new tensor.
+Ref keywords(const Call& call, PyObject* dtype, const Tensor& beside) {
+  Ref dict(PyDict_New());
+  Ref device(dict ? PyObject_GetAttr(beside.object, call.torch->names[kDevice]) : nullptr);
+  if (!device || PyDict_SetItem(dict.get(), call.torch->names[kDtype], dtype) != 0 ||
+      PyDict_SetItem(dict.get(), call.torch->names[kDevice], device.get()) != 0)
+    return Ref();
+  return dict;
+}
+
+PyObject* dtype_object(const Torch& torch, Element element) {
+  switch (element) {
+    case Element::Float16:
+      return torch.float16;
+    case Element::Bfloat16:
+      return torch.bfloat16;
+    case Element::Complex64:
+      return torch.complex64;
+    case Element::Complex128:
+      return torch.complex128;
+    case Element::Float64:
+      return torch.float64;
+    default:
+      return torch.float32;
+  }
+}
+
+// Of a tensor that was asked for all but its place is known; unless a mode of torch's made something else of
+// it, which is read as any tensor is.
+bool take_new(const Call& call, const char* name, const Tensor& beside, Element element, const Layout& layout,
+              Ref object, Output* output) {
+  if (!object) return false;
+  Tensor& t = output->tensor;
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object.get())) != call.torch->tensor_type)
+    return take(call, name, static_cast<Ref&&>(object), output);
+  if (!read_place(call, beside, object.get(), &t.data, &t.device)) return false;
+  output->object = static_cast<Ref&&>(object);
+  t.object = output->object.get();
+  t.name = name;
+  t.dims = layout.dims;
+  for (int i = 0; i < layout.dims; ++i) t.shape[i] = layout.shape[i], t.stride[i] = layout.strides[i];
+  t.element = element;
+  t.kind = beside.kind;
+  return true;
+}
+
+// A third of torch.empty_strided's time, but it allocates on torch's current device: false, without an error,
+// where that is another one than asked for, or where this private function is not what it was in torch 2.6
+// to 2.15.
+bool allocate_fast(const Call& call, const char* name, const Tensor& beside, Element element,
+                   const Layout& layout, PyObject* sizes, PyObject* strides, Output* output) {
+  PyObject* function = call.torch->empty_strided_cuda;
+  if (!function) return false;
+  Ref object(
+      PyObject_CallFunctionObjArgs(function, sizes, strides, dtype_object(*call.torch, element), nullptr));
+  if (take_new(call, name, beside, element, layout, static_cast<Ref&&>(object), output) &&
+      output->tensor.device == beside.device)
+    return true;
+  PyErr_Clear();
+  return false;
+}
+
+}  // namespace
+
+bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output) {
+  return take(call, name, Ref(PyObject_CallFunctionObjArgs(call.torch->empty_like, like.object, nullptr)),
+              output);
+}
+
+bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
+                      const Layout& layout, Output* output) {
+  static SizeTuples known;  // the GIL guards it
+  Ref sizes, strides;
+  if (!known.find(layout, &sizes, &strides)) return false;
+  if (beside.kind == DeviceKind::Cuda &&
+      allocate_fast(call, name, beside, element, layout, sizes.get(), strides.get(), output))
+    return true;
+  Ref arguments(PyTuple_New(2)), more = keywords(call, dtype_object(*call.torch, element), beside);
+  if (!arguments || !more || PyTuple_SetItem(arguments.get(), 0, sizes.release()) != 0 ||
+      PyTuple_SetItem(arguments.get(), 1, strides.release()) != 0)
+    return false;
+  return take_new(call, name, beside, element, layout,
+                  Ref(PyObject_Call(call.torch->empty_strided, arguments.get(), more.get())), output);
+}
+
+}  // namespace scankit

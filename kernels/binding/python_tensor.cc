@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads tensors without libtorch: through the exchange API, else through Python's attributes.
+#include "kernels/binding/module.h"
+#include "kernels/binding/tensor.h"
+
+namespace scankit {
+
+const Binding kBinding = {"universal", nullptr};
+
+namespace {
+
+Element element_of(uint8_t code, int bits, int lanes) {
+  if (lanes != 1) return Element::Other;
+  if (code == dlpack::kFloat) {
+    return bits == 32   ? Element::Float32
+           : bits == 16 ? Element::Float16
+           : bits == 64 ? Element::Float64
+                        : Element::Other;
+  }
+  if (code == dlpack::kInt && bits == 32) return Element::Int32;
+  if (code == dlpack::kBfloat && bits == 16) return Element::Bfloat16;
+  if (code != dlpack::kComplex) return Element::Other;
+  return bits == 64 ? Element::Complex64 : bits == 128 ? Element::Complex128 : Element::Other;
+}
+
+bool read_through_dlpack(const Call& call, Tensor* t) {
+  dlpack::Tensor d;
+  if (call.torch->dlpack->tensor_from_object(t->object, &d) != 0) return refuse_kind(call, *t);
+  if (d.device_type != dlpack::kCpu && d.device_type != dlpack::kCuda) return refuse_kind(call, *t);
+  if (d.ndim > kMaxDims) return refuse_dims(call, *t, d.ndim);
+  t->data = static_cast<char*>(d.data) + d.byte_offset;
+  if (!d.data) t->data = nullptr;
+  t->dims = d.ndim;
+  for (int i = 0; i < d.ndim; ++i) t->shape[i] = d.shape[i], t->stride[i] = d.strides[i];
+  t->element = element_of(d.code, d.bits, d.lanes);
+  t->kind = d.device_type == dlpack::kCuda ? DeviceKind::Cuda : DeviceKind::Cpu;
+  t->device = d.device_type == dlpack::kCuda ? d.device_id : -1;
+  return true;
+}
+
+// A tuple of integers; -1 on an error.
+int read_sizes(PyObject* tuple, Index* to) {
+  if (!tuple || !PyTuple_Check(tuple)) return -1;
+  const Py_ssize_t count = PyTuple_Size(tuple);
+  for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
+    to[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    if (to[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  return static_cast<int>(count);
+}
+
+bool is_true(PyObject* object) { return object && PyObject_IsTrue(object) == 1; }
+
+Element element_of(const Torch& torch, PyObject* dtype) {
+  const struct {
+    PyObject* object;
+    Element element;
+  } known[] = {{torch.float32, Element::Float32},     {torch.float16, Element::Float16},
+               {torch.bfloat16, Element::Bfloat16},   {torch.float64, Element::Float64},
+               {torch.complex64, Element::Complex64}, {torch.complex128, Element::Complex128},
+               {torch.int32, Element::Int32}};
+  for (const auto& each : known)
+    if (each.object == dtype) return each.element;
+  return Element::Other;
+}
+
+bool read_through_attributes(const Call& call, Tensor* t) {
+  const Torch& torch = *call.torch;
+  Ref cuda(PyObject_GetAttr(t->object, torch.names[kIsCuda]));
+  const bool on_cuda = is_true(cuda.get());
+  if (!on_cuda && !is_true(Ref(PyObject_GetAttr(t->object, torch.names[kIsCpu])).get()))
+    return refuse_kind(call, *t);
+  Ref shape(PyObject_GetAttr(t->object, torch.names[kShape]));
+  Ref stride(shape ? call_method(t->object, torch.names[kStride]) : Ref());
+  Ref dtype(stride ? PyObject_GetAttr(t->object, torch.names[kDtype]) : nullptr);
+  Ref pointer(dtype ? call_method(t->object, torch.names[kDataPtr]) : Ref());
+  Ref device(pointer ? call_method(t->object, torch.names[kGetDevice]) : Ref());
+  if (!device) return refuse_kind(call, *t);
+  t->dims = read_sizes(shape.get(), t->shape);
+  if (t->dims > kMaxDims) return refuse_dims(call, *t, t->dims);
+  if (t->dims < 0 || read_sizes(stride.get(), t->stride) != t->dims) return refuse_kind(call, *t);
+  t->data = reinterpret_cast<void*>(PyLong_AsUnsignedLongLong(pointer.get()));
+  t->element = element_of(torch, dtype.get());
+  t->kind = on_cuda ? DeviceKind::Cuda : DeviceKind::Cpu;
+  t->device = on_cuda ? static_cast<int>(PyLong_AsLong(device.get())) : -1;
+  return PyErr_Occurred() ? refuse_kind(call, *t) : true;
+}
+
+// The pointer of a view with the negative or conjugate bit is that of the values before.
+bool refuse_lazy_bits(const Call& call, const Tensor& t) {
+  const Torch& torch = *call.torch;
+  if (is_true(call_method(t.object, torch.names[kIsNeg]).get())) return refuse_negated(call, t);
+  const bool complex = t.element == Element::Complex64 || t.element == Element::Complex128;
+  if (complex && is_true(call_method(t.object, torch.names[kIsConj]).get()))
+    return refuse_conjugated(call, t);
+  if (PyErr_Occurred()) return refuse_kind(call, t);
+  return true;
+}
+
+}  // namespace
+
+bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* tensor) {
+  const Torch& torch = *call.torch;
+  tensor->object = object;
+  tensor->name = name;
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  if (type != torch.tensor_type && type != torch.parameter_type) {
+    const int is_tensor = PyObject_IsInstance(object, torch.tensor_type);
+    if (is_tensor < 0) return false;
+    if (!is_tensor) return refuse_as(PyExc_TypeError, call, "%s must be a torch.Tensor", name);
+  }
+  if (!(torch.dlpack ? read_through_dlpack(call, tensor) : read_through_attributes(call, tensor)))
+    return false;
+  if (!tensor->data) return is_empty(*tensor) || refuse_kind(call, *tensor);
+  return refuse_lazy_bits(call, *tensor);
+}
+
+bool read_place(const Call& call, const Tensor& like, PyObject* object, void** data, int* device) {
+  const Torch& torch = *call.torch;
+  if (torch.dlpack) {
+    dlpack::Tensor d;
+    if (torch.dlpack->tensor_from_object(object, &d) != 0) return false;
+    *data = d.data ? static_cast<char*>(d.data) + d.byte_offset : nullptr;
+    *device = d.device_type == dlpack::kCuda ? d.device_id : -1;
+    return true;
+  }
+  Ref pointer = call_method(object, torch.names[kDataPtr]);
+  if (!pointer) return false;
+  *data = reinterpret_cast<void*>(PyLong_AsUnsignedLongLong(pointer.get()));
+  *device = -1;
+  if (like.kind == DeviceKind::Cpu) return !PyErr_Occurred();
+  Ref index = call_method(object, torch.names[kGetDevice]);
+  if (index) *device = static_cast<int>(PyLong_AsLong(index.get()));
+  return !PyErr_Occurred();
+}
+
+}  // namespace scankit
