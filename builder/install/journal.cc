@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/journal.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -23,8 +25,8 @@ constexpr std::array<std::pair<Journal::State, const char*>, 4> kStates = {
      {Journal::State::Committed, "committed"},
      {Journal::State::Undoing, "undoing"},
      {Journal::State::Undone, "undone"}}};
-constexpr std::array<Operation::Kind, 3> kKinds = {Operation::Kind::Place, Operation::Kind::Save,
-                                                   Operation::Kind::Replace};
+constexpr std::array kKinds = {Operation::Kind::Place, Operation::Kind::Save, Operation::Kind::Replace,
+                               Operation::Kind::Tree, Operation::Kind::Keep};
 
 Json to_json(const Journal& journal) {
   Json json;
@@ -35,6 +37,7 @@ Json to_json(const Journal& journal) {
   json["module"] = journal.module;
   json["version"] = journal.version;
   json["note"] = journal.note;
+  json["steps"] = journal.steps;
   json["operations"] = Json::array();
   for (const Operation& op : journal.operations)
     json["operations"].push_back({{"kind", kind_name(op.kind)},
@@ -81,6 +84,7 @@ std::optional<Journal> from_json(const std::string& text) {
     journal.module = json.at("module");
     journal.version = json.at("version");
     journal.note = json.at("note");
+    journal.steps = json.value("steps", std::vector<std::string>());  // 0.1.0 began without
     for (const Json& entry : json.at("operations")) {
       auto op = operation_from(entry);
       if (!op) return std::nullopt;
@@ -118,10 +122,25 @@ Result<std::vector<Journal>> StateFolder::journals() const {
 Result<std::string> StateFolder::next_id() const {
   SCANKIT_TRY(const auto known, journals());
   unsigned long last = 0;
-  for (const Journal& journal : known) last = std::max(last, std::strtoul(journal.id.c_str(), nullptr, 10));
+  const auto taken = [&](const std::string& id) {
+    last = std::max(last, std::strtoul(id.c_str(), nullptr, 10));
+  };
+  for (const Journal& journal : known) taken(journal.id);
+  // A backup whose journal somebody removed is still a backup.
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(root_ + "/backup", code))
+    taken(entry.path().filename());
   std::string id = std::to_string(last + 1);
   return std::string(id.size() < 4 ? 4 - id.size() : 0, '0') + id;
 }
+
+Result<void> StateFolder::hold_room() const {
+  constexpr std::size_t kRoom = 256u << 10;
+  SCANKIT_CHECK(make_directories(root_ + "/staging"));
+  return write_file_atomically(root_ + "/staging/room", std::string(kRoom, ' '));
+}
+
+void StateFolder::release_room() const { ::unlink((root_ + "/staging/room").c_str()); }
 
 Result<void> StateFolder::write(const Journal& journal) const {
   SCANKIT_CHECK(make_directories(root_ + "/journal"));

@@ -18,8 +18,9 @@ struct Journal {
   };
   std::string id;  // "0001"
   State state = State::Applying;
-  std::string module, version;  // what was installed
-  std::string note;             // why it was undone
+  std::string module, version;     // what was installed
+  std::string note;                // why it was undone
+  std::vector<std::string> steps;  // what was done and how it is undone, a line each, for people
   std::vector<Operation> operations;
 };
 
@@ -30,6 +31,11 @@ class StateFolder {
   const std::string& root() const { return root_; }
   std::string staging(const std::string& id) const { return root_ + "/staging/" + id; }
   std::string backup(const std::string& id) const { return root_ + "/backup/" + id; }
+
+  // Room for the journal of an undoing, held while there is some: on a full disk the undoing must be able to
+  // say that it is done.
+  Result<void> hold_room() const;
+  void release_room() const;
 
   // Oldest first; empty where there never was one. Errc::Malformed names a journal that cannot be read.
   Result<std::vector<Journal>> journals() const;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "builder/install/tree.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -82,7 +83,38 @@ Result<void> undo_replace(const Operation& op) {
   return move_over(op.backup, op.target);
 }
 
+// What an interrupted installer left cannot be told from what the user installed since: it is kept.
+Result<void> undo_tree(const Operation& op, std::vector<std::string>& notes) {
+  if (!is_there(op.backup)) return {};
+  const std::string found = op.backup + ".found", dropped = op.staged + ".undone";
+  const bool keep = is_there(found) || ended_unnoted(op.backup);
+  const std::string& aside = keep ? found : dropped;
+  SCANKIT_CHECK(make_directories(aside));
+  SCANKIT_TRY(const auto lost, restore_tree(op.target, op.backup, aside));
+  for (const std::string& file : lost)
+    notes.push_back(
+        say("{} was written into by the installer: its old content is lost", path_join(op.target, file)));
+  if (::rmdir(aside.c_str()) != 0 && keep)
+    notes.push_back(say("what was found in {} beside its old files lies in {}", op.target, found));
+  return move(op.backup, op.staged);  // names of files that are all back; dropped with the rest
+}
+
+Result<void> undo_keep(const Operation& op, std::vector<std::string>& notes) {
+  if (op.backup.empty() ? !is_there(op.target) : !is_there(op.backup)) return {};
+  if (was_edited(op)) {
+    notes.push_back(say("{} was edited since and stays as it is", op.target));
+    return {};
+  }
+  return op.backup.empty() ? move(op.target, op.staged) : move_over(op.backup, op.target);
+}
+
 }  // namespace
+
+bool was_edited(const Operation& op) {
+  if (op.kind != Operation::Kind::Keep || op.sha256.empty() || !is_there(op.target)) return false;
+  const auto now = sha256_file(op.target);
+  return now && *now != op.sha256;
+}
 
 const char* kind_name(Operation::Kind kind) {
   switch (kind) {
@@ -92,6 +124,10 @@ const char* kind_name(Operation::Kind kind) {
       return "save";
     case Operation::Kind::Replace:
       return "replace";
+    case Operation::Kind::Tree:
+      return "tree";
+    case Operation::Kind::Keep:
+      return "keep";
   }
   return "";
 }
@@ -106,11 +142,14 @@ Result<void> apply(const Operation& op) {
       if (!is_there(op.staged)) return {};
       SCANKIT_CHECK(add_name(op.target, op.backup));
       return move_over(op.staged, op.target);
+    case Operation::Kind::Tree:
+    case Operation::Kind::Keep:
+      return is_there(op.staged) ? move(op.staged, op.backup) : Result<void>();
   }
   return {};
 }
 
-Result<void> undo(const Operation& op) {
+Result<void> undo(const Operation& op, std::vector<std::string>& notes) {
   switch (op.kind) {
     case Operation::Kind::Place:
       // Not there: pip removed it, or it never came.
@@ -119,12 +158,17 @@ Result<void> undo(const Operation& op) {
       return is_there(op.backup) ? move(op.backup, op.target) : Result<void>();
     case Operation::Kind::Replace:
       return undo_replace(op);
+    case Operation::Kind::Tree:
+      return undo_tree(op, notes);
+    case Operation::Kind::Keep:
+      return undo_keep(op, notes);
   }
   return {};
 }
 
 Result<void> can_undo(const Operation& op) {
-  if (op.kind != Operation::Kind::Save && !op.sha256.empty() && is_there(op.target)) {
+  const bool placed = op.kind == Operation::Kind::Place || op.kind == Operation::Kind::Replace;
+  if (placed && !op.sha256.empty() && is_there(op.target)) {
     SCANKIT_TRY(const std::string now, sha256_file(op.target));
     if (now != op.sha256)
       return Error{Errc::Conflict, say("{} is no longer the file that scankit put there", op.target),
@@ -134,7 +178,7 @@ Result<void> can_undo(const Operation& op) {
     return Error{Errc::Conflict,
                  say("{} exists again, so that the saved one cannot go back there", op.target),
                  say("move it away, then run scankit restore again; the saved one is {}", op.backup)};
-  if (op.kind != Operation::Kind::Place && !is_there(op.backup))
+  if (op.kind != Operation::Kind::Place && !op.backup.empty() && !is_there(op.backup))
     return Error{Errc::NotFound, say("the backup {} is gone: {} cannot be put back", op.backup, op.target),
                  ""};
   return {};

@@ -2,24 +2,46 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "builder/install/journal.h"
 
 namespace scankit {
 
-// Applies the journal's operations in order, then asks `verify`; whatever fails, everything is undone and the
-// Error is that failure's. The staged files must lie where the operations say; nothing in the environment has
-// changed before. The order of the operations is the caller's: the one that changes what Python imports comes
-// last. The Error is in English, as the journal's note is: retold() says it to the user.
+// A change of an environment that comes to stay as a whole or not at all. What it does next is in the journal
+// before it is done, so that a kill at any point can be undone by whoever comes next. The order of the
+// operations is the caller's: the one that changes what Python imports comes last. Errors are in English, as
+// the journal's note is: retold() says them to the user.
+class Transaction {
+ public:
+  Transaction(const StateFolder& state, Journal journal) : state_(state), journal_(std::move(journal)) {}
+
+  // The staged files must lie where the operations say.
+  Result<void> apply(const std::vector<Operation>& operations);
+  void add_step(const std::string& line) { journal_.steps.push_back(line); }
+  // A program has ended: what it made of the files that were left to it is from now on the fix's own.
+  Result<void> note_ends();
+  Result<void> commit();
+  // Undoes everything; the answer is `why`, and what went wrong with that too.
+  Error roll_back(const Error& why);
+  const Journal& journal() const { return journal_; }
+
+ private:
+  const StateFolder& state_;
+  Journal journal_;
+};
+
+// All of it for operations that need no program in between: applies them in order, then asks `verify`.
 Result<void> run_transaction(const StateFolder& state, Journal journal,
                              const std::function<Result<void>()>& verify);
 
 // Brings an environment in which a fix or a restore was killed back to the state before that fix. `done` gets
-// one line for each.
+// one line for each, and further ones for what is to be known.
 Result<void> recover(const StateFolder& state, std::vector<std::string>& done);
 
-// Undoes the last committed journal and returns it. Errc::NotFound where there is none.
+// Undoes the last committed journal and returns it; its note says what could not be as before. Errc::NotFound
+// where there is none.
 Result<Journal> undo_last(const StateFolder& state);
 
 }  // namespace scankit

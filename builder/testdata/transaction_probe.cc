@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one real transaction in a small folder, so that a test can kill it at every system call:
-//   transaction_probe fix|restore|recover BASE
+//   transaction_probe fix|install|restore|recover BASE
 // BASE/site is the import folder. `fix` puts ours.abi3.so and a folder ours.dist-info there, in place of an
-// older ours.abi3.so where there is one, and saves ours.cpython.so, which would win.
+// older ours.abi3.so where there is one, and saves ours.cpython.so, which would win. `install` lets an
+// installer change the folder before that: it exchanges a package, takes files away and brings others.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "builder/install/lock.h"
 #include "builder/install/transaction.h"
+#include "builder/install/tree.h"
 #include "doctor/base/files.h"
 
 namespace {
@@ -34,6 +36,43 @@ Result<void> fix(const StateFolder& state, const std::string& site) {
   return run_transaction(state, journal, [] { return Result<void>(); });
 }
 
+// What pip does, in one process, so that each of its steps can be the last one.
+Result<void> installer(const std::string& site) {
+  namespace fs = std::filesystem;
+  fs::rename(site + "/package", site + "/~ackage");
+  fs::create_directories(site + "/package/parts");
+  SCANKIT_CHECK(write_file_atomically(site + "/package/__init__.py", "2"));
+  SCANKIT_CHECK(write_file_atomically(site + "/package/parts/more.py", "2"));
+  std::ofstream(site + "/lines.pth", std::ios::app) << "/more\n";  // in place
+  fs::rename(site + "/package-1.dist-info", site + "/~ackage-1.dist-info");
+  fs::create_directories(site + "/package-2.dist-info");
+  SCANKIT_CHECK(write_file_atomically(site + "/package-2.dist-info/RECORD", "2"));
+  fs::remove_all(site + "/~ackage");
+  fs::remove_all(site + "/~ackage-1.dist-info");
+  return {};
+}
+
+Result<void> install(const StateFolder& state, const std::string& site) {
+  Journal journal;
+  SCANKIT_TRY(journal.id, state.next_id());
+  journal.module = "ours";
+  const std::string staging = state.staging(journal.id), backup = state.backup(journal.id);
+  SCANKIT_CHECK(make_directories(backup));
+  SCANKIT_CHECK(save_tree(site, staging + "/tree"));
+  SCANKIT_CHECK(write_file_atomically(staging + "/ours.abi3.so", "new"));
+  Transaction transaction(state, journal);
+  Result<void> done =
+      transaction.apply({{Operation::Kind::Tree, site, staging + "/tree", backup + "/tree", ""}});
+  if (done) done = installer(site);
+  if (done) done = transaction.note_ends();
+  if (done)
+    done = transaction.apply(
+        {{Operation::Kind::Place, site + "/ours.abi3.so", staging + "/ours.abi3.so", "", sha256_hex("new")},
+         {Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}});
+  if (done) done = transaction.commit();
+  return done ? done : transaction.roll_back(done.error());
+}
+
 Result<void> run(const std::string& verb, const std::string& base) {
   const StateFolder state(base);
   SCANKIT_TRY(const Lock lock, Lock::take(state.root()));
@@ -41,6 +80,7 @@ Result<void> run(const std::string& verb, const std::string& base) {
   SCANKIT_CHECK(recover(state, lines));
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   if (verb == "fix") return fix(state, base + "/site");
+  if (verb == "install") return install(state, base + "/site");
   if (verb == "restore") {
     SCANKIT_TRY(const Journal undone, undo_last(state));
     std::printf("undone %s\n", undone.id.c_str());
