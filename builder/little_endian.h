@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace scankit {
@@ -11,6 +12,16 @@ template <class T>
 void append_little_endian(std::string& out, T value) {
   static_assert(std::is_unsigned_v<T>);
   for (std::size_t i = 0; i < sizeof(T); ++i) out += static_cast<char>((value >> (8 * i)) & 0xff);
+}
+
+// The caller has checked that the bytes are there.
+template <class T>
+T read_little_endian(std::string_view bytes, std::size_t at) {
+  static_assert(std::is_unsigned_v<T>);
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value |= static_cast<T>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  return value;
 }
 
 inline void pad_to(std::string& out, std::size_t alignment) {

@@ -238,6 +238,26 @@ fx_make_foreign_root() {
 # A root file system of another release of the distribution; needs root.
 fx_foreign_root() { fx_once "$SCANKIT_CACHE/roots/bullseye" fx_make_foreign_root; }
 
+fx_make_wheel_tools() {
+  "$(fx_python)" -m venv "$1" &&
+    "$1/bin/python" -m pip --disable-pip-version-check -q install auditwheel==6.8.2 abi3audit==0.0.26 uv==0.13.9
+}
+
+# What judges wheels, and uv, which installs them.
+fx_wheel_tools() { fx_once "$SCANKIT_CACHE/envs/wheel-tools-1" fx_make_wheel_tools; }
+
+# One real interpreter (no shim) of each CPython from 3.8 on that is here and can make a venv.
+fx_every_python() {
+  local candidate minor seen=' '
+  for candidate in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python /usr/bin/python3.* /usr/local/bin/python3.*; do
+    minor=$("$candidate" -c 'import ensurepip, venv, sys; print(sys.version_info >= (3, 8) and "%d.%d" % sys.version_info[:2] or "")' \
+      2>/dev/null) || continue
+    case "$seen" in *" $minor "*) continue ;; esac
+    [ -z "$minor" ] || printf '%s\n' "$candidate"
+    seen+="$minor "
+  done
+}
+
 # fx_scratch_env FOLDER [pth|plain|bare]: a venv of the test's own. pth: the shared torch by a .pth line. plain: torch's
 # files hard-linked into its own site-packages, as uv installs them. bare: no torch.
 fx_scratch_env() {

@@ -12,9 +12,8 @@ namespace {
 // The module keeps torch's objects and the device's state in static memory: one interpreter only.
 bool first_interpreter() {
   static const void* first = nullptr;
-  // Python 3.8 does not name its interpreters; the modules' dict is one an interpreter.
-  const void* mine =
-      PyInterpreterState_Get ? static_cast<void*>(PyInterpreterState_Get()) : PyImport_GetModuleDict();
+  // One an interpreter; the ABI of 3.8 has no other name for them.
+  const void* mine = PyImport_GetModuleDict();
   if (!first) first = mine;
   return first == mine;
 }

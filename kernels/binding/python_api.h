@@ -15,15 +15,6 @@
 #define METH_FASTCALL 0x0080  // in the limited API from 3.10 on; in every Python since 3.7, with this value
 #endif
 
-#ifndef SCANKIT_FLAVOR_TORCH
-// In every Python since 3.9, in the limited API later. Weak: null in 3.8, where the caller goes the long way
-// round.
-extern "C" {
-[[gnu::weak]] PyObject* PyObject_VectorcallMethod(PyObject*, PyObject* const*, size_t, PyObject*);
-[[gnu::weak]] PyInterpreterState* PyInterpreterState_Get(void);
-}
-#endif
-
 namespace scankit {
 
 // Owns one reference.
@@ -58,7 +49,7 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-// object.name() without arguments.
+// object.name() without arguments. After torch_objects.
 Ref call_method(PyObject* object, PyObject* name);
 
 }  // namespace scankit

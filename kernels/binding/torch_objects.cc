@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binding/torch_objects.h"
 
+#include <dlfcn.h>
+#include <string.h>
+
 namespace scankit {
 namespace {
 
@@ -25,6 +28,15 @@ struct Wanted {
   const char* name;
   PyObject** to;
 };
+
+// In every Python since 3.9, in the stable ABI since 3.12; null in 3.8. By its name: an undefined symbol,
+// even a weak one, would make this file no module of 3.8's ABI (abi3audit).
+PyObject* (*g_vectorcall_method)(PyObject*, PyObject* const*, size_t, PyObject*) = nullptr;
+
+void find_newer_python_functions() {
+  void* address = dlsym(RTLD_DEFAULT, "PyObject_VectorcallMethod");
+  memcpy(&g_vectorcall_method, &address, sizeof address);
+}
 
 bool find_all(PyObject* torch, Torch* found) {
   const Wanted wanted[] = {{"Tensor", &found->tensor_type},    {"float32", &found->float32},
@@ -56,7 +68,7 @@ bool find_all(PyObject* torch, Torch* found) {
 }  // namespace
 
 Ref call_method(PyObject* object, PyObject* name) {
-  if (PyObject_VectorcallMethod) return Ref(PyObject_VectorcallMethod(name, &object, 1, nullptr));
+  if (g_vectorcall_method) return Ref(g_vectorcall_method(name, &object, 1, nullptr));
   return Ref(PyObject_CallMethodObjArgs(object, name, nullptr));
 }
 
@@ -66,6 +78,7 @@ const Torch* torch_objects() {
   if (ready) return &objects;
   Ref torch(PyImport_ImportModule("torch"));
   if (!torch || !find_all(torch.get(), &objects)) return nullptr;
+  find_newer_python_functions();
   ready = true;
   return &objects;
 }

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# wheel_test.sh WORK [WHEEL]: the wheel, made by pip unless one is given, in an environment of every CPython from 3.8 on that
+# is here, put there by pip and by uv, without a network.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=ci/fixtures.sh
+. "$here/fixtures.sh"
+work=$1 failures=0
+rm -rf "${work:?}/env" "${work:?}/home" "${work:?}/target"
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+tools=$(fx_wheel_tools) || { echo "SKIPPED: pip could not fetch auditwheel, abi3audit and uv" && exit 77; }
+wheel=${2:-}
+if [ -z "$wheel" ]; then
+  bash "$here/wheel.sh" --build "$work/build" --out "$work/dist"
+  wheel=$(echo "$work"/dist/scankit-*.whl)
+fi
+uv=$tools/bin/uv
+export PIP_DISABLE_PIP_VERSION_CHECK=1 UV_CACHE_DIR=$work/uv-cache UV_OFFLINE=1 UV_NO_PROGRESS=1
+trap 'rm -rf "$work/env" "$work/home" "$work/target" "$work/uv-cache"' EXIT
+
+check() { # WHAT COMMAND...
+  local what=$1 code=0
+  shift
+  "$@" >"$work/output.txt" 2>&1 </dev/null || code=$?
+  [ "$code" -eq 0 ] && return 0
+  echo "FAILED: $what (status $code: $*)"
+  tail -n 5 "$work/output.txt"
+  failures=$((failures + 1))
+}
+says() { "${@:2}" 2>&1 | grep -q -- "$1"; }
+nothing_left() { ! find "$1" -path '*scankit*' -not -type d | grep .; }
+
+# An environment without torch is healthy, and the doctor must find its interpreter by itself.
+works() { # WHAT ENV
+  local scankit=$2/bin/scankit
+  check "$1: it says its version" says "scankit $version" "$scankit" --version
+  check "$1: the doctor finds the environment" says "Python:.*$2/bin/python" env VIRTUAL_ENV="$2" "$scankit" doctor
+  check "$1: and calls it healthy" env -u PYTHONPATH "$scankit" doctor --python "$2/bin/python"
+  check "$1: pip's and uv's records hold it" says "^scankit $version" "$2/bin/python" -c \
+    'from importlib.metadata import version; print("scankit", version("scankit"))'
+}
+
+version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../CMakeLists.txt")
+check "the version stands in one place" test "$(basename "$wheel")" = "scankit-$version-py3-none-manylinux_2_17_x86_64.whl"
+count=0
+while read -r python; do
+  name=$("$python" -c 'import sys; print("CPython %d.%d" % sys.version_info[:2])')
+  rm -rf "$work/env"
+  "$python" -m venv "$work/env"
+  check "$name, pip: install" "$work/env/bin/python" -m pip install -q --no-index "$wheel"
+  works "$name, pip" "$work/env"
+  check "$name, pip: uninstall" "$work/env/bin/python" -m pip uninstall -q -y scankit
+  check "$name, pip: nothing is left" nothing_left "$work/env"
+  rm -rf "$work/env"
+  "$uv" venv -q -p "$python" "$work/env"
+  check "$name, uv: install" "$uv" pip install -q --no-index --python "$work/env/bin/python" "$wheel"
+  works "$name, uv" "$work/env"
+  check "$name, uv tool run" says "scankit $version" "$uv" tool run -q --no-index -p "$python" --from "$wheel" scankit --version
+  count=$((count + 1))
+done < <(fx_every_python)
+
+python=$(fx_python)
+check "pip --user: install" env HOME="$work/home" "$python" -m pip install -q --user --no-index --break-system-packages "$wheel"
+check "pip --user: it runs" says "scankit $version" "$work/home/.local/bin/scankit" --version
+check "pip --user: what fix installs lies beside it" test -s "$work/home/.local/share/scankit/modules/selective_scan_cuda.abi3.so"
+check "pip --target: install" "$python" -m pip install -q --no-index --target "$work/target" "$wheel"
+check "pip --target: it runs" says "scankit $version" "$work/target/bin/scankit" --version
+check "uv tool install" env HOME="$work/home/uv" "$uv" tool install -q --no-index "$wheel"
+check "uv tool install: it runs through the link" says "scankit $version" "$work/home/uv/.local/bin/scankit" --version
+[ "$count" -ge 1 ] || { echo "FAILED: no Python to install into" && exit 1; }
+[ "$failures" -eq 0 ] || { echo "$failures failed" && exit 1; }
+printf '%s, %s bytes: %d Pythons, by pip and by uv\n' "$(basename "$wheel")" "$(stat -c %s "$wheel")" "$count"
