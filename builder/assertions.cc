@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "builder/assemble.h"
+#include "builder/dialect.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
@@ -61,6 +62,24 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
   return found ? Result<void>() : broken(path, say("it does not export {}", init));
 }
 
+// A module for old drivers holds what they read: the dialect and the PTX ISA of the compiler that was chosen
+// for them.
+Result<void> check_dialect(const std::string& path, const BuiltCode& image, std::string_view payload) {
+  if (image.compiler.empty()) return {};
+  if (image.target.ptx) {
+    SCANKIT_TRY(const PtxFacts facts, ptx_facts(payload));
+    const std::string isa = std::to_string(facts.isa_major) + "." + std::to_string(facts.isa_minor);
+    if (ptx_fits(isa, image.compiler)) return {};
+    return broken(path, say("{} for {} is PTX {}, which is newer than CUDA {}", image.unit,
+                            image.target.name(), isa, image.compiler));
+  }
+  SCANKIT_TRY(const CubinFacts facts, cubin_facts(payload));
+  const unsigned wanted = cubin_abi_of(image.compiler, image.target.sm);
+  if (facts.abi_version == wanted) return {};
+  return broken(path, say("{} for {} is written in dialect {}, not in {}", image.unit, image.target.name(),
+                          facts.abi_version, wanted));
+}
+
 // The container, as the doctor and cuobjdump read it, and what each payload says of itself.
 Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promise) {
   const auto entries = find_device_images(library.image);
@@ -87,6 +106,7 @@ Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promis
         sm != target.sm)
       return broken(library.path, say("image {} is a {} for sm_{}, not one for {}", i, (*entries)[i].kind, sm,
                                       target.name()));
+    SCANKIT_CHECK(check_dialect(library.path, promise.images[i], *payload));
   }
   return {};
 }

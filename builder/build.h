@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "builder/choose_toolchain.h"
 #include "builder/shipped.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
@@ -13,6 +14,7 @@ namespace scankit {
 struct BuildRequest {
   const ShippedModule* module = nullptr;
   TargetRequest targets;
+  ToolchainWish toolchain;
   std::string cache_folder;
   unsigned jobs = 0;  // 0: by processors and memory
   std::function<void(const std::string&)> progress;

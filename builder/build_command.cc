@@ -89,6 +89,8 @@ int run_build(const BuildOptions& options) {
   const auto host = make_real_host();
   auto request = build_request(options.module, options.arch, options.cache_dir, options.jobs);
   if (!request) return complain("build", request.error(), kExitUsage);
+  if (auto known = check_wish(options.toolchain); !known) return complain("build", known.error(), kExitUsage);
+  request->toolchain = {options.toolchain, options.allow_download, options.release, tell, {}};
   Snapshot snapshot = facts_for_build(*host, options);
   if (!options.for_machine.empty())
     if (auto known = build_for(options.for_machine, snapshot, *request); !known)

@@ -31,7 +31,13 @@ CLI::Option* add_arch(CLI::App& command, std::string& arch) {
       "--arch", arch, say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
 }
 
-void add_compilation(CLI::App& command, std::string& cache_dir, unsigned& jobs) {
+void add_compilation(CLI::App& command, std::string& cache_dir, unsigned& jobs, std::string& toolchain) {
+  command
+      .add_option(
+          "--toolchain", toolchain,
+          say("auto, nvrtc, nvcc, nvrtc-wheel or nvcc-wheel (fetched by your installer), or the path of "
+              "one (default: what is here)"))
+      ->type_name("KIND|PATH");
   command.add_option("--cache-dir", cache_dir,
                      say("where compiled images are kept (default: $XDG_CACHE_HOME/scankit)"));
   command.add_option("--jobs,-j", jobs, say("compilers at once (default: by processors and memory)"));
@@ -48,7 +54,13 @@ void add_build(CLI::App& app, int& exit_status) {
       ->type_name("SNAPSHOT")
       ->excludes(arch);
   command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
-  add_compilation(*command, options->cache_dir, options->jobs);
+  add_compilation(*command, options->cache_dir, options->jobs, options->toolchain);
+  command
+      ->add_flag("--release", options->release,
+                 say("every architecture, each from the compiler that serves it best"))
+      ->excludes(arch);
+  command->add_flag("--allow-download,--yes,-y", options->allow_download,
+                    say("fetch a compiler as a wheel where none here will do"));
   command->add_flag("--list-toolchains", options->list_toolchains,
                     say("print every compiler found, what it can make and which is taken; builds nothing"));
   command->add_flag("--explain", options->explain, say("print what every image depends on, and its key"));
@@ -65,7 +77,7 @@ void add_fix(CLI::App& app, int& exit_status) {
   add_module(*command, options->module);
   add_arch(*command, options->arch);
   add_target(*command, options->target);
-  add_compilation(*command, options->cache_dir, options->jobs);
+  add_compilation(*command, options->cache_dir, options->jobs, options->toolchain);
   auto* dry_run = command->add_flag("--dry-run", options->dry_run, say("print the plan and change nothing"));
   command->add_flag("--yes,-y", options->yes, say("do it without asking"))->excludes(dry_run);
   command->callback([options, &exit_status] { exit_status = run_fix(*options); });

@@ -10,16 +10,17 @@ namespace scankit {
 
 struct BuildOptions {
   std::string python, module, arch, out, cache_dir, show_manifest;
+  std::string toolchain;
   std::string for_machine;  // the snapshot of a machine whose GPUs the module is for
   unsigned jobs = 0;
-  bool explain = false, list_toolchains = false;
+  bool explain = false, list_toolchains = false, release = false, allow_download = false;
 };
 int run_build(const BuildOptions& options);
 // --list-toolchains: every compiler of device code that is here, and which one a build would take.
 int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
 
 struct FixOptions {
-  std::string python, arch, module, target, cache_dir;
+  std::string python, arch, module, target, cache_dir, toolchain;
   bool dry_run = false, yes = false;
   unsigned jobs = 0;
 };

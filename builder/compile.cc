@@ -117,7 +117,7 @@ class Compilation {
 
   Result<BuiltCode> compile(const Task& task, const std::string& out) const {
     const DeviceCompiler::Job job{task.unit, task.target, source_path(), out, kCompileTimeout};
-    SCANKIT_TRY(const ProcessResult ran, request_.compiler->compile(job));
+    SCANKIT_TRY(const ProcessResult ran, compiler_for(request_, *task.target).compile(job));
     if (!ran.ok()) return failure(task, ran);
     SCANKIT_TRY(std::string bytes, read_whole_file(out, kImageLimit));
     // A full or read-only cache is no reason to fail.
@@ -129,6 +129,7 @@ class Compilation {
     std::vector<BuiltCode> images;
     for (auto& result : results_) {
       result->sha256 = sha256_hex(result->bytes);
+      result->compiler = compiler_for(request_, result->target).version();
       images.push_back(std::move(*result));
     }
     return images;
@@ -149,17 +150,23 @@ class Compilation {
 
 }  // namespace
 
+const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& target) {
+  for (std::size_t i = 0; i < request.compilers.size() && i < request.targets.size(); ++i)
+    if (request.targets[i] == target) return *request.compilers[i];
+  return *request.compiler;
+}
+
 Key key_of(const CompileRequest& request, const Unit& unit, const Target& target) {
+  const DeviceCompiler& compiler = compiler_for(request, target);
   Key key;
   key.add("format", "device-image-1");
   key.add("unit", unit.name);
   key.add("target", target.name());
-  key.add("flags", join(request.compiler->common_flags()) + " " + join(unit.flags));
+  key.add("flags", join(compiler.common_flags()) + " " + join(unit.flags));
   key.add("source", sha256_hex(request.source));
   key.add("source name", request.source_name);
-  key.add("compiler",
-          request.compiler->kind() + " " + request.compiler->version() + " " + request.compiler->sha256());
-  request.compiler->add_inputs(key);
+  key.add("compiler", compiler.kind() + " " + compiler.version() + " " + compiler.sha256());
+  compiler.add_inputs(key);
   return key;
 }
 

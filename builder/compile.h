@@ -17,11 +17,15 @@ struct CompileRequest {
   std::vector<Unit> units;
   std::vector<Target> targets;
   const DeviceCompiler* compiler = nullptr;
+  // Of `targets`, in their order, where they are not all made by `compiler`.
+  std::vector<const DeviceCompiler*> compilers;
   const Cache* cache = nullptr;
   unsigned jobs = 1;
   // Called with a finished line, from any thread but never from two at once; may be empty.
   std::function<void(const std::string&)> progress;
 };
+
+const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& target);
 
 // What one image depends on.
 Key key_of(const CompileRequest& request, const Unit& unit, const Target& target);

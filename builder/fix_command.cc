@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "builder/cache.h"
+#include "builder/choose_toolchain.h"
 #include "builder/commands.h"
 #include "builder/install/distribution.h"
 #include "builder/install/execute.h"
 #include "builder/install/lock.h"
 #include "builder/install/transaction.h"
 #include "builder/shipped.h"
-#include "builder/toolchain.h"
 #include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
@@ -48,6 +48,10 @@ class FixRun {
     auto request = build_request(options_.module, options_.arch, options_.cache_dir, options_.jobs);
     if (!request) return complain("fix", request.error(), kExitUsage);
     request_ = std::move(*request);
+    if (auto known = check_wish(options_.toolchain); !known)
+      return complain("fix", known.error(), kExitUsage);
+    request_.toolchain.asked = options_.toolchain;
+    request_.toolchain.progress = tell;
     const auto python = chosen_python(*host_, options_.python);
     if (!python) return complain("fix", python.error(), options_.python.empty() ? kExitFindings : kExitUsage);
     const auto probed = probe_python(*host_, *python);
@@ -120,7 +124,9 @@ class FixRun {
       return complain("fix", foreign_place(*foreign), kExitFindings);
     if (!plan_.install) return std::nullopt;
     const Cache cache(request_.cache_folder);
-    auto toolchain = choose_toolchain(*host_, report_.snapshot, request_.targets, cache);
+    // The plan shows what would be fetched, and nothing is done before it is agreed to.
+    request_.toolchain.may_download = true;
+    auto toolchain = choose_toolchain(*host_, report_.snapshot, request_.targets, cache, request_.toolchain);
     if (!toolchain) return complain("fix", toolchain.error(), kExitFindings);
     toolchain_ = std::move(*toolchain);
     return std::nullopt;
@@ -136,9 +142,11 @@ class FixRun {
     print(say("The plan for {}", interpreter_of(snapshot.python.value)));
     line(say("wrong"), plan_.why);
     if (plan_.install) {
-      line(say("build"),
-           say("{} for {}, with NVRTC {} ({})", module_file(name()), names_of(toolchain_.choice.targets, " "),
-               toolchain_.nvrtc.version, toolchain_.nvrtc.origin));
+      for (const std::string& command :
+           shown_fetches(*host_, report_.snapshot, Cache(request_.cache_folder), toolchain_))
+        line(say("fetch"), command);
+      line(say("build"), say("{} for {}, with {}", module_file(name()),
+                             names_of(toolchain_.choice.targets, " "), toolchain_.said()));
       for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
       line(say("write"), plan_.place.site + "/" + module_file(name()));
       line("", plan_.place.site + "/" + dist_info_name(name()));

@@ -14,6 +14,7 @@ struct BuiltCode {
   std::string bytes;   // a bare cubin, or PTX text with its closing NUL, as NVRTC gives it
   std::string sha256;  // of bytes
   bool from_cache = false;
+  std::string compiler;  // the CUDA release that made it: "12.9", "13.0.88"
 };
 
 }  // namespace scankit

@@ -3,17 +3,17 @@
 #include <cstdio>
 
 #include "builder/cache.h"
+#include "builder/choose_toolchain.h"
 #include "builder/commands.h"
-#include "builder/toolchain.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/build_text.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {
 
 void print(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
+void print_below(const std::string& line) { print("    " + line); }
 
 std::string names(const std::vector<unsigned>& archs) {
   std::string text;
@@ -21,60 +21,64 @@ std::string names(const std::vector<unsigned>& archs) {
   return text;
 }
 
-// Returns whether it is the one that a build takes: the first that can make what is asked.
-bool print_nvrtc(const Host& host, const Snapshot& snapshot, const BuildRequest& request, bool taken,
-                 Nvrtc nvrtc) {
-  const auto choice = judge_nvrtc(host, snapshot, request.targets, Cache(request.cache_folder), nvrtc);
-  print(nvrtc.version.empty() ? say("NVRTC of unknown version: {}", nvrtc.path)
-                              : say("NVRTC {}: {}", nvrtc.version, nvrtc.path));
-  print("    " + say("from: {}", nvrtc.origin));
-  if (!nvrtc.archs.empty()) print("    " + say("makes: {}", names(nvrtc.archs)));
-  print("    " + say("host compiler: none needed"));
-  if (!choice) {
-    print("    " + say("not chosen: {}", retold(choice.error().message)));
-    return false;
-  }
-  print("    " + (taken ? say("not chosen: one above it is taken, and this one would do as well")
-                        : say("chosen: makes {}", names_of(choice->targets, " "))));
-  return true;
+std::string host_compiler(const Candidate& candidate) {
+  if (candidate.kind == Candidate::Kind::Nvrtc) return say("none needed");
+  if (candidate.kind == Candidate::Kind::Wheel && !candidate.wheel->nvcc) return say("none needed");
+  if (candidate.nvcc.host.path.empty()) return shown(candidate.nvcc.takes);
+  return say("{}; takes {} {} ({})", shown(candidate.nvcc.takes), candidate.nvcc.host.kind,
+             candidate.nvcc.host.version, candidate.nvcc.host.path);
 }
 
-// The bounds of nvcc stand in a header that each compilation includes.
-std::string host_compilers(const Host& host, const Toolkit& toolkit) {
-  constexpr std::size_t kLimit = 1u << 20;
-  for (const char* below :
-       {"/include/crt/host_config.h", "/targets/x86_64-linux/include/crt/host_config.h"}) {
-    const auto text = host.read_file(toolkit.root + below, kLimit);
-    if (!text) continue;
-    BuildTools tools;
-    read_limits(*text, tools);
-    if (tools.gcc_max != 0 && tools.clang_max != 0)
-      return say("gcc up to {}, clang {} to {}", tools.gcc_max, tools.clang_min, tools.clang_max);
-    if (tools.gcc_max != 0) return say("gcc up to {}", tools.gcc_max);
-  }
-  return say("not known: {} has no crt/host_config.h that says it", toolkit.root);
+bool same(const Candidate& a, const Candidate& b) {
+  return a.kind == b.kind && a.nvrtc.path == b.nvrtc.path && a.nvcc.path == b.nvcc.path && a.wheel == b.wheel;
 }
 
-void print_nvcc(const Host& host, const Toolkit& toolkit) {
-  print(say("nvcc {}: {}", toolkit.version.empty() ? std::string("?") : toolkit.version, toolkit.nvcc));
-  print("    " + say("from: {}", say("toolkit {}", toolkit.root)));
-  print("    " + say("host compiler: {}", host_compilers(host, toolkit)));
-  print("    " + say("not chosen: NVRTC makes the same device code without a host compiler"));
+// What a build makes with it, "" where it is not taken.
+std::string taken_for(const Toolchain& toolchain, const Candidate& candidate) {
+  std::vector<Target> targets;
+  for (std::size_t i = 0; i < toolchain.made_by.size(); ++i)
+    if (same(toolchain.compilers[toolchain.made_by[i]], candidate))
+      targets.push_back(toolchain.choice.targets[i]);
+  return names_of(targets, " ");
+}
+
+std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choice,
+                    const std::string& makes) {
+  if (!makes.empty()) return say("chosen: makes {}", makes);
+  if (!choice) return say("not chosen: {}", retold(choice.error().message));
+  if (candidate.kind == Candidate::Kind::Wheel)
+    return say("not chosen: it is not here; --allow-download fetches it ({} MB) where nothing else will do",
+               candidate.wheel->download() / 1000000);
+  if (choice->too_old) return say("not chosen: {}", retold(choice->notes.front()));
+  if (candidate.kind == Candidate::Kind::Nvcc)
+    return say("not chosen: NVRTC makes the same device code without a host compiler");
+  return say("not chosen: one above it is taken, and this one would do as well");
+}
+
+void print_candidate(const Candidate& candidate, const Result<TargetChoice>& choice,
+                     const std::string& makes) {
+  print(candidate.title());
+  if (candidate.kind == Candidate::Kind::Nvrtc) print_below(say("from: {}", candidate.nvrtc.origin));
+  if (candidate.kind == Candidate::Kind::Nvcc) print_below(say("from: {}", candidate.nvcc.origin));
+  if (!candidate.archs().empty()) print_below(say("makes: {}", names(candidate.archs())));
+  print_below(say("host compiler: {}", host_compiler(candidate)));
+  print_below(verdict(candidate, choice, makes));
+  if (!choice && makes.empty() && !choice.error().hint.empty())
+    print_below(say("to use it: {}", retold(choice.error().hint)));
 }
 
 }  // namespace
 
 int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
-  bool taken = false;
-  const auto found = find_nvrtc(host, snapshot);
-  for (const Nvrtc& nvrtc : found) taken = print_nvrtc(host, snapshot, request, taken, nvrtc) || taken;
-  for (const Toolkit& toolkit : snapshot.toolkits.value)
-    if (!toolkit.nvcc.empty()) print_nvcc(host, toolkit);
-  if (taken) return kExitClean;
-  if (found.empty()) return complain("build", no_nvrtc(snapshot), kExitBuildFailed);
-  return complain("build",
-                  {Errc::Unsupported, say("none of these can make what is asked"), no_nvrtc(snapshot).hint},
-                  kExitBuildFailed);
+  const Cache cache(request.cache_folder);
+  auto found = find_candidates(host, snapshot, request.toolchain, cache);
+  if (!found) return complain("build", found.error(), kExitBuildFailed);
+  const auto chosen = choose_toolchain(host, snapshot, request.targets, cache, request.toolchain);
+  for (Candidate& candidate : *found) {
+    const auto choice = judge(host, snapshot, request.targets, cache, candidate);
+    print_candidate(candidate, choice, chosen ? taken_for(*chosen, candidate) : "");
+  }
+  return chosen ? kExitClean : complain("build", chosen.error(), kExitBuildFailed);
 }
 
 }  // namespace scankit

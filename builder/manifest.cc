@@ -16,9 +16,17 @@ std::string write_manifest(const ManifestInput& input) {
   json["scankit"] = kToolVersion;
   json["inputs"] = {{"host_module_sha256", sha256_hex(input.host_module)},
                     {"device_source_sha256", sha256_hex(input.device_source)}};
-  json["toolchain"] = {{"kind", input.compiler->kind()},
-                       {"version", input.compiler->version()},
-                       {"sha256", input.compiler->sha256()}};
+  for (const ManifestInput::Maker& maker : input.compilers) {
+    nlohmann::ordered_json one = {{"kind", maker.compiler->kind()},
+                                  {"version", maker.compiler->version()},
+                                  {"sha256", maker.compiler->sha256()}};
+    if (input.compilers.size() == 1) {
+      json["toolchain"] = one;
+      break;
+    }
+    one["targets"] = names_of(maker.targets, " ");
+    json["toolchains"].push_back(one);
+  }
   json["images"] = nlohmann::ordered_json::array();
   for (const BuiltCode& image : *input.images)
     json["images"].push_back({{"unit", image.unit},

@@ -15,7 +15,11 @@ struct ManifestInput {
   std::string module;
   std::string_view host_module, device_source;
   const std::vector<BuiltCode>* images = nullptr;
-  const DeviceCompiler* compiler = nullptr;
+  struct Maker {
+    const DeviceCompiler* compiler;
+    std::vector<Target> targets;
+  };
+  std::vector<Maker> compilers;
 };
 std::string write_manifest(const ManifestInput& input);
 

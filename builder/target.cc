@@ -42,10 +42,8 @@ std::string join(const std::vector<unsigned>& numbers) {
 }
 
 Error cannot_target(const std::string& what, const std::vector<unsigned>& supported) {
-  return {
-      Errc::Unsupported,
-      say("the compiler found cannot make code for {}; it targets {}", what, join(supported)),
-      say("bring one that does: {} targets sm_50 to sm_121", "pip install nvidia-cuda-nvrtc-cu12==12.9.86")};
+  return {Errc::Unsupported,
+          say("the compiler found cannot make code for {}; it targets {}", what, join(supported)), ""};
 }
 
 // The oldest PTX is what most GPUs can translate; below 75 the newest drivers no longer do (CUDA 13's release
@@ -81,6 +79,7 @@ Result<void> add_native(const std::vector<Gpu>& gpus, const std::vector<unsigned
     if (const auto cubin = cubin_for(sm, supported)) {
       choice.targets.push_back({false, *cubin, ""});
     } else if (sm > supported.back()) {
+      choice.too_old = true;
       choice.targets.push_back(fallback_ptx(supported));
       choice.notes.push_back(say("sm_{} ({}) is newer than the compiler: PTX for it", gpu.sm, gpu.name));
     } else {

@@ -30,6 +30,7 @@ Result<TargetRequest> parse_targets(const std::string& text);
 struct TargetChoice {
   std::vector<Target> targets;     // no doubles; cubins by number, then PTX
   std::vector<std::string> notes;  // what the user should know: "no GPU here: PTX only"
+  bool too_old = false;            // a GPU gets PTX since the compiler is older than it
 };
 // `supported`: the SM numbers that the compiler targets. Errc::Unsupported where it cannot make what is
 // asked.

@@ -75,13 +75,6 @@ std::vector<std::pair<std::string, std::string>> folders(const Host& host, const
   return all;
 }
 
-std::string how_to_bring_one(const Snapshot& snapshot) {
-  const std::string python =
-      snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
-  return say("bring one (90 MB, no compiler needed): {}",
-             python + " -m pip install nvidia-cuda-nvrtc-cu12==12.9.86");
-}
-
 Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
   std::vector<unsigned> numbers;
   std::size_t at = 0;
@@ -141,7 +134,17 @@ std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
   return found;
 }
 
+std::vector<Nvrtc> nvrtc_at(const Host& host, const std::string& path, const std::string& origin) {
+  std::vector<Nvrtc> found;
+  const bool folder = host.is_directory(path);
+  add_folder(host, folder ? path : path_dirname(path), origin, found);
+  const std::string real = host.realpath(path).value_or("");
+  if (!folder) std::erase_if(found, [&](const Nvrtc& nvrtc) { return nvrtc.path != real; });
+  return found;
+}
+
 Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
+  SCANKIT_CHECK(may_load(host, nvrtc));
   SCANKIT_TRY(const Key key, file_identity(host, nvrtc));
   if (const auto memo = cache.find(key); memo && from_memo(*memo, nvrtc)) return {};
   std::vector<std::string> args = {"nvrtc-info", "--lib", nvrtc.path};
@@ -166,36 +169,6 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
   (void)cache.store(key, std::string("identity ").append(nvrtc.path),
                     nvrtc.version + "\n" + fields.at("archs") + "\n" + hash + "\n");
   return {};
-}
-
-Result<TargetChoice> judge_nvrtc(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                 const Cache& cache, Nvrtc& nvrtc) {
-  SCANKIT_CHECK(may_load(host, nvrtc));
-  SCANKIT_CHECK(identify(host, cache, nvrtc));
-  return choose_targets(request, snapshot.gpus, nvrtc.archs);
-}
-
-Error no_nvrtc(const Snapshot& snapshot) {
-  return {Errc::NotFound,
-          say("no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
-              "torch, and in the CUDA toolkits of /usr/local, CUDA_HOME and PATH"),
-          how_to_bring_one(snapshot)};
-}
-
-Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                   const Cache& cache) {
-  const auto found = find_nvrtc(host, snapshot);
-  if (found.empty()) return no_nvrtc(snapshot);
-  std::string lacking;
-  Error last;
-  for (Nvrtc nvrtc : found) {
-    auto choice = judge_nvrtc(host, snapshot, request, cache, nvrtc);
-    if (choice) return Toolchain{std::move(nvrtc), std::move(*choice)};
-    last = choice.error();
-    if (!nvrtc.archs.empty() && last.code != Errc::Unsupported) return last;
-    lacking += (lacking.empty() ? "" : "; ") + nvrtc.path + ": " + last.message;
-  }
-  return Error{last.code, say("no NVRTC here fits: {}", lacking), how_to_bring_one(snapshot)};
 }
 
 }  // namespace scankit

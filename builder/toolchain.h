@@ -8,7 +8,7 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-// Compilers of device code: found, never assumed. So far NVRTC libraries.
+// NVRTC libraries: found, never assumed. choose_toolchain.h chooses among them and the other compilers.
 namespace scankit {
 
 struct Nvrtc {
@@ -22,24 +22,11 @@ struct Nvrtc {
 // Where an NVRTC lies, best first: the environment's wheels, torch's own folder, conda, system toolkits.
 // Files only.
 std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot);
+// Those of one folder, newest first; or the one that `path` itself is.
+std::vector<Nvrtc> nvrtc_at(const Host& host, const std::string& path, const std::string& origin);
 
 // Asks the library, in a child, and hashes it. The answer is kept in the cache under the file's size and
-// times.
+// times. As root it is not loaded where it is another user's.
 Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc);
-
-// What it would make of the request; its library is loaded for that, unless it is another user's and we are
-// root.
-Result<TargetChoice> judge_nvrtc(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                 const Cache& cache, Nvrtc& nvrtc);
-
-struct Toolchain {
-  Nvrtc nvrtc;
-  TargetChoice choice;
-};
-// The first NVRTC that can make what is asked. The Error says what was looked for and what each one lacked.
-Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                   const Cache& cache);
-// "no NVRTC here": where was looked, and how to get one.
-Error no_nvrtc(const Snapshot& snapshot);
 
 }  // namespace scankit
