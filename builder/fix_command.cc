@@ -11,6 +11,7 @@
 #include "builder/install/execute.h"
 #include "builder/install/lock.h"
 #include "builder/install/transaction.h"
+#include "builder/prebuilt.h"
 #include "builder/shipped.h"
 #include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
@@ -123,6 +124,7 @@ class FixRun {
     if (const auto foreign = foreign_code(*host_, report_.snapshot))
       return complain("fix", foreign_place(*foreign), kExitFindings);
     if (!plan_.install) return std::nullopt;
+    if (take_prebuilt()) return std::nullopt;
     const Cache cache(request_.cache_folder);
     // The plan shows what would be fetched, and nothing is done before it is agreed to.
     request_.toolchain.may_download = true;
@@ -132,9 +134,34 @@ class FixRun {
     return std::nullopt;
   }
 
+  // What came with scankit needs no compiler. Damaged, it is told and passed over: a build may still do.
+  bool take_prebuilt() {
+    auto ready =
+        prebuilt_module(prebuilt_folder(), *request_.module, request_.targets, report_.snapshot.gpus);
+    if (!ready) tell(retold(ready.error().message));
+    if (ready) prebuilt_ = std::move(*ready);
+    return prebuilt_.has_value();
+  }
+
   static void print(const std::string& text) { std::printf("%s\n", plain(text, false).c_str()); }
   static void line(const std::string& label, const std::string& text) {
     print("  " + in_column(label, 9) + text);
+  }
+
+  // Where the module comes from.
+  void print_source() const {
+    if (prebuilt_) {
+      line(say("install"), say("{} for {} ({})", module_file(name()), names_of(prebuilt_->targets, " "),
+                               prebuilt_->compiler));
+      for (const std::string& note : prebuilt_->notes) line(say("note"), note);
+      return;
+    }
+    for (const std::string& command :
+         shown_fetches(*host_, report_.snapshot, Cache(request_.cache_folder), toolchain_))
+      line(say("fetch"), command);
+    line(say("build"), say("{} for {}, with {}", module_file(name()),
+                           names_of(toolchain_.choice.targets, " "), toolchain_.said()));
+    for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
   }
 
   void print_plan() const {
@@ -142,12 +169,7 @@ class FixRun {
     print(say("The plan for {}", interpreter_of(snapshot.python.value)));
     line(say("wrong"), plan_.why);
     if (plan_.install) {
-      for (const std::string& command :
-           shown_fetches(*host_, report_.snapshot, Cache(request_.cache_folder), toolchain_))
-        line(say("fetch"), command);
-      line(say("build"), say("{} for {}, with {}", module_file(name()),
-                             names_of(toolchain_.choice.targets, " "), toolchain_.said()));
-      for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
+      print_source();
       line(say("write"), plan_.place.site + "/" + module_file(name()));
       line("", plan_.place.site + "/" + dist_info_name(name()));
     }
@@ -183,8 +205,8 @@ class FixRun {
   }
 
   int act() {
-    std::optional<BuiltModule> built;
-    if (plan_.install) {
+    std::optional<BuiltModule> built = std::move(prebuilt_);
+    if (plan_.install && !built) {
       auto made = build_module(*host_, report_.snapshot, request_);
       if (!made) return complain("fix", made.error(), kExitBuildFailed);
       built = std::move(*made);
@@ -213,6 +235,7 @@ class FixRun {
   BuildRequest request_;
   Report report_;
   FixPlan plan_;
+  std::optional<BuiltModule> prebuilt_;  // else toolchain_ builds
   Toolchain toolchain_;
 };
 

@@ -36,6 +36,18 @@ std::string text_of(const nlohmann::ordered_json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// "nvrtc 12.9, nvrtc 13.5": one toolchain, or an array of several (manifest.cc).
+std::string compilers_of(const nlohmann::ordered_json& manifest) {
+  std::string names;
+  const auto add = [&](const nlohmann::ordered_json& one) {
+    names += (names.empty() ? "" : ", ") + text_of(one, "kind") + " " + text_of(one, "version");
+  };
+  if (const auto one = manifest.find("toolchain"); one != manifest.end()) add(*one);
+  if (const auto several = manifest.find("toolchains"); several != manifest.end() && several->is_array())
+    for (const auto& one : *several) add(one);
+  return names;
+}
+
 // Each image of the manifest, with the bytes that the index of the same place gives.
 Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_view file,
                                            const nlohmann::ordered_json& manifest) {
@@ -127,8 +139,7 @@ Result<std::optional<BuiltModule>> from_file(const std::string& path, const Ship
   manifest["module"] = built.module = module.name;
   inputs["host_module_sha256"] = sha256_hex(module.host_module);
   built.manifest = manifest.dump(2) + "\n";
-  built.compiler = say("{} {}, as shipped", text_of(manifest["toolchain"], "kind"),
-                       text_of(manifest["toolchain"], "version"));
+  built.compiler = say("as shipped, by {}", compilers_of(manifest));
   SCANKIT_TRY(built.bytes, assemble_module(module.host_module, images, built.manifest));
   for (const BuiltCode& image : images)
     built.images.push_back({image.unit, image.target, "", image.sha256, true});
