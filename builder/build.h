@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "builder/choose_toolchain.h"
+#include "builder/explain.h"
 #include "builder/shipped.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
@@ -16,15 +17,18 @@ struct BuildRequest {
   TargetRequest targets;
   ToolchainWish toolchain;
   std::string cache_folder;
-  unsigned jobs = 0;  // 0: by processors and memory
+  std::uint64_t cache_size = kDefaultCacheSize;
+  unsigned jobs = 0;                                    // 0: by processors and memory
+  std::chrono::milliseconds timeout = kCompileTimeout;  // of one image's compiler
   std::function<void(const std::string&)> progress;
+  std::function<void(const Explanation&)> explain;  // before anything is compiled; may be empty
 };
 
 struct BuiltModule {
   std::string module;       // its name
   std::string bytes;        // the finished module
   std::string manifest;     // JSON; the same text lies inside it
-  std::string explanation;  // --explain: every image's key, label by label
+  Explanation explanation;  // what all of it depends on
   std::vector<std::string> notes;
   std::vector<Target> targets;
   std::string compiler;           // "NVRTC 13.0 (system toolkit /usr/local/cuda-13.0)"

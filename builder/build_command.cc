@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
-#include "builder/assemble.h"
 #include "builder/commands.h"
 #include "builder/install/distribution.h"
 #include "doctor/base/exit_status.h"
@@ -43,19 +43,6 @@ std::string output_path(const std::string& out, const std::string& file) {
   return path;
 }
 
-int show_manifest(const std::string& path) {
-  auto file = read_whole_file(path, 1u << 30);
-  if (!file) return complain("build", file.error(), kExitUsage);
-  const auto manifest = section_bytes(*file, ".scankit.manifest");
-  if (!manifest)
-    return complain("build",
-                    {Errc::InvalidArgument, say("{} holds no manifest: {}", path, manifest.error().message),
-                     say("--show-manifest reads a module that scankit built")},
-                    kExitUsage);
-  std::fputs(manifest->c_str(), stdout);
-  return kExitClean;
-}
-
 void print_result(const BuiltModule& built, const std::string& path) {
   for (const std::string& note : built.notes)
     std::printf("%s\n", plain(say("note: {}", note), false).c_str());
@@ -64,6 +51,33 @@ void print_result(const BuiltModule& built, const std::string& path) {
                                  static_cast<double>(built.bytes.size()) / 1e6, names_of(built.targets, ", "),
                                  built.compiler, built.from_cache, built.images.size());
   std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
+}
+
+void print_comparison(const std::string& name, const Explanation& other, const Explanation& here) {
+  const auto lines = compare_explanations(name, other, here);
+  const std::string headline = lines.empty() ? say("everything that this build depends on is as in {}", name)
+                                             : say("This build differs from {}:", name);
+  std::printf("%s\n", plain(headline, false).c_str());
+  for (const std::string& line : lines) std::printf("  %s\n", plain(line, false).c_str());
+}
+
+// The fields of a manifest, with what this run did; --explain OTHER reads it.
+void print_json(const BuiltModule& built, const std::string& path, const BuildOptions& options,
+                const Explanation& other) {
+  nlohmann::ordered_json json = {{"schema", 1}};
+  json["module"] = "";  // here for its place; add_explanation() sets it
+  json["file"] = path;
+  json["size"] = built.bytes.size();
+  json["sha256"] = sha256_hex(built.bytes);
+  json["compiler"] = built.compiler;
+  json["from_cache"] = built.from_cache;
+  json["compiled"] = built.compiled;
+  json["notes"] = built.notes;
+  add_explanation(json, built.explanation);
+  if (!options.explain_other.empty())
+    json["differences"] = compare_explanations(options.explain_other, other, built.explanation);
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  std::printf("%s\n", json.dump(2, ' ', false, replace).c_str());
 }
 
 // Puts the GPUs of another machine in the place of those that are here.
@@ -87,10 +101,17 @@ Result<void> build_for(const std::string& file, Snapshot& here, BuildRequest& re
 int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
   const auto host = make_real_host();
-  auto request = build_request(options.module, options.arch, options.cache_dir, options.jobs);
+  auto request = build_request(options.module, options.arch, options.compilation);
   if (!request) return complain("build", request.error(), kExitUsage);
-  if (auto known = check_wish(options.toolchain); !known) return complain("build", known.error(), kExitUsage);
-  request->toolchain = {options.toolchain, options.allow_download, options.release, tell, {}};
+  if (auto known = check_wish(options.compilation.toolchain); !known)
+    return complain("build", known.error(), kExitUsage);
+  request->toolchain = {options.compilation.toolchain, options.allow_download, options.release, tell, {}};
+  Explanation other;
+  if (!options.explain_other.empty()) {
+    auto read = read_explanation(options.explain_other);
+    if (!read) return complain("build", read.error(), kExitUsage);
+    other = std::move(*read);
+  }
   Snapshot snapshot = facts_for_build(*host, options);
   if (!options.for_machine.empty())
     if (auto known = build_for(options.for_machine, snapshot, *request); !known)
@@ -98,14 +119,23 @@ int run_build(const BuildOptions& options) {
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
+  if (options.explain && options.explain_other.empty() && !options.json)
+    request->explain = [](const Explanation& inputs) {
+      std::fputs(explanation_text(inputs).c_str(), stdout);
+      std::fflush(stdout);  // before the work, also in a pipe
+    };
   const auto built = build_module(*host, snapshot, *request);
   if (!built) return complain("build", built.error(), kExitBuildFailed);
-  if (options.explain) std::fputs(built->explanation.c_str(), stdout);
   const std::string path = output_path(options.out, module_file(built->module));
   Result<void> written = make_directories(path_dirname(path));
   if (written) written = write_module(*host, *built, path);
   if (written) written = write_file_atomically(path + ".json", built->manifest);
   if (!written) return complain("build", written.error(), kExitBuildFailed);
+  if (options.json) {
+    print_json(*built, path, options, other);
+    return kExitClean;
+  }
+  if (!options.explain_other.empty()) print_comparison(options.explain_other, other, built->explanation);
   print_result(*built, path);
   return kExitClean;
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/cache.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "doctor/base/files.h"
@@ -11,11 +14,16 @@
 namespace scankit {
 namespace {
 
-// An entry is this line, the SHA-256 of the rest in hex, a newline, the rest.
-constexpr std::string_view kMagic = "scankit-cache-1\n";
+// An entry is this line, a line with the digest of its key, one with the SHA-256 of the rest, the rest. The
+// key stands in it so that an entry under another one's name is no hit.
+constexpr std::string_view kMagic = "scankit-cache-2\n";
 constexpr std::size_t kHexLength = 64;
-constexpr std::size_t kHeader = kMagic.size() + kHexLength + 1;
+constexpr std::size_t kHeader = kMagic.size() + 2 * (kHexLength + 1);
 constexpr std::size_t kLimit = 256u << 20;
+
+std::string header_of(const std::string& digest, std::string_view bytes) {
+  return std::string(kMagic).append(digest).append("\n").append(sha256_hex(bytes)).append("\n");
+}
 
 }  // namespace
 
@@ -27,33 +35,72 @@ std::string Cache::slot_path(const std::string& slot) const {
   return folder_ + "/last/" + sha256_hex(slot).substr(0, 32);
 }
 
-std::optional<std::string> Cache::find(const Key& key) const {
-  const std::string path = entry_path(key.digest());
-  auto bytes = read_whole_file(path, kLimit);
-  if (!bytes) return std::nullopt;
-  const std::string_view whole = *bytes;
-  if (whole.size() >= kHeader && whole.starts_with(kMagic) &&
-      sha256_hex(whole.substr(kHeader)) == whole.substr(kMagic.size(), kHexLength))
-    return bytes->substr(kHeader);
+// The time of the last use is the file's: access times are switched off on many machines.
+void Cache::use(const std::string& path) const {
+  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // not on a read-only cache
+  const std::lock_guard<std::mutex> guard(mutex_);
+  used_.insert(path);
+}
+
+void Cache::note(std::string text) const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(std::move(text));
+}
+
+std::vector<std::string> Cache::take_notes() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return std::exchange(notes_, {});
+}
+
+Cache::Lookup Cache::look_up(const Key& key) const {
+  const std::string digest = key.digest(), path = entry_path(digest);
+  auto whole = read_whole_file(path, kLimit);
+  if (!whole) {
+    if (whole.error().code != Errc::NotFound)
+      note(say("an entry of the cache cannot be read: {}", retold(whole.error().message)));
+    return {};
+  }
+  const std::string_view bytes = std::string_view(*whole).substr(std::min(kHeader, whole->size()));
+  if (whole->starts_with(header_of(digest, bytes))) {
+    use(path);
+    return {std::string(bytes), ""};
+  }
   ::unlink(path.c_str());
-  return std::nullopt;
+  return {std::nullopt, path};
 }
 
-Result<void> Cache::store(const Key& key, const std::string& slot, std::string_view bytes) const {
-  const std::string path = entry_path(key.digest());
-  SCANKIT_CHECK(make_directories(path_dirname(path)));
-  std::string whole(kMagic);
-  whole += sha256_hex(bytes) + "\n";
-  whole += bytes;
-  SCANKIT_CHECK(write_file_atomically(path, whole));
-  SCANKIT_CHECK(make_directories(folder_ + "/last"));
-  return write_file_atomically(slot_path(slot), key.text());
+void Cache::store(const Key& key, const std::string& slot, std::string_view bytes) const {
+  if (limit_ == 0) return;
+  const std::string digest = key.digest(), path = entry_path(digest);
+  Result<void> stored = make_directories(path_dirname(path));
+  if (stored) stored = write_file_atomically(path, header_of(digest, bytes).append(bytes));
+  if (stored) {
+    remember(key, slot);
+    const std::lock_guard<std::mutex> guard(mutex_);
+    used_.insert(path);
+    stored_ = true;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (std::exchange(unwritable_, true)) return;  // the reason is the same for all of them
+  }
+  note(say("the cache {} takes nothing, so that the next build will compile again: {}", folder_,
+           retold(stored.error().message)));
 }
 
-std::vector<std::string> Cache::why_missed(const Key& key, const std::string& slot) const {
-  auto before = read_whole_file(slot_path(slot));
-  if (!before) return {};
-  return changed_labels(*before, key.text());
+std::optional<std::string> Cache::last_inputs(const std::string& slot) const {
+  auto text = read_whole_file(slot_path(slot));
+  if (!text) return std::nullopt;
+  return std::move(*text);
+}
+
+void Cache::remember(const Key& key, const std::string& slot) const {
+  if (limit_ == 0) return;
+  const std::string text = key.text(), path = slot_path(slot);
+  if (last_inputs(slot) == text) return use(path);
+  // What cannot be remembered costs an explanation, no build.
+  if (make_directories(folder_ + "/last") && write_file_atomically(path, text)) use(path);
 }
 
 Result<std::string> cache_folder(const std::string& asked) {
@@ -64,6 +111,24 @@ Result<std::string> cache_folder(const std::string& asked) {
     return path_join(home, ".cache/scankit");
   return Error{Errc::InvalidArgument, say("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set"),
                say("name one with --cache-dir")};
+}
+
+Result<std::uint64_t> parse_cache_size(const std::string& text) {
+  if (text.empty()) return kDefaultCacheSize;
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  const std::string unit = text.substr(digits);
+  const std::string_view units = "KMGT";
+  const auto power = unit.size() == 1 ? units.find(unit[0]) : std::string_view::npos;
+  if (digits == 0 || digits > 12 || (!unit.empty() && power == std::string_view::npos))
+    return Error{Errc::InvalidArgument, say("--cache-size {}: a number of bytes is expected", text),
+                 say("write 512M or 2G")};
+  const std::uint64_t number = std::stoull(text.substr(0, digits));
+  const unsigned shift = unit.empty() ? 0 : 10 * (static_cast<unsigned>(power) + 1);
+  if (number > (~std::uint64_t{0} >> shift))
+    return Error{Errc::InvalidArgument, say("--cache-size {}: a number of bytes is expected", text),
+                 say("write 512M or 2G")};
+  return number << shift;
 }
 
 }  // namespace scankit

@@ -39,33 +39,128 @@ TEST(Cache, ReturnsWhatWasStored) {
   const Cache cache(folder->path());
   EXPECT_FALSE(cache.find(key_of("-a")));
   const std::string bytes("a\0b", 3);
-  ASSERT_TRUE(cache.store(key_of("-a"), "slot", bytes));
+  cache.store(key_of("-a"), "slot", bytes);
+  EXPECT_TRUE(cache.take_notes().empty());
   EXPECT_EQ(cache.find(key_of("-a")), bytes);
   EXPECT_FALSE(cache.find(key_of("-b")));
 }
 
-TEST(Cache, NamesTheInputThatChanged) {
+TEST(Cache, RemembersTheLastInputsOfASlot) {
   auto folder = TemporaryDirectory::create("cache");
   const Cache cache(folder->path());
-  EXPECT_TRUE(cache.why_missed(key_of("-a"), "slot").empty());
-  ASSERT_TRUE(cache.store(key_of("-a"), "slot", "x"));
-  EXPECT_EQ(cache.why_missed(key_of("-b"), "slot"), std::vector<std::string>{"flags"});
+  EXPECT_FALSE(cache.last_inputs("slot"));
+  cache.store(key_of("-a"), "slot", "x");
+  cache.store(key_of("-b"), "slot", "y");
+  EXPECT_EQ(cache.last_inputs("slot"), key_of("-b").text());
+  cache.remember(key_of("-a"), "slot");  // a hit
+  EXPECT_EQ(cache.last_inputs("slot"), key_of("-a").text());
 }
 
 TEST(Cache, NeverReturnsDamagedBytes) {
   auto folder = TemporaryDirectory::create("cache");
   const Cache cache(folder->path());
   for (const auto& damage : {std::string("flip"), std::string("cut"), std::string("empty")}) {
-    ASSERT_TRUE(cache.store(key_of("-a"), "slot", "payload"));
+    cache.store(key_of("-a"), "slot", "payload");
     const std::string path = only_entry(folder->path());
     std::string bytes = *read_whole_file(path);
     if (damage == "flip") bytes.back() = static_cast<char>(bytes.back() ^ 1);
     if (damage == "cut") bytes.pop_back();
     if (damage == "empty") bytes.clear();
     std::ofstream(path, std::ios::binary) << bytes;
-    EXPECT_FALSE(cache.find(key_of("-a"))) << damage;
+    const auto found = cache.look_up(key_of("-a"));
+    EXPECT_FALSE(found.bytes) << damage;
+    EXPECT_EQ(found.damage, path) << damage;
     EXPECT_FALSE(std::filesystem::exists(path)) << damage;
   }
+}
+
+TEST(Cache, RefusesAnEntryUnderAnotherOnesName) {
+  auto folder = TemporaryDirectory::create("cache");
+  const Cache cache(folder->path());
+  cache.store(key_of("-a"), "slot", "of a");
+  const std::string bytes = *read_whole_file(only_entry(folder->path()));
+  std::filesystem::remove_all(folder->path() + "/objects");
+  cache.store(key_of("-b"), "slot", "of b");
+  ASSERT_TRUE(write_file_atomically(only_entry(folder->path()), bytes));
+  EXPECT_FALSE(cache.find(key_of("-b")));
+}
+
+TEST(Cache, RemovesWhatWasNotUsedForLongest) {
+  auto folder = TemporaryDirectory::create("cache");
+  const std::string bytes(100000, 'x');
+  constexpr std::uint64_t kLimit = 350000;
+  for (const char* name : {"-a", "-b", "-c"}) Cache(folder->path(), kLimit).store(key_of(name), name, bytes);
+  const auto age = [&](const char* name, int hours) {
+    const std::string digest = key_of(name).digest();
+    std::filesystem::last_write_time(
+        folder->path() + "/objects/" + digest.substr(0, 2) + "/" + digest.substr(2),
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  age("-a", 3);
+  age("-b", 2);
+  age("-c", 1);
+  const Cache running(folder->path(), kLimit);
+  EXPECT_TRUE(running.find(key_of("-a")));  // oldest by time of writing, and used again
+  running.store(key_of("-d"), "-d", bytes);
+  running.trim();
+  EXPECT_TRUE(running.take_notes().empty());
+  const Cache later(folder->path(), kLimit);
+  EXPECT_TRUE(later.find(key_of("-a")));
+  EXPECT_FALSE(later.find(key_of("-b")));
+  EXPECT_TRUE(later.find(key_of("-c")));
+  EXPECT_TRUE(later.find(key_of("-d")));
+}
+
+TEST(Cache, NeverRemovesWhatTheRunningBuildNeeds) {
+  auto folder = TemporaryDirectory::create("cache");
+  const Cache cache(folder->path(), 1000);
+  cache.store(key_of("-a"), "a", std::string(100000, 'x'));
+  cache.store(key_of("-b"), "b", std::string(100000, 'y'));
+  cache.trim();
+  EXPECT_TRUE(cache.find(key_of("-a")));
+  EXPECT_TRUE(cache.find(key_of("-b")));
+  const auto notes = cache.take_notes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("--cache-size"), std::string::npos);
+}
+
+TEST(Cache, RemovesWhatAKilledBuilderLeftOnceItIsOld) {
+  auto folder = TemporaryDirectory::create("cache");
+  const Cache cache(folder->path());
+  cache.store(key_of("-a"), "a", "x");
+  const std::string fresh = only_entry(folder->path()) + ".abcdef", old = fresh + "g";
+  ASSERT_TRUE(write_file_atomically(fresh, "half") && write_file_atomically(old, "half"));
+  std::filesystem::last_write_time(old,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  cache.trim();
+  EXPECT_TRUE(std::filesystem::exists(fresh));  // somebody may be writing it
+  EXPECT_FALSE(std::filesystem::exists(old));
+}
+
+TEST(Cache, KeepsNothingWhereNothingMayBeKept) {
+  auto folder = TemporaryDirectory::create("cache");
+  const Cache cache(folder->path(), 0);
+  cache.store(key_of("-a"), "a", "x");
+  cache.trim();
+  EXPECT_TRUE(std::filesystem::is_empty(folder->path()));
+}
+
+TEST(Cache, SaysOnceThatItTakesNothing) {
+  const Cache cache("/proc/nowhere");
+  cache.store(key_of("-a"), "a", "x");
+  cache.store(key_of("-b"), "b", "x");
+  const auto notes = cache.take_notes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("/proc/nowhere"), std::string::npos) << notes[0];
+}
+
+TEST(CacheSize, IsANumberOfBytes) {
+  EXPECT_EQ(parse_cache_size("").value(), kDefaultCacheSize);
+  EXPECT_EQ(parse_cache_size("0").value(), 0u);
+  EXPECT_EQ(parse_cache_size("1000").value(), 1000u);
+  EXPECT_EQ(parse_cache_size("2G").value(), 2ull << 30);
+  for (const char* bad : {"M", "-1", "1X", "1 G", "99999999999999", "999999999999T", "1.5G"})
+    EXPECT_FALSE(parse_cache_size(bad)) << bad;
 }
 
 }  // namespace

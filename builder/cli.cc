@@ -31,16 +31,24 @@ CLI::Option* add_arch(CLI::App& command, std::string& arch) {
       "--arch", arch, say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
 }
 
-void add_compilation(CLI::App& command, std::string& cache_dir, unsigned& jobs, std::string& toolchain) {
+void add_compilation(CLI::App& command, CompilationOptions& options) {
   command
       .add_option(
-          "--toolchain", toolchain,
+          "--toolchain", options.toolchain,
           say("auto, nvrtc, nvcc, nvrtc-wheel or nvcc-wheel (fetched by your installer), or the path of "
               "one (default: what is here)"))
       ->type_name("KIND|PATH");
-  command.add_option("--cache-dir", cache_dir,
+  command.add_option("--cache-dir", options.cache_dir,
                      say("where compiled images are kept (default: $XDG_CACHE_HOME/scankit)"));
-  command.add_option("--jobs,-j", jobs, say("compilers at once (default: by processors and memory)"));
+  command.add_option(
+      "--cache-size", options.cache_size,
+      say("what was not used for longest is removed beyond this; 0 keeps nothing (default: 512M)"));
+  command.add_option("--jobs,-j", options.jobs, say("compilers at once (default: by processors and memory)"));
+  constexpr unsigned kLongest = 86400;
+  command
+      .add_option("--timeout", options.timeout,
+                  say("seconds that the compiler may take for one image (default: 600)"))
+      ->check(CLI::Range(1u, kLongest));
 }
 
 void add_build(CLI::App& app, int& exit_status) {
@@ -54,7 +62,7 @@ void add_build(CLI::App& app, int& exit_status) {
       ->type_name("SNAPSHOT")
       ->excludes(arch);
   command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
-  add_compilation(*command, options->cache_dir, options->jobs, options->toolchain);
+  add_compilation(*command, options->compilation);
   command
       ->add_flag("--release", options->release,
                  say("every architecture, each from the compiler that serves it best"))
@@ -63,10 +71,19 @@ void add_build(CLI::App& app, int& exit_status) {
                     say("fetch a compiler as a wheel where none here will do"));
   command->add_flag("--list-toolchains", options->list_toolchains,
                     say("print every compiler found, what it can make and which is taken; builds nothing"));
-  command->add_flag("--explain", options->explain, say("print what every image depends on, and its key"));
+  auto* explain = command
+                      ->add_option("--explain", options->explain_other,
+                                   say("print what every image depends on, and its key; or how that differs "
+                                       "from OTHER: a manifest, a module, or the output of --explain --json"))
+                      ->expected(0, 1)
+                      ->type_name("[OTHER]");
+  command->add_flag("--json", options->json, say("print what was built as JSON"));
   command->add_option("--show-manifest", options->show_manifest,
                       say("print the manifest inside FILE; builds nothing"));
-  command->callback([options, &exit_status] { exit_status = run_build(*options); });
+  command->callback([options, explain, &exit_status] {
+    options->explain = explain->count() > 0;
+    exit_status = run_build(*options);
+  });
 }
 
 void add_fix(CLI::App& app, int& exit_status) {
@@ -77,7 +94,7 @@ void add_fix(CLI::App& app, int& exit_status) {
   add_module(*command, options->module);
   add_arch(*command, options->arch);
   add_target(*command, options->target);
-  add_compilation(*command, options->cache_dir, options->jobs, options->toolchain);
+  add_compilation(*command, options->compilation);
   auto* dry_run = command->add_flag("--dry-run", options->dry_run, say("print the plan and change nothing"));
   command->add_flag("--yes,-y", options->yes, say("do it without asking"))->excludes(dry_run);
   command->callback([options, &exit_status] { exit_status = run_fix(*options); });

@@ -38,14 +38,16 @@ int complain(const std::string& command, const Error& error, int status) {
 void tell(const std::string& line) { std::fprintf(stderr, "%s\n", plain(line, false).c_str()); }
 
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
-                                   const std::string& cache_dir, unsigned jobs) {
+                                   const CompilationOptions& compilation) {
   BuildRequest request;
   SCANKIT_TRY(request.module, shipped_module(module));
   if (!arch.empty()) {
     SCANKIT_TRY(request.targets, parse_targets(arch));
   }
-  SCANKIT_TRY(request.cache_folder, cache_folder(cache_dir));
-  request.jobs = jobs;
+  SCANKIT_TRY(request.cache_folder, cache_folder(compilation.cache_dir));
+  SCANKIT_TRY(request.cache_size, parse_cache_size(compilation.cache_size));
+  request.jobs = compilation.jobs;
+  if (compilation.timeout != 0) request.timeout = std::chrono::seconds(compilation.timeout);
   request.progress = tell;
   return request;
 }

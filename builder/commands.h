@@ -8,21 +8,30 @@
 // What the parsed command lines do; cli.cc parses.
 namespace scankit {
 
+// What build and fix have in common.
+struct CompilationOptions {
+  std::string cache_dir, cache_size, toolchain;
+  unsigned jobs = 0, timeout = 0;  // 0: the default; seconds for one image
+};
+
 struct BuildOptions {
-  std::string python, module, arch, out, cache_dir, show_manifest;
-  std::string toolchain;
-  std::string for_machine;  // the snapshot of a machine whose GPUs the module is for
-  unsigned jobs = 0;
-  bool explain = false, list_toolchains = false, release = false, allow_download = false;
+  std::string python, module, arch, out, show_manifest;
+  CompilationOptions compilation;
+  std::string for_machine;    // the snapshot of a machine whose GPUs the module is for
+  std::string explain_other;  // --explain OTHER
+  bool explain = false, list_toolchains = false, json = false;
+  bool release = false, allow_download = false;
 };
 int run_build(const BuildOptions& options);
 // --list-toolchains: every compiler of device code that is here, and which one a build would take.
 int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
+// --show-manifest: prints it, and says whether the file's images are those that it names.
+int show_manifest(const std::string& path);
 
 struct FixOptions {
-  std::string python, arch, module, target, cache_dir, toolchain;
+  std::string python, arch, module, target;
+  CompilationOptions compilation;
   bool dry_run = false, yes = false;
-  unsigned jobs = 0;
 };
 int run_fix(const FixOptions& options);
 
@@ -36,7 +45,7 @@ int run_restore(const RestoreOptions& options);
 int complain(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);  // progress, to standard error
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
-                                   const std::string& cache_dir, unsigned jobs);
+                                   const CompilationOptions& compilation);
 // The interpreter that a command speaks of; what choose_python notes goes to standard error.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
 

@@ -5,19 +5,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "builder/compile_failure.h"
+#include "builder/reasons.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/elf/fatbin.h"
 
 namespace scankit {
 namespace {
 
-constexpr auto kCompileTimeout = std::chrono::minutes(10);
-constexpr std::uint64_t kMemoryPerJob = 1ull << 30;  // NVRTC peaks at 0.1 to 0.4 GiB on our units
+constexpr std::uint64_t kMemoryPerJob = 1ull << 30;  // NVRTC peaks at 0.15 GiB on our units, nvcc at 0.2
 constexpr std::size_t kImageLimit = 128u << 20;
 
 struct Task {
@@ -31,24 +33,35 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
-Error failure(const Task& task, const ProcessResult& ran) {
-  std::string why = ran.err.substr(0, ran.err.find('\n'));
-  std::string rest = ran.err.size() > why.size() ? ran.err.substr(why.size() + 1) : "";
-  why = retold(why);
-  while (!rest.empty() && rest.back() == '\n') rest.pop_back();
-  if (ran.timed_out) why = say("the compiler did not end within 10 minutes");
-  if (!ran.timed_out && ran.signal == SIGKILL)
-    why = say("the compiler was killed, probably for want of memory");
-  if (!ran.timed_out && ran.signal != 0 && ran.signal != SIGKILL)
-    why = say("the compiler died of signal {}", ran.signal);
-  return {ran.timed_out ? Errc::Timeout : Errc::ToolFailed,
-          say("compiling {} for {} failed: {}", task.unit->name, task.target->name(), why), rest};
+bool is_image(const std::string& bytes, const Target& target) {
+  if (!target.ptx) {
+    const auto facts = cubin_facts(bytes);
+    return facts && facts->sm == target.sm;
+  }
+  const auto facts = ptx_facts(bytes);
+  return facts && facts->sm == target.sm;
+}
+
+// The device source says of each of its lines which file it is from (kernels/common/amalgamate.cmake): a line
+// "// kernels/..." before the first.
+std::map<std::string, std::string> parts_of(std::string_view source) {
+  std::map<std::string, std::string> parts;
+  std::string name;
+  while (!source.empty()) {
+    const std::string_view line = source.substr(0, source.find('\n'));
+    if (line.starts_with("// kernels/") && line.find(' ', 3) == std::string_view::npos)
+      name = line.substr(3);
+    else if (!name.empty())
+      parts[name].append(line).append("\n");
+    source.remove_prefix(std::min(source.size(), line.size() + 1));
+  }
+  return parts;
 }
 
 class Compilation {
  public:
   Compilation(const CompileRequest& request, std::string folder)
-      : request_(request), folder_(std::move(folder)) {
+      : request_(request), keys_(request), folder_(std::move(folder)) {
     for (const Target& target : request.targets)
       for (const Unit& unit : request.units) tasks_.push_back({&unit, &target});
     results_.resize(tasks_.size());
@@ -75,23 +88,37 @@ class Compilation {
   }
 
   void find_cached() {
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      const Key key = key_of(request_, *tasks_[i].unit, *tasks_[i].target);
-      if (auto bytes = request_.cache->find(key))
-        results_[i] = BuiltCode{tasks_[i].unit->name, *tasks_[i].target, std::move(*bytes), "", true};
-      else
-        missing_.push_back(i);
-    }
+    std::vector<Miss> misses;
+    // Unit by unit and not target by target: the units stand longest first, and the short ones at the end
+    // leave no processor idle for long.
+    for (std::size_t unit = 0; unit < request_.units.size(); ++unit)
+      for (std::size_t i = unit; i < tasks_.size(); i += request_.units.size()) {
+        const Task& task = tasks_[i];
+        const Key key = keys_.key(*task.unit, *task.target);
+        auto known = request_.cache->look_up(key);
+        if (!known.bytes) {
+          missing_.push_back(i);
+          misses.push_back(why_missed(task, key, known.damage));
+          continue;
+        }
+        results_[i] = BuiltCode{task.unit->name, *task.target, std::move(*known.bytes), "", true};
+        request_.cache->remember(key, keys_.slot(*task.unit, *task.target));
+      }
     if (missing_.empty())
       return tell(say_n(tasks_.size(), "the one image is in the cache", "all {} images are in the cache",
                         tasks_.size()));
-    const Task& first = tasks_[missing_.front()];
-    const auto changed =
-        request_.cache->why_missed(key_of(request_, *first.unit, *first.target), slot(first));
-    if (!changed.empty()) tell(say("not in the cache: changed {}", join(changed)));
+    for (const std::string& line : misses_in_words(misses)) tell(line);
   }
 
-  static std::string slot(const Task& task) { return task.unit->name + " " + task.target->name(); }
+  Miss why_missed(const Task& task, const Key& key, const std::string& damage) const {
+    Miss miss{task.unit->name, task.target->name(), Miss::Kind::Damaged, {}, damage};
+    if (!damage.empty()) return miss;
+    const auto before = request_.cache->last_inputs(keys_.slot(*task.unit, *task.target));
+    miss.kind = before ? Miss::Kind::Changed : Miss::Kind::NeverBuilt;
+    if (before) miss.changes = changes_in_words(parse_inputs(*before), key.inputs());
+    if (before && miss.changes.empty()) miss.kind = Miss::Kind::Gone;
+    return miss;
+  }
 
   void work() {
     for (;;) {
@@ -111,18 +138,20 @@ class Compilation {
         return;
       }
       results_[i] = std::move(*made);
-      tell("[" + std::to_string(++done_) + "/" + std::to_string(missing_.size()) + "] " + slot(tasks_[i]));
+      tell("[" + std::to_string(++done_) + "/" + std::to_string(missing_.size()) + "] " +
+           tasks_[i].unit->name + " " + tasks_[i].target->name());
     }
   }
 
   Result<BuiltCode> compile(const Task& task, const std::string& out) const {
-    const DeviceCompiler::Job job{task.unit, task.target, source_path(), out, kCompileTimeout};
+    const DeviceCompiler::Job job{task.unit, task.target, source_path(), out, request_.timeout};
+    const KillCount before = count_kills();
     SCANKIT_TRY(const ProcessResult ran, compiler_for(request_, *task.target).compile(job));
-    if (!ran.ok()) return failure(task, ran);
-    SCANKIT_TRY(std::string bytes, read_whole_file(out, kImageLimit));
-    // A full or read-only cache is no reason to fail.
-    (void)request_.cache->store(key_of(request_, *task.unit, *task.target), slot(task), bytes);
-    return BuiltCode{task.unit->name, *task.target, std::move(bytes), "", false};
+    if (!ran.ok()) return compile_failure(job, ran, before);
+    auto bytes = read_whole_file(out, kImageLimit);
+    if (!bytes || !is_image(*bytes, *task.target)) return no_image(job, ran);
+    request_.cache->store(keys_.key(*task.unit, *task.target), keys_.slot(*task.unit, *task.target), *bytes);
+    return BuiltCode{task.unit->name, *task.target, std::move(*bytes), "", false};
   }
 
   std::vector<BuiltCode> collect() {
@@ -136,6 +165,7 @@ class Compilation {
   }
 
   const CompileRequest& request_;
+  KeyMaker keys_;
   std::string folder_;
   std::vector<Task> tasks_;
   std::vector<std::size_t> missing_;
@@ -156,23 +186,33 @@ const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& 
   return *request.compiler;
 }
 
-Key key_of(const CompileRequest& request, const Unit& unit, const Target& target) {
-  const DeviceCompiler& compiler = compiler_for(request, target);
-  Key key;
-  key.add("format", "device-image-1");
+KeyMaker::KeyMaker(const CompileRequest& request) : request_(request) {
+  common_.add("format", "device-image-2");
+  common_.add("source name", request.source_name);
+  common_.add("source", sha256_hex(request.source));
+  for (const auto& [name, text] : parts_of(request.source)) common_.add(kSourcePart + name, sha256_hex(text));
+}
+
+Key KeyMaker::key(const Unit& unit, const Target& target) const {
+  const DeviceCompiler& compiler = compiler_for(request_, target);
+  Key key = common_;
+  key.add("compiler", compiler.kind() + " " + compiler.version() + " " + compiler.sha256());
+  compiler.add_inputs(key);
   key.add("unit", unit.name);
   key.add("target", target.name());
   key.add("flags", join(compiler.common_flags()) + " " + join(unit.flags));
-  key.add("source", sha256_hex(request.source));
-  key.add("source name", request.source_name);
-  key.add("compiler", compiler.kind() + " " + compiler.version() + " " + compiler.sha256());
-  compiler.add_inputs(key);
   return key;
+}
+
+std::string KeyMaker::slot(const Unit& unit, const Target& target) const {
+  return request_.source_name + " " + unit.name + " " + target.name();
 }
 
 Result<std::vector<BuiltCode>> compile_units(const CompileRequest& request) {
   SCANKIT_TRY(const auto folder, TemporaryDirectory::create("scankit-build"));
-  return Compilation(request, folder.path()).run();
+  auto images = Compilation(request, folder.path()).run();
+  request.cache->trim();
+  return images;
 }
 
 unsigned compile_jobs(const Probed<Memory>& memory) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 
 namespace scankit {
 
+inline constexpr std::chrono::seconds kCompileTimeout{600};  // of one image; ours take 4 s on an idle core
+
 struct CompileRequest {
   std::string source_name = "source.cu";  // stands in the compiler's messages
   std::string_view source;
@@ -21,14 +24,25 @@ struct CompileRequest {
   std::vector<const DeviceCompiler*> compilers;
   const Cache* cache = nullptr;
   unsigned jobs = 1;
+  std::chrono::milliseconds timeout = kCompileTimeout;
   // Called with a finished line, from any thread but never from two at once; may be empty.
   std::function<void(const std::string&)> progress;
 };
 
 const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& target);
 
-// What one image depends on.
-Key key_of(const CompileRequest& request, const Unit& unit, const Target& target);
+// What one image depends on. Made once for a request, since the source is hashed, whole and file by file.
+class KeyMaker {
+ public:
+  explicit KeyMaker(const CompileRequest& request);
+  Key key(const Unit& unit, const Target& target) const;
+  // Names what an image is for, whatever it depends on (Cache::store).
+  std::string slot(const Unit& unit, const Target& target) const;
+
+ private:
+  const CompileRequest& request_;
+  Key common_;
+};
 
 // Every unit for every target, from the cache or by children that run side by side. The first failure stops
 // the rest; its Error holds the compiler's useful lines, the first one in the message.

@@ -46,12 +46,12 @@ class FixRun {
   // Where, what is wrong, what to do about it. Recovers an interrupted fix first, since the facts depend on
   // it.
   std::optional<int> look() {
-    auto request = build_request(options_.module, options_.arch, options_.cache_dir, options_.jobs);
+    auto request = build_request(options_.module, options_.arch, options_.compilation);
     if (!request) return complain("fix", request.error(), kExitUsage);
     request_ = std::move(*request);
-    if (auto known = check_wish(options_.toolchain); !known)
+    if (auto known = check_wish(options_.compilation.toolchain); !known)
       return complain("fix", known.error(), kExitUsage);
-    request_.toolchain.asked = options_.toolchain;
+    request_.toolchain.asked = options_.compilation.toolchain;
     request_.toolchain.progress = tell;
     const auto python = chosen_python(*host_, options_.python);
     if (!python) return complain("fix", python.error(), options_.python.empty() ? kExitFindings : kExitUsage);

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/key.h"
 
-#include <map>
+#include <algorithm>
 #include <sstream>
 
 #include "doctor/base/files.h"
 
 namespace scankit {
+namespace {
+
+const std::string* value_of(const Inputs& inputs, const std::string& label) {
+  const auto at =
+      std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == label; });
+  return at == inputs.end() ? nullptr : &at->second;
+}
+
+}  // namespace
 
 std::string Key::digest() const {
   std::string all;
@@ -22,24 +31,26 @@ std::string Key::text() const {
   return all;
 }
 
-std::vector<std::string> changed_labels(const std::string& before, const std::string& after) {
-  const auto split = [](const std::string& text) {
-    std::vector<std::pair<std::string, std::string>> lines;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) {
-      const auto colon = line.find(": ");
-      if (colon != std::string::npos) lines.emplace_back(line.substr(0, colon), line.substr(colon + 2));
-    }
-    return lines;
-  };
-  std::map<std::string, std::string> old;
-  for (auto& [label, value] : split(before)) old[label] = value;
-  std::vector<std::string> changed;
-  for (const auto& [label, value] : split(after)) {
-    const auto known = old.find(label);
-    if (known == old.end() || known->second != value) changed.push_back(label);
+Inputs parse_inputs(const std::string& text) {
+  Inputs inputs;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    const auto colon = line.find(": ");
+    if (colon != std::string::npos) inputs.emplace_back(line.substr(0, colon), line.substr(colon + 2));
   }
-  return changed;
+  return inputs;
+}
+
+std::vector<InputChange> changed_inputs(const Inputs& before, const Inputs& after) {
+  std::vector<InputChange> changes;
+  for (const auto& [label, value] : after) {
+    const std::string* old = value_of(before, label);
+    if (old == nullptr) changes.push_back({label, "", value, true, false});
+    if (old != nullptr && *old != value) changes.push_back({label, *old, value, false, false});
+  }
+  for (const auto& [label, value] : before)
+    if (value_of(after, label) == nullptr) changes.push_back({label, value, "", false, true});
+  return changes;
 }
 
 }  // namespace scankit

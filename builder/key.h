@@ -6,6 +6,9 @@
 
 namespace scankit {
 
+// Label and value, in the order in which they were added.
+using Inputs = std::vector<std::pair<std::string, std::string>>;
+
 // What a result depends on: a list of labelled values. The digest goes over labels, values and their lengths,
 // so that
 // ("flags", "-I -O2") and ("flags", "-I-O2") differ; the text is what `--explain` prints and two people can
@@ -15,13 +18,20 @@ class Key {
   void add(std::string label, std::string value) { inputs_.emplace_back(std::move(label), std::move(value)); }
   std::string digest() const;  // 64 hex digits
   std::string text() const;    // "label: value" lines
-  const std::vector<std::pair<std::string, std::string>>& inputs() const { return inputs_; }
+  const Inputs& inputs() const { return inputs_; }
 
  private:
-  std::vector<std::pair<std::string, std::string>> inputs_;
+  Inputs inputs_;
 };
 
-// The labels whose values differ between two texts of Key::text(), in the new one's order.
-std::vector<std::string> changed_labels(const std::string& before, const std::string& after);
+// The inputs of a Key::text().
+Inputs parse_inputs(const std::string& text);
+
+struct InputChange {
+  std::string label, before, after;
+  bool is_new = false, is_gone = false;
+};
+// What differs, in the order of `after`; what is gone comes last.
+std::vector<InputChange> changed_inputs(const Inputs& before, const Inputs& after);
 
 }  // namespace scankit

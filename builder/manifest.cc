@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doctor/base/files.h"
 #include "doctor/base/tool_version.h"
 
 namespace scankit {
@@ -11,11 +10,9 @@ namespace scankit {
 std::string write_manifest(const ManifestInput& input) {
   nlohmann::ordered_json json;
   json["schema"] = 1;
-  json["module"] = input.module;
-  json["flavor"] = "universal";
+  json["module"] = "";  // here for its place; add_explanation() sets it
+  json["flavor"] = input.flavor;
   json["scankit"] = kToolVersion;
-  json["inputs"] = {{"host_module_sha256", sha256_hex(input.host_module)},
-                    {"device_source_sha256", sha256_hex(input.device_source)}};
   for (const ManifestInput::Maker& maker : input.compilers) {
     nlohmann::ordered_json one = {{"kind", maker.compiler->kind()},
                                   {"version", maker.compiler->version()},
@@ -27,14 +24,14 @@ std::string write_manifest(const ManifestInput& input) {
     one["targets"] = names_of(maker.targets, " ");
     json["toolchains"].push_back(one);
   }
-  json["images"] = nlohmann::ordered_json::array();
-  for (const BuiltCode& image : *input.images)
-    json["images"].push_back({{"unit", image.unit},
-                              {"target", image.target.name()},
-                              {"kind", image.target.ptx ? "ptx" : "cubin"},
-                              {"size", image.bytes.size()},
-                              {"sha256", image.sha256}});
-  return json.dump(2) + "\n";
+  add_explanation(json, *input.explanation);
+  for (std::size_t i = 0; i < input.images->size(); ++i) {
+    const BuiltCode& image = (*input.images)[i];
+    json["images"][i]["kind"] = image.target.ptx ? "ptx" : "cubin";
+    json["images"][i]["size"] = image.bytes.size();
+    json["images"][i]["sha256"] = image.sha256;
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace scankit

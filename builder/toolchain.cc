@@ -166,8 +166,8 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
   }
   nvrtc.sha256 = hash;
   // A cache that cannot be written makes the next build slower, nothing else.
-  (void)cache.store(key, std::string("identity ").append(nvrtc.path),
-                    nvrtc.version + "\n" + fields.at("archs") + "\n" + hash + "\n");
+  cache.store(key, std::string("identity ").append(nvrtc.path),
+              nvrtc.version + "\n" + fields.at("archs") + "\n" + hash + "\n");
   return {};
 }
 

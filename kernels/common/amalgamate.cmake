@@ -29,6 +29,7 @@ function(inline path)
     string(SUBSTRING "${text}" ${at} -1 text)
     string(APPEND result "${before}")
     inline(${next})
+    string(APPEND result "// ${path}\n") # says of every line which file it is from
   endwhile()
   string(APPEND result "${text}")
   set(seen "${seen}" PARENT_SCOPE)
