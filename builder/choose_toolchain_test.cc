@@ -249,7 +249,7 @@ TEST_F(ChooseToolchain, NvccMakesWhatNvrtcMakes) {
   const auto again = compile_units(request);
   ASSERT_TRUE(again);
   EXPECT_TRUE((*again)[0].from_cache);
-  EXPECT_NE(key_of(request, request.units[0], request.targets[0]).text().find("host compiler: "),
+  EXPECT_NE(KeyMaker(request).key(request.units[0], request.targets[0]).text().find("host compiler: "),
             std::string::npos);
   request.units = {{"broken", {}}};
   const auto failed = compile_units(request);

@@ -82,10 +82,11 @@ class Differences {
 }  // namespace
 
 std::string explanation_text(const Explanation& explanation) {
-  std::string text = "module " + explanation.module + "\n";
+  std::string text;
+  text.append("module ").append(explanation.module).append("\n");
   append(text, explanation.inputs);
   const Inputs shared = shared_by_all(explanation.images);
-  text += "every image\n";
+  text.append("every image\n");
   append(text, shared);
   for (const ExplainedImage& image : explanation.images) {
     text.append("image ").append(name_of(image)).append("\n  key: ").append(image.key).append("\n");

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "builder/device_compiler.h"
 #include "builder/explain.h"
 #include "builder/image.h"
 
