@@ -20,26 +20,26 @@ Ref size_tuple(const Index* sizes, int count) {
   return tuple;
 }
 
-// Sizes and strides as tuples. A model asks for the same few again and again, and making the two costs a
+// (sizes, strides, dtype) as tuples. A model asks for the same few again and again, and making them costs a
 // third of an allocation: the last ones are kept, each in the one place that its numbers name.
-class SizeTuples {
+class LayoutTuples {
  public:
-  bool find(const Layout& layout, Ref* sizes, Ref* strides) {
-    Entry& entry = entries_[place_of(layout)];
-    if (!is(entry, layout)) {
-      Ref new_sizes = size_tuple(layout.shape, layout.dims);
-      Ref new_strides = size_tuple(layout.strides, layout.dims);
-      if (!new_sizes || !new_strides) return false;
-      Ref old_sizes(entry.sizes), old_strides(entry.strides);
-      entry.sizes = new_sizes.release();
-      entry.strides = new_strides.release();
-      entry.dims = layout.dims;
-      for (int i = 0; i < layout.dims; ++i)
-        entry.shape[i] = layout.shape[i], entry.steps[i] = layout.strides[i];
-    }
-    *sizes = Ref::to(entry.sizes);
-    *strides = Ref::to(entry.strides);
-    return true;
+  Ref find(const Layout& layout, PyObject* dtype) {
+    Entry& entry = entries_[place_of(layout, dtype)];
+    if (is(entry, layout, dtype)) return Ref::to(entry.tuple);
+    Ref sizes = size_tuple(layout.shape, layout.dims), strides = size_tuple(layout.strides, layout.dims);
+    Ref tuple(PyTuple_New(3));
+    if (!sizes || !strides || !tuple || PyTuple_SetItem(tuple.get(), 0, sizes.release()) != 0 ||
+        PyTuple_SetItem(tuple.get(), 1, strides.release()) != 0 ||
+        PyTuple_SetItem(tuple.get(), 2, Ref::to(dtype).release()) != 0)
+      return Ref();
+    Ref old(entry.tuple);
+    entry.tuple = Ref::to(tuple.get()).release();
+    entry.dtype = dtype;
+    entry.dims = layout.dims;
+    for (int i = 0; i < layout.dims; ++i)
+      entry.shape[i] = layout.shape[i], entry.steps[i] = layout.strides[i];
+    return tuple;
   }
 
  private:
@@ -47,18 +47,19 @@ class SizeTuples {
   struct Entry {
     int dims;
     Index shape[kMaxDims], steps[kMaxDims];
-    PyObject *sizes, *strides;  // null: empty
+    PyObject* dtype;  // torch's own, which live as long as torch
+    PyObject* tuple;  // null: empty
   };
 
-  static unsigned place_of(const Layout& layout) {
-    unsigned long long mix = static_cast<unsigned>(layout.dims);
+  static unsigned place_of(const Layout& layout, const PyObject* dtype) {
+    unsigned long long mix = reinterpret_cast<unsigned long long>(dtype) + static_cast<unsigned>(layout.dims);
     for (int i = 0; i < layout.dims; ++i)
       mix = (mix ^ static_cast<unsigned long long>(layout.shape[i])) * 0x9e3779b97f4a7c15u +
             static_cast<unsigned long long>(layout.strides[i]);
     return static_cast<unsigned>(mix * 0x9e3779b97f4a7c15u >> 32) % kEntries;
   }
-  static bool is(const Entry& entry, const Layout& layout) {
-    bool same = entry.sizes && entry.dims == layout.dims;
+  static bool is(const Entry& entry, const Layout& layout, const PyObject* dtype) {
+    bool same = entry.tuple && entry.dtype == dtype && entry.dims == layout.dims;
     for (int i = 0; same && i < layout.dims; ++i)
       same = entry.shape[i] == layout.shape[i] && entry.steps[i] == layout.strides[i];
     return same;
@@ -117,11 +118,10 @@ bool take_new(const Call& call, const char* name, const Tensor& beside, Element 
 // where that is another one than asked for, or where this private function is not what it was in torch 2.6
 // to 2.15.
 bool allocate_fast(const Call& call, const char* name, const Tensor& beside, Element element,
-                   const Layout& layout, PyObject* sizes, PyObject* strides, Output* output) {
+                   const Layout& layout, PyObject* arguments, Output* output) {
   PyObject* function = call.torch->empty_strided_cuda;
   if (!function) return false;
-  Ref object(
-      PyObject_CallFunctionObjArgs(function, sizes, strides, dtype_object(*call.torch, element), nullptr));
+  Ref object = call_function(function, call.torch->empty_strided_cuda_direct, arguments);
   if (take_new(call, name, beside, element, layout, static_cast<Ref&&>(object), output) &&
       output->tensor.device == beside.device)
     return true;
@@ -138,16 +138,15 @@ bool allocate_like(const Call& call, const char* name, const Tensor& like, Outpu
 
 bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
                       const Layout& layout, Output* output) {
-  static SizeTuples known;  // the GIL guards it
-  Ref sizes, strides;
-  if (!known.find(layout, &sizes, &strides)) return false;
+  static LayoutTuples known;  // the GIL guards it
+  PyObject* dtype = dtype_object(*call.torch, element);
+  const Ref all = known.find(layout, dtype);
+  if (!all) return false;
   if (beside.kind == DeviceKind::Cuda &&
-      allocate_fast(call, name, beside, element, layout, sizes.get(), strides.get(), output))
+      allocate_fast(call, name, beside, element, layout, all.get(), output))
     return true;
-  Ref arguments(PyTuple_New(2)), more = keywords(call, dtype_object(*call.torch, element), beside);
-  if (!arguments || !more || PyTuple_SetItem(arguments.get(), 0, sizes.release()) != 0 ||
-      PyTuple_SetItem(arguments.get(), 1, strides.release()) != 0)
-    return false;
+  const Ref arguments(PyTuple_GetSlice(all.get(), 0, 2)), more = keywords(call, dtype, beside);
+  if (!arguments || !more) return false;
   return take_new(call, name, beside, element, layout,
                   Ref(PyObject_Call(call.torch->empty_strided, arguments.get(), more.get())), output);
 }

@@ -49,7 +49,4 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-// object.name() without arguments. After torch_objects.
-Ref call_method(PyObject* object, PyObject* name);
-
 }  // namespace scankit

@@ -71,10 +71,10 @@ bool read_through_attributes(const Call& call, Tensor* t) {
   if (!on_cuda && !is_true(Ref(PyObject_GetAttr(t->object, torch.names[kIsCpu])).get()))
     return refuse_kind(call, *t);
   Ref shape(PyObject_GetAttr(t->object, torch.names[kShape]));
-  Ref stride(shape ? call_method(t->object, torch.names[kStride]) : Ref());
+  Ref stride(shape ? call_method(torch, t->object, kStride) : Ref());
   Ref dtype(stride ? PyObject_GetAttr(t->object, torch.names[kDtype]) : nullptr);
-  Ref pointer(dtype ? call_method(t->object, torch.names[kDataPtr]) : Ref());
-  Ref device(pointer ? call_method(t->object, torch.names[kGetDevice]) : Ref());
+  Ref pointer(dtype ? call_method(torch, t->object, kDataPtr) : Ref());
+  Ref device(pointer ? call_method(torch, t->object, kGetDevice) : Ref());
   if (!device) return refuse_kind(call, *t);
   t->dims = read_sizes(shape.get(), t->shape);
   if (t->dims > kMaxDims) return refuse_dims(call, *t, t->dims);
@@ -89,10 +89,9 @@ bool read_through_attributes(const Call& call, Tensor* t) {
 // The pointer of a view with the negative or conjugate bit is that of the values before.
 bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   const Torch& torch = *call.torch;
-  if (is_true(call_method(t.object, torch.names[kIsNeg]).get())) return refuse_negated(call, t);
+  if (is_true(call_method(torch, t.object, kIsNeg).get())) return refuse_negated(call, t);
   const bool complex = t.element == Element::Complex64 || t.element == Element::Complex128;
-  if (complex && is_true(call_method(t.object, torch.names[kIsConj]).get()))
-    return refuse_conjugated(call, t);
+  if (complex && is_true(call_method(torch, t.object, kIsConj).get())) return refuse_conjugated(call, t);
   if (PyErr_Occurred()) return refuse_kind(call, t);
   return true;
 }
@@ -124,12 +123,12 @@ bool read_place(const Call& call, const Tensor& like, PyObject* object, void** d
     *device = d.device_type == dlpack::kCuda ? d.device_id : -1;
     return true;
   }
-  Ref pointer = call_method(object, torch.names[kDataPtr]);
+  Ref pointer = call_method(torch, object, kDataPtr);
   if (!pointer) return false;
   *data = reinterpret_cast<void*>(PyLong_AsUnsignedLongLong(pointer.get()));
   *device = -1;
   if (like.kind == DeviceKind::Cpu) return !PyErr_Occurred();
-  Ref index = call_method(object, torch.names[kGetDevice]);
+  Ref index = call_method(torch, object, kGetDevice);
   if (index) *device = static_cast<int>(PyLong_AsLong(index.get()));
   return !PyErr_Occurred();
 }

@@ -24,6 +24,31 @@ const dlpack::ExchangeApi* find_exchange_api(PyObject* c_module, PyObject* tenso
   return api && api->tensor_from_object && api->current_stream ? api : nullptr;
 }
 
+// PyCFunction_GetFunction and the calling conventions are of the stable ABI; METH_FASTCALL's are not.
+DirectCall direct_call(PyObject* function) {
+  if (!function || !PyCFunction_Check(function)) return {};
+  const int flags = PyCFunction_GetFlags(function);
+  const bool known = flags == METH_NOARGS || flags == METH_VARARGS || flags == (METH_VARARGS | METH_KEYWORDS);
+  return known ? DirectCall{PyCFunction_GetFunction(function), flags} : DirectCall{};
+}
+
+void find_methods(Torch* found) {
+  Ref sample(PyObject_CallFunctionObjArgs(found->tensor_type, nullptr));
+  constexpr Name kMethods[] = {kStride, kDataPtr, kGetDevice, kIsNeg, kIsConj};
+  for (const Name name : kMethods) {
+    if (!sample) break;
+    found->methods[name] = direct_call(Ref(PyObject_GetAttr(sample.get(), found->names[name])).get());
+  }
+  PyErr_Clear();
+}
+
+Ref call_direct(const DirectCall& direct, PyObject* self, PyObject* arguments) {
+  if (!(direct.flags & METH_KEYWORDS)) return Ref(direct.function(self, arguments));
+  // The one cast that CPython itself makes of such a function (Objects/methodobject.c).
+  const auto function = reinterpret_cast<PyCFunctionWithKeywords>(reinterpret_cast<void*>(direct.function));
+  return Ref(function(self, arguments, nullptr));
+}
+
 struct Wanted {
   const char* name;
   PyObject** to;
@@ -55,21 +80,35 @@ bool find_all(PyObject* torch, Torch* found) {
   Ref nn(PyImport_ImportModule("torch.nn"));
   found->parameter_type = nn ? PyObject_GetAttrString(nn.get(), "Parameter") : nullptr;
   Ref c_module(PyObject_GetAttrString(torch, "_C"));
-  if (!found->parameter_type || !c_module) return false;
+  found->nothing = PyTuple_New(0);
+  if (!found->parameter_type || !c_module || !found->nothing) return false;
   found->raw_stream = PyObject_GetAttrString(c_module.get(), "_cuda_getCurrentRawStream");
   Ref dynamo(PyObject_GetAttrString(c_module.get(), "_dynamo"));
   Ref guards(dynamo ? PyObject_GetAttrString(dynamo.get(), "guards") : nullptr);
   found->empty_strided_cuda = guards ? PyObject_GetAttrString(guards.get(), "_empty_strided_cuda") : nullptr;
   PyErr_Clear();
+  found->empty_strided_cuda_direct = direct_call(found->empty_strided_cuda);
+  if (found->empty_strided_cuda_direct.flags == METH_NOARGS) found->empty_strided_cuda_direct = {};
+  find_methods(found);
   found->dlpack = find_exchange_api(c_module.get(), found->tensor_type);
   return true;
 }
 
 }  // namespace
 
-Ref call_method(PyObject* object, PyObject* name) {
-  if (g_vectorcall_method) return Ref(g_vectorcall_method(name, &object, 1, nullptr));
-  return Ref(PyObject_CallMethodObjArgs(object, name, nullptr));
+Ref call_method(const Torch& torch, PyObject* object, Name name) {
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  const DirectCall& direct = torch.methods[name];
+  // A subclass may have a method of its own.
+  if (direct.flags && (type == torch.tensor_type || type == torch.parameter_type))
+    return call_direct(direct, object, direct.flags == METH_NOARGS ? nullptr : torch.nothing);
+  if (g_vectorcall_method) return Ref(g_vectorcall_method(torch.names[name], &object, 1, nullptr));
+  return Ref(PyObject_CallMethodObjArgs(object, torch.names[name], nullptr));
+}
+
+Ref call_function(PyObject* function, const DirectCall& direct, PyObject* arguments) {
+  if (direct.flags) return call_direct(direct, PyCFunction_GetSelf(function), arguments);
+  return Ref(PyObject_Call(function, arguments, nullptr));
 }
 
 const Torch* torch_objects() {

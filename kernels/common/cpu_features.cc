@@ -15,9 +15,7 @@ unsigned enabled_state() {
   return low;
 }
 
-}  // namespace
-
-CpuLevel cpu_level() {
+CpuLevel find_cpu_level() {
   constexpr unsigned kAvxState = 0x6,
                      kAvx512State = 0xe6;  // XCR0: SSE and AVX; opmask and both upper ZMM parts too
   constexpr unsigned kFirst = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
@@ -29,6 +27,19 @@ CpuLevel cpu_level() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return CpuLevel::Portable;
   return (b & kAvx512) == kAvx512 && (state & kAvx512State) == kAvx512State ? CpuLevel::Avx512
                                                                             : CpuLevel::Avx2;
+}
+
+}  // namespace
+
+// Found once: in a virtual machine each cpuid is a trap, and the five take longer than a small scan.
+CpuLevel cpu_level() {
+  static int found = -1;  // atomic; threads that come first together find the same
+  int level = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (level < 0) {
+    level = static_cast<int>(find_cpu_level());
+    __atomic_store_n(&found, level, __ATOMIC_RELAXED);
+  }
+  return static_cast<CpuLevel>(level);
 }
 
 const char* cpu_level_name(CpuLevel level) {
