@@ -2,7 +2,7 @@
 """scankit_kernels: the operators against the float64 oracle and under torch's own checks, fake tensors, torch.compile,
 torch.export and autocast.
 
-PYTHONPATH=<build>/modules python wrapper_test.py [Wrapper|Inductor|...] [unittest's options]
+PYTHONPATH=<build>/modules python wrapper_test.py [--device cuda] [Wrapper|Inductor|...] [unittest's options]
 """
 import os
 import subprocess
@@ -29,14 +29,21 @@ for needed, *requirements in (("sympy", "sympy==1.14.0", "mpmath==1.3.0"), ("net
                               ("fsspec", "fsspec==2024.10.0"), ("setuptools", "setuptools==75.1.0")):
     require(needed, *requirements)
 
+import module_test  # noqa: E402
 import scankit_kernels  # noqa: E402
-from module_test import FLOOR, KINDS, make_case  # noqa: E402
+from module_test import KINDS, make_case  # noqa: E402
 from oracle import excess  # noqa: E402
 from scankit_kernels import (  # noqa: E402
     causal_conv1d_fn, causal_conv1d_update, selective_scan_fn, selective_state_update)
 from stateful_cases import cu_seqlens, make_stateful  # noqa: E402
 from torch._subclasses import FakeTensorMode  # noqa: E402
 
+if "--device" in sys.argv:
+    at = sys.argv.index("--device")
+    module_test.DEVICE = sys.argv[at + 1]
+    del sys.argv[at:at + 2]
+    module_test.FLOOR = 1e-4  # as device_test.py
+DEVICE = module_test.DEVICE
 OPS = torch.ops.scankit
 NAMES = ["u", "delta", "A", "B", "C", "D", "z", "delta_bias"]
 SHORT = [kind for kind in dict.fromkeys(KINDS)]
@@ -54,10 +61,14 @@ def flat(results):
     return results if isinstance(results, (tuple, list)) else (results,)
 
 
+def randn(*shape):
+    return torch.randn(*shape).to(DEVICE)
+
+
 def conv_arguments(dtype=torch.float32, length=9, states=True, width=4):
     torch.manual_seed(length)
-    x, initial = torch.randn(2, 5, length).to(dtype), torch.randn(2, 5, width - 1).to(dtype)
-    return [t.requires_grad_() for t in (x, torch.randn(5, width), torch.randn(5))] + [
+    x, initial = randn(2, 5, length).to(dtype), randn(2, 5, width - 1).to(dtype)
+    return [t.requires_grad_() for t in (x, randn(5, width), randn(5))] + [
         None, initial.requires_grad_() if states else None, states, True]
 
 
@@ -70,7 +81,7 @@ def block(x, weight, conv_bias, delta, A, B, C, D, z):
 def block_arguments(length):
     torch.manual_seed(length)
     shapes = [(2, 6, length), (6, 4), (6,), (2, 6, length), (6, 4), (2, 4, length), (2, 4, length), (6,), (2, 6, length)]
-    return [torch.randn(*shape).requires_grad_() for shape in shapes]
+    return [randn(*shape).requires_grad_() for shape in shapes]
 
 
 def compiled_equals_eager(**options):
@@ -92,7 +103,7 @@ class Inductor(unittest.TestCase):
 class Wrapper(unittest.TestCase):
     def close(self, name, got, exact, factor=2.0):
         self.assertEqual(tuple(got.shape), tuple(exact.shape), name)
-        self.assertLessEqual(excess(got.detach(), exact, factor=factor, floor=FLOOR), 1.0, name)
+        self.assertLessEqual(excess(got.detach(), exact, factor=factor, floor=module_test.FLOOR), 1.0, name)
 
     def test_function_and_gradients_against_the_oracle(self):
         for seed in range(60):
@@ -160,17 +171,17 @@ class Wrapper(unittest.TestCase):
             out, states, *_ = OPS.selective_scan_stateful_fwd(*case.tensors.values(), case.softplus, *more, True)
             torch.library.opcheck(OPS.selective_scan_stateful_bwd.default, (
                 *case.tensors.values(), dout, states, out, case.softplus, *more, case.dlast))
-        state, A, row = torch.randn(2, 5, 3), -torch.rand(5, 3), torch.randn(2, 3)
+        state, A, row = randn(2, 5, 3), -torch.rand(5, 3).to(DEVICE), randn(2, 3)
         torch.library.opcheck(OPS.selective_state_update.default, (
-            state, torch.randn(2, 5), torch.randn(2, 5), A, row, row, None, None, None, True))
+            state, randn(2, 5), randn(2, 5), A, row, row, None, None, None, True))
         for states in (False, True):
             arguments = conv_arguments(states=states)
             torch.library.opcheck(OPS.causal_conv1d_fwd.default, arguments)
             x, weight, bias, _, initial, *_ = [t.detach() if isinstance(t, torch.Tensor) else t for t in arguments]
             torch.library.opcheck(OPS.causal_conv1d_bwd.default, (
                 x, weight, bias, torch.randn_like(x), None, initial, torch.randn_like(initial) if states else None, True))
-        x, state = torch.randn(2, 5), torch.randn(2, 5, 3)
-        torch.library.opcheck(OPS.causal_conv1d_update.default, (x, state, torch.randn(5, 4), None, True, None, None))
+        x, state = randn(2, 5), randn(2, 5, 3)
+        torch.library.opcheck(OPS.causal_conv1d_update.default, (x, state, randn(5, 4), None, True, None, None))
 
     def same_metadata(self, operator, arguments):
         real = flat(operator(*arguments))
@@ -198,7 +209,7 @@ class Wrapper(unittest.TestCase):
             for last in (False, True):
                 x, weight, bias, *_ = [t.detach() for t in conv_arguments(length=length)[:3]]
                 x = x.transpose(1, 2).contiguous().transpose(1, 2) if last else x
-                initial = torch.randn(2, 5, 3)
+                initial = randn(2, 5, 3)
                 self.same_metadata(OPS.causal_conv1d_fwd, (x, weight, bias, None, initial, last, False))
                 self.same_metadata(OPS.causal_conv1d_bwd, (x, weight, bias, x.clone(), None, initial, None, False))
 
@@ -221,9 +232,9 @@ class Wrapper(unittest.TestCase):
                 return selective_scan_fn(u, delta, -self.A, B, C, self.D, delta_softplus=True, return_last_state=True)
 
         def arguments(length):
-            return tuple(torch.randn(2, n, length) for n in (6, 6, 4, 4))
+            return tuple(randn(2, n, length) for n in (6, 6, 4, 4))
 
-        model, steps = Scan(), torch.export.Dim("steps", min=2, max=4096)
+        model, steps = Scan().to(DEVICE), torch.export.Dim("steps", min=2, max=4096)
         program = torch.export.export(model, arguments(40), dynamic_shapes=[{2: steps}] * 4)
         self.assertIn("scankit.selective_scan_stateful_fwd", str(program.graph))
         for length in (40, 33, 200):
@@ -236,17 +247,17 @@ class Wrapper(unittest.TestCase):
         case, dout, _ = small_case(3, dtype=torch.float32, groups=1, z=True, D=True, delta_bias=True)
         leaves = leaves_of(case)
         mixed = {n: leaves[n].to(torch.bfloat16) for n in ("u", "B", "z", "D")}
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
             out = selective_scan_fn(*{**leaves, **mixed}.values(), case.softplus)
             same = selective_scan_fn(*leaves.values(), case.softplus)
         self.assertEqual((out.dtype, same.dtype), (torch.bfloat16, torch.float32))
         self.close("out", same, case.answers["out_z"])
-        torch.testing.assert_close(out.double(), case.answers["out_z"], rtol=0.05, atol=0.2)
+        torch.testing.assert_close(out.double().cpu(), case.answers["out_z"].cpu(), rtol=0.05, atol=0.2)
         (out * dout).sum().backward()
         for name, leaf in leaves.items():
             self.assertEqual(leaf.grad.dtype, torch.float32)
-            exact = case.gradients[name]
-            self.assertLess((leaf.grad.double() - exact).norm(), 0.05 * exact.norm(), name)
+            exact = case.gradients[name].cpu()
+            self.assertLess((leaf.grad.double().cpu() - exact).norm(), 0.05 * exact.norm(), name)
         with self.assertRaisesRegex(RuntimeError, "delta is float32, expected bfloat16"):  # outside it nothing is cast
             selective_scan_fn(*{**leaves, **mixed}.values(), case.softplus)
 
@@ -254,7 +265,7 @@ class Wrapper(unittest.TestCase):
         for dtype, states in ((torch.float32, True), (torch.float32, False), (torch.bfloat16, True)):
             x, weight, bias, _, initial, *_ = arguments = conv_arguments(dtype, states=states)
             got = causal_conv1d_fn(x, weight, bias, None, initial, states, None, "silu")
-            before = torch.zeros(2, 5, 3, dtype=dtype) if initial is None else initial
+            before = torch.zeros(2, 5, 3, dtype=dtype, device=DEVICE) if initial is None else initial
             extended = torch.cat([before, x], -1).float()
             exact = torch.nn.functional.silu(torch.nn.functional.conv1d(extended, weight[:, None], bias, groups=5))
             answers = []
@@ -270,7 +281,7 @@ class Wrapper(unittest.TestCase):
         x, weight, bias, _, initial, *_ = [t.detach() if isinstance(t, torch.Tensor) else t for t in conv_arguments()]
         state = initial.clone()
         steps = [causal_conv1d_update(x[..., t].contiguous(), state, weight, bias, "silu") for t in range(x.shape[2])]
-        out, final = causal_conv1d_fn(x, weight, bias, None, initial, True, torch.empty(2, 5, 3), "silu")
+        out, final = causal_conv1d_fn(x, weight, bias, None, initial, True, torch.empty(2, 5, 3, device=DEVICE), "silu")
         torch.testing.assert_close(torch.stack(steps, -1), out)
         torch.testing.assert_close(state, final)
         with self.assertRaisesRegex(NotImplementedError, "'relu'"):
@@ -279,7 +290,7 @@ class Wrapper(unittest.TestCase):
     def test_state_update_is_the_scan_step_by_step(self):
         case = small_case(2, groups=1, dtype=torch.float32, D=True, z=True, delta_bias=True)[0]
         u, delta, A, B, C, D, z, bias = case.tensors.values()
-        state = torch.zeros(*u.shape[:2], A.shape[1])
+        state = torch.zeros(*u.shape[:2], A.shape[1], device=DEVICE)
         steps = [selective_state_update(state, u[..., t], delta[..., t], A, B[:, 0, :, t].contiguous(),
                                         C[:, 0, :, t].contiguous(), D, z[..., t], bias, case.softplus)
                  for t in range(u.shape[2])]

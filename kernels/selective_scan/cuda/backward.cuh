@@ -127,14 +127,14 @@ struct BackwardKernel {
 
   // The states before the tile that starts at `step`.
   SCANKIT_DEVICE void load_start(float (&h)[L::kChannels][L::kPer], int step, int state) const {
+    if (step == 0) return load_given<L>(h, c.initial_state, c, place, group, state);
     const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
       const int channel = group + ch * L::kGroups;
-      const bool saved = step > 0 && channel < place.channels;
       const float* from = x.data + place.batch * x.batch_stride + (place.channel + channel) * x.dim_stride +
                           (step / kTile - 1) * x.chunk_stride + state;
-      load_states<L::kPer>(h[ch], from, saved ? c.states - state : 0);
+      load_states<L::kPer>(h[ch], from, channel < place.channels ? c.states - state : 0);
     }
   }
 
@@ -224,7 +224,10 @@ struct BackwardKernel {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
     const int slices = kSliced ? (c.states + L::kSlice - 1) / L::kSlice : 1;
-    if constexpr (!kSliced) load_A<L>(state.A, c, place, group, q * L::kPer);
+    if constexpr (!kSliced) {
+      load_A<L>(state.A, c, place, group, q * L::kPer);
+      load_given<L>(state.carry, g.dlast_state, c, place, group, q * L::kPer);
+    }
     const int chunks = static_cast<int>(tile_count(c.length)), first = segment_index() * p.segments.tiles;
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
     if (!kSliced && end < chunks)
@@ -241,6 +244,7 @@ struct BackwardKernel {
           exchange<true>(state.dA, p.dA, p.dA_pitch, own);
         } else if (kSliced) {
           state = {};
+          load_given<L>(state.carry, g.dlast_state, c, place, group, own);
         }
         if constexpr (kSliced) load_A<L>(state.A, c, place, group, own);
         P::stage(projections, c, place, s, step, p.aligned);
@@ -249,6 +253,7 @@ struct BackwardKernel {
         // The next stage overwrites B, C; the next scan the sums that store_projections reads.
         __syncthreads();
         if constexpr (kSliced) {
+          if (chunk == 0) store_given<L>(g.dinitial_state, state.carry, c, place, group, own);
           exchange<false>(state.carry, p.carry, c.dim * Index{c.states}, own);
           exchange<false>(state.dA, p.dA, p.dA_pitch, own);
         }
@@ -256,7 +261,10 @@ struct BackwardKernel {
       epilogue(dbias, step);
       __syncwarp();
     }
-    if constexpr (!kSliced) exchange<false>(state.dA, p.dA, p.dA_pitch, q * L::kPer);
+    if constexpr (!kSliced) {
+      if (first == 0) store_given<L>(g.dinitial_state, state.carry, c, place, group, q * L::kPer);
+      exchange<false>(state.dA, p.dA, p.dA_pitch, q * L::kPer);
+    }
     if (g.dD != nullptr) store_channel_sums(dD, p.dD);
     if (g.ddelta_bias != nullptr) store_channel_sums(dbias, p.dbias);
   }

@@ -96,6 +96,7 @@ std::function<void()> body_of(void (*kernel)(const Arguments&), const device::La
   return [kernel, arguments] { kernel(arguments); };
 }
 inline void run_blocks(const device::Launch& launch, const std::function<void()>& body) {
+  ASSERT_EQ(launch.grid_y, 1u);
   for (blockIdx.x = 0; blockIdx.x < launch.grid_x; ++blockIdx.x) {
     blockDim.x = launch.block_x;
     emulator::Block(launch.block_x, body).run();

@@ -38,6 +38,33 @@ SCANKIT_DEVICE void load_A(float (&A)[L::kChannels][L::kPer], const Common& c, c
   }
 }
 
+// The states that a sequence begins from or, in the backward, the gradient of its last ones; zero where none
+// are given.
+template <class L>
+SCANKIT_DEVICE void load_given(float (&v)[L::kChannels][L::kPer], const States& from, const Common& c,
+                               const Place& place, int group, int state) {
+#pragma unroll
+  for (int ch = 0; ch < L::kChannels; ++ch) {
+    const int channel = group + ch * L::kGroups;
+    const float* at =
+        from.data + place.batch * from.batch_stride + (place.channel + channel) * from.dim_stride + state;
+    load_states<L::kPer>(v[ch], at, from.data != nullptr && channel < place.channels ? c.states - state : 0);
+  }
+}
+// To a contiguous (batch, dim, states); null: not wanted.
+template <class L>
+SCANKIT_DEVICE void store_given(float* to, const float (&v)[L::kChannels][L::kPer], const Common& c,
+                                const Place& place, int group, int state) {
+  if (to == nullptr) return;
+#pragma unroll
+  for (int ch = 0; ch < L::kChannels; ++ch) {
+    const int channel = group + ch * L::kGroups;
+    if (channel >= place.channels) continue;
+    const Index row = Index{place.batch} * c.dim + place.channel + channel;
+    store_states<L::kPer>(to + row * c.states + state, v[ch], c.states - state);
+  }
+}
+
 // The block's. No field of Place: it would be a register for all of the backward.
 SCANKIT_DEVICE int segment_index() { return static_cast<int>(blockIdx.y); }
 

@@ -232,10 +232,11 @@ struct ForwardKernel {
 
   // All states in registers; u, delta, B and C of the next span are under way while this one is scanned.
   SCANKIT_DEVICE void run() {
-    float bias[L::kPieces], D[L::kPieces], A[L::kChannels][L::kPer], h[L::kChannels][L::kPer] = {};
+    float bias[L::kPieces], D[L::kPieces], A[L::kChannels][L::kPer], h[L::kChannels][L::kPer];
     per_channel(bias, c.delta_bias);
     per_channel(D, c.D);
     load_A<L>(A, c, place, group, q * L::kPer);
+    load_given<L>(h, c.initial_state, c, place, group, q * L::kPer);
     const char* projections[kCarried];
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) {
@@ -277,6 +278,7 @@ struct ForwardKernel {
     if (end < c.length) return;
     const Index chunks = tile_count(c.length);
     save_states<L>(states(), c, place, chunks > 0 ? chunks - 1 : 0, true, group, q * L::kPer, h);
+    store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
   }
 
   SCANKIT_DEVICE float& kept_state(int slice, int ch, int s) const {
@@ -289,7 +291,13 @@ struct ForwardKernel {
     float bias[L::kPieces], D[L::kPieces];
     per_channel(bias, c.delta_bias);
     per_channel(D, c.D);
-    for (int i = 0; i < slices * L::kChannels * L::kPer; ++i) kept[i * 32 + lane] = 0.0f;
+    for (int slice = 0; slice < slices; ++slice) {
+      float h[L::kChannels][L::kPer];
+      load_given<L>(h, c.initial_state, c, place, group, slice * L::kSlice + q * L::kPer);
+#pragma unroll
+      for (int i = 0; i < L::kChannels * L::kPer; ++i)
+        kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];
+    }
     const Index chunks = tile_count(c.length);
     Loaded now;
     // A sequence without steps still has a last state.
@@ -313,6 +321,7 @@ struct ForwardKernel {
         for (int i = 0; i < L::kChannels * L::kPer; ++i)
           kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];
         save_states<L>(states(), c, place, chunk, chunk + 1 >= chunks, group, state, h);
+        if (chunk + 1 >= chunks) store_given<L>(p.forward.last_state, h, c, place, group, state);
       }
       Eight<T> z[L::kPieces];
       load_z(z, step);

@@ -2,8 +2,8 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward.cuh"
 
-// What the kernels for a complex A, constant B and C, and states beside the scan (initial, last, of packed
-// sequences) share. 16 lanes have a channel, each one state of a slice of 16; a warp has two channels, a
+// What the kernels for a complex A, constant B and C, and packed sequences share, with or without states
+// beside the scan. 16 lanes have a channel, each one state of a slice of 16; a warp has two channels, a
 // block eight. Slices are taken one after the other within a tile, as in the sliced kernels for real A. Plain
 // before fast: the element-wise work is done by a quarter of the lanes.
 namespace scankit::selective_scan {

@@ -40,11 +40,24 @@ TEST(GeneralKernels, StartFromAStateAndTakeTheLastOnesGradientInEveryKind) {
   }
 }
 TEST(GeneralKernels, TakeEachStateByItself) {
-  for (const bool initial : {false, true}) {
-    Shape shape{0, 1, 2, 70, 17, 1, true};
-    shape.initial = initial, shape.last = !initial;
-    Trial(shape).check(kLarge, true);
-    Trial(shape).check(kLarge, true, false);  // x is not wanted
+  for (const int kind : {0, 1}) {
+    for (const bool initial : {false, true}) {
+      Shape shape{kind, 1, 5, 70, 17, 1, true};
+      shape.initial = initial, shape.last = !initial;
+      Trial(shape).check(kLarge, true);
+      Trial(shape).check(kLarge, true, false);  // x is not wanted
+    }
+  }
+}
+// Kind 0 without packed sequences is the plain kernels'.
+TEST(PlainKernels, TakeStatesInEverySliceAndType) {
+  for (const int states : {1, 4, 7, 16, 33, 70}) {
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      SCOPED_TRACE(states);
+      Shape shape{0, 2, 5, 97, states, 1, states % 2 == 1, dtype};
+      shape.initial = shape.last = true;
+      Trial(shape, states != 7).check(kLarge, true);
+    }
   }
 }
 TEST(GeneralKernels, HandTheStateThroughWhereThereAreNoSteps) {

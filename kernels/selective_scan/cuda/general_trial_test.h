@@ -21,12 +21,30 @@ std::function<void()> general_body(const std::string& symbol, const device::Laun
   return {};
 }
 
+template <class T>
+std::function<void()> plain_body(const std::string& symbol, const device::Launch& launch) {
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, ...) \
+  if (symbol == "scankit_forward_" #name)                        \
+    return body_of(&forward_kernel<T, Layout<lanes, per, channels>, sliced>, launch);
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, ...) \
+  if (symbol == "scankit_backward_" #name)                        \
+    return body_of(&backward_kernel<T, Layout<lanes, per, channels>, sliced>, launch);
+#include "kernels/selective_scan/cuda/variants.def"
+  if (symbol == "scankit_forward_ends") return body_of(&ends_kernel<T, false>, launch);
+  if (symbol == "scankit_backward_ends") return body_of(&ends_kernel<T, true>, launch);
+  return {};
+}
+
 inline void run_launch(const device::Launch& launch) {
   const auto& [unit, symbol] = kCudaKernels[launch.kernel];
   ASSERT_LE(launch.shared_bytes, sizeof memory);
   std::function<void()> body;
   if (unit == std::string("general_f32")) body = general_body<Float>(symbol, launch);
   if (unit == std::string("general_bf16")) body = general_body<BFloat>(symbol, launch);
+  if (unit == std::string("forward_f32") || unit == std::string("backward_f32"))
+    body = plain_body<Float>(symbol, launch);
+  if (unit == std::string("forward_bf16") || unit == std::string("backward_bf16"))
+    body = plain_body<BFloat>(symbol, launch);
   if (unit == std::string("reduce")) body = body_of(&reduce_kernel, launch);
   ASSERT_TRUE(body) << unit << " " << symbol;
   run_blocks(launch, [&] {

@@ -163,11 +163,10 @@ void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan
   if (sliced) arguments->carry = reserve(plan, Index{c.batch} * c.dim * c.states);
 }
 
-// States beside the scan, which only the general kernels read and write.
-bool is_stateful(const Common& c) { return c.initial_state.data || c.packed.cu_seqlens; }
-bool takes_general(const Forward& f) { return is_general(f.common) || is_stateful(f.common) || f.last_state; }
+bool takes_general(const Common& c) { return is_general(c) || c.packed.cu_seqlens; }
+// The backward of no steps only hands a gradient on, which the plain kernel is not launched for.
 bool takes_general(const Backward& b) {
-  return is_general(b.common) || is_stateful(b.common) || b.dlast_state.data || b.dinitial_state;
+  return takes_general(b.common) || (b.common.length == 0 && b.dinitial_state);
 }
 
 Tiling general_tiling(const Common& c) {
@@ -322,7 +321,7 @@ bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, devi
   if (!is_known(forward.common, message)) return false;
   plan->launch_count = 0;
   plan->workspace_bytes = 0;
-  if (takes_general(forward)) return add_general_forward(forward, false, plan, message);
+  if (takes_general(forward.common)) return add_general_forward(forward, false, plan, message);
   Choice choice;
   if (!choose_forward(forward.common, facts, &choice))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");

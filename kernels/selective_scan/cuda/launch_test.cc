@@ -170,7 +170,29 @@ TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
   }
 }
 
-TEST(Launch, StatesBesideTheScanGoToTheGeneralKernels) {
+TEST(Launch, StatesBesideAPlainScanCostNoLaunch) {
+  static float sink;
+  device::Plan plan, bare;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(1, 96, 100, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &bare, &message)) << message.text;
+  f.common.initial_state = {&sink, 96 * 16, 16}, f.last_state = &sink;
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, bare.launch_count);
+  EXPECT_EQ(symbol(plan, 0), symbol(bare, 0));
+
+  Backward b = backward_of(problem(1, 96, 100, 16));
+  ASSERT_TRUE(plan_backward(b, kH200, &bare, &message)) << message.text;
+  b.common.initial_state = f.common.initial_state, b.dlast_state = {&sink, 96 * 16, 16},
+  b.dinitial_state = &sink;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, bare.launch_count);
+  EXPECT_EQ(symbol(plan, 0), symbol(bare, 0));
+  EXPECT_EQ(plan.workspace_bytes, bare.workspace_bytes);
+}
+
+TEST(Launch, StatesOfPackedSequencesAndOfTheOtherKindsGoToTheGeneralKernels) {
   static float sink;
   static int ends;
   device::Plan plan;
@@ -178,6 +200,7 @@ TEST(Launch, StatesBesideTheScanGoToTheGeneralKernels) {
   for (int which = 0; which < 3; ++which) {
     Forward f = {};
     f.common = problem(1, 96, 100, 16);
+    if (which != 1) f.common.constant_B = {&sink, 16, 1};
     if (which == 0) f.common.initial_state = {&sink, 96 * 16, 16};
     if (which == 1) f.common.packed = {&ends, 5};
     if (which == 2) f.last_state = &sink;

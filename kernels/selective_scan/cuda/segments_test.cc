@@ -76,6 +76,7 @@ Doubles numbers(int count, unsigned seed, double low, double high) {
 
 struct Shape {
   int batch, dim, length, states, groups;
+  bool stateful = false;  // an initial state, the last one, and the gradients of both
 };
 
 // A problem as the kernels take it, in memory that they fill.
@@ -83,10 +84,12 @@ struct Trial {
   ReferenceProblem p;
   ReferenceResult want;
   Floats u, delta, z, A, B, C, D, bias, dout, out, out_z, x, du, ddelta, dz, dA, dB, dC, dD, dbias;
+  Floats initial, dlast, last_state, dinitial;
+  bool stateful;
   Common common = {};
   SavedStates saved = {};
 
-  explicit Trial(const Shape& s, double low_A = -2, double high_A = -0.01) {
+  explicit Trial(const Shape& s, double low_A = -2, double high_A = -0.01) : stateful(s.stateful) {
     p.batch = s.batch, p.dim = s.dim, p.length = s.length, p.states = s.states, p.groups = s.groups;
     p.softplus = true;
     const int sequence = s.batch * s.dim * s.length, projection = s.batch * s.groups * s.states * s.length;
@@ -95,6 +98,9 @@ struct Trial {
     p.A = numbers(s.dim * s.states, 5, low_A, high_A);
     p.B = numbers(projection, 6, -1, 1), p.C = numbers(projection, 7, -1, 1);
     p.D = numbers(s.dim, 8, -1, 1), p.delta_bias = numbers(s.dim, 9, -0.5, 0.5);
+    if (!stateful) return;
+    p.initial_state = numbers(s.batch * s.dim * s.states, 10, -1, 1);
+    p.dlast_state = numbers(s.batch * s.dim * s.states, 11, -1, 1);
   }
 
   static float* start(Floats& to, const Doubles& from) {
@@ -113,6 +119,10 @@ struct Trial {
     return to.data();
   }
 
+  States given(Floats& to, const Doubles& from) const {
+    return {start(to, from), Index{p.dim} * p.states, p.states};
+  }
+
   void describe() {
     Common& c = common;
     c.batch = p.batch, c.dim = p.dim, c.length = p.length, c.states = p.states, c.groups = p.groups;
@@ -123,6 +133,7 @@ struct Trial {
     c.B = {start(B, p.B), p.groups * row, row, p.length};
     c.C = {start(C, p.C), p.groups * row, row, p.length};
     c.D = start(D, p.D), c.delta_bias = start(bias, p.delta_bias);
+    if (stateful) c.initial_state = given(initial, p.initial_state);
     const Index channel = (saved_chunks(p.length) + 1) * p.states;
     saved = {empty(x, static_cast<std::size_t>(p.batch * p.dim * channel)), p.dim * channel, channel,
              p.states};
@@ -141,6 +152,7 @@ struct Trial {
     Forward f = {};
     f.common = common;
     f.out = empty(out), f.out_z = empty(out_z), f.x = saved;
+    if (stateful) f.last_state = empty(last_state, p.initial_state.size());
     device::Plan plan = {};
     device::Message message;
     ASSERT_TRUE(plan_forward_as(f, choice, &plan, &message)) << message.text;
@@ -155,6 +167,8 @@ struct Trial {
     b.du = empty(du), b.ddelta = empty(ddelta), b.dz = empty(dz);
     b.dA = empty(dA, p.A.size()), b.dB = empty(dB, p.B.size()), b.dC = empty(dC, p.C.size());
     b.dD = empty(dD, p.D.size()), b.ddelta_bias = empty(dbias, p.D.size());
+    if (stateful) b.dlast_state = given(dlast, p.dlast_state);
+    if (stateful) b.dinitial_state = empty(dinitial, p.initial_state.size());
     device::Plan plan = {};
     device::Message message;
     ASSERT_TRUE(plan_backward_as(b, choice, states, &plan, &message)) << message.text;
@@ -177,6 +191,7 @@ struct Trial {
     judge("out", out, want.out);
     judge("out_z", out_z, want.out_z);
     judge("last", last(), want.last);
+    if (stateful) judge("last_state", last_state, want.last);
     backward(backward_choice, forward_choice, with_x);
     judge("du", du, want.du);
     judge("ddelta", ddelta, want.ddelta);
@@ -186,6 +201,7 @@ struct Trial {
     judge("dC", dC, want.dC);
     judge("dD", dD, want.dD);
     judge("ddelta_bias", dbias, want.ddelta_bias);
+    if (stateful) judge("dinitial_state", dinitial, want.dinitial);
   }
 };
 
@@ -217,6 +233,19 @@ TEST(Segments, AreRightForFewStatesAndSeveralGroups) {
 }
 TEST(Segments, MayBeMoreThanTheLengthHas) {
   Trial({1, 5, 97, 16, 1}).check(forward_in(4, 16, 32, 2), backward_in(8, 16, 32, 2), true);
+}
+
+TEST(Segments, StartFromAStateAndTakeTheLastOnesGradient) {
+  for (const bool with_x : {false, true}) {
+    for (const int segments : {1, 3}) {
+      SCOPED_TRACE(segments);
+      Trial({2, 5, 290, 16, 1, true})
+          .check(forward_in(4, 16, segments, 2), backward_in(8, 16, segments, 2), with_x);
+      Trial({1, 6, 131, 3, 2, true})
+          .check(forward_in(2, 3, segments, 1), backward_in(2, 3, segments, 1), with_x);
+    }
+    Trial({1, 3, 129, 16, 1, true}).check(forward_in(16, 16, 1, 1), backward_in(4, 16, 1, 1), with_x);
+  }
 }
 
 // exp(A dt) of a piece overflows where nothing has entered it: zero stays zero.
