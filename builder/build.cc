@@ -10,6 +10,7 @@
 #include "builder/assertions.h"
 #include "builder/compile.h"
 #include "builder/manifest.h"
+#include "builder/room.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
@@ -48,7 +49,7 @@ Explanation explain(const ShippedModule& module, const CompileRequest& compile) 
   return explanation;
 }
 
-CompileRequest compile_request(const BuildRequest& request, const Snapshot& snapshot,
+CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>& memory,
                                const std::vector<Target>& targets, const Compilers& compilers,
                                const Cache& cache) {
   CompileRequest compile;
@@ -59,7 +60,7 @@ CompileRequest compile_request(const BuildRequest& request, const Snapshot& snap
   compile.compiler = compilers.owned.front().get();
   compile.compilers = compilers.of_targets;
   compile.cache = &cache;
-  compile.jobs = request.jobs != 0 ? request.jobs : compile_jobs(snapshot.memory);
+  compile.jobs = request.jobs != 0 ? request.jobs : compile_jobs(memory);
   compile.timeout = request.timeout;
   compile.progress = request.progress;
   return compile;
@@ -95,7 +96,10 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   built.notes = toolchain.choice.notes;
   built.targets = toolchain.choice.targets;
   built.compiler = toolchain.said();
-  const auto compile = compile_request(request, snapshot, built.targets, compilers, cache);
+  Probed<Memory> memory = snapshot.memory;
+  if (memory.present()) memory.value.available = free_memory(host, memory.value);
+  auto compile = compile_request(request, memory, built.targets, compilers, cache);
+  compile.before = [&] { return check_room(host, memory, {request.cache_folder, temporary_folder()}); };
   const auto made = compile_into(built, request, compile, compilers.makers);
   if (request.progress)
     for (const std::string& note : cache.take_notes()) request.progress(say("note: {}", note));

@@ -101,11 +101,12 @@ Result<void> build_for(const std::string& file, Snapshot& here, BuildRequest& re
 int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
   const auto host = make_real_host();
-  auto request = build_request(options.module, options.arch, options.compilation);
+  const bool release = options.release || options.arch == "release";
+  auto request = build_request(options.module, release ? "" : options.arch, options.compilation);
   if (!request) return complain("build", request.error(), kExitUsage);
   if (auto known = check_wish(options.compilation.toolchain); !known)
     return complain("build", known.error(), kExitUsage);
-  request->toolchain = {options.compilation.toolchain, options.allow_download, options.release, tell, {}};
+  request->toolchain = {options.compilation.toolchain, options.allow_download, release, tell, {}};
   Explanation other;
   if (!options.explain_other.empty()) {
     auto read = read_explanation(options.explain_other);

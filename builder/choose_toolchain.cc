@@ -192,10 +192,15 @@ Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot&
   return all;
 }
 
+Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate) {
+  if (candidate.kind == Candidate::Kind::Nvrtc) return identify(host, cache, candidate.nvrtc);
+  if (candidate.kind == Candidate::Kind::Nvcc) return identify_nvcc(host, cache, candidate.nvcc);
+  return {};
+}
+
 Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                            const Cache& cache, Candidate& candidate) {
-  if (candidate.kind == Candidate::Kind::Nvrtc) SCANKIT_CHECK(identify(host, cache, candidate.nvrtc));
-  if (candidate.kind == Candidate::Kind::Nvcc) SCANKIT_CHECK(identify_nvcc(host, cache, candidate.nvcc));
+  SCANKIT_CHECK(identify(host, cache, candidate));
   return choose_targets(request, snapshot.gpus, candidate.archs());
 }
 
@@ -234,14 +239,17 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   std::string lacks;
   Error last;
   bool any_here = false;
+  std::vector<Candidate> usable;
   for (Candidate& candidate : candidates) {
     const bool here = candidate.kind != Candidate::Kind::Wheel;
     any_here = any_here || here;
-    auto choice = judge(host, snapshot, request, cache, candidate);
+    const auto ready = identify(host, cache, candidate);
+    if (ready) usable.push_back(candidate);
+    auto choice = ready ? choose_targets(request, snapshot.gpus, candidate.archs())
+                        : Result<TargetChoice>(ready.error());
     if (choice && here && !choice->too_old) return alone(std::move(candidate), std::move(*choice));
     // The request itself cannot be met: no GPU for "native", a GPU whose architecture is no number.
-    if (!choice && here && !candidate.archs().empty() && choice.error().code != Errc::Unsupported)
-      return choice.error();
+    if (!choice && here && ready && choice.error().code != Errc::Unsupported) return choice.error();
     if (choice && !choice->too_old && !to_fetch) to_fetch = alone(candidate, *choice);
     if (choice && here && !second_best) second_best = alone(candidate, *choice);
     if (choice || !here) continue;
@@ -249,8 +257,8 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     lacks += (lacks.empty() ? "" : "; ") + lacking(candidate, last);
   }
   // Together, of what is here; then with what can be fetched.
-  if (auto together = combine(candidates, request, false)) return *together;
-  if (consent && !to_fetch) to_fetch = combine(candidates, request, true);
+  if (auto together = combine(usable, request, false)) return *together;
+  if (consent && !to_fetch) to_fetch = combine(usable, request, true);
   if (consent && to_fetch) return *to_fetch;
   if (second_best) return *second_best;
   if (to_fetch && any_here) return needs_download(*to_fetch, lacks);

@@ -37,7 +37,9 @@ struct Candidate {
 // All that the wish admits, in the order in which they are tried.
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
                                                const ToolchainWish& wish, const Cache& cache);
-// What it would make of the request; a compiler that is here is asked for that.
+// Asks a compiler that is here; an Error means that it cannot be used at all.
+Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate);
+// What it would make of the request.
 Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                            const Cache& cache, Candidate& candidate);
 

@@ -28,7 +28,9 @@ void add_module(CLI::App& command, std::string& module) {
 
 CLI::Option* add_arch(CLI::App& command, std::string& arch) {
   return command.add_option(
-      "--arch", arch, say("native, all, or a list such as sm_90,sm_80,compute_75 (default: the GPUs here)"));
+      "--arch", arch,
+      say("native, all, release (build alone: sm_60 and up, of several compilers), or a list such as "
+          "sm_90,sm_80,compute_75 (default: the GPUs here)"));
 }
 
 void add_compilation(CLI::App& command, CompilationOptions& options) {

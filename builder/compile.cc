@@ -70,6 +70,7 @@ class Compilation {
   Result<std::vector<BuiltCode>> run() {
     find_cached();
     if (missing_.empty()) return collect();
+    if (request_.before) SCANKIT_CHECK(request_.before());
     SCANKIT_CHECK(write_file_atomically(source_path(), request_.source));
     const std::size_t threads = std::clamp<std::size_t>(request_.jobs, 1, missing_.size());
     {

@@ -25,6 +25,8 @@ struct CompileRequest {
   const Cache* cache = nullptr;
   unsigned jobs = 1;
   std::chrono::milliseconds timeout = kCompileTimeout;
+  // Called once, before the first compiler is started: where something is missing that all of them need.
+  std::function<Result<void>()> before;
   // Called with a finished line, from any thread but never from two at once; may be empty.
   std::function<void(const std::string&)> progress;
 };

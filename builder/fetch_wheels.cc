@@ -213,6 +213,16 @@ Result<void> run_installer(const FetchRequest& request, const std::string& stagi
   return ran.ok() ? Result<void>() : failure(request, command, ran);
 }
 
+// What a fetch that was killed left: older than any that could still run.
+void remove_leftovers(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
+    if (entry.path().filename().string().starts_with(".fetch-") && age > 2 * kFetchTimeout)
+      fs::remove_all(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain) {
@@ -244,6 +254,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
                  request.downloader.instead};
   const std::string place = place_of(cache, toolchain);
   SCANKIT_CHECK(make_directories(path_dirname(place)));
+  remove_leftovers(path_dirname(place));
   SCANKIT_CHECK(check_room(path_dirname(place), toolchain));
   std::string name = path_dirname(place) + "/.fetch-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr)
