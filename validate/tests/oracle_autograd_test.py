@@ -60,3 +60,16 @@ def compare(kind, packed):
 # None: without states, as fwd and bwd.
 kinds = list(itertools.product(itertools.product((False, True), repeat=4), (None, False, True)))
 print(len(kinds), "kinds, largest distance", max(compare(*kind) for kind in kinds))
+
+
+def growth(length):
+    """By how much states that nothing damps are judged wider after `length` steps than their terms add up to."""
+    u, ones = torch.ones(1, 1, length, dtype=torch.float64), torch.ones(1, 1, 1, length, dtype=torch.float64)
+    got = written_out.run(u, u, torch.zeros(1, 1, dtype=torch.float64), ones, ones, u)
+    return [(got[name][1].flatten()[0] / got[name][0].flatten()[0]).item() - 1 for name in ("last_state", "du")]
+
+
+# In proportion to the steps, half of their number on average: what grew by a share of itself passed anything in the end.
+for steps in (512, 8192):
+    for grown in growth(steps):
+        assert 0.45 * steps * written_out.PER_STEP < grown < 0.55 * steps * written_out.PER_STEP, (steps, grown)
