@@ -80,8 +80,9 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
   std::printf("%s\n", json.dump(2, ' ', false, replace).c_str());
 }
 
-// Puts the GPUs of another machine in the place of those that are here.
-Result<void> build_for(const std::string& file, Snapshot& here, BuildRequest& request) {
+}  // namespace
+
+Result<void> build_for(const std::string& file, Snapshot& here, TargetRequest& targets) {
   constexpr std::size_t kLimit = 256u << 20;
   SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
   auto there = snapshot_from_json(text);
@@ -92,11 +93,9 @@ Result<void> build_for(const std::string& file, Snapshot& here, BuildRequest& re
     return Error{Errc::NotFound, say("{} is of a machine without a GPU", file),
                  say("name the GPU that the module is for: --arch sm_90")};
   here.gpus = std::move(there->gpus);
-  request.targets = {TargetRequest::Kind::Native, {}};
+  targets = {TargetRequest::Kind::Native, {}};
   return {};
 }
-
-}  // namespace
 
 int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
@@ -115,7 +114,7 @@ int run_build(const BuildOptions& options) {
   }
   Snapshot snapshot = facts_for_build(*host, options);
   if (!options.for_machine.empty())
-    if (auto known = build_for(options.for_machine, snapshot, *request); !known)
+    if (auto known = build_for(options.for_machine, snapshot, request->targets); !known)
       return complain("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);

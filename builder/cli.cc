@@ -91,14 +91,24 @@ void add_build(CLI::App& app, int& exit_status) {
 void add_fix(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<FixOptions>();
   CLI::App* command =
-      app.add_subcommand("fix", say("build and install a module that works, or change nothing"));
+      app.add_subcommand("fix", say("repair what the doctor finds broken, or change nothing"));
   add_python(*command, options->python);
-  add_module(*command, options->module);
-  add_arch(*command, options->arch);
+  command->add_option("--module", options->module, say("only this module (default: whatever is broken)"));
+  command
+      ->add_option("--package", options->packages,
+                   say("also install this package without its CUDA build: mamba-ssm or causal-conv1d, with "
+                       "==VERSION if you like (repeatable)"))
+      ->allow_extra_args(false);
+  auto* arch = add_arch(*command, options->arch);
+  command
+      ->add_option("--for", options->for_machine, say("the GPUs of the machine whose snapshot this file is"))
+      ->type_name("SNAPSHOT")
+      ->excludes(arch);
   add_target(*command, options->target);
   add_compilation(*command, options->compilation);
   auto* dry_run = command->add_flag("--dry-run", options->dry_run, say("print the plan and change nothing"));
   command->add_flag("--yes,-y", options->yes, say("do it without asking"))->excludes(dry_run);
+  command->add_flag("--json", options->json, say("the plan and its result as JSON on standard output"));
   command->callback([options, &exit_status] { exit_status = run_fix(*options); });
 }
 

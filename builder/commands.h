@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "builder/build.h"
 #include "doctor/base/result.h"
@@ -31,7 +32,9 @@ int show_manifest(const std::string& path);
 struct FixOptions {
   std::string python, arch, module, target;
   CompilationOptions compilation;
-  bool dry_run = false, yes = false;
+  std::string for_machine;            // as for a build
+  std::vector<std::string> packages;  // that the user wants without their CUDA build
+  bool dry_run = false, yes = false, json = false;
 };
 int run_fix(const FixOptions& options);
 
@@ -46,6 +49,8 @@ int complain(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);  // progress, to standard error
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation);
+// Puts the GPUs of another machine, whose snapshot this file is, in the place of those that are here.
+Result<void> build_for(const std::string& file, Snapshot& here, TargetRequest& targets);
 // The interpreter that a command speaks of; what choose_python notes goes to standard error.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
 

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
 #include "builder/cache.h"
 #include "builder/choose_toolchain.h"
 #include "builder/commands.h"
-#include "builder/install/distribution.h"
+#include "builder/install/diagnosis.h"
 #include "builder/install/execute.h"
+#include "builder/install/interruption.h"
 #include "builder/install/lock.h"
+#include "builder/install/plan_text.h"
 #include "builder/install/transaction.h"
 #include "builder/prebuilt.h"
 #include "builder/shipped.h"
-#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/checks/runner.h"
-#include "doctor/probes/observed.h"
+#include "doctor/checks/view.h"
 #include "doctor/probes/python.h"
-#include "doctor/probes/snapshot.h"
 #include "doctor/probes/whose_code.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -36,9 +35,14 @@ class FixRun {
     if (auto status = look()) return *status;
     if (plan_.kind != FixPlan::Kind::Act) return explain_no_action();
     if (auto status = find_toolchain()) return *status;
-    print_plan();
-    if (options_.dry_run) return kExitClean;
-    if (!confirmed()) return kExitFindings;
+    find_project();
+    say_what_is_unproven();
+    if (!options_.json) {
+      std::fputs(plan_text(view()).c_str(), stdout);
+      std::fflush(stdout);  // the plan comes before the work, also in a pipe
+    }
+    if (options_.dry_run) return end(kExitClean, {"planned", "", {}});
+    if (!confirmed()) return end(kExitFindings, {"declined", "", {}});
     return act();
   }
 
@@ -46,7 +50,7 @@ class FixRun {
   // Where, what is wrong, what to do about it. Recovers an interrupted fix first, since the facts depend on
   // it.
   std::optional<int> look() {
-    auto request = build_request(options_.module, options_.arch, options_.compilation);
+    auto request = build_request("", options_.arch, options_.compilation);
     if (!request) return complain("fix", request.error(), kExitUsage);
     request_ = std::move(*request);
     if (auto known = check_wish(options_.compilation.toolchain); !known)
@@ -60,7 +64,26 @@ class FixRun {
     auto place = choose_place(*host_, probed.value, options_.target);
     if (!place) return complain("fix", place.error(), kExitFindings);
     if (auto status = recover_interrupted(place->base)) return status;
-    return diagnose_environment(*python, *place);
+    diagnosis_ = {*python, modules(), tell};
+    report_ = diagnose_environment(*host_, diagnosis_);
+    if (auto status = look_at_other_machine()) return status;
+    PlanRequest asked{modules(), options_.packages, request_.targets.list, *place, !options_.target.empty()};
+    auto plan = plan_fix(*host_, report_, asked);
+    if (!plan) return complain("fix", plan.error(), kExitFindings);
+    plan_ = std::move(*plan);
+    return std::nullopt;
+  }
+
+  std::vector<std::string> modules() const {
+    return options_.module.empty() ? std::vector<std::string>() : std::vector<std::string>{options_.module};
+  }
+
+  std::optional<int> look_at_other_machine() {
+    if (options_.for_machine.empty()) return std::nullopt;
+    here_ = report_.snapshot.gpus;
+    const auto known = build_for(options_.for_machine, report_.snapshot, request_.targets);
+    if (!known) return complain("fix", known.error(), kExitUsage);
+    return std::nullopt;
   }
 
   std::optional<int> recover_interrupted(const std::string& base) {
@@ -77,45 +100,21 @@ class FixRun {
     return std::nullopt;
   }
 
-  std::optional<int> diagnose_environment(const std::string& python, const InstallPlace& place) {
-    SnapshotRequest request;
-    request.python = python;
-    request.modules = {name()};
-    request.ask_nvml = true;
-    report_ = diagnose(observed_snapshot(request));
-    fold(report_);
-    auto plan = plan_fix(report_, name(), place, request_.targets.list);
-    if (!plan) return complain("fix", plan.error(), kExitFindings);
-    plan_ = std::move(*plan);
-    return std::nullopt;
-  }
-
-  // A snapshot's facts are English; what is told meanwhile is not (doctor/cli/gather.cc does the same).
-  Snapshot observed_snapshot(SnapshotRequest& request) const {
-    const Language* language = spoken_language();
-    const Speaking facts_are_english(nullptr);
-    const auto show = [&](const std::string& phase) {
-      const Speaking to_the_user(language);
-      tell(retold(phase));
-    };
-    request.progress = show;
-    Snapshot snapshot = take_snapshot(*host_, request);
-    ObserveRequest observe;
-    observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
-    observe.starting = [&] { show(say("importing torch and {}", name())); };
-    snapshot.observations = observe_imports(*host_, snapshot, observe);
-    return snapshot;
-  }
-
   int explain_no_action() const {
-    const std::string what = plan_.kind == FixPlan::Kind::NothingToDo ? say("nothing to do: {}", plan_.why)
-                             : plan_.kind == FixPlan::Kind::NotRepairable
-                                 ? say("scankit cannot repair this: {}", plan_.why)
-                                 : say("nothing was changed: {}", plan_.why);
-    print(what);
+    using Kind = FixPlan::Kind;
+    const bool nothing = plan_.kind == Kind::NothingToDo, cannot = plan_.kind == Kind::NotRepairable;
+    print(nothing  ? say("nothing to do: {}", plan_.why)
+          : cannot ? say("scankit cannot repair this: {}", plan_.why)
+                   : say("nothing was changed: {}", plan_.why));
     for (const std::string& line : plan_.advice) print("  " + say("you can: {}", line));
-    if (plan_.kind == FixPlan::Kind::NothingToDo) return kExitClean;
-    return plan_.kind == FixPlan::Kind::NotRepairable ? kExitFindings : kExitInconclusive;
+    return end(nothing  ? kExitClean
+               : cannot ? kExitFindings
+                        : kExitInconclusive,
+               {nothing  ? "nothing_to_do"
+                : cannot ? "not_repairable"
+                         : "inconclusive",
+                plan_.why,
+                {}});
   }
 
   // Before anything is promised: is there a compiler, may we write?
@@ -123,76 +122,89 @@ class FixRun {
     if (auto good = check_place(plan_.place); !good) return complain("fix", good.error(), kExitFindings);
     if (const auto foreign = foreign_code(*host_, report_.snapshot))
       return complain("fix", foreign_place(*foreign), kExitFindings);
-    if (!plan_.install) return std::nullopt;
-    if (take_prebuilt()) return std::nullopt;
-    const Cache cache(request_.cache_folder);
     // The plan shows what would be fetched, and nothing is done before it is agreed to.
     request_.toolchain.may_download = true;
-    auto toolchain = choose_toolchain(*host_, report_.snapshot, request_.targets, cache, request_.toolchain);
-    if (!toolchain) return complain("fix", toolchain.error(), kExitFindings);
-    toolchain_ = std::move(*toolchain);
+    for (const std::string& module : modules_of(plan_))
+      if (auto status = find_source(module)) return status;
     return std::nullopt;
   }
 
-  // What came with scankit needs no compiler. Damaged, it is told and passed over: a build may still do.
-  bool take_prebuilt() {
-    auto ready =
-        prebuilt_module(prebuilt_folder(), *request_.module, request_.targets, report_.snapshot.gpus);
+  std::optional<int> find_source(const std::string& module) {
+    const auto shipped = shipped_module(module);
+    if (!shipped) return complain("fix", shipped.error(), kExitFindings);
+    ModuleSource& source = sources_[module];
+    // What came with scankit needs no compiler. Damaged, it is told and passed over: a build may still do.
+    auto ready = prebuilt_module(prebuilt_folder(), **shipped, request_.targets, report_.snapshot.gpus);
     if (!ready) tell(retold(ready.error().message));
-    if (ready) prebuilt_ = std::move(*ready);
-    return prebuilt_.has_value();
-  }
-
-  static void print(const std::string& text) { std::printf("%s\n", plain(text, false).c_str()); }
-  static void line(const std::string& label, const std::string& text) {
-    print("  " + in_column(label, 9) + text);
-  }
-
-  // Where the module comes from.
-  void print_source() const {
-    if (prebuilt_) {
-      line(say("install"), say("{} for {} ({})", module_file(name()), names_of(prebuilt_->targets, " "),
-                               prebuilt_->compiler));
-      for (const std::string& note : prebuilt_->notes) line(say("note"), note);
-      return;
+    if (ready && *ready) {
+      source = {true, (*ready)->targets, (*ready)->compiler, {}, (*ready)->notes};
+      built_[module] = std::move(**ready);
+      return std::nullopt;
     }
-    for (const std::string& command :
-         shown_fetches(*host_, report_.snapshot, Cache(request_.cache_folder), toolchain_))
-      line(say("fetch"), command);
-    line(say("build"), say("{} for {}, with {}", module_file(name()),
-                           names_of(toolchain_.choice.targets, " "), toolchain_.said()));
-    for (const std::string& note : toolchain_.choice.notes) line(say("note"), note);
-  }
-
-  void print_plan() const {
-    const Snapshot& snapshot = report_.snapshot;
-    print(say("The plan for {}", interpreter_of(snapshot.python.value)));
-    line(say("wrong"), plan_.why);
-    if (plan_.install) {
-      print_source();
-      line(say("write"), plan_.place.site + "/" + module_file(name()));
-      line("", plan_.place.site + "/" + dist_info_name(name()));
+    const Cache cache(request_.cache_folder);
+    if (!toolchain_) {
+      auto chosen = choose_toolchain(*host_, report_.snapshot, request_.targets, cache, request_.toolchain);
+      if (!chosen) return complain("fix", chosen.error(), kExitFindings);
+      toolchain_ = std::move(*chosen);
     }
-    const std::string backup = StateFolder(plan_.place.base).root() + "/backup";
-    for (const FixPlan::Move& move : plan_.moves)
-      line(say("move"), move.owner.empty()
-                            ? say("{} into {}", move.path, backup)
-                            : say("{} into {} (it belongs to {})", move.path, backup, move.owner));
-    if (!plan_.place.how_to_reach.empty()) line(say("then"), plan_.place.how_to_reach);
-    line(say("undo"), restore_line());
-    std::fflush(stdout);  // the plan comes before the work, also in a pipe
+    source = {false, toolchain_->choice.targets, toolchain_->said(),
+              shown_fetches(*host_, report_.snapshot, cache, *toolchain_), toolchain_->choice.notes};
+    return std::nullopt;
   }
 
-  const std::string& name() const { return request_.module->name; }
+  void find_project() {
+    if (!options_.target.empty()) return;
+    installer_ = installer_of(*host_, report_.snapshot);
+  }
 
-  std::string restore_line() const {
-    return "scankit restore --python " + shell_quoted(interpreter_of(report_.snapshot.python.value)) +
-           (options_.target.empty() ? "" : " --target " + shell_quoted(options_.target));
+  // The import and the numbers on the CPU are proven here in any case.
+  void say_what_is_unproven() {
+    const auto& gpus = options_.for_machine.empty() ? report_.snapshot.gpus : here_;
+    const auto among = [](const Target& target, const std::vector<Gpu>& known) {
+      return std::ranges::any_of(
+          known, [&](const Gpu& gpu) { return target.ptx || gpu.sm == std::to_string(target.sm); });
+    };
+    // What came with scankit has code for GPUs that nobody asked about.
+    const auto matters = [&](const Target& target) {
+      const auto& list = request_.targets.list;
+      return std::ranges::find(list, target) != list.end() || among(target, report_.snapshot.gpus.value);
+    };
+    std::vector<Target> elsewhere;
+    for (const auto& [module, source] : sources_)
+      for (const Target& target : source.targets)
+        if (!among(target, gpus.value) && (!source.prebuilt || matters(target)) &&
+            std::ranges::find(elsewhere, target) == elsewhere.end())
+          elsewhere.push_back(target);
+    if (!elsewhere.empty())
+      unproven_.push_back(say("that the code for {} runs: no such GPU is here", names_of(elsewhere, " ")));
+  }
+
+  void print(const std::string& text) const {
+    std::fprintf(options_.json ? stderr : stdout, "%s\n", plain(text, false).c_str());
+  }
+
+  std::string python() const { return interpreter_of(report_.snapshot.python.value); }
+
+  PlanView view() const {
+    PlanView view{&plan_, &report_.snapshot, sources_};
+    view.unproven = unproven_;
+    view.proof = "scankit validate --quick --python " + shell_quoted(python());
+    if (const auto ours = modules_of(plan_); !ours.empty()) view.proof += " --module " + ours.front();
+    view.project = installer_.project;
+    view.python = python();
+    view.restore = "scankit restore --python " + shell_quoted(python()) +
+                   (options_.target.empty() ? "" : " --target " + shell_quoted(options_.target));
+    return view;
+  }
+
+  int end(int status, const FixOutcome& outcome) const {
+    if (options_.json) std::fputs(plan_json(view(), outcome).c_str(), stdout);
+    return status;
   }
 
   bool confirmed() const {
     if (options_.yes) return true;
-    if (::isatty(STDIN_FILENO) == 0) {
+    if (::isatty(STDIN_FILENO) == 0 || options_.json) {
       print(say("Nothing was changed. To do it: add --yes"));
       return false;
     }
@@ -204,39 +216,77 @@ class FixRun {
     return false;
   }
 
-  int act() {
-    std::optional<BuiltModule> built = std::move(prebuilt_);
-    if (plan_.install && !built) {
-      auto made = build_module(*host_, report_.snapshot, request_);
-      if (!made) return complain("fix", made.error(), kExitBuildFailed);
-      built = std::move(*made);
+  Result<void> build_modules() {
+    for (const std::string& module : modules_of(plan_)) {
+      if (built_.count(module) != 0) continue;  // it came with scankit
+      SCANKIT_TRY(request_.module, shipped_module(module));
+      SCANKIT_TRY(built_[module], build_module(*host_, report_.snapshot, request_));
     }
+    return {};
+  }
+
+  int act() {
+    if (auto built = build_modules(); !built) return failed(built.error(), kExitBuildFailed);
     const StateFolder state(plan_.place.base);
     auto lock = Lock::take(state.root());
-    if (!lock) return complain("fix", lock.error(), kExitFindings);
-    ExecuteRequest request{&plan_, built ? &*built : nullptr, name(),
-                           interpreter_of(report_.snapshot.python.value), tell};
+    if (!lock) return failed(lock.error(), kExitFindings);
+    ExecuteRequest request;
+    request.plan = &plan_;
+    request.built = &built_;
+    request.python = python();
+    request.project = installer_.project;
+    request.project_installer = installer_;
+    request.lock = lock->descriptor();
+    request.progress = tell;
+    request.diagnose = [this] { return diagnose_environment(*host_, diagnosis_); };
+    request.facts = [this] { return facts_of_environment(*host_, diagnosis_); };
     FailedAt failed_at = FailedAt::Nothing;
     const auto done = execute_fix(*host_, state, request, failed_at);
-    if (!done) {
-      const int status =
-          complain("fix", done.error(),
-                   failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed);
-      return complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""},
-                      status);
+    if (!done)
+      return failed(done.error(),
+                    failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed);
+    return tell_success(*done);
+  }
+
+  int failed(const Error& error, int status) const {
+    const int code = complain("fix", error, status);
+    complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, code);
+    const int signal = Interruption::signal();
+    return end(signal != 0 ? 128 + signal : code, {"failed", error.message, {}});
+  }
+
+  int tell_success(const FixResult& done) const {
+    for (const std::string& module : modules_of(plan_))
+      print(say("repaired: `import {}` works and computes right", module));
+    for (const RepairStep& step : plan_.steps) {
+      if (const auto* away = std::get_if<MoveAway>(&step.what))
+        print(say("repaired: {} no longer hides {}", away->path, away->module));
+      if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+        print(say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
+                                                               : join(packages->statements)));
+      if (const auto* variable = std::get_if<SetVariable>(&step.what))
+        print(say("repaired in every shell that activates the environment from now on: {}", variable->name));
     }
-    print(say("repaired: `import {}` works and computes right", name()));
+    for (const std::string& note : done.notes) print(say("note: {}", note));
+    for (const std::string& part : unproven_) print(say("not proven here: {}", part));
+    if (!unproven_.empty()) print(say("to prove it there: {}", view().proof));
     if (!plan_.place.how_to_reach.empty()) print(say("once per shell: {}", plan_.place.how_to_reach));
-    return kExitClean;
+    for (const std::string& todo : plan_.advice) print(say("left for you: {}", todo));
+    return end(kExitClean, {"repaired", "", done.notes});
   }
 
   const FixOptions& options_;
   std::unique_ptr<Host> host_;
   BuildRequest request_;
+  DiagnosisRequest diagnosis_;
   Report report_;
+  Probed<std::vector<Gpu>> here_;
   FixPlan plan_;
-  std::optional<BuiltModule> prebuilt_;  // else toolchain_ builds
-  Toolchain toolchain_;
+  std::optional<Toolchain> toolchain_;
+  std::map<std::string, ModuleSource> sources_;
+  std::map<std::string, BuiltModule> built_;
+  Installer installer_;
+  std::vector<std::string> unproven_;
 };
 
 }  // namespace

@@ -38,27 +38,42 @@ std::string dist_info_name(const std::string& module) {
   return distribution_stem(module) + "-" + kToolVersion + ".dist-info";
 }
 
-std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
-                                           const std::string& manifest) {
+static std::vector<InstalledFile> with_record(const std::string& module, const std::string& bytes,
+                                              std::vector<InstalledFile> files) {
+  std::string record = record_line({module_file(module), bytes});
+  for (const InstalledFile& file : files) record += record_line(file);
+  const std::string path = dist_info_name(module) + "/RECORD";
+  record += path + ",,\n";
+  files.push_back({path, record});
+  return files;
+}
+
+static std::vector<InstalledFile> common_files(const std::string& module, const std::string& manifest) {
   const std::string folder = dist_info_name(module) + "/";
   std::string name = distribution_stem(module);
   std::ranges::replace(name, '_', '-');
-  std::vector<InstalledFile> files = {
-      {folder + "METADATA", "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + kToolVersion +
-                                "\nSummary: " + module +
-                                " for every CPython and torch, built by scankit\n"
-                                "License: Apache-2.0\nRequires-Python: >=3.8\n"},
-      {folder + "WHEEL", std::string("Wheel-Version: 1.0\nGenerator: scankit ") + kToolVersion +
-                             "\nRoot-Is-Purelib: false\nTag: cp38-abi3-manylinux_2_17_x86_64\n"},
-      {folder + "INSTALLER", "scankit\n"},
-      {folder + "REQUESTED", ""},
-      {folder + "top_level.txt", module + "\n"},
-      {folder + "scankit.json", manifest}};
-  std::string record = record_line({module_file(module), bytes});
-  for (const InstalledFile& file : files) record += record_line(file);
-  record += folder + "RECORD,,\n";
-  files.push_back({folder + "RECORD", record});
-  return files;
+  return {{folder + "METADATA", "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + kToolVersion +
+                                    "\nSummary: " + module +
+                                    " for every CPython and torch, built by scankit\n"
+                                    "License: Apache-2.0\nRequires-Python: >=3.8\n"},
+          {folder + "WHEEL", std::string("Wheel-Version: 1.0\nGenerator: scankit ") + kToolVersion +
+                                 "\nRoot-Is-Purelib: false\nTag: cp38-abi3-manylinux_2_17_x86_64\n"},
+          {folder + "top_level.txt", module + "\n"},
+          {folder + "scankit.json", manifest}};
+}
+
+std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
+                                           const std::string& manifest) {
+  const std::string folder = dist_info_name(module) + "/";
+  auto files = common_files(module, manifest);
+  files.push_back({folder + "INSTALLER", "scankit\n"});
+  files.push_back({folder + "REQUESTED", ""});
+  return with_record(module, bytes, std::move(files));
+}
+
+std::vector<InstalledFile> wheel_info_files(const std::string& module, const std::string& bytes,
+                                            const std::string& manifest) {
+  return with_record(module, bytes, common_files(module, manifest));
 }
 
 }  // namespace scankit

@@ -22,5 +22,8 @@ struct InstalledFile {
 // The files of the dist-info folder, RECORD last. `bytes` are the module's, `manifest` the builder's JSON.
 std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
                                            const std::string& manifest);
+// Those of a wheel, which leave to the installer what it writes itself.
+std::vector<InstalledFile> wheel_info_files(const std::string& module, const std::string& bytes,
+                                            const std::string& manifest);
 
 }  // namespace scankit

@@ -1,146 +1,258 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/execute.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include "builder/install/distribution.h"
+#include "builder/install/interruption.h"
+#include "builder/install/packages.h"
+#include "builder/install/project.h"
+#include "builder/install/run_installer.h"
+#include "builder/install/staging.h"
 #include "builder/install/transaction.h"
 #include "builder/install/verify.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
 
-bool is_there(const std::string& path) {
-  struct stat info;
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
-Result<void> same_file_system(const std::string& path, const std::string& folder) {
-  struct stat file, other;
-  if (::lstat(path.c_str(), &file) != 0 || ::stat(folder.c_str(), &other) != 0 || file.st_dev == other.st_dev)
-    return {};
-  return Error{Errc::Unsupported,
-               say("{} hides the module and lies on another file system than the backup {}", path, folder),
-               say("move it away yourself, then run scankit fix again")};
-}
-
 class Execution {
  public:
-  Execution(const Host& host, const StateFolder& state, const ExecuteRequest& request)
-      : host_(host), state_(state), request_(request), plan_(*request.plan) {}
+  Execution(const Host& host, const StateFolder& state, const ExecuteRequest& request, const std::string& id)
+      : host_(host),
+        request_(request),
+        plan_(*request.plan),
+        staging_(state, id),
+        transaction_(state, journal_of(id, plan_)) {}
 
   Result<void> prepare() {
-    SCANKIT_TRY(journal_.id, state_.next_id());
-    journal_.module = request_.module;
-    journal_.version = kToolVersion;
-    staging_ = state_.staging(journal_.id);
-    backup_ = state_.backup(journal_.id);
-    for (const std::string& folder : {staging_, backup_, plan_.place.site})
-      SCANKIT_CHECK(make_directories(folder));
-    if (plan_.install) SCANKIT_CHECK(stage());
-    for (const FixPlan::Move& move : plan_.moves) {
-      SCANKIT_CHECK(same_file_system(move.path, backup_));
-      journal_.operations.push_back({Operation::Kind::Save, move.path, "", backup_for(move.path), ""});
+    SCANKIT_CHECK(staging_.make_folders(plan_.place.site));
+    for (const auto& [name, built] : *request_.built) {
+      tell(say("loading the built {} without torch", name));
+      SCANKIT_CHECK(staging_.stage_module(host_, built, request_.python));
     }
-    return {};
+    return Interruption::check();
   }
 
-  Result<void> run() {
-    const Language* language = spoken_language();
-    return run_transaction(state_, journal_, [&]() -> Result<void> {
-      verifying_ = true;
-      tell_in(language);
-      const std::string expected = plan_.install ? target() : "";
-      const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
-      return verify_import(request_.python, request_.module, expected, extra);
-    });
+  Result<void> change() {
+    if (runs_installer(plan_)) SCANKIT_CHECK(run_installers());
+    SCANKIT_TRY(auto operations, own_operations());
+    SCANKIT_CHECK(transaction_.apply(operations));
+    if (!request_.project.empty() && !request_.built->empty()) SCANKIT_CHECK(tell_project());
+    return Interruption::check();
   }
 
-  bool verifying() const { return verifying_; }
+  Result<void> verify() {
+    const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
+    for (const auto& [name, built] : *request_.built) {
+      tell(say("verifying: import torch, import {}, one call", name));
+      SCANKIT_CHECK(
+          verify_import(request_.python, name, path_join(plan_.place.site, module_file(name)), extra));
+    }
+    bool look_again = false;
+    for (const RepairStep& step : plan_.steps) {
+      if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+        for (const std::string& statement : packages->statements) {
+          tell(say("verifying: {}", statement));
+          SCANKIT_CHECK(verify_statement(request_.python, statement));
+        }
+      look_again = look_again || !std::holds_alternative<InstallOurs>(step.what);
+    }
+    if (look_again) SCANKIT_CHECK(still_wrong(request_.diagnose()));
+    return Interruption::check();
+  }
+
+  Result<FixResult> commit() {
+    SCANKIT_CHECK(transaction_.commit());
+    return FixResult{transaction_.journal().id, notes_};
+  }
+  Error roll_back(const Error& why) { return transaction_.roll_back(why); }
 
  private:
+  static Journal journal_of(const std::string& id, const FixPlan& plan) {
+    Journal journal;
+    journal.id = id;
+    journal.module = join(modules_of(plan));
+    journal.version = kToolVersion;
+    return journal;
+  }
   void tell(const std::string& line) const {
     if (request_.progress) request_.progress(line);
   }
-  // A transaction speaks English, for its journal.
-  void tell_in(const Language* language) const {
-    const Speaking to_the_user(language);
-    tell(say("verifying: import torch, import {}, one call", request_.module));
-  }
-  std::string target() const { return path_join(plan_.place.site, module_file(request_.module)); }
 
-  // Two hiding copies may have the same name in two folders.
-  std::string backup_for(const std::string& path) {
-    return path_join(backup_, std::to_string(++saved_) + "-" + path_basename(path));
+  // The journal is English, the progress is not.
+  void note_step(const std::function<std::string()>& line) {
+    const Speaking the_journal_is_english(nullptr);
+    transaction_.add_step(line());
   }
 
-  Result<void> stage() {
-    const std::string file = path_join(staging_, module_file(request_.module));
-    SCANKIT_CHECK(write_module(host_, *request_.built, file));
-    tell(say("loading the built module without torch"));
-    SCANKIT_CHECK(verify_loads(request_.python, request_.module, file));
-    SCANKIT_CHECK(make_directories(path_join(staging_, dist_info_name(request_.module))));
-    for (const InstalledFile& part :
-         dist_info_files(request_.module, request_.built->bytes, request_.built->manifest))
-      SCANKIT_CHECK(write_file_atomically(path_join(staging_, part.path), part.bytes));
-    // The records first, the file that Python imports after them: until then nothing has changed for an
-    // import.
-    SCANKIT_CHECK(save_older_records());
-    journal_.operations.push_back({Operation::Kind::Place,
-                                   path_join(plan_.place.site, dist_info_name(request_.module)),
-                                   path_join(staging_, dist_info_name(request_.module)), "", ""});
-    const bool replaces = is_there(target());
-    journal_.operations.push_back({replaces ? Operation::Kind::Replace : Operation::Kind::Place, target(),
-                                   file, replaces ? backup_for(target()) : "",
-                                   sha256_hex(request_.built->bytes)});
+  // What an installer may change: all of an environment that is one folder; of a Python among other programs
+  // its packages and their programs.
+  std::vector<std::string> roots(const Snapshot& snapshot) const {
+    const Python& python = snapshot.python.value;
+    if (python.kind == "venv" || python.kind == "uv" || python.kind == "conda") return {python.prefix};
+    return {plan_.place.site, python.prefix + "/bin"};
+  }
+
+  Result<void> leave_project(std::vector<Operation>& left) {
+    if (request_.project.empty() || project_left_) return {};
+    project_left_ = true;
+    for (const char* file : {"pyproject.toml", "uv.lock"}) {
+      SCANKIT_TRY(Operation kept, staging_.leave_file(path_join(request_.project, file)));
+      left.push_back(std::move(kept));
+    }
     return {};
   }
 
-  Result<void> save_older_records() {
-    std::error_code code;
-    for (const auto& entry : std::filesystem::directory_iterator(plan_.place.site, code)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with(distribution_stem(request_.module) + "-") && name.ends_with(".dist-info"))
-        journal_.operations.push_back(
-            {Operation::Kind::Save, entry.path(), "", backup_for(entry.path()), ""});
+  Result<void> run_installers() {
+    const Snapshot before = request_.facts();
+    tell(say("giving every file of {} a second name in the backup", plan_.place.base));
+    std::vector<Operation> left;
+    for (const std::string& root : roots(before)) {
+      SCANKIT_TRY(Operation tree, staging_.leave_tree(root));
+      left.push_back(std::move(tree));
     }
-    if (code) return Error{Errc::Io, say("cannot read {}: {}", plan_.place.site, code.message()), ""};
+    SCANKIT_CHECK(leave_project(left));
+    SCANKIT_CHECK(transaction_.apply(left));
+    for (const RepairStep& step : plan_.steps) {
+      const auto* packages = std::get_if<ChangePackages>(&step.what);
+      if (packages == nullptr) continue;
+      for (const InstallerCommand& command : packages->commands) {
+        tell(say("running: {}", shown(command)));
+        note_step([&] { return say("ran: {}", shown(command)); });
+        SCANKIT_CHECK(run_installer(command, request_.lock));
+      }
+    }
+    SCANKIT_CHECK(transaction_.note_ends());
+    return note_versions(before, request_.facts());
+  }
+
+  // An installer that exchanges torch on behalf of another package breaks every compiled extension.
+  Result<void> note_versions(const Snapshot& before, const Snapshot& after) {
+    bool torch_meant = false;
+    for (const RepairStep& step : plan_.steps)
+      if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+        for (const auto& [name, version] : packages->before) torch_meant = torch_meant || name == "torch";
+    const std::string torch = installed_version(before, "torch"), now = installed_version(after, "torch");
+    if (torch != now && !torch_meant)
+      return Error{Errc::Conflict,
+                   say("the installer exchanged torch {} for {}, which nobody asked for", torch, now),
+                   say("ask for a release of the package that fits torch {}", torch)};
+    std::map<std::string, std::pair<std::string, std::string>> versions;
+    for (const Distribution& one : before.distributions.value)
+      versions[normalised_name(one.name)].first = one.version;
+    for (const Distribution& one : after.distributions.value)
+      versions[normalised_name(one.name)].second = one.version;
+    for (const auto& [name, change] : versions) {
+      if (change.first == change.second) continue;
+      note_step([&, &name = name, &change = change] {
+        return say("{}: {} before, {} after; undone by putting the old files back", name,
+                   change.first.empty() ? "-" : change.first, change.second.empty() ? "-" : change.second);
+      });
+    }
+    return {};
+  }
+
+  // Of all modules together: the records first, then the files that Python imports, then what hides them; the
+  // winner of today goes last.
+  Result<std::vector<Operation>> own_operations() {
+    std::vector<Operation> operations;
+    const auto add = [&](const std::vector<Operation>& more) {
+      operations.insert(operations.end(), more.begin(), more.end());
+    };
+    for (const RepairStep& step : plan_.steps) {
+      if (const auto* variable = std::get_if<SetVariable>(&step.what)) {
+        SCANKIT_TRY(const Operation script, staging_.set_variable(*variable, transaction_.journal().id));
+        add({script});
+        (void)::setenv(variable->name.c_str(), variable->value.c_str(), 1);
+      }
+    }
+    for (const auto& [name, built] : *request_.built) {
+      SCANKIT_TRY(const auto installation, staging_.install(built, plan_.place.site));
+      add(installation);
+    }
+    const Snapshot now = request_.facts();
+    std::vector<FileMove> moves;
+    for (const auto& [name, built] : *request_.built)
+      for (FileMove& move : hiding_copies(now, name, plan_.place)) moves.push_back(std::move(move));
+    for (const RepairStep& step : plan_.steps)
+      if (const auto* away = std::get_if<MoveAway>(&step.what)) moves.push_back({away->path, ""});
+    for (const FileMove& move : moves) {
+      SCANKIT_CHECK(may_move(host_, move.path));
+      SCANKIT_TRY(const Operation saved, staging_.move_away(move.path));
+      add({saved});
+    }
+    return operations;
+  }
+
+  // `uv sync` takes out what the project does not name.
+  Result<void> tell_project() {
+    std::vector<Operation> left;
+    SCANKIT_CHECK(leave_project(left));
+    std::vector<std::string> wheels;
+    for (const auto& [name, built] : *request_.built) {
+      SCANKIT_TRY(const auto wheel,
+                  staging_.place_file(project_wheel(request_.project, built), wheel_bytes(built)));
+      left.push_back(wheel);
+      wheels.push_back(wheel.target);
+    }
+    SCANKIT_CHECK(transaction_.apply(left));
+    tell(say("telling the uv project {} about it", request_.project));
+    add_to_project(request_.project_installer, request_.project, wheels, request_.lock, notes_);
+    SCANKIT_CHECK(Interruption::check());
+    return transaction_.note_ends();
+  }
+
+  // Of what the plan repaired, nothing may be found again.
+  Result<void> still_wrong(const Report& report) const {
+    for (const Finding& finding : report.findings) {
+      if (finding.severity() != Severity::Error) continue;
+      for (const RepairStep& step : plan_.steps)
+        if (step.about == finding.module && step.cause == info(finding.cause).slug)
+          return Error{Errc::ToolFailed, say("it is still wrong after the fix: {}", finding.summary),
+                       say("see `scankit doctor`")};
+    }
     return {};
   }
 
   const Host& host_;
-  const StateFolder& state_;
   const ExecuteRequest& request_;
   const FixPlan& plan_;
-  Journal journal_;
-  std::string staging_, backup_;
-  unsigned saved_ = 0;
-  bool verifying_ = false;
+  Staging staging_;
+  Transaction transaction_;
+  std::vector<std::string> notes_;
+  bool project_left_ = false;
 };
 
 }  // namespace
 
-Result<void> execute_fix(const Host& host, const StateFolder& state, const ExecuteRequest& request,
-                         FailedAt& failed_at) {
-  Execution execution(host, state, request);
+Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const ExecuteRequest& request,
+                              FailedAt& failed_at) {
   failed_at = FailedAt::Preparation;
+  SCANKIT_TRY(const std::string id, state.next_id());
+  const Interruption interruption;
+  Execution execution(host, state, request, id);
   if (auto prepared = execution.prepare(); !prepared) {
     std::error_code ignored;
     std::filesystem::remove_all(state.root() + "/staging", ignored);
-    return prepared;
+    std::filesystem::remove(state.backup(id), ignored);
+    return prepared.error();
   }
-  auto done = execution.run();
-  failed_at = done                    ? FailedAt::Nothing
-              : execution.verifying() ? FailedAt::Verification
-                                      : FailedAt::Preparation;
-  return done;
+  auto done = execution.change();
+  if (done) {
+    failed_at = FailedAt::Verification;
+    done = execution.verify();
+  }
+  if (!done) return execution.roll_back(done.error());
+  auto result = execution.commit();
+  if (!result) return execution.roll_back(result.error());
+  failed_at = FailedAt::Nothing;
+  return result;
 }
 
 }  // namespace scankit

@@ -11,6 +11,7 @@ class Lock {
  public:
   // Errc::Conflict, with the holder's process id, where somebody else holds it.
   static Result<Lock> take(const std::string& folder);
+  int descriptor() const { return fd_.get(); }  // a child that inherits it holds the lock too
 
  private:
   explicit Lock(Descriptor fd) : fd_(std::move(fd)) {}

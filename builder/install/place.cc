@@ -113,4 +113,16 @@ Result<void> check_place(const InstallPlace& place) {
   return {};
 }
 
+Result<void> may_move(const Host& host, const std::string& file) {
+  const std::string folder = path_dirname(file);
+  if (::access(folder.c_str(), W_OK) != 0)
+    return Error{Errc::PermissionDenied, say("cannot move {} away: {}", file, std::strerror(errno)),
+                 say("it hides the module: move it away yourself, then run scankit fix again")};
+  if (const auto foreign = foreign_to_root(host, folder))
+    return Error{Errc::PermissionDenied,
+                 say("{} hides the module and belongs to user {}", file, foreign->uid),
+                 say("run scankit fix as that user")};
+  return {};
+}
+
 }  // namespace scankit

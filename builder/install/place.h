@@ -27,6 +27,10 @@ Error foreign_journal(const ForeignCode& foreign);
 // system. Creates nothing.
 Result<void> check_place(const InstallPlace& place);
 
+// Of a file that is to be moved away, wherever it lies: its folder can be written, and root leaves other
+// users' files where they are.
+Result<void> may_move(const Host& host, const std::string& file);
+
 // The interpreter to start for this environment: a venv's own bin/python, not the file that it links to.
 std::string interpreter_of(const Python& python);
 

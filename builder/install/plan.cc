@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/plan.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "builder/install/distribution.h"
+#include "builder/install/packages.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/checks/view.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
+#include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {
-
-bool is_installation(const Fix& fix) { return std::holds_alternative<InstallModule>(fix); }
-bool is_removal(const Fix& fix) { return std::holds_alternative<RemoveShadow>(fix); }
-
-bool can_do(const Finding& finding, const std::string& module) {
-  return finding.severity() == Severity::Error && finding.module == module &&
-         std::ranges::any_of(finding.fixes, [](const Fix& f) { return is_installation(f) || is_removal(f); });
-}
-
-// The root's own repair, else that of the first error that has one.
-const Finding* finding_to_repair(const Report& report, const std::string& module) {
-  if (const Finding* first = root(report); first != nullptr && can_do(*first, module)) return first;
-  const auto found =
-      std::ranges::find_if(report.findings, [&](const Finding& finding) { return can_do(finding, module); });
-  return found == report.findings.end() ? nullptr : &*found;
-}
 
 bool holds(const Extension& extension, const Target& target) {
   return std::ranges::any_of(extension.images, [&](const DeviceImage& image) {
@@ -35,11 +23,9 @@ bool holds(const Extension& extension, const Target& target) {
   });
 }
 
-const Extension* our_copy_that_lacks(const Snapshot& snapshot, const std::string& module,
-                                     const std::vector<Target>& wanted) {
+const Extension* our_copy_that_lacks(const Snapshot& snapshot, const std::vector<Target>& wanted) {
   for (const Extension& extension : snapshot.extensions.value)
-    if (extension.selected && extension.module == module &&
-        path_basename(extension.path) == module_file(module) &&
+    if (extension.selected && path_basename(extension.path) == module_file(extension.module) &&
         std::ranges::any_of(wanted, [&](const Target& target) { return !holds(extension, target); }))
       return &extension;
   return nullptr;
@@ -59,75 +45,249 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPl
   return path_basename(extension.path) != module_file(extension.module);
 }
 
-std::vector<FixPlan::Move> hiding_copies(const Snapshot& snapshot, const std::string& module,
-                                         const InstallPlace& place) {
-  std::vector<FixPlan::Move> moves;
+// The script that `source` runs where the environment is activated: conda runs every file of a folder, a venv
+// has one for sh.
+std::string activation_of(const Python& python) {
+  struct stat info;
+  const std::string file = python.prefix + "/bin/activate";
+  if (python.kind == "conda") return python.prefix + "/etc/conda/activate.d/scankit.sh";
+  return ::stat(file.c_str(), &info) == 0 ? file : "";
+}
+
+class Planner {
+ public:
+  Planner(const Host& host, const Report& report, const PlanRequest& request)
+      : host_(host), report_(report), snapshot_(report.snapshot), request_(request) {
+    plan_.place = request.place;
+  }
+
+  Result<FixPlan> make() {
+    if (snapshot_.torch.state == ProbeState::Absent) return without_torch();
+    for (const Finding& finding : report_.findings)
+      if (finding.severity() == Severity::Error && concerns(finding) && !settled(finding)) repair(finding);
+    SCANKIT_CHECK(add_wanted_packages());
+    if (plan_.steps.empty()) add_lacking();
+    order();
+    if (plan_.steps.empty())
+      conclude();
+    else
+      plan_.kind = FixPlan::Kind::Act;
+    return plan_;
+  }
+
+ private:
+  FixPlan without_torch() {
+    plan_.kind = FixPlan::Kind::NotRepairable;
+    plan_.why =
+        say("there is no torch here ({}), and the modules work on its tensors", retold(snapshot_.torch.note));
+    plan_.advice = {say("install torch, then run scankit fix again")};
+    return plan_;
+  }
+
+  // What the user named, and what stands below every module.
+  bool concerns(const Finding& finding) const {
+    const auto& named = request_.modules;
+    const bool below = finding.module == "torch" || finding.module == "python" || finding.module.empty();
+    return named.empty() || below || std::ranges::find(named, finding.module) != named.end();
+  }
+
+  // A symptom goes with its cause, and our module settles whatever is wrong with the file that it replaces.
+  bool settled(const Finding& finding) const {
+    return std::ranges::any_of(plan_.steps, [&](const RepairStep& step) {
+      if (step.about != finding.module) return false;
+      const bool same_cause = finding.because_of && step.cause == info(*finding.because_of).slug;
+      return same_cause || std::holds_alternative<InstallOurs>(step.what);
+    });
+  }
+
+  void repair(const Finding& finding) {
+    std::vector<std::string> instead;
+    for (const Fix& fix : preferred(finding)) {
+      auto step = step_of(fix);
+      if (step) {
+        const bool named = finding.summary.find(finding.subject) != std::string::npos;
+        add({named ? finding.summary : say("{}: {}", finding.subject, finding.summary),
+             std::string(info(finding.cause).slug), finding.module, std::move(*step)});
+        return;
+      }
+      const std::string command = fix_command(fix, snapshot_);
+      const std::string todo = command.empty() ? fix_sentence(fix) : command;
+      instead.push_back(step.error().message.empty() ? todo : say("{} ({})", todo, step.error().message));
+    }
+    if (plan_.why.empty()) plan_.why = finding.summary;
+    plan_.advice.insert(plan_.advice.end(), instead.begin(), instead.end());
+  }
+
+  // As the check ordered them. A torch without CUDA is exchanged only where a GPU would gain by it: it is
+  // gigabytes, and our module's CPU path works with the torch that is here.
+  std::vector<Fix> preferred(const Finding& finding) const {
+    std::vector<Fix> fixes = finding.fixes;
+    const bool gpu = snapshot_.gpus.present() && !snapshot_.gpus.value.empty();
+    if (finding.cause == Cause::CpuOnlyTorch && !gpu)
+      (void)std::stable_partition(fixes.begin(), fixes.end(),
+                                  [](const Fix& fix) { return std::holds_alternative<InstallModule>(fix); });
+    return fixes;
+  }
+
+  using What = decltype(RepairStep::what);
+  static Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
+
+  Result<What> step_of(const Fix& fix) const {
+    if (const auto* module = std::get_if<InstallModule>(&fix)) return What(InstallOurs{module->module});
+    if (const auto* shadow = std::get_if<RemoveShadow>(&fix))
+      return What(MoveAway{shadow->path, shadow->module});
+    if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
+    const auto* packages = std::get_if<InstallPackages>(&fix);
+    const auto* rebuild = std::get_if<RebuildPackage>(&fix);
+    if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();
+    if (request_.elsewhere)
+      return not_ours_to_do(say("not with --target: it changes the environment itself"));
+    auto made = packages != nullptr ? change_for(host_, snapshot_, *packages)
+                                    : change_for(host_, snapshot_, *rebuild);
+    if (!made) return not_ours_to_do(made.error().message);
+    return What(std::move(*made));
+  }
+
+  // Only the loader's own: what else the user set, he set on purpose.
+  Result<What> variable_step(const SetEnvironment& fix) const {
+    if (fix.name != "LD_LIBRARY_PATH") return not_ours_to_do();
+    const std::string file = activation_of(snapshot_.python.value);
+    if (file.empty() || request_.elsewhere || snapshot_.python.value.externally_managed)
+      return not_ours_to_do(say("no script activates this environment"));
+    return What(SetVariable{fix.name, fix.value, file});
+  }
+
+  void add(RepairStep step) {
+    if (auto* packages = std::get_if<ChangePackages>(&step.what)) {
+      const auto same = [&](const RepairStep& other) {
+        const auto* known = std::get_if<ChangePackages>(&other.what);
+        return known != nullptr && known->change.requirements == packages->change.requirements;
+      };
+      if (std::ranges::any_of(plan_.steps, same)) return;
+      for (const std::string& requirement : packages->change.requirements)
+        if (const ModelPackage* model = model_package(requirement)) add_module_below(*model);
+    }
+    plan_.steps.push_back(std::move(step));
+  }
+
+  // The package's CUDA part is not built: ours takes its place, unless one is there that works.
+  void add_module_below(const ModelPackage& model) {
+    const std::string module(model.module);
+    const Observation* seen = deciding_import(snapshot_, module);
+    if (seen != nullptr && seen->outcome == "ok") return;
+    const auto modules = modules_of(plan_);
+    if (std::ranges::find(modules, module) != modules.end()) return;
+    plan_.steps.push_back({say("{} needs {}, which its CUDA build would make", model.distribution, module),
+                           "module_not_built", module, InstallOurs{module}});
+  }
+
+  Result<void> add_wanted_packages() {
+    for (const std::string& requirement : request_.packages) {
+      const ModelPackage* model = model_package(requirement);
+      if (model == nullptr)
+        return Error{Errc::InvalidArgument,
+                     say("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
+                     say("install any other package with your own installer")};
+      if (request_.elsewhere)
+        return Error{Errc::InvalidArgument,
+                     say("--package changes the environment itself: not with --target"), ""};
+      const std::string version = installed_version(snapshot_, requirement);
+      const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
+      if (!version.empty() && !pinned) {
+        add_module_below(*model);
+        continue;
+      }
+      SCANKIT_TRY(ChangePackages made, change_packages(host_, snapshot_, {.requirements = {requirement}}));
+      add({say("{} was asked for", requirement), "", std::string(model->distribution), std::move(made)});
+    }
+    return {};
+  }
+
+  void add_lacking() {
+    if (const Extension* lacking = our_copy_that_lacks(snapshot_, request_.wanted))
+      plan_.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
+                             InstallOurs{lacking->module}});
+  }
+
+  // Packages first, since an installer may bring or take what our files stand beside; the rest as it was
+  // found.
+  void order() {
+    (void)std::stable_partition(plan_.steps.begin(), plan_.steps.end(), [](const RepairStep& step) {
+      return std::holds_alternative<ChangePackages>(step.what);
+    });
+  }
+
+  void conclude() {
+    if (!plan_.why.empty()) {
+      plan_.kind = FixPlan::Kind::NotRepairable;
+      return;
+    }
+    std::vector<std::string> works, unseen;
+    for (const std::string& module : request_.modules.empty() ? of_interest() : request_.modules) {
+      const Observation* seen = deciding_import(snapshot_, module);
+      if (seen != nullptr && seen->outcome == "ok")
+        works.push_back(say("`import {}` works, from {}", module, seen->file));
+      else
+        unseen.push_back(module);
+    }
+    if (unseen.empty()) {
+      plan_.why =
+          works.empty() ? say("no module is broken, and none that is needed is missing") : clauses(works);
+      return;
+    }
+    plan_.kind = FixPlan::Kind::Inconclusive;
+    const std::string& note = snapshot_.observations.note;
+    const std::string names = join(unseen);
+    plan_.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", names)
+                             : say("no fault was found in {}, but its import was not seen to work ({})",
+                                   names, retold(note));
+  }
+
+  std::vector<std::string> of_interest() const {
+    std::vector<std::string> modules;
+    for (const Copy& copy : selected_copies(snapshot_)) modules.push_back(copy->module);
+    return modules.empty() && report_.verdict == Verdict::Unknown ? snapshot_.modules : modules;
+  }
+
+  const Host& host_;
+  const Report& report_;
+  const Snapshot& snapshot_;
+  const PlanRequest& request_;
+  FixPlan plan_;
+};
+
+}  // namespace
+
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const std::string& module,
+                                    const InstallPlace& place) {
+  std::vector<FileMove> moves;
   for (const Extension& extension : snapshot.extensions.value)
     if (extension.module == module && hides(snapshot, extension, place))
       moves.insert(moves.begin(), {extension.path, extension.distribution});
   return moves;
 }
 
-void not_repairable(const Report& report, FixPlan& plan) {
-  plan.kind = FixPlan::Kind::NotRepairable;
-  for (const Finding& finding : report.findings) {
-    if (finding.severity() != Severity::Error) continue;
-    if (plan.why.empty()) plan.why = finding.summary;
-    for (const Fix& fix : finding.fixes) {
-      const std::string command = fix_command(fix, report.snapshot);
-      plan.advice.push_back(command.empty() ? fix_sentence(fix) : command);
-    }
-  }
+std::string shell_line(const SetVariable& variable) {
+  std::string line(variable.value.empty() ? "unset " : "export ");
+  line.append(variable.name);
+  if (!variable.value.empty()) line.append("=").append(shell_quoted(variable.value));
+  return line;
 }
 
-// Nothing wrong that concerns the module: is that because it works?
-void no_error(const Report& report, const std::string& module, FixPlan& plan) {
-  const Observation* seen = deciding_import(report.snapshot, module);
-  if (seen != nullptr && seen->outcome == "ok") {
-    plan.why = say("`import {}` works, from {}", module, seen->file);
-    return;
-  }
-  plan.kind = FixPlan::Kind::Inconclusive;
-  const std::string& note = report.snapshot.observations.note;
-  plan.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", module)
-                          : say("no fault was found in {}, but its import was not seen to work ({})", module,
-                                retold(note));
+std::vector<std::string> modules_of(const FixPlan& plan) {
+  std::vector<std::string> modules;
+  for (const RepairStep& step : plan.steps)
+    if (const auto* ours = std::get_if<InstallOurs>(&step.what)) modules.push_back(ours->module);
+  return modules;
 }
 
-}  // namespace
+bool runs_installer(const FixPlan& plan) {
+  return std::ranges::any_of(
+      plan.steps, [](const RepairStep& step) { return std::holds_alternative<ChangePackages>(step.what); });
+}
 
-Result<FixPlan> plan_fix(const Report& report, const std::string& module, const InstallPlace& place,
-                         const std::vector<Target>& wanted) {
-  FixPlan plan;
-  plan.place = place;
-  if (report.snapshot.torch.state == ProbeState::Absent) {
-    plan.kind = FixPlan::Kind::NotRepairable;
-    plan.why = say("there is no torch here ({}), and {} works on its tensors",
-                   retold(report.snapshot.torch.note), module);
-    plan.advice = {say("install torch, then run scankit fix again")};
-    return plan;
-  }
-  const Finding* finding = finding_to_repair(report, module);
-  const Extension* lacking =
-      finding == nullptr ? our_copy_that_lacks(report.snapshot, module, wanted) : nullptr;
-  if (finding != nullptr) {
-    plan.why = finding->summary;
-    plan.install = std::ranges::any_of(finding->fixes, is_installation);
-    for (const Fix& fix : finding->fixes)
-      if (!plan.install && is_removal(fix)) plan.moves.push_back({std::get<RemoveShadow>(fix).path, ""});
-  } else if (lacking != nullptr) {
-    plan.why = say("{} does not hold what --arch names", lacking->path);
-    plan.install = true;
-  } else if (report.verdict == Verdict::Broken) {
-    not_repairable(report, plan);
-    return plan;
-  } else {
-    no_error(report, module, plan);
-    return plan;
-  }
-  plan.kind = FixPlan::Kind::Act;
-  if (plan.install) plan.moves = hiding_copies(report.snapshot, module, place);
-  return plan;
+Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request) {
+  return Planner(host, report, request).make();
 }
 
 }  // namespace scankit

@@ -1,13 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "builder/image.h"
 #include "builder/install/place.h"
+#include "builder/installer.h"
 #include "doctor/model/finding.h"
 
 namespace scankit {
+
+// A module of ours is built and put into the place.
+struct InstallOurs {
+  std::string module;
+  bool operator==(const InstallOurs&) const = default;
+};
+// A file that hides a good one goes into the backup.
+struct MoveAway {
+  std::string path, module;
+  bool operator==(const MoveAway&) const = default;
+};
+// Packages are changed by the user's own installer.
+struct ChangePackages {
+  Installer installer;
+  PackageChange change;
+  std::vector<InstallerCommand> commands;
+  std::vector<std::pair<std::string, std::string>> before;  // name and version, "" where it is not installed
+  std::vector<std::string> statements;                      // what must work afterwards
+};
+// A variable of the loader, in the script that activates the environment.
+struct SetVariable {
+  std::string name, value;  // "": unset
+  std::string file;         // the script; it is there already
+};
+struct RepairStep {
+  std::string why;    // one sentence: what is wrong
+  std::string cause;  // the slug of the finding, "" where the user asked
+  std::string about;  // the finding's module
+  std::variant<InstallOurs, MoveAway, ChangePackages, SetVariable> what;
+};
+
+struct FileMove {
+  std::string path, owner;  // owner: the distribution whose file it is, or ""
+};
 
 // What `scankit fix` would do to an environment, before anything is done.
 struct FixPlan {
@@ -17,19 +53,33 @@ struct FixPlan {
     Inconclusive,   // no error seen, no working import either
     Act
   } kind = Kind::NothingToDo;
-  std::string why;                  // one sentence: what is wrong, or that nothing is
-  std::vector<std::string> advice;  // NotRepairable: what the user can do
-  bool install = false;             // build and install the module; else only move files away
-  struct Move {
-    std::string path, owner;  // owner: the distribution whose file it is, or ""
-  };
-  std::vector<Move> moves;  // in the order in which they are made: what import takes today comes last
+  std::string why;                  // where nothing is done: one sentence
+  std::vector<std::string> advice;  // what only the user can do
+  std::vector<RepairStep> steps;    // in the order in which they are made: the root cause first
   InstallPlace place;
 };
 
-// `report` is folded. `wanted` are the targets named with --arch: a module of ours that lacks one is built
-// again.
-Result<FixPlan> plan_fix(const Report& report, const std::string& module, const InstallPlace& place,
-                         const std::vector<Target>& wanted);
+struct PlanRequest {
+  std::vector<std::string> modules;   // that the user named; empty: whatever is broken
+  std::vector<std::string> packages;  // that the user wants: "mamba-ssm", "causal-conv1d==1.6.0"
+  std::vector<Target> wanted;         // named by --arch: a module of ours that lacks one is built again
+  InstallPlace place;
+  bool elsewhere = false;  // --target: only our own files are put there
+};
+
+// `report` is folded.
+Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request);
+
+// What a module of ours would stand behind in the place, as Python looks for it: in the order in which it is
+// moved away, what import takes today last.
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const std::string& module,
+                                    const InstallPlace& place);
+
+// "export LD_LIBRARY_PATH=/usr/lib"
+std::string shell_line(const SetVariable& variable);
+
+// The modules that the plan installs.
+std::vector<std::string> modules_of(const FixPlan& plan);
+bool runs_installer(const FixPlan& plan);
 
 }  // namespace scankit

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+
 namespace scankit {
 namespace {
 
@@ -25,13 +28,31 @@ Report report_of(std::vector<Extension> extensions) {
   return report;
 }
 
-void add_error(Report& report, Fix fix) {
+void add_error(Report& report, Fix fix, const std::string& module = kModule,
+               Cause cause = Cause::CorruptBinary) {
   report.verdict = Verdict::Broken;
-  report.findings.push_back({.cause = Cause::CorruptBinary,
+  report.findings.push_back({.cause = cause,
                              .subject = "file",
-                             .module = kModule,
+                             .module = module,
                              .summary = "the file is broken",
                              .fixes = {std::move(fix)}});
+}
+
+FixPlan plan_of(const Report& report, PlanRequest request = {}) {
+  const auto host = make_real_host();
+  if (request.place.site.empty()) request.place = kPlace;
+  auto plan = plan_fix(*host, report, request);
+  EXPECT_TRUE(plan);
+  return plan ? *plan : FixPlan{};
+}
+
+// A Python with pip, in a folder that is no conda and no uv project.
+Report with_pip(Report report) {
+  report.snapshot.python.value.has_pip = true;
+  report.snapshot.python.value.kind = "venv";
+  report.snapshot.distributions =
+      Probed<std::vector<Distribution>>::of({{.name = "torch", .version = "2.11.0"}});
+  return report;
 }
 
 TEST(Plan, MovesWhatWouldHideTheModuleAndTheWinnerLast) {
@@ -42,30 +63,29 @@ TEST(Plan, MovesWhatWouldHideTheModuleAndTheWinnerLast) {
                              copy_at(site + ".abi3.so", 2, false), copy_at(site + ".so", 2, false),
                              copy_at(site + ".cpython-310-x86_64-linux-gnu.so", 2, false)});
   add_error(report, InstallModule{kModule});
-  const auto plan = plan_fix(report, kModule, kPlace, {});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->kind, FixPlan::Kind::Act);
-  EXPECT_TRUE(plan->install);
-  ASSERT_EQ(plan->moves.size(), 3u);
-  EXPECT_EQ(plan->moves[0].path, site + ".so");
-  EXPECT_EQ(plan->moves[1].path, site + ".cpython-311-x86_64-linux-gnu.so");
-  EXPECT_EQ(plan->moves[2].path, "/extra/selective_scan_cuda.so");
+  const FixPlan plan = plan_of(report);
+  EXPECT_EQ(plan.kind, FixPlan::Kind::Act);
+  EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
+  const auto moves = hiding_copies(report.snapshot, kModule, kPlace);
+  ASSERT_EQ(moves.size(), 3u);
+  EXPECT_EQ(moves[0].path, site + ".so");
+  EXPECT_EQ(moves[1].path, site + ".cpython-311-x86_64-linux-gnu.so");
+  EXPECT_EQ(moves[2].path, "/extra/selective_scan_cuda.so");
 }
 
 TEST(Plan, ForAFolderThatComesFirstMovesNothing) {
   Report report =
       report_of({copy_at(kPlace.site + "/selective_scan_cuda.cpython-311-x86_64-linux-gnu.so", 2, true)});
-  add_error(report, InstallModule{kModule});
-  EXPECT_TRUE(plan_fix(report, kModule, {"/dir", "/dir", "export PYTHONPATH=/dir"}, {})->moves.empty());
+  EXPECT_TRUE(hiding_copies(report.snapshot, kModule, {"/dir", "/dir", "export PYTHONPATH=/dir"}).empty());
 }
 
 TEST(Plan, OnlyMovesWhereAGoodCopyIsHidden) {
   Report report = report_of({});
   add_error(report, RemoveShadow{"/extra/selective_scan_cuda.so"});
-  const auto plan = plan_fix(report, kModule, kPlace, {});
-  EXPECT_EQ(plan->kind, FixPlan::Kind::Act);
-  EXPECT_FALSE(plan->install);
-  EXPECT_EQ(plan->moves.size(), 1u);
+  const FixPlan plan = plan_of(report);
+  EXPECT_EQ(plan.kind, FixPlan::Kind::Act);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<MoveAway>(plan.steps[0].what));
 }
 
 TEST(Plan, LeavesAWorkingModuleAlone) {
@@ -73,28 +93,28 @@ TEST(Plan, LeavesAWorkingModuleAlone) {
   report.verdict = Verdict::Healthy;
   report.snapshot.observations = Probed<std::vector<Observation>>::of(
       {{.module = kModule, .variant = "torch-first", .outcome = "ok", .file = "f.so"}});
-  EXPECT_EQ(plan_fix(report, kModule, kPlace, {})->kind, FixPlan::Kind::NothingToDo);
+  EXPECT_EQ(plan_of(report).kind, FixPlan::Kind::NothingToDo);
 }
 
 TEST(Plan, DoesNotCallUnseenWorking) {
   Report report = report_of({});
   report.verdict = Verdict::Unknown;
-  EXPECT_EQ(plan_fix(report, kModule, kPlace, {})->kind, FixPlan::Kind::Inconclusive);
+  EXPECT_EQ(plan_of(report).kind, FixPlan::Kind::Inconclusive);
 }
 
 TEST(Plan, InstallsNothingWhereThereIsNoTorch) {
   Report report = report_of({});
   add_error(report, InstallModule{kModule});
   report.snapshot.torch = Probed<Torch>::absent("no folder holds a torch package");
-  EXPECT_EQ(plan_fix(report, kModule, kPlace, {})->kind, FixPlan::Kind::NotRepairable);
+  EXPECT_EQ(plan_of(report).kind, FixPlan::Kind::NotRepairable);
 }
 
 TEST(Plan, SaysWhatOnlyTheUserCanDo) {
   Report report = report_of({});
   add_error(report, Advice{"install torch"});
-  const auto plan = plan_fix(report, kModule, kPlace, {});
-  EXPECT_EQ(plan->kind, FixPlan::Kind::NotRepairable);
-  EXPECT_EQ(plan->advice, std::vector<std::string>{"install torch"});
+  const FixPlan plan = plan_of(report);
+  EXPECT_EQ(plan.kind, FixPlan::Kind::NotRepairable);
+  EXPECT_EQ(plan.advice, std::vector<std::string>{"install torch"});
 }
 
 TEST(Plan, BuildsAgainForAGpuThatOurModuleLacks) {
@@ -104,8 +124,90 @@ TEST(Plan, BuildsAgainForAGpuThatOurModuleLacks) {
   report.verdict = Verdict::Healthy;
   report.snapshot.observations = Probed<std::vector<Observation>>::of(
       {{.module = kModule, .variant = "torch-first", .outcome = "ok", .file = "f.so"}});
-  EXPECT_EQ(plan_fix(report, kModule, kPlace, {{false, 80, ""}})->kind, FixPlan::Kind::NothingToDo);
-  EXPECT_TRUE(plan_fix(report, kModule, kPlace, {{false, 90, ""}})->install);
+  EXPECT_EQ(plan_of(report, {.wanted = {{false, 80, ""}}}).kind, FixPlan::Kind::NothingToDo);
+  EXPECT_EQ(modules_of(plan_of(report, {.wanted = {{false, 90, ""}}})), std::vector<std::string>{kModule});
+}
+
+TEST(Plan, RepairsEveryBrokenModuleInOneRun) {
+  Report report = report_of({});
+  add_error(report, InstallModule{kModule});
+  add_error(report, InstallModule{kModule}, kModule, Cause::GlibcTooOld);
+  add_error(report, InstallModule{"causal_conv1d_cuda"}, "causal_conv1d_cuda");
+  EXPECT_EQ(modules_of(plan_of(report)), (std::vector<std::string>{kModule, "causal_conv1d_cuda"}));
+  EXPECT_EQ(modules_of(plan_of(report, {.modules = {"causal_conv1d_cuda"}})),
+            std::vector<std::string>{"causal_conv1d_cuda"});
+}
+
+TEST(Plan, ASymptomIsNotRepairedBesideItsCause) {
+  Report report = report_of({});
+  add_error(report, RemoveShadow{"/extra/m.so", kModule}, kModule, Cause::SeveralCopies);
+  add_error(report, InstallModule{kModule});
+  report.findings.back().because_of = Cause::SeveralCopies;
+  const FixPlan plan = plan_of(report);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<MoveAway>(plan.steps[0].what));
+}
+
+TEST(Plan, WhereTheCauseHasNoRepairTheSymptomsServes) {
+  Report report = report_of({});
+  add_error(report, Advice{"ask the administrator"}, kModule, Cause::GlibcTooOld);
+  add_error(report, InstallModule{kModule});
+  report.findings.back().because_of = Cause::GlibcTooOld;
+  const FixPlan plan = plan_of(report);
+  EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
+  EXPECT_EQ(plan.advice, std::vector<std::string>{"ask the administrator"});
+}
+
+TEST(Plan, PackagesComeFirstAndAreNamedWithWhatIsThere) {
+  Report report = with_pip(report_of({}));
+  add_error(report, InstallModule{kModule});
+  add_error(report, InstallPackages{{"triton==3.6.0"}, true}, "torch", Cause::TritonIncompatible);
+  const FixPlan plan = plan_of(report);
+  ASSERT_EQ(plan.steps.size(), 2u);
+  const auto* packages = std::get_if<ChangePackages>(&plan.steps[0].what);
+  ASSERT_NE(packages, nullptr);
+  EXPECT_EQ(packages->change.requirements, std::vector<std::string>{"triton==3.6.0"});
+  EXPECT_TRUE(packages->change.reinstall);
+  EXPECT_EQ(packages->before[0], (std::pair<std::string, std::string>("triton", "")));
+  EXPECT_TRUE(runs_installer(plan));
+}
+
+TEST(Plan, IntoAnotherFolderOnlyOurOwnFilesGo) {
+  Report report = with_pip(report_of({}));
+  add_error(report, InstallPackages{{"triton==3.6.0"}}, "torch", Cause::TritonIncompatible);
+  const FixPlan plan = plan_of(report, {.place = {"/dir", "/dir", ""}, .elsewhere = true});
+  EXPECT_EQ(plan.kind, FixPlan::Kind::NotRepairable);
+  ASSERT_EQ(plan.advice.size(), 1u);
+  EXPECT_NE(plan.advice[0].find("not with --target"), std::string::npos) << plan.advice[0];
+}
+
+TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {
+  const FixPlan plan = plan_of(with_pip(report_of({})), {.packages = {"mamba-ssm==2.3.1"}});
+  ASSERT_EQ(plan.steps.size(), 2u);
+  const auto* packages = std::get_if<ChangePackages>(&plan.steps[0].what);
+  ASSERT_NE(packages, nullptr);
+  EXPECT_EQ(packages->statements, std::vector<std::string>{"from mamba_ssm import Mamba"});
+  ASSERT_EQ(packages->commands.size(), 2u);  // the tools of its build, itself
+  const auto& variables = packages->commands[1].environment;
+  EXPECT_NE(std::ranges::find(variables, "MAMBA_SKIP_CUDA_BUILD=TRUE"), variables.end());
+  EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
+}
+
+TEST(Plan, OtherPackagesAreTheUsersOwnAffair) {
+  const auto host = make_real_host();
+  const auto refused =
+      plan_fix(*host, with_pip(report_of({})), {.packages = {"flash-attn"}, .place = kPlace});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
+}
+
+TEST(Plan, WithoutAGpuATorchWithoutCudaStays) {
+  Report report = with_pip(report_of({}));
+  add_error(report, InstallPackages{{"torch==2.11.0"}, true}, kModule, Cause::CpuOnlyTorch);
+  report.findings.back().fixes.push_back(InstallModule{kModule});
+  EXPECT_FALSE(runs_installer(plan_of(report)));
+  report.snapshot.gpus = Probed<std::vector<Gpu>>::of({{.sm = "90"}});
+  EXPECT_TRUE(runs_installer(plan_of(report)));
 }
 
 }  // namespace

@@ -83,4 +83,13 @@ Result<void> verify_import(const std::string& python, const std::string& module,
                say("see `scankit doctor`")};
 }
 
+Result<void> verify_statement(const std::string& python, const std::string& statement) {
+  SCANKIT_TRY(const ProcessResult ran,
+              run_python(python, kStatementProgram, {statement}, std::chrono::minutes(5)));
+  if (ran.channel == "ok") return {};
+  const std::string why = ran.channel.empty() ? how_it_ended(ran) : ran.channel;
+  return Error{Errc::ToolFailed, say("`{}` failed after the fix: {}", statement, why),
+               say("see `scankit doctor`")};
+}
+
 }  // namespace scankit

@@ -22,6 +22,22 @@ os.write(channel, b'ok')
 os._exit(0)
 )";
 
+inline constexpr const char* kStatementProgram = R"(
+import os, sys
+channel = os.dup(3)
+os.close(3)
+statement = sys.argv[1]
+sys.argv[:] = ['-c']
+sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]
+try:
+    import torch
+    exec(statement, {})
+    os.write(channel, b'ok')
+except BaseException as problem:
+    os.write(channel, (type(problem).__name__ + ': ' + str(problem)).encode('utf-8', 'backslashreplace')[:4000])
+os._exit(0)
+)";
+
 // The expected numbers come from the recurrence or the convolution in plain Python floats, not from any build
 // of the module.
 inline constexpr const char* kImportAndCallProgram = R"(

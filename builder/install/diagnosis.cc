@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/install/diagnosis.h"
+
+#include <algorithm>
+
+#include "builder/shipped.h"
+#include "doctor/base/say.h"
+#include "doctor/checks/runner.h"
+#include "doctor/checks/view.h"
+#include "doctor/probes/observed.h"
+#include "doctor/probes/snapshot.h"
+#include "doctor/report/fold.h"
+
+namespace scankit {
+namespace {
+
+// A snapshot's facts are English; what is told meanwhile is not (doctor/cli/gather.cc does the same).
+Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
+  const Language* language = spoken_language();
+  const Speaking facts_are_english(nullptr);
+  const auto show = [&](const std::string& phase) {
+    const Speaking to_the_user(language);
+    if (asked.progress) asked.progress(retold(phase));
+  };
+  SnapshotRequest request;
+  request.python = asked.python;
+  request.modules = asked.modules;
+  request.ask_nvml = true;
+  request.progress = show;
+  Snapshot snapshot = take_snapshot(host, request);
+  ObserveRequest observe;
+  observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
+  observe.starting = [&] { show(say("importing torch and {}", join(snapshot.modules))); };
+  snapshot.observations = observe_imports(host, snapshot, observe);
+  return snapshot;
+}
+
+bool nothing_to_go_by(const Report& report) {
+  const Snapshot& snapshot = report.snapshot;
+  return snapshot.modules_asked.empty() && root(report) == nullptr && selected_copies(snapshot).empty() &&
+         std::ranges::all_of(snapshot.modules, [&](const std::string& module) {
+           return needing_importers(snapshot, module).empty();
+         });
+}
+
+}  // namespace
+
+Snapshot facts_of_environment(const Host& host, const DiagnosisRequest& request) {
+  const Speaking facts_are_english(nullptr);
+  SnapshotRequest files;
+  files.python = request.python;
+  files.modules = request.modules;
+  return take_snapshot(host, files);
+}
+
+Report diagnose_environment(const Host& host, const DiagnosisRequest& request) {
+  const auto judged = [](Snapshot snapshot) {
+    Report report = diagnose(std::move(snapshot));
+    fold(report);
+    return report;
+  };
+  Report report = judged(observed_snapshot(host, request));
+  if (!request.modules.empty() || !nothing_to_go_by(report)) return report;
+  Snapshot snapshot = std::move(report.snapshot);
+  snapshot.modules_asked = {shipped_modules().front().name};
+  return judged(std::move(snapshot));
+}
+
+}  // namespace scankit

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "doctor/host/host.h"
+#include "doctor/model/finding.h"
+
+namespace scankit {
+
+struct DiagnosisRequest {
+  std::string python;
+  std::vector<std::string> modules;  // that the user named; empty: what is installed or needed
+  std::function<void(const std::string&)> progress;
+};
+
+// What `scankit doctor` would say, folded. Where nothing is broken, and no module of ours is installed,
+// needed or named, the usual one counts as asked for: who runs `scankit fix` wants it.
+Report diagnose_environment(const Host& host, const DiagnosisRequest& request);
+
+// The files alone.
+Snapshot facts_of_environment(const Host& host, const DiagnosisRequest& request);
+
+}  // namespace scankit

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/install/interruption.h"
+
+#include <array>
+#include <csignal>
+
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+volatile std::sig_atomic_t came = 0;
+std::array<struct sigaction, kSignals.size()> before;
+
+void note(int number) { came = number; }
+
+}  // namespace
+
+Interruption::Interruption() {
+  came = 0;
+  struct sigaction action = {};
+  action.sa_handler = note;  // NOLINT(cppcoreguidelines-pro-type-union-access): as POSIX declares it
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &action, &before[i]);
+    // What `nohup` ignores stays ignored.
+    if (before[i].sa_handler == SIG_IGN)  // NOLINT(cppcoreguidelines-pro-type-union-access)
+      ::sigaction(kSignals[i], &before[i], nullptr);
+  }
+}
+
+Interruption::~Interruption() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before[i], nullptr);
+}
+
+int Interruption::signal() { return came; }
+
+Result<void> Interruption::check() {
+  if (came == 0) return {};
+  return Error{Errc::Conflict, say("interrupted by signal {}", static_cast<int>(came)), ""};
+}
+
+}  // namespace scankit
