@@ -37,12 +37,6 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   return snapshot;
 }
 
-std::string output_path(const std::string& out, const std::string& file) {
-  std::string path = path_normalize(path_join(current_directory(), out.empty() ? file : out));
-  if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, file);
-  return path;
-}
-
 void print_result(const BuiltModule& built, const std::string& path) {
   for (const std::string& note : built.notes)
     std::printf("%s\n", plain(say("note: {}", note), false).c_str());
@@ -97,8 +91,16 @@ Result<void> build_for(const std::string& file, Snapshot& here, TargetRequest& t
   return {};
 }
 
+Result<std::string> output_path(const std::string& out, const std::string& file) {
+  std::string path = path_normalize(path_join(current_directory(), out.empty() ? file : out));
+  if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, file);
+  SCANKIT_CHECK(make_directories(path_dirname(path)));
+  return path;
+}
+
 int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
+  if (options.reproducible) return check_reproducible(options);
   const auto host = make_real_host();
   const bool release = options.release || options.arch == "release";
   auto request = build_request(options.module, release ? "" : options.arch, options.compilation);
@@ -126,9 +128,10 @@ int run_build(const BuildOptions& options) {
     };
   const auto built = build_module(*host, snapshot, *request);
   if (!built) return complain("build", built.error(), kExitBuildFailed);
-  const std::string path = output_path(options.out, module_file(built->module));
-  Result<void> written = make_directories(path_dirname(path));
-  if (written) written = write_module(*host, *built, path);
+  const auto out = output_path(options.out, module_file(built->module));
+  if (!out) return complain("build", out.error(), kExitBuildFailed);
+  const std::string& path = *out;
+  Result<void> written = write_module(*host, *built, path);
   if (written) written = write_file_atomically(path + ".json", built->manifest);
   if (!written) return complain("build", written.error(), kExitBuildFailed);
   if (options.json) {

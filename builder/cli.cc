@@ -44,13 +44,31 @@ void add_compilation(CLI::App& command, CompilationOptions& options) {
                      say("where compiled images are kept (default: $XDG_CACHE_HOME/scankit)"));
   command.add_option(
       "--cache-size", options.cache_size,
-      say("what was not used for longest is removed beyond this; 0 keeps nothing (default: 512M)"));
+      say("what was not used for longest is removed beyond this; 0: no cache (default: 512M)"));
   command.add_option("--jobs,-j", options.jobs, say("compilers at once (default: by processors and memory)"));
   constexpr unsigned kLongest = 86400;
   command
       .add_option("--timeout", options.timeout,
                   say("seconds that the compiler may take for one image (default: 600)"))
       ->check(CLI::Range(1u, kLongest));
+}
+
+// What the user gave, to give it again: all but what --check-reproducible sets for its two builds.
+std::vector<std::string> given_again(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames()[0];
+    bool ours = false;
+    for (const char* set : {"check-reproducible", "out", "jobs", "cache-size", "explain", "json", "help"})
+      ours = ours || name == set;
+    if (ours) continue;
+    if (option->get_expected_max() == 0)
+      words.push_back("--" + name);
+    else
+      for (const std::string& value : option->results()) words.push_back("--" + name + "=" + value);
+  }
+  return words;
 }
 
 void add_build(CLI::App& app, int& exit_status) {
@@ -82,7 +100,10 @@ void add_build(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json, say("print what was built as JSON"));
   command->add_option("--show-manifest", options->show_manifest,
                       say("print the manifest inside FILE; builds nothing"));
-  command->callback([options, explain, &exit_status] {
+  command->add_flag("--check-reproducible", options->reproducible,
+                    say("build twice, each time elsewhere and otherwise, and name what differs"));
+  command->callback([options, explain, command, &exit_status] {
+    options->again = given_again(*command);
     options->explain = explain->count() > 0;
     exit_status = run_build(*options);
   });

@@ -20,12 +20,19 @@ struct BuildOptions {
   CompilationOptions compilation;
   std::string for_machine;    // the snapshot of a machine whose GPUs the module is for
   std::string explain_other;  // --explain OTHER
+  // The command line without what --check-reproducible sets itself.
+  std::vector<std::string> again;
+  bool reproducible = false;
   bool explain = false, list_toolchains = false, json = false;
   bool release = false, allow_download = false;
 };
 int run_build(const BuildOptions& options);
 // --list-toolchains: every compiler of device code that is here, and which one a build would take.
 int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
+// --check-reproducible: builds twice and compares. Exit status kExitFindings where the bytes differ.
+int check_reproducible(const BuildOptions& options);
+// Where a command writes `file`: --out as a file or a folder, else this folder. The folder is made.
+Result<std::string> output_path(const std::string& out, const std::string& file);
 // --show-manifest: prints it, and says whether the file's images are those that it names.
 int show_manifest(const std::string& path);
 

@@ -2,9 +2,11 @@
 // scankit-gpu: what the static scankit cannot do, which is to load the vendor's libraries. It runs as a child
 // with a timeout, prints one record a line (KIND<TAB>key=value<TAB>...) and exits with one of the statuses of
 // library.h.
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "builder/gpu_helper/library.h"
@@ -47,6 +49,7 @@ void fix_addresses(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a scankit that is killed leaves no compiler behind
   if (argc > 1 && strcmp(argv[1], "nvrtc") == 0) fix_addresses(argv);
   for (const Verb& verb : kVerbs)
     if (argc > 1 && strcmp(argv[1], verb.name) == 0) return verb.run(argc - 2, argv + 2);

@@ -5,36 +5,36 @@ set -euo pipefail
 # shellcheck source=builder/tests/checks.sh
 . "$(dirname "$0")/checks.sh"
 scankit=$1
-units=$(grep -c "^UNIT(" "$(dirname "$0")/../../kernels/selective_scan/cuda/units.def")
-build() { status_is "$1" "$scankit" build "${@:2}"; }  # build EXPECTED_STATUS OPTION...
+units=$(grep -c "^UNIT(" "$(dirname "$0")/../../kernels/causal_conv1d/cuda/units.def")
+build() { status_is "$1" "$scankit" build --module causal_conv1d_cuda "${@:2}"; }  # build EXPECTED_STATUS OPTION...
 
 status=0
-"$scankit" build --arch compute_75 --cache-dir "$work/cache" --out "$work/first/" >"$work/out" 2>"$work/err" || status=$?
+"$scankit" build --module causal_conv1d_cuda --arch compute_75 --cache-dir "$work/cache" --out "$work/first/" >"$work/out" 2>"$work/err" || status=$?
 if [ "$status" = 5 ] && grep -q 'no NVRTC' "$work/err"; then
   check "without an NVRTC it says how to bring one" says "pip install nvidia-cuda-nvrtc"
   echo "SKIPPED: no NVRTC on this machine"
   exit 77
 fi
 check "the first build succeeds" test "$status" = 0
-module=$work/first/selective_scan_cuda.abi3.so
+module=$work/first/causal_conv1d_cuda.abi3.so
 
 check "the second one too" build 0 --arch compute_75 --cache-dir "$work/cache" --out "$work/second/"
 check "all of it from the cache" says "are in the cache"
-check "with the same bytes" cmp "$module" "$work/second/selective_scan_cuda.abi3.so"
+check "with the same bytes" cmp "$module" "$work/second/causal_conv1d_cuda.abi3.so"
 mkdir "$work/elsewhere" "$work/tmp"
 check "a third from scratch" env -C "$work/elsewhere" TMPDIR="$work/tmp" TZ=Asia/Tokyo LC_ALL=C \
-  "$scankit" build --arch compute_75 --cache-dir "$work/cache2" -j 1 --out "$work/third/"
+  "$scankit" build --module causal_conv1d_cuda --arch compute_75 --cache-dir "$work/cache2" -j 1 --out "$work/third/"
 # NVRTC's output depends on addresses, which the helper fixes where it may (gpu_helper/main.cc).
 same() {
   if setarch -R true 2>/dev/null; then check "$@"; else echo "note: addresses cannot be fixed here: not checked: $1"; fi
 }
-same "elsewhere gives the same bytes" cmp "$module" "$work/third/selective_scan_cuda.abi3.so"
-same "and the same manifest beside it" cmp "$module.json" "$work/third/selective_scan_cuda.abi3.so.json"
+same "elsewhere gives the same bytes" cmp "$module" "$work/third/causal_conv1d_cuda.abi3.so"
+same "and the same manifest beside it" cmp "$module.json" "$work/third/causal_conv1d_cuda.abi3.so.json"
 
 find "$work/cache/objects" -type f | while read -r entry; do printf x >>"$entry"; done
 check "a damaged cache is no danger" build 0 --arch compute_75 --cache-dir "$work/cache" --out "$work/fourth/"
 check "it is built again" says "0 of $units"
-same "with the same bytes after damage" cmp "$module" "$work/fourth/selective_scan_cuda.abi3.so"
+same "with the same bytes after damage" cmp "$module" "$work/fourth/causal_conv1d_cuda.abi3.so"
 
 check "the manifest inside" build 0 --show-manifest "$module"
 check "is the one beside" cmp "$work/out" "$module.json"
