@@ -107,7 +107,10 @@ int run_build(const BuildOptions& options) {
   if (!request) return complain("build", request.error(), kExitUsage);
   if (auto known = check_wish(options.compilation.toolchain); !known)
     return complain("build", known.error(), kExitUsage);
-  request->toolchain = {options.compilation.toolchain, options.allow_download, release, tell, {}};
+  request->toolchain.asked = options.compilation.toolchain;
+  request->toolchain.may_download = options.allow_download;
+  request->toolchain.release = release;
+  request->toolchain.progress = tell;
   Explanation other;
   if (!options.explain_other.empty()) {
     auto read = read_explanation(options.explain_other);

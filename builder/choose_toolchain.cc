@@ -135,6 +135,17 @@ Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
   return toolchain;
 }
 
+// What is agreed to must be possible, or the plan would promise it.
+Result<void> check_way(const Host& host, const Snapshot& snapshot, const ToolchainWish& wish,
+                       const Toolchain& toolchain) {
+  if (toolchain.missing().empty() || wish.fetch) return {};
+  const Installer downloader = downloader_of(host, snapshot);
+  if (downloader.kind != Installer::Kind::None) return {};
+  return Error{Errc::NotFound,
+               say("{} cannot be fetched: {}", toolchain.missing().front()->requirements(), downloader.why),
+               downloader.instead};
+}
+
 Error needs_download(const Toolchain& toolchain, const std::string& lacking_here) {
   const WheelToolchain& wheel = *toolchain.missing().front();
   const std::string fix = say("{} makes it ({} MB): fetch it with --allow-download", wheel.requirements(),
@@ -232,6 +243,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   if (wish.release) {
     SCANKIT_TRY(Toolchain toolchain, choose_release(host, cache));
     if (!toolchain.missing().empty() && !consent) return needs_download(toolchain, "");
+    SCANKIT_CHECK(check_way(host, snapshot, wish, toolchain));
     return toolchain;
   }
   SCANKIT_TRY(std::vector<Candidate> candidates, find_candidates(host, snapshot, wish, cache));
@@ -259,7 +271,11 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   // Together, of what is here; then with what can be fetched.
   if (auto together = combine(usable, request, false)) return *together;
   if (consent && !to_fetch) to_fetch = combine(usable, request, true);
-  if (consent && to_fetch) return *to_fetch;
+  if (consent && to_fetch) {
+    const auto way = check_way(host, snapshot, wish, *to_fetch);
+    if (way) return *to_fetch;
+    if (!second_best) return way.error();
+  }
   if (second_best) return *second_best;
   if (to_fetch && any_here) return needs_download(*to_fetch, lacks);
   if (!any_here) return no_toolchain(snapshot);
@@ -271,7 +287,8 @@ std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapsho
                                        const Toolchain& toolchain) {
   std::vector<std::string> lines;
   for (const WheelToolchain* wheel : toolchain.missing())
-    lines.push_back(shown_fetch(cache, fetch_request(host, snapshot, {}, wheel)));
+    lines.push_back(say("{} MB: {}", wheel->download() / 1000000,
+                        shown_fetch(cache, fetch_request(host, snapshot, {}, wheel))));
   return lines;
 }
 

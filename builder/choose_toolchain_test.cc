@@ -178,19 +178,24 @@ TEST_F(ChooseToolchain, FetchesNothingUnasked) {
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().hint.find("pip install nvidia-cuda-nvrtc-cu12"), std::string::npos);
   EXPECT_NE(none.error().hint.find("--allow-download"), std::string::npos);
-  const auto agreed = choose_toolchain(*empty, {}, list("sm_70"), cache, {.may_download = true});
+  const auto no_way = choose_toolchain(*empty, {}, list("sm_70"), cache, {.may_download = true});
+  ASSERT_FALSE(no_way);
+  EXPECT_NE(no_way.error().message.find("neither uv nor a Python with pip"), std::string::npos);
+  ToolchainWish wish{.may_download = true};
+  wish.fetch = [](const std::vector<WheelPin>&, const std::string&) { return Result<void>(); };
+  const auto agreed = choose_toolchain(*empty, {}, list("sm_70"), cache, wish);
   ASSERT_TRUE(agreed);
   ASSERT_EQ(agreed->missing().size(), 1u);
   EXPECT_EQ(agreed->missing()[0]->id, "nvrtc-12.9.86");
-  const auto newest = choose_toolchain(*empty, {}, list("sm_107"), cache, {.may_download = true});
+  const auto newest = choose_toolchain(*empty, {}, list("sm_107"), cache, wish);
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->missing().at(0)->id, "nvrtc-13.5.37");
-  const auto both = choose_toolchain(*empty, {}, list("sm_107,sm_70"), cache, {.may_download = true});
+  const auto both = choose_toolchain(*empty, {}, list("sm_107,sm_70"), cache, wish);
   ASSERT_TRUE(both);
   EXPECT_EQ(both->missing().size(), 2u);
   EXPECT_EQ(both->choice.targets.at(0).name(), "sm_70");
   EXPECT_EQ(both->compilers.at(both->made_by.at(0)).wheel->id, "nvrtc-12.9.86");
-  EXPECT_FALSE(choose_toolchain(*empty, {}, list("sm_20"), cache, {.may_download = true}));
+  EXPECT_FALSE(choose_toolchain(*empty, {}, list("sm_20"), cache, wish));
 }
 
 TEST_F(ChooseToolchain, WithoutInstallerItSaysSoAndLeavesNothing) {

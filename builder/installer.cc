@@ -167,6 +167,11 @@ std::vector<std::string> pip_of(const std::string& interpreter) { return {interp
 // Of an environment that may be changed, and a package that conda did not install.
 Installer index_installer(const Host& host, const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
+  // pip is code of the environment, and uv starts its Python.
+  if (const auto foreign = foreign_code(host, python))
+    return none(say("{} belongs to user {}, and running it would run that user's code as root", foreign->path,
+                    foreign->uid),
+                say("run scankit as that user"));
   const std::string uv_program = find_uv(host, python);
   if (!uv_program.empty() && !uv_project(host, python).empty()) return uv(host, python, "");
   if (python.kind == "uv" && !uv_program.empty()) return uv(host, python, say("uv made this environment"));
