@@ -197,9 +197,9 @@ Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot&
     for (Nvcc& nvcc : find_nvcc(host, snapshot)) all.push_back(of(std::move(nvcc)));
   Candidate scratch = wheel_candidate(host, cache, nvcc_wheels());
   const bool scratch_here = scratch.kind == Candidate::Kind::Nvcc;
-  if (((any || wish.asked == "nvcc") && scratch_here) || wish.asked == "nvcc-wheel")
-    all.push_back(std::move(scratch));
+  if (((any || wish.asked == "nvcc") && scratch_here) || wish.asked == "nvcc-wheel") all.push_back(scratch);
   if (any || wish.asked == "nvrtc-wheel") add_wheels(host, cache, false, all);
+  if (any && !scratch_here) all.push_back(std::move(scratch));
   return all;
 }
 

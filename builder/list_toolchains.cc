@@ -21,9 +21,11 @@ std::string names(const std::vector<unsigned>& archs) {
   return text;
 }
 
-std::string host_compiler(const Candidate& candidate) {
+std::string host_compiler(const Host& host, const Candidate& candidate) {
   if (candidate.kind == Candidate::Kind::Nvrtc) return say("none needed");
   if (candidate.kind == Candidate::Kind::Wheel && !candidate.wheel->nvcc) return say("none needed");
+  if (candidate.kind == Candidate::Kind::Wheel)
+    return shown(host_compiler_range(host, {}, candidate.wheel->version));
   if (candidate.nvcc.host.path.empty()) return shown(candidate.nvcc.takes);
   return say("{}; takes {} {} ({})", shown(candidate.nvcc.takes), candidate.nvcc.host.kind,
              candidate.nvcc.host.version, candidate.nvcc.host.path);
@@ -55,13 +57,13 @@ std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choi
   return say("not chosen: one above it is taken, and this one would do as well");
 }
 
-void print_candidate(const Candidate& candidate, const Result<TargetChoice>& choice,
+void print_candidate(const Host& host, const Candidate& candidate, const Result<TargetChoice>& choice,
                      const std::string& makes) {
   print(candidate.title());
   if (candidate.kind == Candidate::Kind::Nvrtc) print_below(say("from: {}", candidate.nvrtc.origin));
   if (candidate.kind == Candidate::Kind::Nvcc) print_below(say("from: {}", candidate.nvcc.origin));
   if (!candidate.archs().empty()) print_below(say("makes: {}", names(candidate.archs())));
-  print_below(say("host compiler: {}", host_compiler(candidate)));
+  print_below(say("host compiler: {}", host_compiler(host, candidate)));
   print_below(verdict(candidate, choice, makes));
   if (!choice && makes.empty() && !choice.error().hint.empty())
     print_below(say("to use it: {}", retold(choice.error().hint)));
@@ -76,7 +78,7 @@ int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildReque
   const auto chosen = choose_toolchain(host, snapshot, request.targets, cache, request.toolchain);
   for (Candidate& candidate : *found) {
     const auto choice = judge(host, snapshot, request.targets, cache, candidate);
-    print_candidate(candidate, choice, chosen ? taken_for(*chosen, candidate) : "");
+    print_candidate(host, candidate, choice, chosen ? taken_for(*chosen, candidate) : "");
   }
   return chosen ? kExitClean : complain("build", chosen.error(), kExitBuildFailed);
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpu-universal.sh --scankit FILE [--python P] [--wheel FILE]
 # On a machine with a GPU, better two: the universal module's promises that need one. Its cubin, then its PTX alone, which the
-# driver must translate; with --wheel (ci/wheel.sh --arch all) also the module that a user of the wheel gets, as it is and with
-# the driver told to ignore its cubins. Exit status: the first failing step's; 77 where torch sees no GPU.
+# driver must translate; with --wheel (ci/wheel.sh --arch release -- --allow-download) also the module that a user of the wheel
+# gets, as it is and with the driver told to ignore its cubins. Exit status: the first failing step's; 77 where torch sees no GPU.
 set -uo pipefail
 scankit='' python=python3 wheel=''
 while [ $# -gt 0 ]; do

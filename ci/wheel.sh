@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 usage: ci/wheel.sh [--arch LIST] [--modules DIR] [--build DIR] [--out DIR] [-- BUILD_ARGUMENT...]
-  --arch LIST    with device code for these (all, or sm_90,compute_75,...): the modules are built first, by the scankit that
+  --arch LIST    with device code for these (release, all, or sm_90,...): the modules are built first, by the scankit that
                  the wheel holds, with BUILD_ARGUMENT (--python P, --toolchain T)
   --modules DIR  with the finished modules of this folder instead
   --build DIR    the build tree (default: build/wheel); kept, so a second run is incremental
