@@ -60,6 +60,19 @@ check "uv fetches it for an environment of uv's" with_uv build 0 --python "$work
 check "by its own command" says "uv pip install"
 check "and the bytes are those of pip's" cmp "$module" "$work/first.so"
 
+# fix, with a torch: the plan shows the command, and nothing is fetched before --yes.
+if [ -x "${SCANKIT_TEST_PYTHON:-}" ] && "$SCANKIT_TEST_PYTHON" -c 'import torch' 2>/dev/null; then
+  venv_beside "$SCANKIT_TEST_PYTHON" "$work/env"
+  printf '<!DOCTYPE html>' >"$site/selective_scan_cuda$suffix"
+  fix() { status_is "$1" "$scankit" fix --python "$work/env/bin/python" --arch sm_60 --cache-dir "$work/fix-cache" "${@:2}"; }
+  check "a fix that needs a wheel shows it" fix 0 --dry-run
+  check "with the command and the size" says "89 MB: "
+  check "without --yes nothing is done" fix 1
+  check "nor fetched" test ! -e "$work/fix-cache/toolchains"
+  check "with --yes it repairs" fix 0 --yes
+  check "with what it fetched" test -e "$work/fix-cache/toolchains/nvrtc-12.9.86"
+fi
+
 # nvcc from the wheels, in the cache and as a user may have them.
 check "the wheels of nvcc are fetched" build 0 --python "$python" --arch sm_90,compute_75 --toolchain nvcc-wheel
 cp "$module" "$work/nvcc.so"
