@@ -99,7 +99,8 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   Probed<Memory> memory = snapshot.memory;
   if (memory.present()) memory.value.available = free_memory(host, memory.value);
   auto compile = compile_request(request, memory, built.targets, compilers, cache);
-  compile.before = [&] { return check_room(host, memory, {request.cache_folder, temporary_folder()}); };
+  // Not in the cache's folder: where that is full, the build goes on without it.
+  compile.before = [&] { return check_room(host, memory, {temporary_folder()}); };
   const auto made = compile_into(built, request, compile, compilers.makers);
   if (request.progress)
     for (const std::string& note : cache.take_notes()) request.progress(say("note: {}", note));
