@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "builder/cache.h"
+#include "builder/fetch/wheel_fetcher.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/python_choice.h"
@@ -49,6 +50,7 @@ Result<BuildRequest> build_request(const std::string& module, const std::string&
   request.jobs = compilation.jobs;
   if (compilation.timeout != 0) request.timeout = std::chrono::seconds(compilation.timeout);
   request.progress = tell;
+  request.toolchain.fetch = wheel_fetcher(request.cache_folder);
   return request;
 }
 

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 'doctor/probes/*.cc' 'doctor/elf/*.cc' \
   'doctor/explain/*.cc' 'doctor/cli/*.cc' 'builder/*.cc' 'builder/*.h' 'validate/*.cc' 'validate/*.h' |
   grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_preloads|/tool/|explain/(matcher|observed)|probes/(setup_py|source_text)' |
-  grep -vE '^builder/install/distribution\.cc$' | # a METADATA file is for pip
+  grep -vE '^builder/(install/distribution\.cc$|fetch_helper/)' | # a METADATA file is for pip; the helper's texts are complain()'s
   xargs -r -d '\n' awk '
   FNR == 1 { files++; carried = "" }  # what the line before ended with
   /^[[:space:]]*(\/\/|#)/ { next }

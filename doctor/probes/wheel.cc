@@ -26,6 +26,7 @@ struct Member {
   std::string name;
   std::uint64_t size = 0;
   unz64_file_pos position{};
+  bool executable = false;
 };
 
 struct Closer {
@@ -77,7 +78,7 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     std::array<char, kLongName + 1> name{};
     if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK)
       return refused(path, say("its directory is damaged"));
-    Member member{name.data(), info.uncompressed_size, {}};
+    Member member{name.data(), info.uncompressed_size, {}, (info.external_fa >> 16 & S_IXUSR) != 0};
     if (const std::string problem = member_problem(info, member.name); !problem.empty())
       return refused(path, say("its member \"{}\" is {}", printable(member.name), problem));
     if (!seen.insert(member.name).second)
@@ -206,14 +207,53 @@ const Member* find_info(const std::vector<Member>& members, const std::string& f
   return nullptr;
 }
 
+struct Archive {
+  Zip zip;
+  std::vector<Member> members;
+  std::uint64_t size = 0;
+};
+
+Result<Archive> open_archive(const std::string& path) {
+  struct ::stat st {};
+  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return refused(path, say("not a regular file"));
+  Archive archive;
+  archive.size = static_cast<std::uint64_t>(st.st_size);
+  archive.zip.reset(unzOpen64(path.c_str()));
+  if (!archive.zip) return refused(path, say("not a zip archive, or cut short"));
+  SCANKIT_TRY(archive.members, list_members(archive.zip.get(), path));
+  return archive;
+}
+
+Result<std::map<std::string, std::string>> recorded_hashes(const Archive& archive, const std::string& path) {
+  const Member* record = find_info(archive.members, "RECORD");
+  if (record == nullptr) return std::map<std::string, std::string>();
+  SCANKIT_TRY(const std::string lines, read_text(archive.zip.get(), path, *record));
+  return hashes_of(lines);
+}
+
+Result<void> add_size(const Archive& archive, const std::string& path, const Member& member,
+                      std::uint64_t& total) {
+  if (member.size <= (1ull << 40) &&
+      (total += member.size) <= std::max(kAlwaysAllowed, archive.size * kExpansion))
+    return {};
+  return refused(path, say("it unpacks to far more than a wheel of {} bytes can mean", archive.size));
+}
+
+Result<void> check_hash(const std::map<std::string, std::string>& hashes, const std::string& path,
+                        const Member& member, const std::string& unpacked) {
+  const auto told = hashes.find(member.name);
+  if (told == hashes.end()) return {};
+  SCANKIT_TRY(const std::string hash, sha256_file(unpacked));
+  if (hash == told->second) return {};
+  return refused(path, say("its member \"{}\" has another hash than RECORD says", printable(member.name)));
+}
+
 }  // namespace
 
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder) {
-  struct ::stat st {};
-  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return refused(path, say("not a regular file"));
-  const Zip zip(unzOpen64(path.c_str()));
-  if (!zip) return refused(path, say("not a zip archive, or cut short"));
-  SCANKIT_TRY(const std::vector<Member> members, list_members(zip.get(), path));
+  SCANKIT_TRY(Archive archive, open_archive(path));
+  const Zip& zip = archive.zip;
+  const std::vector<Member>& members = archive.members;
   UnpackedWheel unpacked;
   Wheel& wheel = unpacked.wheel;
   wheel.path = path;
@@ -222,31 +262,35 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   if (about == nullptr) return refused(path, say("it holds no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
   if (!read_wheel_name(path_basename(path), wheel)) take_tags(text, wheel);
-  std::map<std::string, std::string> hashes;
-  if (const Member* record = find_info(members, "RECORD")) {
-    SCANKIT_TRY(const std::string lines, read_text(zip.get(), path, *record));
-    hashes = hashes_of(lines);
-  }
+  SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
   std::uint64_t total = 0;
   for (const Member& member : members) {
     if (!is_library(member.name)) continue;
-    const auto size = static_cast<std::uint64_t>(st.st_size);
-    if (member.size > (1ull << 40) || (total += member.size) > std::max(kAlwaysAllowed, size * kExpansion))
-      return refused(path, say("it unpacks to far more than a wheel of {} bytes can mean", size));
+    SCANKIT_CHECK(add_size(archive, path, member, total));
     const std::string name = installed_name(member.name), to = path_join(folder, name);
     SCANKIT_CHECK(unpack_member(zip.get(), path, member, to));
-    if (const auto told = hashes.find(member.name); told != hashes.end()) {
-      SCANKIT_TRY(const std::string hash, sha256_file(to));
-      if (hash != told->second)
-        return refused(path,
-                       say("its member \"{}\" has another hash than RECORD says", printable(member.name)));
-    }
+    SCANKIT_CHECK(check_hash(hashes, path, member, to));
     unpacked.libraries.push_back(name);
   }
   std::ranges::sort(unpacked.libraries);
   if (std::ranges::adjacent_find(unpacked.libraries) != unpacked.libraries.end())
     return refused(path, say("two of its members would be one file"));
   return unpacked;
+}
+
+Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder) {
+  SCANKIT_TRY(Archive archive, open_archive(path));
+  SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
+  std::uint64_t total = 0;
+  for (const Member& member : archive.members) {
+    if (member.name.ends_with('/')) continue;
+    SCANKIT_CHECK(add_size(archive, path, member, total));
+    const std::string to = path_join(folder, member.name);
+    SCANKIT_CHECK(unpack_member(archive.zip.get(), path, member, to));
+    SCANKIT_CHECK(check_hash(hashes, path, member, to));
+    if (member.executable) ::chmod(to.c_str(), 0755);
+  }
+  return {};
 }
 
 bool read_wheel_name(const std::string& file_name, Wheel& wheel) {

@@ -20,5 +20,8 @@ struct UnpackedWheel {
 // Unpacks the shared libraries into `folder`. Refuses absolute names, "..", links, duplicates, encryption,
 // sizes that lie, wrong checksums and hashes, and more data than a wheel of its size can mean.
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder);
+// The whole wheel, as an installer without scripts would: every member by its own name, programs executable.
+// The same refusals. What is written before one of them stays.
+Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder);
 
 }  // namespace scankit

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/base/result.h"
+
+// The pages of a package index: PEP 503 (HTML) and PEP 691 (JSON).
+namespace scankit {
+
+struct IndexFile {
+  std::string name;    // "nvidia_cuda_nvrtc-13.0.88-py3-none-manylinux2014_x86_64.whl"
+  std::string url;     // absolute
+  std::string sha256;  // "" where the index gives none
+  bool yanked = false;
+};
+// `url`: where the page came from. Errc::Malformed where it is neither.
+Result<std::vector<IndexFile>> parse_index_page(std::string_view page, const std::string& url);
+
+// RFC 3986, 5.2, as far as http needs it. The base's name and password go along to its own host alone.
+std::string resolve_url(const std::string& base, const std::string& reference);
+// INDEX + "/" + NAME + "/".
+std::string project_url(const std::string& index, const std::string& normalised_name);
+// What an index is asked for: JSON before HTML.
+extern const char* const kIndexTypes;
+
+}  // namespace scankit

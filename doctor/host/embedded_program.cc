@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/host/embedded_program.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+bool can_execute(const std::string& path) {
+  ProcessRequest request;
+  request.argv = {path};  // no argument: prints its usage
+  auto ran = run_process(request);
+  return ran && ran->signal == 0 && !ran->timed_out;
+}
+
+}  // namespace
+
+// By /proc/PID and not /proc/self: the child that execs has closed our descriptors.
+bool EmbeddedProgram::place_in_memory() {
+  constexpr unsigned kExec =
+      0x10;  // MFD_EXEC, Linux 6.3: sealed-by-default systems want it said; older ones refuse it
+  int fd = ::memfd_create(name_.c_str(), MFD_CLOEXEC | kExec);
+  if (fd < 0) fd = ::memfd_create(name_.c_str(), MFD_CLOEXEC);
+  memory_ = Descriptor(fd);
+  if (fd < 0 || !write_all(fd, bytes_)) return false;
+  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd);
+  return can_execute(path_);
+}
+
+bool EmbeddedProgram::place_in_folder() {
+  auto folder = TemporaryDirectory::create(name_);
+  if (!folder) return false;
+  folder_ = std::make_unique<TemporaryDirectory>(std::move(*folder));
+  path_ = path_join(folder_->path(), name_);
+  {
+    const Descriptor fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
+    if (fd.get() < 0 || !write_all(fd.get(), bytes_)) return false;
+  }
+  return can_execute(path_);
+}
+
+Result<ProcessResult> EmbeddedProgram::run(ProcessRequest request) {
+  std::call_once(once_, [this] { good_ = place_in_memory() || place_in_folder(); });
+  if (!good_)
+    return Error{Errc::PermissionDenied,
+                 say("cannot run the helper program {}, from memory or from a temporary folder", name_),
+                 say("set TMPDIR to a folder on a file system that is not mounted noexec")};
+  request.argv.insert(request.argv.begin(), path_);
+  return run_process(request);
+}
+
+}  // namespace scankit
