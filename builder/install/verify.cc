@@ -84,8 +84,11 @@ Result<void> verify_import(const std::string& python, const std::string& module,
 }
 
 Result<void> verify_statement(const std::string& python, const std::string& statement) {
-  SCANKIT_TRY(const ProcessResult ran,
-              run_python(python, kStatementProgram, {statement}, std::chrono::minutes(5)));
+  // By reference: of a moved result gcc 12 takes the short string's bytes for uninitialised when it
+  // optimises.
+  const auto result = run_python(python, kStatementProgram, {statement}, std::chrono::minutes(5));
+  if (!result) return result.error();
+  const ProcessResult& ran = *result;
   if (ran.channel == "ok") return {};
   const std::string why = ran.channel.empty() ? how_it_ended(ran) : ran.channel;
   return Error{Errc::ToolFailed, say("`{}` failed after the fix: {}", statement, why),
