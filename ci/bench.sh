@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench.sh [SCANKIT] [--build]: what a static diagnosis costs next to what users run today, in one run on one machine:
 # wall time (median, page cache warm) and peak memory, with ratios; then the CPU kernels next to the plain PyTorch
-# recurrence. --build also times a clean build, without ccache.
+# recurrence, and what device code for one GPU costs (bench_build.sh). --build also times a clean build, without ccache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/fixtures.sh
@@ -64,6 +64,11 @@ modules=$(dirname "$scankit")/modules
 if [ -e "$modules/selective_scan_cuda.abi3.so" ]; then
   echo
   PYTHONPATH=$modules "$env/bin/python" kernels/selective_scan/bench_cpu.py
+fi
+
+if "$scankit" build --list-toolchains --cache-dir "$work/listed" >/dev/null 2>&1; then
+  echo
+  ci/bench_build.sh "$scankit"
 fi
 
 if [ $build = yes ]; then
