@@ -13,6 +13,7 @@ namespace scankit {
 struct ModulePromise {
   std::string module;             // exports PyInit_<module> and nothing else
   std::vector<BuiltCode> images;  // each there with its size and hash
+  bool for_one_torch = false;     // may need libraries; torch_flavor/assertions.h has what it promises
 };
 // The Error names the first promise that does not hold.
 Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise);

@@ -9,8 +9,11 @@
 #include "builder/assemble.h"
 #include "builder/assertions.h"
 #include "builder/compile.h"
+#include "builder/install/distribution.h"
 #include "builder/manifest.h"
 #include "builder/room.h"
+#include "builder/torch_flavor/assertions.h"
+#include "builder/torch_flavor/host_module.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
@@ -34,12 +37,51 @@ struct Compilers {
   std::vector<ManifestInput::Maker> makers;
 };
 
-Explanation explain(const ShippedModule& module, const CompileRequest& compile) {
+// What the torch flavor has in place of the shipped host module.
+struct TorchFlavor {
+  TorchEnvironment environment;
+  HostModule host;
+};
+
+// Everything that can be known to be missing is said here, before anything is compiled. Null: universal.
+Result<std::shared_ptr<TorchFlavor>> prepare_flavor(const Host& host, const Snapshot& snapshot,
+                                                    const BuildRequest& request, TargetRequest& targets) {
+  if (request.flavor == Flavor::Universal) return std::shared_ptr<TorchFlavor>();
+  auto flavor = std::make_shared<TorchFlavor>();
+  SCANKIT_TRY(flavor->environment, torch_environment(host, snapshot));
+  targets.cuda = snapshot.torch.value.cuda;
+  return flavor;
+}
+
+Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request, const Cache& cache,
+                          const std::shared_ptr<TorchFlavor>& flavor, BuiltModule& built) {
+  const TorchEnvironment& environment = flavor->environment;
+  SCANKIT_TRY(flavor->host, build_host_module({request.module->name, &environment, &cache, torch_parts(),
+                                               request.progress}));
+  built.file = built.module + environment.suffix;
+  built.made_for = say("for torch {} ({} string ABI) and Python {}, by {} {} as C++{}",
+                       environment.torch_version, environment.string_abi, environment.python_version,
+                       environment.compiler.kind, environment.compiler.version, environment.cxx_standard);
+  if (environment.torch_cuda.empty())
+    built.notes.push_back(
+        say("torch {} has no CUDA: the module will see CPU tensors alone", environment.torch_version));
+  const auto facts = std::make_shared<Snapshot>(snapshot);
+  built.also_proven = [flavor, facts, module = built.module](const Host& host, const std::string& path) {
+    return assert_torch_module(host, *facts, flavor->environment, module, path);
+  };
+  return {};
+}
+
+Explanation explain(const ShippedModule& module, const TorchFlavor* flavor, const CompileRequest& compile) {
   Explanation explanation;
   explanation.module = module.name;
+  const std::string_view host = flavor != nullptr ? std::string_view(flavor->host.bytes) : module.host_module;
   explanation.inputs = {{"scankit", kToolVersion},
-                        {"host_module_sha256", sha256_hex(module.host_module)},
+                        {"host_module_sha256", sha256_hex(host)},
                         {"device_source_sha256", sha256_hex(module.device_source)}};
+  if (flavor != nullptr)
+    explanation.inputs.insert(explanation.inputs.end(), flavor->host.inputs.begin(),
+                              flavor->host.inputs.end());
   const KeyMaker keys(compile);
   for (const Target& target : compile.targets)
     for (const Unit& unit : compile.units) {
@@ -67,9 +109,9 @@ CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>
 }
 
 Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const CompileRequest& compile,
-                          const std::vector<ManifestInput::Maker>& makers) {
+                          const std::vector<ManifestInput::Maker>& makers, const TorchFlavor* flavor) {
   const ShippedModule& module = *request.module;
-  built.explanation = explain(module, compile);
+  built.explanation = explain(module, flavor, compile);
   if (request.explain) request.explain(built.explanation);
   SCANKIT_TRY(const auto images, compile_units(compile));
   for (std::size_t i = 0; i < images.size(); ++i) {
@@ -78,21 +120,32 @@ Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const
     built.images.push_back(
         {images[i].unit, images[i].target, "", images[i].sha256, images[i].from_cache, images[i].compiler});
   }
-  built.manifest = write_manifest({"universal", &built.explanation, &images, makers});
-  SCANKIT_TRY(built.bytes, assemble_module(module.host_module, images, built.manifest));
+  built.manifest =
+      write_manifest({flavor != nullptr ? "torch" : "universal", &built.explanation, &images, makers});
+  SCANKIT_TRY(built.bytes,
+              assemble_module(flavor != nullptr ? std::string_view(flavor->host.bytes) : module.host_module,
+                              images, built.manifest));
   return {};
 }
 
 }  // namespace
 
+Result<Flavor> parse_flavor(const std::string& text) {
+  if (text.empty() || text == "universal") return Flavor::Universal;
+  if (text == "torch") return Flavor::Torch;
+  return Error{Errc::InvalidArgument, say("--flavor {}: scankit builds universal and torch", text), ""};
+}
+
 Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
   const Cache cache(request.cache_folder, request.cache_size);
-  SCANKIT_TRY(Toolchain toolchain,
-              choose_toolchain(host, snapshot, request.targets, cache, request.toolchain));
-  SCANKIT_CHECK(complete_toolchain(host, snapshot, request.targets, cache, request.toolchain, toolchain));
+  TargetRequest targets = request.targets;
+  SCANKIT_TRY(const auto flavor, prepare_flavor(host, snapshot, request, targets));
+  SCANKIT_TRY(Toolchain toolchain, choose_toolchain(host, snapshot, targets, cache, request.toolchain));
+  SCANKIT_CHECK(complete_toolchain(host, snapshot, targets, cache, request.toolchain, toolchain));
   const Compilers compilers(toolchain);
   BuiltModule built;
   built.module = request.module->name;
+  built.file = module_file(built.module);
   built.notes = toolchain.choice.notes;
   built.targets = toolchain.choice.targets;
   built.compiler = toolchain.said();
@@ -101,7 +154,8 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   auto compile = compile_request(request, memory, built.targets, compilers, cache);
   // Not in the cache's folder: where that is full, the build goes on without it.
   compile.before = [&] { return check_room(host, memory, {temporary_folder()}); };
-  const auto made = compile_into(built, request, compile, compilers.makers);
+  if (flavor) SCANKIT_CHECK(build_flavor(snapshot, request, cache, flavor, built));
+  const auto made = compile_into(built, request, compile, compilers.makers, flavor.get());
   if (request.progress)
     for (const std::string& note : cache.take_notes()) request.progress(say("note: {}", note));
   if (!made) return made.error();
@@ -112,7 +166,8 @@ Result<void> write_module(const Host& host, const BuiltModule& built, const std:
   // Beside it first: a file that stands at `path` stays until the new one is proven.
   const std::string aside = path + ".unproven-" + std::to_string(::getpid());
   SCANKIT_CHECK(write_file_atomically(aside, built.bytes, 0755));
-  auto good = assert_module(host, aside, {built.module, built.images});
+  auto good = assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});
+  if (good && built.also_proven) good = built.also_proven(host, aside);
   if (good && ::rename(aside.c_str(), path.c_str()) != 0)
     good = Error{Errc::Io, say("cannot rename to {}: {}", path, std::strerror(errno)), ""};
   if (!good) ::unlink(aside.c_str());

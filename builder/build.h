@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,12 @@
 
 namespace scankit {
 
+// Universal: the shipped host module. Torch: one linked with the environment's own libtorch (torch_flavor/).
+enum class Flavor { Universal, Torch };
+
 struct BuildRequest {
   const ShippedModule* module = nullptr;
+  Flavor flavor = Flavor::Universal;
   TargetRequest targets;
   ToolchainWish toolchain;
   std::string cache_folder;
@@ -26,6 +31,7 @@ struct BuildRequest {
 
 struct BuiltModule {
   std::string module;       // its name
+  std::string file;         // what Python wants it to be called
   std::string bytes;        // the finished module
   std::string manifest;     // JSON; the same text lies inside it
   Explanation explanation;  // what all of it depends on
@@ -34,9 +40,15 @@ struct BuiltModule {
   std::string compiler;           // "NVRTC 13.0 (system toolkit /usr/local/cuda-13.0)"
   std::vector<BuiltCode> images;  // without their bytes
   std::size_t from_cache = 0, compiled = 0;
+  std::string made_for;  // torch flavor: "torch 2.11.0, ...", for people
+  // What this flavor promises more; may be empty.
+  std::function<Result<void>(const Host&, const std::string& path)> also_proven;
 };
 
-// The shipped host module with device code for the targets. Writes nothing but the cache; the caller places
+// "universal", "torch"; "" for the first.
+Result<Flavor> parse_flavor(const std::string& text);
+
+// A host module with device code for the targets. Writes nothing but the cache; the caller places
 // the bytes and asserts them (assertions.h) where they lie.
 Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "builder/commands.h"
-#include "builder/install/distribution.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -45,6 +44,7 @@ void print_result(const BuiltModule& built, const std::string& path) {
                                  static_cast<double>(built.bytes.size()) / 1e6, names_of(built.targets, ", "),
                                  built.compiler, built.from_cache, built.images.size());
   std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
+  if (!built.made_for.empty()) std::printf("  %s\n", plain(built.made_for, false).c_str());
 }
 
 void print_comparison(const std::string& name, const Explanation& other, const Explanation& here) {
@@ -111,6 +111,9 @@ int run_build(const BuildOptions& options) {
   request->toolchain.may_download = options.allow_download;
   request->toolchain.release = release;
   request->toolchain.progress = tell;
+  const auto flavor = parse_flavor(options.flavor);
+  if (!flavor) return complain("build", flavor.error(), kExitUsage);
+  request->flavor = *flavor;
   Explanation other;
   if (!options.explain_other.empty()) {
     auto read = read_explanation(options.explain_other);
@@ -123,6 +126,7 @@ int run_build(const BuildOptions& options) {
       return complain("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+  if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
   if (options.explain && options.explain_other.empty() && !options.json)
     request->explain = [](const Explanation& inputs) {
@@ -131,7 +135,7 @@ int run_build(const BuildOptions& options) {
     };
   const auto built = build_module(*host, snapshot, *request);
   if (!built) return complain("build", built.error(), kExitBuildFailed);
-  const auto out = output_path(options.out, module_file(built->module));
+  const auto out = output_path(options.out, built->file);
   if (!out) return complain("build", out.error(), kExitBuildFailed);
   const std::string& path = *out;
   Result<void> written = write_module(*host, *built, path);

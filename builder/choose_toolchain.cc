@@ -7,6 +7,7 @@
 #include "builder/release_targets.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
 
 namespace scankit {
 namespace {
@@ -15,9 +16,13 @@ const WheelToolchain& nvcc_wheels() { return wheel_toolchain("nvcc-13.0.88"); }
 
 bool is_path(const std::string& asked) { return asked.find('/') != std::string::npos; }
 
-std::string how_to_bring_one(const Snapshot& snapshot) {
+std::string how_to_bring_one(const Snapshot& snapshot, const std::string& cuda = "") {
   const std::string python =
       snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
+  const auto wanted = Version::parse(cuda);
+  if (wanted && wanted->part(0) != 12)
+    return say("bring the one of torch's own CUDA (no compiler needed): {}",
+               python + " -m pip install 'nvidia-cuda-nvrtc==" + wanted->major_minor() + ".*'");
   return say("let scankit fetch one (90 MB, no compiler needed) with --allow-download, or bring it: {}",
              python + " -m pip install nvidia-cuda-nvrtc-cu12==12.9.86");
 }
@@ -59,6 +64,26 @@ Result<std::vector<Candidate>> at_path(const Host& host, const std::string& aske
   return all;
 }
 
+const std::string& version_of(const Candidate& candidate) {
+  return candidate.kind == Candidate::Kind::Nvrtc  ? candidate.nvrtc.version
+         : candidate.kind == Candidate::Kind::Nvcc ? candidate.nvcc.version
+                                                   : candidate.wheel->version;
+}
+
+// As torch's own build of extensions has it: the major of the compiler is that of torch.version.cuda.
+bool is_of_cuda(const Candidate& candidate, const std::string& cuda) {
+  const auto wanted = Version::parse(cuda), has = Version::parse(version_of(candidate));
+  return !wanted || (has && has->part(0) == wanted->part(0));
+}
+
+// Of a compiler that is identified.
+Result<TargetChoice> targets_by(const Candidate& candidate, const TargetRequest& request,
+                                const Snapshot& snapshot) {
+  if (!is_of_cuda(candidate, request.cuda))
+    return Error{Errc::Unsupported, say("this torch is built with CUDA {}", request.cuda), ""};
+  return choose_targets(request, snapshot.gpus, candidate.archs());
+}
+
 std::string lacking(const Candidate& candidate, const Error& error) {
   return candidate.title() + ": " + retold(error.message);
 }
@@ -86,7 +111,7 @@ std::optional<Toolchain> combine(const std::vector<Candidate>& candidates, const
   for (const Target& target : request.list) {
     const auto maker = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) {
       const auto& archs = one.archs();
-      return (may_download || one.kind != Candidate::Kind::Wheel) &&
+      return (may_download || one.kind != Candidate::Kind::Wheel) && is_of_cuda(one, request.cuda) &&
              std::find(archs.begin(), archs.end(), target.sm) != archs.end();
     });
     if (maker == candidates.end()) return std::nullopt;
@@ -212,7 +237,7 @@ Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate
 Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                            const Cache& cache, Candidate& candidate) {
   SCANKIT_CHECK(identify(host, cache, candidate));
-  return choose_targets(request, snapshot.gpus, candidate.archs());
+  return targets_by(candidate, request, snapshot);
 }
 
 std::vector<const WheelToolchain*> Toolchain::missing() const {
@@ -257,8 +282,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     any_here = any_here || here;
     const auto ready = identify(host, cache, candidate);
     if (ready) usable.push_back(candidate);
-    auto choice = ready ? choose_targets(request, snapshot.gpus, candidate.archs())
-                        : Result<TargetChoice>(ready.error());
+    auto choice = ready ? targets_by(candidate, request, snapshot) : Result<TargetChoice>(ready.error());
     if (choice && here && !choice->too_old) return alone(std::move(candidate), std::move(*choice));
     // The request itself cannot be met: no GPU for "native", a GPU whose architecture is no number.
     if (!choice && here && ready && choice.error().code != Errc::Unsupported) return choice.error();
@@ -278,9 +302,11 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   }
   if (second_best) return *second_best;
   if (to_fetch && any_here) return needs_download(*to_fetch, lacks);
-  if (!any_here) return no_toolchain(snapshot);
+  if (!any_here && request.cuda.empty()) return no_toolchain(snapshot);
+  if (!any_here)
+    return Error{Errc::NotFound, no_toolchain(snapshot).message, how_to_bring_one(snapshot, request.cuda)};
   return Error{last.code, say("no compiler here fits: {}", lacks),
-               last.hint.empty() ? how_to_bring_one(snapshot) : last.hint};
+               last.hint.empty() ? how_to_bring_one(snapshot, request.cuda) : last.hint};
 }
 
 std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot, const Cache& cache,

@@ -76,6 +76,9 @@ void add_build(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("build", say("build a module from what scankit carries"));
   add_python(*command, options->python);
   add_module(*command, options->module);
+  command->add_option("--flavor", options->flavor,
+                      say("universal (the default: one file for every torch), or torch (compiled against the "
+                          "environment's own torch)"));
   auto* arch = add_arch(*command, options->arch);
   command
       ->add_option("--for", options->for_machine, say("the GPUs of the machine whose snapshot this file is"))

@@ -18,6 +18,7 @@ struct CompilationOptions {
 struct BuildOptions {
   std::string python, module, arch, out, show_manifest;
   CompilationOptions compilation;
+  std::string flavor;         // "", "universal", "torch"
   std::string for_machine;    // the snapshot of a machine whose GPUs the module is for
   std::string explain_other;  // --explain OTHER
   // The command line without what --check-reproducible sets itself.

@@ -23,6 +23,8 @@ std::string names_of(const std::vector<Target>& targets, const std::string& sepa
 struct TargetRequest {
   enum class Kind { Default, Native, All, List } kind = Kind::Default;
   std::vector<Target> list;
+  std::string
+      cuda;  // the compiler is of this release's major, for a module that is linked with torch; "": any
 };
 // "native", "all", or "sm_90,sm_80,compute_75" (a bare "90" or "9.0" means sm_90).
 Result<TargetRequest> parse_targets(const std::string& text);

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu-kernels.sh --scankit FILE [--python P]
+# gpu-kernels.sh --scankit FILE [--python P] [--flavor universal|torch]
 # On a machine with a GPU: builds every module for it and runs the modules' own tests, upstream's Python and scankit
 # validate on CUDA tensors. Upstream's archives come from $SCANKIT_CACHE or by pip; without either those two tests are
 # skipped. Exit status: the first failing step's; 77 where torch sees no GPU.
 set -uo pipefail
-scankit='' python=python3
+scankit='' python=python3 flavor=universal
 while [ $# -gt 0 ]; do
   case "$1" in
     --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
     --python) python=$2; shift 2 ;;
-    *) echo "gpu-kernels.sh: unknown option $1 (known: --scankit FILE, --python P)" >&2; exit 2 ;;
+    --flavor) flavor=$2; shift 2 ;;
+    *) echo "gpu-kernels.sh: unknown option $1 (known: --scankit FILE, --python P, --flavor F)" >&2; exit 2 ;;
   esac
 done
 [ -x "$scankit" ] || { echo "gpu-kernels.sh: --scankit must name the program to test" >&2; exit 2; }
@@ -27,7 +28,8 @@ step() {
 }
 modules=(selective_scan_cuda causal_conv1d_cuda selective_scan_cuda_core selective_scan_cuda_oflex)
 for module in "${modules[@]}"; do
-  step "$scankit" build --python "$python" --module "$module" --arch native --cache-dir "$work/cache" --out "$work/modules/"
+  step "$scankit" build --python "$python" --module "$module" --flavor "$flavor" --arch native --cache-dir "$work/cache" \
+    --out "$work/modules/"
 done
 # upstream SCRIPT: 77 is no failure: its archive may be out of reach, or torch be too old for it.
 upstream() {
@@ -43,6 +45,6 @@ step upstream $conv/upstream_test.py
 step "$python" $conv/module_test.py --device cuda --cases 400
 step "$python" kernels/selective_scan/binding_vmamba/modules_test.py --device cuda
 for module in "${modules[@]}"; do
-  step "$scankit" validate --python "$python" --device cuda --full --deterministic --module "$work/modules/$module.abi3.so"
+  step "$scankit" validate --python "$python" --device cuda --full --deterministic --module "$(echo "$work/modules/$module".*.so)"
 done
 echo "1 passed, 0 failed, $skipped of its tests skipped"

@@ -365,7 +365,8 @@ class Refusals(unittest.TestCase):
 class Interpreters(unittest.TestCase):
     def test_another_interpreter_is_refused(self):
         # In a child: torch's own bookkeeping of interpreters does not survive a second one.
-        code = """
+        needs_torch = module.scankit_info()["flavor"] == "torch"
+        code = ("import torch\n" if needs_torch else "") + """
 import sys
 import selective_scan_cuda
 try:

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/torch_flavor/environment.h"
+
+#include <algorithm>
+#include <array>
+
+#include "builder/room.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/probes/sources.h"
+#include "doctor/probes/system.h"
+
+namespace scankit {
+namespace {
+
+// g++ 12 peaks at 0.58 GB with the headers of torch 2.11 and at 0.93 GB with those of 2.15.
+constexpr std::uint64_t kMemory = 1'000'000'000, kDisk = 64'000'000;
+
+std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes / 1'000'000); }
+
+std::string or_universal() {
+  return say("scankit build without --flavor torch makes a module that needs neither");
+}
+
+Result<void> judge_python(const Snapshot& snapshot) {
+  if (!snapshot.python.present())
+    return Error{Errc::NotFound,
+                 say("the torch flavor is built for one Python and its torch: {}", snapshot.python.note),
+                 say("name the environment: --python PATH")};
+  const Python& python = snapshot.python.value;
+  if (python.free_threaded)
+    return Error{Errc::Unsupported,
+                 say("{} is a free-threaded Python {}, which the module does not support", python.executable,
+                     python.version),
+                 say("use a build with the GIL")};
+  if (python.extension_suffixes.empty())
+    return Error{Errc::Unsupported, say("{} does not tell what its extensions are called", python.executable),
+                 ""};
+  return {};
+}
+
+Result<void> judge_torch(const Snapshot& snapshot) {
+  const Torch& torch = snapshot.torch.value;
+  if (!snapshot.torch.present())
+    return Error{Errc::NotFound,
+                 say("the torch flavor is linked with the environment's torch, and {} has none: {}",
+                     snapshot.python.value.executable, retold(snapshot.torch.note)),
+                 or_universal()};
+  if (!torch.hip.empty())
+    return Error{Errc::Unsupported,
+                 say("torch {} is built for ROCm, and the kernels are CUDA's", torch.version), ""};
+  if (torch.cxx_standard.empty())
+    return Error{
+        Errc::NotFound,
+        say("torch {} has no headers that say which C++ they demand: {} is not there or says nothing",
+            torch.version, path_join(torch.location, "include/ATen/ATen.h")),
+        say("install torch again from a wheel, which brings its headers; {}", or_universal())};
+  if (torch.string_abi != "old" && torch.string_abi != "new")
+    return Error{Errc::Unsupported,
+                 say("the string ABI of torch {} could not be read from its libc10.so: {}", torch.version,
+                     retold(snapshot.torch.note)),
+                 or_universal()};
+  return {};
+}
+
+// Where distributions put them: beside torch; conda-forge, Debian.
+Result<void> find_libraries(const Host& host, const Snapshot& snapshot, TorchEnvironment& found) {
+  const Torch& torch = snapshot.torch.value;
+  const std::array folders{path_join(torch.location, "lib"), path_join(snapshot.python.value.prefix, "lib"),
+                           std::string("/usr/lib/x86_64-linux-gnu")};
+  for (const char* name : {"libtorch_python.so", "libtorch_cpu.so", "libc10.so"}) {
+    const auto at = std::ranges::find_if(
+        folders, [&](const std::string& folder) { return host.exists(path_join(folder, name)); });
+    if (at == folders.end())
+      return Error{Errc::NotFound,
+                   say("torch {} lacks {}: neither {} nor the environment's lib folder holds it",
+                       torch.version, name, folders[0]),
+                   say("install torch again")};
+    found.libraries.push_back(path_join(*at, name));
+    std::string identity;
+    for (const Library& library : torch.libraries)
+      if (library.path == found.libraries.back()) identity = library.build_id;
+    if (identity.empty())
+      if (const auto info = host.stat(found.libraries.back())) identity = std::to_string(info->size);
+    found.identities.push_back(std::string(name).append(" ").append(identity));
+  }
+  return {};
+}
+
+Error no_python_header(const Python& python, const BuildTools& tools) {
+  const auto version = Version::parse(python.version);
+  const std::string series = version ? version->major_minor() : python.version;
+  const std::string what =
+      say("the torch flavor includes Python.h, and {}, where that of Python {} belongs, holds none",
+          tools.python_include.empty() ? python.base_prefix : tools.python_include, python.version);
+  if (python.base_prefix == "/usr")
+    return {Errc::NotFound, what,
+            say("install python{}-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL); {}", series,
+                or_universal())};
+  return {Errc::NotFound, what,
+          say("make the environment again with a Python that has its headers, by uv python install {} for "
+              "instance; {}",
+              series, or_universal())};
+}
+
+// As the doctor would judge a folder of sources, which this build has none of.
+BuildTools tools_of(const Host& host, const Snapshot& snapshot) {
+  Snapshot asked = snapshot;
+  asked.sources = Probed<SourceTree>::of({});
+  asked.sources.value.folder = "/dev/null";
+  asked.sources.value.build_file = "setup.py";
+  return probe_build_tools(host, asked).value;
+}
+
+}  // namespace
+
+// One compiler of one file runs: what fits is known beforehand.
+Result<void> judge_room(const Probed<Memory>& known, const std::vector<BuildPlace>& places) {
+  if (known.present()) {
+    const Memory& memory = known.value;
+    const std::uint64_t room = std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
+    if (room < kMemory)
+      return Error{Errc::Unsupported,
+                   say("compiling with torch's headers takes up to {} MB of memory, and {} MB are free",
+                       megabytes(kMemory), megabytes(room)),
+                   or_universal()};
+  }
+  for (const BuildPlace& place : places)
+    if (place.role == "temporary files" && place.free < kDisk)
+      return Error{Errc::Unsupported,
+                   say("the build writes up to {} MB to {}, and {} MB are free there", megabytes(kDisk),
+                       place.path, megabytes(place.free)),
+                   say("name another folder: TMPDIR=FOLDER")};
+  return {};
+}
+
+Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& snapshot) {
+  SCANKIT_CHECK(judge_python(snapshot));
+  SCANKIT_CHECK(judge_torch(snapshot));
+  const Torch& torch = snapshot.torch.value;
+  const BuildTools tools = tools_of(host, snapshot);
+  TorchEnvironment found;
+  found.torch_version = torch.version;
+  found.torch_cuda = torch.cuda;
+  found.cxx_standard = torch.cxx_standard;
+  found.string_abi = torch.string_abi;
+  found.torch_folder = torch.location;
+  found.python_include = tools.python_include;
+  found.python_version = snapshot.python.value.version;
+  found.suffix = snapshot.python.value.extension_suffixes.front();
+  for (const char* header : {"torch/csrc/autograd/python_variable.h", "ATen/ops/empty_strided_ops.h"})
+    if (!host.exists(path_join(path_join(torch.location, "include"), header)))
+      return Error{Errc::NotFound, say("torch {} lacks its header {}", torch.version, header),
+                   say("install torch again from a wheel, which brings its headers; {}", or_universal())};
+  if (!tools.python_header) return no_python_header(snapshot.python.value, tools);
+  SCANKIT_CHECK(find_libraries(host, snapshot, found));
+  SCANKIT_TRY(found.compiler,
+              choose_cxx_compiler(host, snapshot, {torch.cxx_standard, tools.gcc_min, torch.string_abi}));
+  Probed<Memory> memory = snapshot.memory;
+  if (memory.present()) memory.value.available = free_memory(host, memory.value);
+  if (auto room = judge_room(memory, tools.places); !room) found.no_room = room.error();
+  return found;
+}
+
+}  // namespace scankit

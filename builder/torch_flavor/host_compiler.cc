@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/torch_flavor/host_compiler.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/whose_code.h"
+
+namespace scankit {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+bool is_program(const Host& host, const std::string& path) {
+  const auto info = host.stat(path);
+  return info && info->kind == FileKind::Regular && (info->mode & 0111) != 0;
+}
+
+std::string which(const Host& host, const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    std::string file = path_normalize(path_join(current_directory(), name));
+    return is_program(host, file) ? file : "";
+  }
+  for (const std::string& folder : split(host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
+    if (std::string file = path_join(folder, name); is_program(host, file)) return file;
+  return "";
+}
+
+// The value of `#define NAME value`.
+std::string macro(std::string_view macros, std::string_view name) {
+  const std::string line = std::string("#define ").append(name).append(" ");
+  const auto at = macros.find(line);
+  if (at == std::string_view::npos) return "";
+  const auto begin = at + line.size();
+  return std::string(macros.substr(begin, std::min(macros.find('\n', begin), macros.size()) - begin));
+}
+
+unsigned long number(std::string_view macros, std::string_view name) {
+  return std::strtoul(macro(macros, name).c_str(), nullptr, 10);
+}
+
+std::string version_of(std::string_view macros, const char* major, const char* minor, const char* patch) {
+  return macro(macros, major) + "." + macro(macros, minor) + "." + macro(macros, patch);
+}
+
+// ISO C++: the value of __cplusplus for each standard. A compiler that knows the flag but not yet all of the
+// language says less: gcc 10 gives 201709 for -std=c++20, and torch's headers refuse it.
+unsigned long cplusplus_of(const std::string& standard) {
+  return standard == "17" ? 201703 : standard == "20" ? 202002 : standard == "23" ? 202302 : 201402;
+}
+
+std::string first_error_line(const std::string& log) {
+  std::istringstream lines(log);
+  std::string first;
+  for (std::string line; std::getline(lines, line);) {
+    if (first.empty()) first = line;
+    if (line.find("error") != std::string::npos) return line;
+  }
+  return first;
+}
+
+std::string words_of(const std::vector<std::string>& argv) {
+  std::string text;
+  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+// <cstddef> stands for the standard library's headers: clang and a gcc without libstdc++-dev start, but have
+// none.
+Result<ProcessResult> ask(const CxxCompiler& compiler, const CxxDemand& demand) {
+  ProcessRequest request;
+  request.argv = compiler.argv;
+  for (const char* word : {"-dM", "-E", "-x", "c++", "-"}) request.argv.emplace_back(word);
+  request.argv.push_back("-std=c++" + demand.standard);
+  request.argv.emplace_back(string_abi_flag(demand.string_abi));
+  request.standard_input = "#include <cstddef>\n";
+  request.timeout = std::chrono::seconds(20);
+  return run_process(request);
+}
+
+Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& compiler) {
+  const std::string& path = compiler.argv.front();
+  if (const auto foreign = foreign_to_root(host, path))
+    return Error{
+        Errc::PermissionDenied,
+        say("{} belongs to user {}, and root would run that user's code", foreign->path, foreign->uid), ""};
+  SCANKIT_TRY(const ProcessResult answer, ask(compiler, demand));
+  if (answer.timed_out)
+    return Error{Errc::Timeout, say("{} did not answer within 20 seconds", words_of(compiler.argv)), ""};
+  if (!answer.ok())
+    return Error{Errc::Unsupported,
+                 say("{} compiles no C++{}: {}", words_of(compiler.argv), demand.standard,
+                     first_error_line(answer.err)),
+                 ""};
+  SCANKIT_CHECK(judge_cxx_compiler(answer.out, demand, compiler));
+  SCANKIT_TRY(const std::string program, sha256_file(path));
+  compiler.sha256 = sha256_hex(answer.out + program);
+  return {};
+}
+
+std::vector<std::string> usual_names() {
+  std::vector<std::string> names = {"g++", "c++", "x86_64-conda-linux-gnu-c++", "clang++"};
+  for (const char* kind : {"g++-", "clang++-"})
+    for (unsigned release = 24; release >= 9; --release) names.push_back(kind + std::to_string(release));
+  return names;
+}
+
+std::string how_to_get_one(const CxxDemand& demand) {
+  const unsigned gcc = demand.standard == "17" ? std::max(demand.gcc_min, 9U) : std::max(demand.gcc_min, 11U);
+  return say(
+      "install g++ {} or newer (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++; conda: "
+      "gxx_linux-64), or "
+      "name one: CXX=g++-{}; without --flavor torch no compiler is needed",
+      gcc, gcc);
+}
+
+Result<CxxCompiler> named_by_user(const Host& host, const std::string& cxx, const CxxDemand& demand) {
+  CxxCompiler compiler;
+  compiler.argv = split(cxx, ' ');
+  compiler.chosen_by = "CXX";
+  const std::string name = compiler.argv.empty() ? cxx : compiler.argv.front();
+  const std::string path = which(host, name);
+  if (path.empty())
+    return Error{Errc::NotFound, say("CXX names the compiler {}, and there is no such program", name),
+                 how_to_get_one(demand)};
+  compiler.argv.front() = path;
+  if (auto fits = examine(host, demand, compiler); !fits)
+    return Error{fits.error().code,
+                 say("CXX names a compiler that does not fit: {}", retold(fits.error().message)),
+                 how_to_get_one(demand)};
+  return compiler;
+}
+
+}  // namespace
+
+std::string string_abi_flag(const std::string& string_abi) {
+  return std::string("-D_GLIBCXX_USE_CXX11_ABI=") + (string_abi == "new" ? "1" : "0");
+}
+
+Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand, CxxCompiler& compiler) {
+  const bool clang = !macro(macros, "__clang_major__").empty();
+  compiler.kind = clang ? "clang" : "gcc";
+  compiler.version = clang ? version_of(macros, "__clang_major__", "__clang_minor__", "__clang_patchlevel__")
+                           : version_of(macros, "__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__");
+  const std::string what = say("{} is {} {}", words_of(compiler.argv), compiler.kind, compiler.version);
+  const auto lacks = [&](std::string why) { return Error{Errc::Unsupported, std::move(why), ""}; };
+  if (!clang && number(macros, "__GNUC__") < demand.gcc_min)
+    return lacks(say("{}, and torch's headers take gcc from {} on", what, demand.gcc_min));
+  if (number(macros, "__cplusplus") < cplusplus_of(demand.standard))
+    return lacks(
+        say("{}, and torch's headers demand C++{}, which it does not have whole", what, demand.standard));
+  if (macro(macros, "__x86_64__").empty() || !macro(macros, "__ILP32__").empty())
+    return lacks(say("{}, for another processor than x86-64", what));
+  if (!macro(macros, "_LIBCPP_VERSION").empty())
+    return lacks(say("{} with libc++, and torch is built with libstdc++", what));
+  // A libstdc++ without both (devtoolset on RHEL 7) takes the flag and keeps to the old one.
+  if (number(macros, "_GLIBCXX_USE_CXX11_ABI") != (demand.string_abi == "new" ? 1 : 0))
+    return lacks(
+        say("{}, which does not make the {} string ABI that torch is built with", what, demand.string_abi));
+  return {};
+}
+
+Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapshot, const CxxDemand& demand) {
+  if (const std::string cxx = host.env("CXX").value_or(""); !cxx.empty())
+    return named_by_user(host, cxx, demand);
+  std::vector<std::string> names = usual_names();
+  if (!snapshot.python.value.prefix.empty())  // conda's, where the environment is not activated
+    names.push_back(path_join(snapshot.python.value.prefix, "bin/x86_64-conda-linux-gnu-c++"));
+  std::string lacking;
+  std::vector<std::string> seen;
+  for (const std::string& name : names) {
+    const std::string path = which(host, name);
+    const std::string real = host.realpath(path).value_or("");
+    if (path.empty() || std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
+    seen.push_back(real);
+    CxxCompiler compiler;
+    compiler.argv = {path};
+    compiler.chosen_by = "PATH";
+    const auto fits = examine(host, demand, compiler);
+    if (fits) return compiler;
+    lacking += (lacking.empty() ? "" : "; ") + retold(fits.error().message);
+  }
+  if (lacking.empty())
+    return Error{Errc::NotFound,
+                 say("the torch flavor is compiled with the user's C++ compiler, and PATH holds neither g++ "
+                     "nor clang++"),
+                 how_to_get_one(demand)};
+  return Error{Errc::Unsupported, say("no C++ compiler on PATH fits: {}", lacking), how_to_get_one(demand)};
+}
+
+}  // namespace scankit
