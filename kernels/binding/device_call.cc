@@ -34,6 +34,9 @@ bool DeviceCall::begin(const Call& call, const Tensor& beside) {
   if (!device::device_prepare(beside.device, &facts_, &message)) return refuse(call, "%s", message.text);
   if (!device::guard_enter(beside.device, &guard_, &message)) return refuse(call, "%s", message.text);
   entered_ = true;
+  // Before torch has made a device's context it only remembers that the device is its current one, and does
+  // not see ours.
+  call.torch_is_elsewhere = guard_.pushed && current_device(*call.torch) != beside.device;
   return true;
 }
 
@@ -44,8 +47,12 @@ bool DeviceCall::launch(const Call& call, device::Plan* plan) {
   void* stream = nullptr;
   if (!current_stream(call, beside_->device, &stream)) return false;
   device::Message message;
-  return device::device_run(plan, beside_->device, stream, workspace.tensor.data, &message) ||
-         refuse(call, "%s", message.text);
+  // Again: torch's allocations set their device and put back what torch takes for the one before.
+  device::Guard guard;
+  if (!device::guard_enter(beside_->device, &guard, &message)) return refuse(call, "%s", message.text);
+  const bool ran = device::device_run(plan, beside_->device, stream, workspace.tensor.data, &message);
+  device::guard_leave(&guard);
+  return ran || refuse(call, "%s", message.text);
 }
 
 bool cpu_done(const Call& call, const char* failure) {

@@ -120,7 +120,7 @@ bool take_new(const Call& call, const char* name, const Tensor& beside, Element 
 bool allocate_fast(const Call& call, const char* name, const Tensor& beside, Element element,
                    const Layout& layout, PyObject* arguments, Output* output) {
   PyObject* function = call.torch->empty_strided_cuda;
-  if (!function) return false;
+  if (!function || call.torch_is_elsewhere) return false;
   Ref object = call_function(function, call.torch->empty_strided_cuda_direct, arguments);
   if (take_new(call, name, beside, element, layout, static_cast<Ref&&>(object), output) &&
       output->tensor.device == beside.device)

@@ -29,6 +29,8 @@ struct Tensor {
 struct Call {
   const char* function;
   const Torch* torch;
+  // torch's current device is not the tensors': what allocates on the current one would take the other's.
+  mutable bool torch_is_elsewhere = false;
 };
 
 // Sets RuntimeError (or `type`) "MODULE.FUNCTION: ..." and returns false.

@@ -83,6 +83,9 @@ bool find_all(PyObject* torch, Torch* found) {
   found->nothing = PyTuple_New(0);
   if (!found->parameter_type || !c_module || !found->nothing) return false;
   found->raw_stream = PyObject_GetAttrString(c_module.get(), "_cuda_getCurrentRawStream");
+  found->current_device = PyObject_GetAttrString(c_module.get(), "_cuda_getDevice");
+  PyErr_Clear();
+  found->current_device_direct = direct_call(found->current_device);
   Ref dynamo(PyObject_GetAttrString(c_module.get(), "_dynamo"));
   Ref guards(dynamo ? PyObject_GetAttrString(dynamo.get(), "guards") : nullptr);
   found->empty_strided_cuda = guards ? PyObject_GetAttrString(guards.get(), "_empty_strided_cuda") : nullptr;
@@ -109,6 +112,17 @@ Ref call_method(const Torch& torch, PyObject* object, Name name) {
 Ref call_function(PyObject* function, const DirectCall& direct, PyObject* arguments) {
   if (direct.flags) return call_direct(direct, PyCFunction_GetSelf(function), arguments);
   return Ref(PyObject_Call(function, arguments, nullptr));
+}
+
+int current_device(const Torch& torch) {
+  const DirectCall& direct = torch.current_device_direct;
+  if (!torch.current_device) return -1;
+  const Ref number = direct.flags == METH_NOARGS
+                         ? call_direct(direct, PyCFunction_GetSelf(torch.current_device), nullptr)
+                         : Ref(PyObject_CallFunctionObjArgs(torch.current_device, nullptr));
+  const long device = number ? PyLong_AsLong(number.get()) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return static_cast<int>(device);
 }
 
 const Torch* torch_objects() {

@@ -39,6 +39,8 @@ struct Torch {
   PyObject *empty_like, *empty_strided;
   PyObject* empty_strided_cuda;  // of torch._C._dynamo.guards, what compiled code calls; null where it is not
   DirectCall empty_strided_cuda_direct;
+  PyObject* current_device;  // torch._C._cuda_getDevice; null in a torch without CUDA
+  DirectCall current_device_direct;
   PyObject* raw_stream;               // torch._C._cuda_getCurrentRawStream; null in a torch without CUDA
   const dlpack::ExchangeApi* dlpack;  // null before torch 2.10
 };
@@ -47,6 +49,9 @@ struct Torch {
 Ref call_method(const Torch& torch, PyObject* object, Name name);
 // function(*arguments), arguments a tuple; `direct` is that function's.
 Ref call_function(PyObject* function, const DirectCall& direct, PyObject* arguments);
+
+// torch's current device, which is not always the driver's; -1 where it is not known.
+int current_device(const Torch& torch);
 
 // Null with a Python error set where torch cannot be imported.
 const Torch* torch_objects();
