@@ -109,6 +109,10 @@ Said said_of(const DeviceCompiler::Job& job, const ProcessResult& ran, const Kil
   constexpr const char* kDied = "died due to signal ";
   if (const auto at = ran.err.find(kDied); at != std::string::npos)
     return said_of_signal(std::atoi(ran.err.c_str() + at + std::char_traits<char>::length(kDied)), before);
+  // nvcc runs its parts by a shell, which ends with 128 and the signal that ended the part.
+  constexpr int kBySignal = 128, kLastSignal = 31;
+  if (ran.exit_code > kBySignal && ran.exit_code <= kBySignal + kLastSignal)
+    return said_of_signal(ran.exit_code - kBySignal, before);
   if (says_no_memory(ran.err))
     return {say("the compiler got no memory"),
             say("free memory, raise the limit (ulimit -v), or compile one image at a time with -j 1")};
