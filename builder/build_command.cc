@@ -24,6 +24,7 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   Snapshot snapshot;
   snapshot.memory = probe_memory(host);
   snapshot.gpus = probe_gpus(host);
+  snapshot.driver = probe_driver(host);
   snapshot.toolkits = probe_toolkits(host);
   // Device code needs no Python: one is asked only for the NVRTC that its torch brought.
   if (auto python = chosen_python(host, options.python)) {
@@ -87,6 +88,7 @@ Result<void> build_for(const std::string& file, Snapshot& here, TargetRequest& t
     return Error{Errc::NotFound, say("{} is of a machine without a GPU", file),
                  say("name the GPU that the module is for: --arch sm_90")};
   here.gpus = std::move(there->gpus);
+  here.driver = std::move(there->driver);
   targets = {TargetRequest::Kind::Native, {}};
   return {};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "builder/driver_fit.h"
 #include "builder/release_targets.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -160,6 +161,23 @@ Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
   return toolchain;
 }
 
+// For the GPUs that are here the driver that is here must read it; a list may be meant for another machine.
+Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest& request,
+                                  const Candidate& candidate) {
+  SCANKIT_TRY(TargetChoice choice, targets_by(candidate, request, snapshot));
+  if (request.kind != TargetRequest::Kind::Default && request.kind != TargetRequest::Kind::Native)
+    return choice;
+  if (!snapshot.gpus.present() || snapshot.gpus.value.empty()) return choice;
+  const DriverFit fit = driver_fit(snapshot.driver, candidate.release(), choice.targets);
+  if (fit.refused)
+    return Error{Errc::Unsupported, fit.why, say("update the NVIDIA driver, or take CUDA 12's")};
+  if (!fit.why.empty()) {
+    choice.too_old = true;
+    choice.notes.insert(choice.notes.begin(), fit.why);
+  }
+  return choice;
+}
+
 // What is agreed to must be possible, or the plan would promise it.
 Result<void> check_way(const Host& host, const Snapshot& snapshot, const ToolchainWish& wish,
                        const Toolchain& toolchain) {
@@ -205,6 +223,10 @@ std::string Candidate::title() const {
                      : say("NVRTC {}: not here, comes as {}", wheel->version, wheel->requirements());
 }
 
+std::string Candidate::release() const {
+  return kind == Kind::Nvrtc ? nvrtc.version : kind == Kind::Nvcc ? nvcc.version : wheel->version;
+}
+
 const std::vector<unsigned>& Candidate::archs() const {
   return kind == Kind::Nvrtc ? nvrtc.archs : kind == Kind::Nvcc ? nvcc.archs : wheel->archs;
 }
@@ -237,7 +259,7 @@ Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate
 Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                            const Cache& cache, Candidate& candidate) {
   SCANKIT_CHECK(identify(host, cache, candidate));
-  return targets_by(candidate, request, snapshot);
+  return targets_with(snapshot, request, candidate);
 }
 
 std::vector<const WheelToolchain*> Toolchain::missing() const {
@@ -282,7 +304,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     any_here = any_here || here;
     const auto ready = identify(host, cache, candidate);
     if (ready) usable.push_back(candidate);
-    auto choice = ready ? targets_by(candidate, request, snapshot) : Result<TargetChoice>(ready.error());
+    auto choice = ready ? targets_with(snapshot, request, candidate) : Result<TargetChoice>(ready.error());
     if (choice && here && !choice->too_old) return alone(std::move(candidate), std::move(*choice));
     // The request itself cannot be met: no GPU for "native", a GPU whose architecture is no number.
     if (!choice && here && ready && choice.error().code != Errc::Unsupported) return choice.error();

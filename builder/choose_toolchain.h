@@ -33,6 +33,7 @@ struct Candidate {
   const WheelToolchain* wheel = nullptr;  // of Kind::Wheel: not here yet
   std::string title() const;              // "NVRTC 13.0: /usr/local/..."
   const std::vector<unsigned>& archs() const;
+  std::string release() const;  // "13.0", "13.0.88"; "" where it is not known
 };
 // All that the wish admits, in the order in which they are tried.
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,

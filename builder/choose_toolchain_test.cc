@@ -9,6 +9,7 @@
 
 #include "builder/compile.h"
 #include "builder/dialect.h"
+#include "builder/driver_fit.h"
 #include "builder/release_targets.h"
 #include "doctor/base/files.h"
 #include "doctor/elf/fatbin.h"
@@ -129,6 +130,21 @@ TEST_F(FindNvcc, FindsThatOfTheWheelsAndOfTheMajor) {
             std::string::npos);
 }
 
+TEST(FindNvrtcOf, TorchsCudaComesFirst) {
+  auto root = TemporaryDirectory::create("nvrtc").value();
+  for (const char* file :
+       {"/site/nvidia/cu13/lib/libnvrtc.so.13", "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}) {
+    ASSERT_TRUE(make_directories(path_dirname(root.path() + file)));
+    ASSERT_TRUE(write_file_atomically(root.path() + file, "x"));
+  }
+  Snapshot snapshot;
+  snapshot.python.value.sys_path = {{.path = "/site", .origin = "site", .exists = true}};
+  const auto host = make_real_host(root.path());
+  EXPECT_EQ(find_nvrtc(*host, snapshot).at(0).path, "/site/nvidia/cu13/lib/libnvrtc.so.13");
+  snapshot.torch.value.cuda = "12.8";
+  EXPECT_EQ(find_nvrtc(*host, snapshot).at(0).path, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+}
+
 TEST(HostCompilers, OfAReleaseAreKnownWithoutItsHeaders) {
   const auto host = make_real_host("/nowhere");
   EXPECT_EQ(shown(host_compiler_range(*host, {}, "12.4")), "gcc up to 13, clang 3 to 17");
@@ -142,6 +158,21 @@ TEST(Dialects, AreThoseOfTheRelease) {
   EXPECT_TRUE(ptx_fits("8.1", "12.1"));
   EXPECT_FALSE(ptx_fits("8.8", "12.1"));
   EXPECT_FALSE(ptx_fits("99.0", "12.1"));
+}
+
+TEST(DriverFit, IsWhatTheDriverReads) {
+  const auto driver = [](const char* version) { return Probed<Driver>::of({.version = version}); };
+  const auto why = [&](const char* version, const char* release, const char* target) {
+    return driver_fit(driver(version), release, parse_targets(target)->list);
+  };
+  EXPECT_EQ(why("580.95.05", "13.0", "sm_90").why, "");
+  EXPECT_EQ(why("550.54.15", "12.9", "sm_90").why, "");
+  EXPECT_TRUE(why("550.54.15", "13.0.88", "sm_90").refused);
+  EXPECT_FALSE(why("575.51.03", "13.0", "sm_90").refused);  // between what is promised and what cannot be
+  EXPECT_NE(why("575.51.03", "13.0", "sm_90").why, "");
+  EXPECT_TRUE(why("535.54.03", "12.9", "compute_75").refused);
+  EXPECT_EQ(why("535.54.03", "12.1", "compute_75").why, "");
+  EXPECT_EQ(driver_fit(Probed<Driver>::absent("none"), "13.0", parse_targets("sm_90")->list).why, "");
 }
 
 TEST(Release, HoldsEveryArchitectureOnceFromTheCompilerThatSuitsIt) {
@@ -161,6 +192,7 @@ TEST(Release, HoldsEveryArchitectureOnceFromTheCompilerThatSuitsIt) {
       EXPECT_EQ(part.toolchain, expected) << target.name();
     }
   EXPECT_EQ(given, known);
+  EXPECT_EQ(release_parts().back().targets.at(0).name(), "compute_80");
 }
 
 // With what this machine has.
@@ -227,6 +259,22 @@ TEST_F(ChooseToolchain, TakesWhatIsNamed) {
   const auto none = choose_toolchain(*host, {}, {}, cache, {.asked = folder.path()});
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find("neither an nvcc nor an NVRTC"), std::string::npos);
+}
+
+// A driver of CUDA 12 beside a toolkit of CUDA 13: what it cannot read is not built.
+TEST_F(ChooseToolchain, TakesWhatTheDriverReads) {
+  const auto empty = make_real_host(folder.path());
+  Snapshot snapshot;
+  snapshot.gpus = Probed<std::vector<Gpu>>::of({{.name = "H100", .sm = "90"}});
+  snapshot.driver = Probed<Driver>::of({.version = "550.54.15"});
+  ToolchainWish wish{.may_download = true};
+  wish.fetch = [](const std::vector<WheelPin>&, const std::string&) { return Result<void>(); };
+  const auto old = choose_toolchain(*empty, snapshot, {}, cache, wish);
+  ASSERT_TRUE(old);
+  EXPECT_EQ(old->missing().at(0)->id, "nvrtc-12.9.86");
+  snapshot.gpus.value[0].sm = "107";
+  const auto none = choose_toolchain(*empty, snapshot, {}, cache, wish);
+  EXPECT_TRUE(!none || none->choice.targets.at(0).ptx);
 }
 
 // The same source by nvcc: every unit's image is what NVRTC's is to the readers.

@@ -31,9 +31,9 @@ std::vector<ReleasePart> make_parts() {
     }
     parts.push_back(std::move(part));
   }
-  // The oldest NVRTC with C++20: what it writes (ISA 8.1) every driver from 530 on translates. compute_75,
-  // since the newest drivers take nothing below it (CUDA 13's release notes).
-  parts.push_back({"nvrtc-12.1.105", {{true, 75, ""}}});
+  // For GPUs that come later. An old NVRTC: what it writes (ISA 8.1) every driver from 530 on translates.
+  // compute_80: all that are older have a cubin, and the kernels round bf16 by an instruction from there on.
+  parts.push_back({"nvrtc-12.1.105", {{true, 80, ""}}});
   return parts;
 }
 

@@ -32,7 +32,8 @@ Result<TargetRequest> parse_targets(const std::string& text);
 struct TargetChoice {
   std::vector<Target> targets;     // no doubles; cubins by number, then PTX
   std::vector<std::string> notes;  // what the user should know: "no GPU here: PTX only"
-  bool too_old = false;            // a GPU gets PTX since the compiler is older than it
+  bool too_old =
+      false;  // second best: PTX since the compiler is older than a GPU, or a driver that may refuse
 };
 // `supported`: the SM numbers that the compiler targets. Errc::Unsupported where it cannot make what is
 // asked.

@@ -131,6 +131,12 @@ Result<void> may_load(const Host& host, const Nvrtc& nvrtc) {
 std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
   std::vector<Nvrtc> found;
   for (const auto& [folder, origin] : folders(host, snapshot)) add_folder(host, folder, origin, found);
+  // What was left behind by another torch comes after that of the torch that is here: its driver need not
+  // read it. Releases of CUDA 11 share the library's name.
+  const std::string cuda = snapshot.torch.value.cuda, major = cuda.substr(0, cuda.find('.'));
+  if (!major.empty())
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const Nvrtc& nvrtc) { return major_of(path_basename(nvrtc.path)) == major; });
   return found;
 }
 
