@@ -22,6 +22,7 @@ void print(const std::string& text) { std::printf("%s\n", plain(text, false).c_s
 
 void print_undone(const Journal& journal) {
   print(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
+  for (const std::string& step : journal.steps) print("  " + in_column(say("step"), 9) + retold(step));
   std::set<std::string> back;
   for (const Operation& op : journal.operations)
     if (op.kind != Operation::Kind::Place && back.insert(op.target).second)

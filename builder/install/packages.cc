@@ -77,8 +77,16 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   return made;
 }
 
+// What is installed again is installed alone. Then comes what it needs and what is not there at all: a torch
+// without its CUDA wheels is as broken as one without its own files.
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const InstallPackages& fix) {
-  return change_packages(host, snapshot, {.requirements = fix.requirements, .reinstall = fix.reinstall});
+  SCANKIT_TRY(
+      ChangePackages made,
+      change_packages(host, snapshot, {.requirements = fix.requirements, .reinstall = fix.reinstall}));
+  if (!fix.reinstall || made.installer.kind == Installer::Kind::Conda) return made;
+  for (InstallerCommand& more : change_commands(made.installer, {.requirements = fix.requirements}))
+    made.commands.push_back(std::move(more));
+  return made;
 }
 
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix) {

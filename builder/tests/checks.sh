@@ -3,7 +3,7 @@
 # Sourced by the end-to-end tests of this folder. $work is a folder for them; the last command's output lies in $work/out and
 # $work/err.
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work"' EXIT
 failures=0
 check() {  # check WHAT COMMAND...
   local what=$1

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The finished program is killed on entry of every system call by which `fix` and `restore` change a file system:
+#   fix_kills.sh SCANKIT PYTHON_WITH_TORCH [CALL...]
+# After each kill what Python would import is the old file or the new one, whole; after `restore` the folder is as before,
+# byte by byte. Only scankit itself is traced: its children are Python.
+set -euo pipefail
+# shellcheck source=builder/tests/checks.sh
+. "$(dirname "$0")/checks.sh"
+scankit=$1
+python=${SCANKIT_TEST_PYTHON:-$2}
+shift 2
+skip_without_torch "$python"
+strace -o /dev/null true 2>/dev/null || { echo "SKIPPED: no strace that may trace here" && exit 77; }
+export XDG_CACHE_HOME=$work/cache
+unset VIRTUAL_ENV PYTHONPATH
+env=$work/env
+calls=("$@")
+[ $# -gt 0 ] || calls=(openat mkdir rename renameat2 link linkat unlink unlinkat rmdir symlink symlinkat ftruncate fchmod pwrite64 fsync
+  syncfs write)
+
+venv_beside "$python" "$env"
+for module in selective_scan_cuda causal_conv1d_cuda; do printf '<!DOCTYPE html>' >"$site/$module$suffix"; done
+old=$(state)
+fix=("$scankit" fix --python "$env/bin/python" --arch compute_75 --yes)
+restore=("$scankit" restore --python "$env/bin/python")
+# The bytes that import would take of both modules; nothing is loaded.
+taken() {
+  "$env/bin/python" -c 'import hashlib, importlib.util as u
+for name in ("selective_scan_cuda", "causal_conv1d_cuda"):
+    print(name, hashlib.sha256(open(u.find_spec(name).origin, "rb").read()).hexdigest())'
+}
+old_taken=$(taken)
+check "the fix works at all" status_is 0 "${fix[@]}"
+new=$(state) new_taken=$(taken)
+both=$(printf '%s\n%s\n' "$old_taken" "$new_taken")
+check "and can be taken back" status_is 0 "${restore[@]}"
+
+# ordinals VERB CALL: which of the CALLs of that verb change a file system; of openat those that create a file.
+ordinals() {
+  local command=("${fix[@]}") count
+  [ "$1" = fix ] || command=("${restore[@]}")
+  strace -o "$work/trace" -e "trace=$2" "${command[@]}" >/dev/null 2>&1 </dev/null || true
+  if [ "$2" = openat ]; then
+    grep -n O_CREAT "$work/trace" | cut -d: -f1
+  elif [ "$2" = write ]; then
+    grep -nvE '^write\((1|2|[0-9]+, NULL)' "$work/trace" | grep -v '+++' | cut -d: -f1
+  else
+    count=$(grep -c "^$2(" "$work/trace" || true)
+    seq 1 "$count"
+  fi
+}
+
+kills=0
+# kill_at VERB CALL N; before it the environment is as VERB finds it
+kill_at() {
+  local verb=$1 call=$2 n=$3 status=0 command=("${fix[@]}") now line
+  [ "$verb" = fix ] || command=("${restore[@]}")
+  strace -o /dev/null -e "inject=$call:signal=KILL:when=$n" "${command[@]}" >/dev/null 2>&1 </dev/null || status=$?
+  [ "$status" = 137 ] || return 0
+  kills=$((kills + 1))
+  now=$(taken) || now=broken
+  while read -r line; do
+    grep -qxF -- "$line" <<<"$both" || { echo "FAILED: $verb $call $n: import takes $line" && failures=$((failures + 1)); }
+  done <<<"$now"
+  "${restore[@]}" >"$work/out" 2>&1 || { echo "FAILED: $verb $call $n: restore: $(cat "$work/out")" && failures=$((failures + 1)); }
+  # A fix that was killed behind its end is undone by that restore, or by the next.
+  [ "$(state)" = "$old" ] || "${restore[@]}" >>"$work/out" 2>&1 || true
+  [ "$(state)" = "$old" ] || { echo "FAILED: $verb $call $n: neither the old state nor the new: $(cat "$work/out")" && failures=$((failures + 1)); }
+  [ ! -d "$env/.scankit/staging" ] || [ -z "$(ls -A "$env/.scankit/staging")" ] || echo "note: $verb $call $n: staging is not empty"
+}
+ready() { # the state in which VERB begins
+  if [ "$1" = fix ]; then
+    [ "$(state)" = "$old" ] || "${restore[@]}" >/dev/null 2>&1
+  else
+    [ "$(state)" = "$new" ] || "${fix[@]}" >/dev/null 2>&1 </dev/null
+  fi
+}
+
+for call in "${calls[@]}"; do
+  for verb in fix restore; do
+    before=$kills
+    ready $verb
+    for n in $(ordinals $verb "$call"); do
+      ready $verb
+      kill_at $verb "$call" "$n"
+    done
+    echo "$verb $call: killed $((kills - before)) times"
+  done
+done
+check "somebody was killed" test "$kills" -gt 0
+ready fix
+check "and the fix still works" status_is 0 "${fix[@]}"
+echo "$kills kills"
+[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
