@@ -126,7 +126,6 @@ TEST_F(PseudoCommands, SayWhatIsWrongWithTheCommandLine) {
       {"build", "--python", "/nonexistent/python"},
       {"build", "--show-manifest", "/nonexistent/module.so"},
       {"build", "--show-manifest", in_folder("text")},
-      {"fix", "--module", "other"},
       {"fix", "--arch", "hopper"},
       {"fix", "--python", "/nonexistent/python"},
       {"restore", "--python", "/nonexistent/python"},
@@ -162,7 +161,7 @@ TEST_F(PseudoCommands, SayWhyNothingCanBeBuilt) {
 TEST_F(PseudoCommands, SayWhatTheyFindInAnEnvironmentWithoutTorch) {
   const std::string python = empty_environment();
   if (python.empty()) GTEST_SKIP() << "no Python here makes an environment";
-  const Json names = {"selective_scan_cuda", "torch"};
+  const Json names = {"selective_scan_cuda", "causal_conv1d_cuda", "torch"};
   const Said plan = run({"fix", "--dry-run", "--python", python});
   EXPECT_EQ(plan.status, 1) << plan.all();
   expect_said(plan, {"fix", "--dry-run", "--python", python}, names);
@@ -207,7 +206,10 @@ TEST_F(PseudoTorch, SaysThePlanOfAFix) {
                 "PYTHONPATH",
                 "nvidia-cuda-nvrtc",
                 "nvidia-cuda-nvrtc-cu12",
+                "causal_conv1d_cuda",
                 "scankit restore --python",
+                "scankit validate --quick --python",
+                "--module selective_scan_cuda",
                 "-m pip install nvidia-cuda-nvrtc-cu12==12.9.86"};
   add_paths(said.all(), names);
   expect_said(said, {"fix", "--dry-run", "--target"}, names);
