@@ -37,10 +37,17 @@ Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
 
 bool nothing_to_go_by(const Report& report) {
   const Snapshot& snapshot = report.snapshot;
-  return snapshot.modules_asked.empty() && root(report) == nullptr && selected_copies(snapshot).empty() &&
-         std::ranges::all_of(snapshot.modules, [&](const std::string& module) {
-           return needing_importers(snapshot, module).empty();
-         });
+  return snapshot.modules_asked.empty() && root(report) == nullptr && selected_copies(snapshot).empty();
+}
+
+// Where nobody named one: what files of the current folder import, of which the doctor makes a note alone (a
+// clone of mamba's repository, say), else what scankit is mostly asked for.
+std::vector<std::string> meant_modules(const Snapshot& snapshot) {
+  std::vector<std::string> meant;
+  for (const ShippedModule& module : shipped_modules())
+    if (!needing_importers(snapshot, module.name).empty()) meant.push_back(module.name);
+  if (meant.empty()) meant = {shipped_modules().front().name};
+  return meant;
 }
 
 }  // namespace
@@ -62,7 +69,7 @@ Report diagnose_environment(const Host& host, const DiagnosisRequest& request) {
   Report report = judged(observed_snapshot(host, request));
   if (!request.modules.empty() || !nothing_to_go_by(report)) return report;
   Snapshot snapshot = std::move(report.snapshot);
-  snapshot.modules_asked = {shipped_modules().front().name};
+  snapshot.modules_asked = meant_modules(snapshot);
   return judged(std::move(snapshot));
 }
 

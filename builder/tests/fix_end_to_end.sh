@@ -111,4 +111,13 @@ kill -9 "$fixer" 2>/dev/null || true
 wait "$fixer" 2>/dev/null || true
 after_kill "killed while it verified"
 check "and the next fix repairs" status_is 0 fix
+
+# A clone of a package's repository: nothing that is installed needs the module, files of the current folder do.
+fresh_environment
+rm "$stale"
+mkdir -p "$work/clone/causal_conv1d"
+echo 'import causal_conv1d_cuda' >"$work/clone/causal_conv1d/__init__.py"
+cd "$work/clone"
+check "in a clone a fix plans something" status_is 0 "$scankit" fix --python "$env/bin/python" --dry-run
+check "and it is what its files import" says "causal_conv1d_cuda.abi3.so for"
 [ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
