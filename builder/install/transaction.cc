@@ -81,6 +81,10 @@ Error Transaction::roll_back(const Error& why) {
   }
   journal_.state = Journal::State::Applying;
   journal_.note = why.message;
+  // The program has ended: what it made is its own, and nothing for the user to keep.
+  for (const Operation& op : journal_.operations)
+    if (op.kind == Operation::Kind::Tree && ended_unnoted(op.backup))
+      (void)note_changes(op.target, op.backup).has_value();
   std::vector<std::string> notes;
   const auto undone = undo_all(state_, journal_, notes);
   if (!undone)

@@ -58,11 +58,13 @@ case_killed_installer() {
   local word fixer
   for word in 'Collecting mamba-ssm' 'Building wheel' 'Installing collected'; do
     : >"$work/progress"
-    fix --package mamba-ssm==2.3.1 --yes >/dev/null 2>"$work/progress" </dev/null &
+    # Not by the function: that would be a shell, and its death is not scankit's.
+    "$scankit" fix --python "$env/bin/python" --arch compute_75 --package mamba-ssm==2.3.1 --yes >/dev/null 2>"$work/progress" </dev/null &
     fixer=$!
     until grep -q "$word" "$work/progress" || ! kill -0 "$fixer" 2>/dev/null; do :; done
     kill -9 "$fixer" 2>/dev/null || true
     wait "$fixer" 2>/dev/null || true
+    sleep 1 # the installer dies with it, and holds the lock until then
     check "killed at '$word': restore" status_is 0 "$scankit" restore --python "$env/bin/python"
     whole >"$work/after"
     check "killed at '$word': the old packages" diff "$work/before" "$work/after"
