@@ -81,6 +81,8 @@ PyObject* scankit_info(PyObject*, PyObject*) {
   Ref info(PyDict_New());
   if (!info || !put(info, "version", PyUnicode_FromString(SCANKIT_VERSION)) ||
       !put(info, "flavor", PyUnicode_FromString(kBinding.flavor)) ||
+      !put(info, "reads_lazy_bits",
+           PyBool_FromLong(!kBinding.reads_lazy_bits || kBinding.reads_lazy_bits())) ||
       !put(info, "path", PyUnicode_DecodeFSDefault(file.path)) ||
       !put(info, "instruction_set", PyUnicode_FromString(cpu_level_name(chosen_cpu_level()))) ||
       !put(info, "threads", PyLong_FromLong(thread_limit())) || !put_images(info))

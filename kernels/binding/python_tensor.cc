@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads tensors without libtorch: through the exchange API, else through Python's attributes.
+#include "kernels/binding/lazy_bits.h"
 #include "kernels/binding/module.h"
 #include "kernels/binding/tensor.h"
 
 namespace scankit {
 
-const Binding kBinding = {"universal", nullptr};
+const Binding kBinding = {"universal", nullptr, lazy_bits_are_known};
 
 namespace {
 
@@ -64,10 +65,19 @@ Element element_of(const Torch& torch, PyObject* dtype) {
   return Element::Other;
 }
 
-bool read_through_attributes(const Call& call, Tensor* t) {
+// The dispatch keys of CUDA tensors are remembered, for those that have the same.
+bool is_on_cuda(const Torch& torch, PyObject* object, bool exact) {
+  static uint64_t known = 0;  // the GIL guards it
+  const uint64_t keys = exact ? dispatch_keys(torch, object) : 0;
+  if (keys != 0 && keys == known) return true;
+  const bool on_cuda = is_true(Ref(PyObject_GetAttr(object, torch.names[kIsCuda])).get());
+  if (on_cuda) known = keys;
+  return on_cuda;
+}
+
+bool read_through_attributes(const Call& call, bool exact, Tensor* t) {
   const Torch& torch = *call.torch;
-  Ref cuda(PyObject_GetAttr(t->object, torch.names[kIsCuda]));
-  const bool on_cuda = is_true(cuda.get());
+  const bool on_cuda = is_on_cuda(torch, t->object, exact);
   if (!on_cuda && !is_true(Ref(PyObject_GetAttr(t->object, torch.names[kIsCpu])).get()))
     return refuse_kind(call, *t);
   Ref shape(PyObject_GetAttr(t->object, torch.names[kShape]));
@@ -103,15 +113,16 @@ bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* t
   tensor->object = object;
   tensor->name = name;
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  if (type != torch.tensor_type && type != torch.parameter_type) {
+  const bool exact = type == torch.tensor_type || type == torch.parameter_type;
+  if (!exact) {
     const int is_tensor = PyObject_IsInstance(object, torch.tensor_type);
     if (is_tensor < 0) return false;
     if (!is_tensor) return refuse_as(PyExc_TypeError, call, "%s must be a torch.Tensor", name);
   }
-  if (!(torch.dlpack ? read_through_dlpack(call, tensor) : read_through_attributes(call, tensor)))
+  if (!(torch.dlpack ? read_through_dlpack(call, tensor) : read_through_attributes(call, exact, tensor)))
     return false;
   if (!tensor->data) return is_empty(*tensor) || refuse_kind(call, *tensor);
-  return refuse_lazy_bits(call, *tensor);
+  return (exact && !may_be_lazy(torch, object)) || refuse_lazy_bits(call, *tensor);
 }
 
 bool read_place(const Call& call, const Tensor& like, PyObject* object, void** data, int* device) {

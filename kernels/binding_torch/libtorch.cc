@@ -19,7 +19,7 @@
 namespace scankit {
 
 extern const Binding kBinding;
-const Binding kBinding = {"torch", TORCH_VERSION};
+const Binding kBinding = {"torch", TORCH_VERSION, nullptr};
 
 namespace {
 

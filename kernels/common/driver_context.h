@@ -12,7 +12,7 @@ namespace scankit::device {
 void device_register(int image_fd, const KernelName* kernels, int kernel_count);
 
 // Loads libcuda.so.1, retains the device's primary context, checks and loads every image for it. Cheap (a
-// table look-up and getpid) from the second call on. False: `message` says what, where and what next.
+// table look-up) from the second call on. False: `message` says what, where and what next.
 bool device_prepare(int device, DeviceFacts* facts, Message* message);
 
 // Makes the device's primary context current unless one of the same device is (a green context stays). Needs

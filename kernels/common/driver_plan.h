@@ -9,7 +9,8 @@ namespace scankit::device {
 
 // What a failing call leaves behind: one line for the user.
 struct Message {
-  char text[512] = {};
+  char text[512];
+  Message() { text[0] = '\0'; }  // not all of it: every call has one
 };
 
 struct DeviceFacts {
@@ -45,6 +46,8 @@ struct Plan {
 };
 
 inline void set_workspace(Plan& plan, void* workspace) {
+  if (plan.workspace_bytes == 0)
+    workspace = nullptr;  // kernels may be told addresses in place of offsets then
   for (int i = 0; i < plan.launch_count; ++i)
     __builtin_memcpy(plan.launches[i].argument, &workspace, sizeof workspace);
 }

@@ -59,6 +59,17 @@ class Tensors(unittest.TestCase):
             self.refused(f"{name} is a lazily negated view; pass {name}.resolve_neg", case,
                          **{name: torch._neg_view(case.tensors[name])})
 
+    def test_lazy_bits_are_read_without_asking_torch(self):
+        """In every release at hand; another one's are asked for, which is right too, and slower."""
+        case, _, _ = self.cases[""]
+        forward(case)
+        self.assertTrue(module.scankit_info()["reads_lazy_bits"])
+        for dtype in (torch.float16, torch.bfloat16):
+            u = case.tensors["u"].to(dtype)
+            for view in (torch._neg_view(u), torch._neg_view(torch.nn.Parameter(u)), torch._neg_view(u)[:, :, 1:][:1]):
+                self.refused("u is a lazily negated view", case, u=view)
+        self.refused("A is a lazily negated view", case, A=torch.randn(10, 3, dtype=torch.complex64).conj().imag)
+
     def test_tensors_that_autograd_follows(self):
         for case, dout, tensors, expected in self.each():
             leaves = {n: t.detach().clone().requires_grad_() for n, t in tensors.items()}

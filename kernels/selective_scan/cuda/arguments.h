@@ -50,6 +50,9 @@ struct BackwardArguments {
   Index dbias;        // [segment][batch][dim_pitch]
   Index carry;        // [batch][dim][states]; only where the states are looped over in slices
   Index pitch, dA_pitch, dim_pitch;
+  // There is one slab of each: the kernel writes the gradients themselves, and nothing is left to reduce. dA,
+  // dD and dbias are then their addresses, and there is no workspace.
+  bool direct;
 };
 
 struct EndsArguments {

@@ -181,14 +181,28 @@ struct BackwardKernel {
             W::part_offset(quad, value / L::kSlice, value % L::kPer, value % L::kSlice / L::kPer));
         sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
       }
-      const Index which = Index{place.tile} * 2 + value / L::kSlice;
-      const Index row = ((which * c.batch + place.batch) * c.groups + place.group) * c.states + state;
-      *reinterpret_cast<float4*>(slab + row * p.pitch + step + quad * 4) = sum;
+      const int which = value / L::kSlice;
+      const Index row = (Index{place.batch} * c.groups + place.group) * c.states + state;
+      if (p.direct) {
+        put_gradient(which, row, step + quad * 4, sum);
+        continue;
+      }
+      const Index rows = Index{c.batch} * c.groups * c.states;
+      *reinterpret_cast<float4*>(slab + ((Index{place.tile} * 2 + which) * rows + row) * p.pitch + step +
+                                 quad * 4) = sum;
     }
+  }
+  // Of dB, or dC where `which` is 1, at a quad of steps.
+  SCANKIT_DEVICE void put_gradient(int which, Index row, int step, float4 sum) const {
+    const Index at = row * c.length + step, left = c.length - step;
+    if constexpr (T::kSize == 4)
+      put_quad((which == 0 ? g.dB : g.dC) + at, sum, left);
+    else
+      put_pairs<T>(static_cast<unsigned short*>(which == 0 ? g.rounded_dB : g.rounded_dC) + at, sum, left);
   }
 
   SCANKIT_DEVICE float* slab(Index offset) const {
-    return reinterpret_cast<float*>(static_cast<char*>(p.workspace) + offset);
+    return reinterpret_cast<float*>(reinterpret_cast<Index>(p.workspace) + offset);
   }
   // Of the slabs for dA, dD and the bias.
   SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + place.batch; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/selective_scan/cuda/choice.h"
 
+#include <string.h>
+
 #include "kernels/selective_scan/cuda/layout.h"
 
 namespace scankit::selective_scan {
@@ -27,6 +29,8 @@ constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks3
 constexpr Index kMostBlocks = 0x7fffffff;
 // Of the ends kernels, as of the variants; and what another launch costs, in cycles.
 constexpr int kEndsBusy = 52, kEndsAlone = 110, kEndsResident = 5, kEndsLaunch = 16000;
+// What the reduction costs a call besides its work: a workspace and a launch, 4.6 us on an H200's host.
+constexpr int kReduceLaunch = 9000;
 constexpr int kSegmentCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
 constexpr int kPieces = 2;  // of a segment: more warps for the ends kernel, which has little to do
 
@@ -79,12 +83,14 @@ bool fits(const Variant& variant, const Common& common) {
   return common.states <= slice && (slice == 4 || common.states > slice / 2);
 }
 
-// Cycles in which the backward's slabs of dB and dC, one for each block of a group, are written and read.
+// Cycles in which the backward's slabs of dB and dC, one for each block of a group, are written and read; 0
+// where there is one of each, which nothing reduces.
 Index slab_cycles(const Variant& variant, int warps, const Common& c, const device::DeviceFacts& facts) {
   const Index blocks = divide_up(c.dim / c.groups, Index{warps} * variant.warp_channels);
+  if (blocks == 1 && c.batch == 1 && !variant.sliced) return 0;
   const Index numbers = blocks * 2 * c.batch * c.groups * c.states * c.length;
   constexpr Index kNumbersPerCycle = 4;  // of a multiprocessor, from memory
-  return 2 * numbers / (kNumbersPerCycle * facts.multiprocessors);
+  return 1 + 2 * numbers / (kNumbersPerCycle * facts.multiprocessors);
 }
 
 bool choose(const Variant* variants, int count, const int (&candidates)[4], bool slabs, const Common& common,
@@ -106,7 +112,8 @@ bool choose(const Variant* variants, int count, const int (&candidates)[4], bool
           break;
         before = segments;
         const Choice next = {v, warps, segments, kPieces};
-        const Index time = predict(variants[v], next, blocks, resident, common, facts) + more;
+        const Index time = predict(variants[v], next, blocks, resident, common, facts) + more +
+                           (slabs && (more > 0 || segments > 1) ? kReduceLaunch : 0);
         if (best >= 0 && time >= best) continue;
         best = time;
         *choice = next;
@@ -114,6 +121,51 @@ bool choose(const Variant* variants, int count, const int (&candidates)[4], bool
     }
   }
   return best >= 0;
+}
+
+// A model asks for the same few again and again, and looking through all of them takes up to a microsecond.
+class Choices {
+ public:
+  // Null: not known; keep() then puts it there.
+  const Choice* find(const Common& c, const device::DeviceFacts& facts) {
+    const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype)}, facts};
+    unsigned mix = 0;
+    for (const int number : key.problem) mix = (mix ^ static_cast<unsigned>(number)) * 0x9e3779b1u;
+    place_ = &entries_[mix >> 28];
+    if (place_->known && memcmp(&place_->key, &key, sizeof key) == 0) return &place_->choice;
+    place_->key = key;
+    place_->known = false;
+    return nullptr;
+  }
+  void keep(const Choice& choice) {
+    place_->choice = choice;
+    place_->known = true;
+  }
+
+ private:
+  struct Key {
+    int problem[6];
+    device::DeviceFacts facts;
+  };
+  static_assert(sizeof(Key) == 10 * sizeof(int), "compared as bytes");
+  struct Entry {
+    Key key;
+    Choice choice;
+    bool known;
+  };
+  Entry entries_[16] = {};
+  Entry* place_ = nullptr;
+};
+
+bool choose_once(Choices* choices, const Variant* variants, int count, const int (&candidates)[4], bool slabs,
+                 const Common& common, const device::DeviceFacts& facts, Choice* choice) {
+  if (const Choice* known = choices->find(common, facts)) {
+    *choice = *known;
+    return true;
+  }
+  if (!choose(variants, count, candidates, slabs, common, facts, choice)) return false;
+  choices->keep(*choice);
+  return true;
 }
 
 }  // namespace
@@ -171,10 +223,14 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
 // shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
-  return choose(kForwardVariants, kForwardVariantCount, {2, 4, 1, 1}, false, common, facts, choice);
+  static Choices known;
+  return choose_once(&known, kForwardVariants, kForwardVariantCount, {2, 4, 1, 1}, false, common, facts,
+                     choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
-  return choose(kBackwardVariants, kBackwardVariantCount, {8, 4, 2, 1}, true, common, facts, choice);
+  static Choices known;
+  return choose_once(&known, kBackwardVariants, kBackwardVariantCount, {8, 4, 2, 1}, true, common, facts,
+                     choice);
 }
 
 }  // namespace scankit::selective_scan

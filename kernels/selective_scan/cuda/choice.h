@@ -40,7 +40,8 @@ int shared_bytes(const Variant& variant, int warps, int states);
 // Blocks of the launch; negative where grid.x cannot hold them.
 Index block_count(const Variant& variant, int warps, const Common& common);
 
-// False where no block fits the device's shared memory.
+// False where no block fits the device's shared memory. The last few choices are remembered, in one table for
+// all threads: callers hold the GIL or their own lock.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
 

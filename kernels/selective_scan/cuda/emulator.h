@@ -82,6 +82,7 @@ class Block {
       std::fprintf(stderr, "emulator: not all threads reach a barrier\n");
       std::abort();
     }
+    current() = nullptr;
   }
 
   void wait(Barrier barrier) {

@@ -163,11 +163,32 @@ void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan
   if (sliced) arguments->carry = reserve(plan, Index{c.batch} * c.dim * c.states);
 }
 
+// Where one block has all channels of a group and there is one batch entry, the sums over the slabs are the
+// slabs.
+bool set_direct(BackwardArguments* arguments, bool sliced) {
+  const Backward& b = arguments->backward;
+  const Common& c = b.common;
+  const bool rounded = c.dtype != DType::F32;
+  const bool has_places =
+      b.dA && (rounded ? b.rounded_dB && b.rounded_dC : b.dB && b.dC && !b.rounded_dB && !b.rounded_dC);
+  if (sliced || !has_places || c.batch != 1 || arguments->tiling.tiles_per_group != 1 ||
+      arguments->segments.count != 1 || arguments->x_in_workspace)
+    return false;
+  arguments->direct = true;
+  arguments->dA = reinterpret_cast<Index>(b.dA);
+  arguments->dD = reinterpret_cast<Index>(b.dD);
+  arguments->dbias = reinterpret_cast<Index>(b.ddelta_bias);
+  return true;
+}
+
 bool takes_general(const Common& c) { return is_general(c) || c.packed.cu_seqlens; }
 // The backward of no steps only hands a gradient on, which the plain kernel is not launched for.
 bool takes_general(const Backward& b) {
   return takes_general(b.common) || (b.common.length == 0 && b.dinitial_state);
 }
+
+// Whether the states have to be computed again. One tile starts from zero: no saved ones are read.
+bool takes_states(const Backward& b) { return b.x.data == nullptr && b.common.length > kStateInterval; }
 
 Tiling general_tiling(const Common& c) {
   const int channels = c.dim / c.groups, of_block = 2 * kGeneralWarps;
@@ -250,8 +271,7 @@ bool plan_general_backward(const Backward& backward, const device::DeviceFacts& 
     return add_general_reduce(a, true, plan, message);
   set_runs(&a, facts);
   if (entries * a.runs > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
-  // One tile reads no saved states.
-  if (backward.x.data == nullptr && c.length > kStateInterval) {
+  if (takes_states(backward)) {
     a.x_in_workspace = true;
     const Index chunks = c.packed.cu_seqlens ? packed_chunks(c.length, sequences) : chunk_count(c.length) + 1;
     reserve(plan, Index{c.batch} * c.dim * chunks * numbers_of(c));
@@ -298,8 +318,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.aligned = is_aligned(backward);
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
-    // One tile starts from zero: no saved states are read.
-    if (backward.x.data == nullptr && c.length > kStateInterval) {
+    if (takes_states(backward)) {
       arguments.x_in_workspace = true;
       reserve(plan, Index{c.batch} * c.dim * (chunk_count(c.length) + 1) * c.states);
       Forward states = {};
@@ -309,11 +328,11 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
     }
     if (!add_segments(variant, choice, c, blocks, &backward.dout, &arguments.segments, plan, message))
       return false;
-    reserve_slabs(&arguments, variant.sliced, plan);
+    if (!set_direct(&arguments, variant.sliced)) reserve_slabs(&arguments, variant.sliced, plan);
     add_launch(plan, backward_kernel_index(choice.variant, c.dtype), blocks, choice.warps * 32,
                shared_bytes(variant, choice.warps, c.states), arguments, arguments.segments.count);
   }
-  return add_reduce(arguments, plan, message);
+  return arguments.direct || add_reduce(arguments, plan, message);
 }
 
 bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, device::Plan* plan,
@@ -334,8 +353,9 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
   plan->launch_count = 0;
   plan->workspace_bytes = 0;
   if (takes_general(backward)) return plan_general_backward(backward, facts, plan, message);
-  Choice choice, states;
-  if (!choose_backward(backward.common, facts, &choice) || !choose_forward(backward.common, facts, &states))
+  Choice choice, states = {};
+  if (!choose_backward(backward.common, facts, &choice) ||
+      (takes_states(backward) && !choose_forward(backward.common, facts, &states)))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
   return plan_backward_as(backward, choice, states, plan, message);
 }

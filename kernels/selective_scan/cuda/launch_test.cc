@@ -105,6 +105,41 @@ TEST(Launch, BackwardSumsSlabsAndTakesStatesFromTheWorkspaceOnlyWhereNeeded) {
   EXPECT_EQ(plan.launch_count, 2);
 }
 
+TEST(Launch, ATinyBackwardIsOneLaunchWithoutWorkspace) {
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(1, 64, 32, 16));
+  b.rounded_dB = b.dB, b.rounded_dC = b.dC;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 1);
+  EXPECT_EQ(plan.workspace_bytes, 0u);
+  BackwardArguments arguments;
+  std::memcpy(&arguments, plan.launches[0].argument, sizeof arguments);
+  EXPECT_TRUE(arguments.direct);
+
+  b.rounded_dC = nullptr;  // fp32 sums of halves: the reduction's work
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 2);
+  b.rounded_dC = b.dC;
+  b.common.batch = 2;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 2);
+}
+
+TEST(Launch, AChoiceIsRememberedForItsProblemAlone) {
+  Choice first, again, other;
+  const Common small = problem(1, 64, 32, 16), large = problem(1, 2048, 16384, 16);
+  ASSERT_TRUE(choose_backward(small, kH200, &first));
+  ASSERT_TRUE(choose_backward(large, kH200, &other));
+  ASSERT_TRUE(choose_backward(small, kH200, &again));
+  EXPECT_EQ(std::memcmp(&first, &again, sizeof first), 0);
+  EXPECT_NE(std::memcmp(&first, &other, sizeof first), 0);
+  const device::DeviceFacts half = {kH200.capability, kH200.multiprocessors / 8, kH200.shared_per_block,
+                                    kH200.shared_per_multiprocessor};
+  ASSERT_TRUE(choose_backward(large, half, &again));
+  EXPECT_NE(again.segments, other.segments);
+}
+
 // 2048 channels are 256 warps of the backward, on 528 schedulers.
 TEST(Launch, FewLongChannelsAreCutIntoSegments) {
   device::Plan plan;

@@ -124,4 +124,25 @@ struct BFloat {
   }
 };
 
+// Up to four sums, of which `left` are wanted.
+SCANKIT_DEVICE void put_quad(float* to, float4 sum, Index left) {
+  const float v[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < left) to[i] = v[i];
+}
+template <class T>
+SCANKIT_DEVICE void put_pairs(unsigned short* to, float4 sum, Index left) {
+  const float v[8] = {sum.x, sum.y, sum.z, sum.w};
+  unsigned w[T::kWords];
+  T::pack(v, w);
+  if (left >= 4 && (reinterpret_cast<unsigned long long>(to) & 7) == 0) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(w[0], w[1]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < left) to[i] = static_cast<unsigned short>(w[i / 2] >> (16 * (i & 1)));
+}
+
 }  // namespace scankit::selective_scan

@@ -86,6 +86,7 @@ struct Trial {
   Floats u, delta, z, A, B, C, D, bias, dout, out, out_z, x, du, ddelta, dz, dA, dB, dC, dD, dbias;
   Floats initial, dlast, last_state, dinitial;
   bool stateful;
+  int last_launches = 0;  // of the backward
   Common common = {};
   SavedStates saved = {};
 
@@ -172,6 +173,7 @@ struct Trial {
     device::Plan plan = {};
     device::Message message;
     ASSERT_TRUE(plan_backward_as(b, choice, states, &plan, &message)) << message.text;
+    last_launches = plan.launch_count;
     run_plan(plan);
   }
   Floats last() const {
@@ -246,6 +248,19 @@ TEST(Segments, StartFromAStateAndTakeTheLastOnesGradient) {
     }
     Trial({1, 3, 129, 16, 1, true}).check(forward_in(16, 16, 1, 1), backward_in(4, 16, 1, 1), with_x);
   }
+}
+
+// All channels of a group in one block, and one batch entry: no slabs, no reduction; an odd length, too.
+TEST(Segments, OneSlabOfEachIsTheGradientItself) {
+  for (const Shape& shape : {Shape{1, 8, 45, 16, 1}, Shape{1, 8, 64, 13, 2}, Shape{1, 3, 131, 16, 1, true}}) {
+    SCOPED_TRACE(shape.length);
+    Trial trial(shape);
+    trial.check(forward_in(4, 16, 1, 1), backward_in(4, 16, 1, 1), true);
+    EXPECT_EQ(trial.last_launches, 1);
+  }
+  Trial two({2, 8, 45, 16, 1});
+  two.check(forward_in(4, 16, 1, 1), backward_in(4, 16, 1, 1), true);
+  EXPECT_EQ(two.last_launches, 2);
 }
 
 // exp(A dt) of a piece overflows where nothing has entered it: zero stays zero.
