@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "doctor/base/duration.h"
 #include "doctor/base/files.h"
+#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/sha256_stream.h"
 #include "doctor/base/version.h"
 
 namespace scankit {
@@ -13,6 +16,18 @@ Version version(std::string_view text) { return *Version::parse(text); }
 
 TEST(Say, PutsValuesInAndLeavesTheirBracesAlone) {
   EXPECT_EQ(say("{} needs {}", "{}.so", 12), "{}.so needs 12");
+}
+
+TEST(NearestWord, FindsWhatASlipWasMeantToBe) {
+  const std::vector<std::string> known = {"driver", "gpus", "python", "torch", "host_compiler", "extensions"};
+  EXPECT_EQ(nearest_word("tocrh", known), "torch");
+  EXPECT_EQ(nearest_word("Torch", known), "torch");
+  EXPECT_EQ(nearest_word("gpu", known), "gpus");
+  EXPECT_EQ(nearest_word("host-compiler", known), "host_compiler");
+  EXPECT_EQ(nearest_word("extension", known), "extensions");
+  EXPECT_EQ(nearest_word("numpy_version", known), "");
+  EXPECT_EQ(nearest_word("", known), "");
+  EXPECT_EQ(nearest_word(std::string(1 << 20, 'x'), known), "");
 }
 
 TEST(Version, ComparesReleaseNumbersAsNumbers) {
@@ -32,6 +47,27 @@ TEST(Version, RefusesWhatIsNoVersion) {
   EXPECT_FALSE(Version::parse(""));
   EXPECT_FALSE(Version::parse("abc"));
   EXPECT_FALSE(Version::parse("99999999999999999999"));
+}
+
+// Every way of filling a block, by the processor's own instructions where it has them, against the portable
+// code.
+TEST(Sha256, IsTheSameInPiecesAndByTheProcessor) {
+  std::string text;
+  for (unsigned length = 0; length < 300; ++length) {
+    Sha256 portable;
+    portable.update(text.data(), text.size());
+    unsigned char digest[32];
+    portable.finish(digest);
+    for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size()}) {
+      Sha256Stream stream;
+      stream.update(text.data(), std::min(cut, text.size()));
+      stream.update(text.data() + std::min(cut, text.size()), text.size() - std::min(cut, text.size()));
+      const std::string hex = stream.hex();
+      for (std::size_t i = 0; i < 32; ++i)
+        ASSERT_EQ(std::stoul(hex.substr(2 * i, 2), nullptr, 16), digest[i]) << length << " cut at " << cut;
+    }
+    text += static_cast<char>(length * 7 + 3);
+  }
 }
 
 TEST(Sha256, MatchesTheStandardsVectors) {  // FIPS 180-4 examples
@@ -71,16 +107,16 @@ TEST(Files, SayWhyTheyCannotBeRead) {
   EXPECT_EQ(write_file_atomically("/nonexistent/x", "").error().code, Errc::NotFound);
 }
 
-TEST(TemporaryDirectory, IsGoneAfterwards) {
-  std::string path;
-  {
-    auto folder = TemporaryDirectory::create("scankit-test");
-    ASSERT_TRUE(folder);
-    path = folder->path();
-    ASSERT_TRUE(make_directories(path_join(path, "a/b")));
-  }
-  struct ::stat st {};
-  EXPECT_NE(::stat(path.c_str(), &st), 0);
+TEST(Duration, HasAUnitOrIsSeconds) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(parse_duration("20s"), milliseconds(20'000));
+  EXPECT_EQ(parse_duration("20"), milliseconds(20'000));
+  EXPECT_EQ(parse_duration("1.5m"), milliseconds(90'000));
+  EXPECT_EQ(parse_duration("500ms"), milliseconds(500));
+  EXPECT_EQ(parse_duration("24h"), milliseconds(86'400'000));
+  for (const char* bad :
+       {"", "s", "0", "-1s", "20 s", "20S", "1e9", "nan", "inf", "25h", "0.1ms", "1d", "20s "})
+    EXPECT_EQ(parse_duration(bad), std::nullopt) << bad;
 }
 
 }  // namespace

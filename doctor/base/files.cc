@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "doctor/base/say.h"
-#include "doctor/base/sha256.h"
+#include "doctor/base/sha256_stream.h"
 
 namespace scankit {
 namespace {
@@ -33,16 +33,6 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& path) 
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
-}
-
-std::string hex(const unsigned char (&digest)[32]) {
-  static const char* digits = "0123456789abcdef";
-  std::string text;
-  for (unsigned char byte : digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
 }
 
 // Calls sink(data, length) for each piece of the file.
@@ -122,22 +112,18 @@ Result<void> fsync_directory(const std::string& path) {
 }
 
 std::string sha256_hex(std::string_view bytes) {
-  Sha256 hash;
+  Sha256Stream hash;
   hash.update(bytes.data(), bytes.size());
-  unsigned char digest[32];
-  hash.finish(digest);
-  return hex(digest);
+  return hash.hex();
 }
 
 Result<std::string> sha256_file(const std::string& path) {
-  Sha256 hash;
+  Sha256Stream hash;
   SCANKIT_CHECK(read_pieces(path, [&](const char* data, std::size_t length) -> Result<void> {
     hash.update(data, length);
     return {};
   }));
-  unsigned char digest[32];
-  hash.finish(digest);
-  return hex(digest);
+  return hash.hex();
 }
 
 std::string path_join(std::string_view directory, std::string_view name) {
@@ -168,22 +154,6 @@ std::string current_directory() {
   std::error_code code;
   auto path = std::filesystem::current_path(code);
   return code ? std::string() : path.string();
-}
-
-Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
-  const char* base = std::getenv("TMPDIR");
-  std::string path =
-      path_join(base != nullptr && *base != '\0' ? base : "/tmp", std::string(stem) + ".XXXXXX");
-  if (::mkdtemp(path.data()) == nullptr) return from_errno(say("cannot create the folder {}", path), errno);
-  return TemporaryDirectory(std::move(path));
-}
-
-TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
-    : path_(std::exchange(other.path_, "")) {}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace scankit

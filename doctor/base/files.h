@@ -43,7 +43,8 @@ std::string path_basename(std::string_view path);
 // Lexical: "a//b/./c/../d" -> "a/b/d". Does not look at the disk.
 std::string path_normalize(std::string_view path);
 std::string current_directory();
-// A folder of ours, removed with all it holds when the object dies.
+// A folder of ours, removed with all it holds when the object dies. The first of a process removes those that
+// killed scankits of this user left in the same place.
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> create(std::string_view stem);
@@ -53,8 +54,11 @@ class TemporaryDirectory {
   const std::string& path() const { return path_; }
 
  private:
-  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  TemporaryDirectory(std::string path, Descriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string path_;
+  Descriptor lock_;  // PATH.lock, held while it is in use
 };
+// Of the folders in `base` those alone whose lock file says that they are ours, and that nobody holds.
+void remove_dead_folders(const std::string& base);
 
 }  // namespace scankit

@@ -3,15 +3,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
+#include "doctor/base/child_watch.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -52,6 +53,84 @@ struct Spawned {
   Pipe in, out, err, channel;
 };
 
+// What the child does is decided before the fork: after it only what is safe beside threads may be called.
+struct Launch {
+  std::vector<std::string> programs;  // where PATH may have it
+  std::vector<char*> argv, envp;
+  const char* folder = nullptr;
+  std::array<int, 4> streams{-1, -1, -1, -1};  // what becomes 0 to 3
+  int watch = -1, failure = -1;
+  pid_t parent = 0;
+};
+
+std::vector<std::string> places_of(const std::string& program) {
+  if (program.find('/') != std::string::npos) return {program};
+  const char* path = std::getenv("PATH");
+  std::string rest(path != nullptr ? path : "/bin:/usr/bin");
+  std::vector<std::string> places;
+  for (bool more = true; more;) {
+    const auto colon = rest.find(':');
+    more = colon != std::string::npos;
+    const std::string folder = rest.substr(0, colon);
+    places.push_back(folder.empty() ? "./" + program : path_join(folder, program));
+    if (more) rest.erase(0, colon + 1);
+  }
+  return places;
+}
+
+// As execvp(3), but that a text without "#!" is not given to a shell.
+int execute(const Launch& launch) {
+  int failed = ENOENT;
+  for (const std::string& program : launch.programs) {
+    ::execve(program.c_str(), launch.argv.data(), launch.envp.data());
+    if (errno == EACCES) failed = EACCES;
+    if (errno != EACCES && errno != ENOENT && errno != ENOTDIR) return errno;
+  }
+  return failed;
+}
+
+[[noreturn]] void become(const Launch& launch) {
+  ::setpgid(0, 0);
+  die_with_parent(launch.parent);
+  join_watch(launch.watch);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  for (std::size_t i = 0; i < launch.streams.size(); ++i)
+    if (launch.streams[i] >= 0) ::dup2(launch.streams[i], static_cast<int>(i));
+  int failed = launch.folder != nullptr && ::chdir(launch.folder) != 0 ? errno : 0;
+  if (failed == 0) failed = execute(launch);
+  (void)!::write(launch.failure, &failed, sizeof(failed));
+  ::_exit(127);
+}
+
+// The errno with which the program could not be started, 0 where it runs.
+int start(const Launch& launch, Pipe& failure, pid_t& pid) {
+  pid = ::fork();
+  if (pid < 0) return errno;
+  if (pid == 0) become(launch);
+  failure.write = Descriptor();
+  int failed = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failure.read.get(), &failed, sizeof(failed));
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof(failed)) return 0;
+  leave_watch(pid);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return failed;
+}
+
+Error cannot_start(const std::string& program, int failed) {
+  const Errc code = failed == ENOENT || failed == ENOTDIR ? Errc::NotFound
+                    : failed == EACCES || failed == EPERM ? Errc::PermissionDenied
+                    : failed == ENOEXEC                   ? Errc::Malformed
+                                                          : Errc::Io;
+  return {code, say("cannot start {}: {}", program, std::strerror(failed)), ""};
+}
+
 Result<Spawned> spawn(const ProcessRequest& request) {
   Spawned child;
   SCANKIT_TRY(child.in, make_pipe());
@@ -60,38 +139,24 @@ Result<Spawned> spawn(const ProcessRequest& request) {
   if (request.capture_channel) {
     SCANKIT_TRY(child.channel, make_pipe());
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, child.in.read.get(), 0);
-  posix_spawn_file_actions_adddup2(&actions, child.out.write.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, child.err.write.get(), 2);
-  if (request.capture_channel) posix_spawn_file_actions_adddup2(&actions, child.channel.write.get(), 3);
-  if (!request.working_directory.empty())
-    posix_spawn_file_actions_addchdir_np(&actions, request.working_directory.c_str());
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  auto argv = pointers(request.argv);
-  auto envp = request.environment ? pointers(*request.environment) : std::vector<char*>{};
-  const int failed = ::posix_spawnp(&child.pid, request.argv[0].c_str(), &actions, &attributes, argv.data(),
-                                    request.environment ? envp.data() : environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) {
-    const Errc code = failed == ENOENT || failed == ENOTDIR ? Errc::NotFound
-                      : failed == EACCES || failed == EPERM ? Errc::PermissionDenied
-                      : failed == ENOEXEC                   ? Errc::Malformed
-                                                            : Errc::Io;
-    return Error{code, say("cannot start {}: {}", request.argv[0], std::strerror(failed)), ""};
-  }
+  SCANKIT_TRY(Pipe failure, make_pipe());
+  Launch launch;
+  launch.programs = places_of(request.argv[0]);
+  launch.argv = pointers(request.argv);
+  if (request.environment) launch.envp = pointers(*request.environment);
+  if (!request.environment)
+    for (char** variable = environ;; ++variable) {
+      launch.envp.push_back(*variable);
+      if (*variable == nullptr) break;
+    }
+  if (!request.working_directory.empty()) launch.folder = request.working_directory.c_str();
+  launch.streams = {child.in.read.get(), child.out.write.get(), child.err.write.get(),
+                    child.channel.write.get()};
+  launch.watch = watch_channel();
+  launch.failure = failure.write.get();
+  launch.parent = ::getpid();
+  if (const int failed = start(launch, failure, child.pid); failed != 0)
+    return cannot_start(request.argv[0], failed);
   child.in.read = Descriptor();
   child.out.write = Descriptor();
   child.err.write = Descriptor();
@@ -128,22 +193,29 @@ void feed(Descriptor& end, std::string_view& rest) {
   if (rest.empty()) end = Descriptor();
 }
 
+// Without reaping it: until then its number, and its group's, is nobody else's.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_signo == SIGCHLD;
+}
+
 // Waits until the child ends. A grandchild that keeps our pipes open does not keep us: once the child has
 // ended, what is left in the pipes is read for a moment only.
 int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadline, ProcessResult& result) {
-  std::vector<Stream> streams = {{&child.out.read, &result.out}, {&child.err.read, &result.err}};
+  std::vector<Stream> streams = {{&child.out.read, &result.out, &request.on_out},
+                                 {&child.err.read, &result.err, &request.on_err}};
   if (request.capture_channel) streams.push_back({&child.channel.read, &result.channel, &request.on_channel});
   std::string_view input = request.standard_input;
   ::fcntl(child.in.write.get(), F_SETFL, O_NONBLOCK);
   feed(child.in.write, input);
-  int status = 0;
   bool ended = false;
   Clock::time_point stop = deadline;
   for (;;) {
     std::vector<pollfd> polled;
     for (const Stream& stream : streams) polled.push_back({stream.end->get(), POLLIN, 0});
     if (child.in.write.get() >= 0) polled.push_back({child.in.write.get(), POLLOUT, 0});
-    if (!ended && ::waitpid(child.pid, &status, WNOHANG) == child.pid) {
+    if (!ended && has_ended(child.pid)) {
       ended = true;
       stop = std::min(stop, Clock::now() + std::chrono::milliseconds(200));
     }
@@ -156,13 +228,12 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
         streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(i));
     if (child.in.write.get() >= 0) feed(child.in.write, input);
   }
-  if (!ended) {
-    result.timed_out = true;
-    ::kill(-child.pid, SIGKILL);
-    while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-    }
+  result.timed_out = !ended;
+  ::kill(-child.pid, SIGKILL);  // also what the child left behind in its group
+  leave_watch(child.pid);
+  int status = 0;
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  ::kill(-child.pid, SIGKILL);  // what the child left behind in its group
   return status;
 }
 
@@ -170,9 +241,10 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
 
 Result<ProcessResult> run_process(const ProcessRequest& request) {
   if (request.argv.empty()) return Error{Errc::InvalidArgument, say("no program to run"), ""};
-  static const bool ignored =
-      ::signal(SIGPIPE, SIG_IGN) != SIG_ERR;  // a child that closes its input is no reason to die
-  (void)ignored;
+  // A child that closes its input is no reason to die. Who ignores SIGCHLD hands that on to what it starts,
+  // and then nothing can be waited for (waitpid(2)).
+  static const bool ready = ::signal(SIGPIPE, SIG_IGN) != SIG_ERR && ::signal(SIGCHLD, SIG_DFL) != SIG_ERR;
+  (void)ready;
   const auto start = Clock::now();
   SCANKIT_TRY(auto child, spawn(request));
   ProcessResult result;

@@ -21,6 +21,7 @@ struct ProcessRequest {
   bool capture_channel = false;  // descriptor 3 of the child is a pipe whose bytes come back in `channel`
   // Called with each piece of the channel as it comes, beyond output_limit too: for progress.
   std::function<void(std::string_view)> on_channel;
+  std::function<void(std::string_view)> on_out, on_err;  // the same of the other streams
 };
 
 struct ProcessResult {
@@ -33,8 +34,9 @@ struct ProcessResult {
   bool ok() const { return !timed_out && signal == 0 && exit_code == 0; }
 };
 
-// Runs a child in its own process group. Errc::NotFound: no such program; Errc::PermissionDenied: not
-// executable. A child that hangs, crashes or prints without end is a result, not an error.
+// Runs a child in its own process group, which ends with us, however we end (child_watch.h). Errc::NotFound:
+// no such program; Errc::PermissionDenied: not executable. A child that hangs, crashes or prints without end
+// is a result, not an error.
 Result<ProcessResult> run_process(const ProcessRequest& request);
 
 }  // namespace scankit

@@ -2,6 +2,15 @@
 #include "doctor/base/process.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "doctor/base/files.h"
 
 namespace scankit {
 namespace {
@@ -80,6 +89,91 @@ TEST(Process, SaysThatAProgramIsMissingOrMayNotRun) {
   EXPECT_EQ(run_process(request).error().code, Errc::NotFound);
   request.argv = {"/etc/passwd"};
   EXPECT_EQ(run_process(request).error().code, Errc::PermissionDenied);
+}
+
+TEST(Process, LooksAlongPathAsAShellDoes) {
+  ProcessRequest request;
+  request.argv = {"true"};
+  EXPECT_TRUE(run_process(request)->ok());
+  request.argv = {"no-such-program-anywhere"};
+  EXPECT_EQ(run_process(request).error().code, Errc::NotFound);
+}
+
+// PR_SET_PDEATHSIG is about the thread that forked: that another one ends must not matter.
+TEST(Process, AChildOutlivesTheThreadsBesideItsOwn) {
+  Result<ProcessResult> longer = Error{Errc::Io, "", ""};
+  std::thread two([&] { longer = run_process(shell("sleep 0.5; echo alive")); });
+  std::thread one([] { EXPECT_TRUE(run_process(shell("true"))->ok()); });
+  one.join();
+  two.join();
+  ASSERT_TRUE(longer);
+  EXPECT_EQ(longer->out, "alive\n");
+}
+
+bool lives(pid_t process) {
+  const auto stat = read_whole_file("/proc/" + std::to_string(process) + "/stat");
+  return stat && stat->find(") Z ") == std::string::npos;
+}
+
+constexpr const char* kSaysTo = "SCANKIT_TEST_SAYS_TO";
+
+// The next test's program: its child and grandchild tell their numbers, and stay.
+TEST(Process, DISABLED_StartsWhatStays) {
+  const char* out = std::getenv(kSaysTo);
+  ASSERT_NE(out, nullptr);
+  auto request = shell("(trap '' TERM HUP; sleep 60 & echo $!) >&3; echo $$ >&3; sleep 60; true");
+  request.capture_channel = true;
+  request.on_channel = [&](std::string_view piece) {
+    (void)!::write(std::atoi(out), piece.data(), piece.size());
+  };
+  (void)run_process(request).has_value();
+}
+
+// A scankit that is killed takes along what it started, what that started, and the pipes between them.
+TEST(Process, NothingOutlivesAKilledParent) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::setenv(kSaysTo, std::to_string(ends[1]).c_str(), 1);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    ::close(ends[0]);
+    ::execl("/proc/self/exe", "test", "--gtest_also_run_disabled_tests",
+            "--gtest_filter=Process.DISABLED_StartsWhatStays", nullptr);
+    ::_exit(127);
+  }
+  ::unsetenv(kSaysTo);
+  ::close(ends[1]);
+  std::string said;
+  while (std::ranges::count(said, '\n') < 2) {
+    char buffer[64];
+    const ssize_t got = ::read(ends[0], buffer, sizeof(buffer));
+    ASSERT_GT(got, 0) << said;
+    said.append(buffer, static_cast<std::size_t>(got));
+  }
+  const pid_t grandchild = std::stoi(said), child = std::stoi(said.substr(said.find('\n') + 1));
+  EXPECT_TRUE(lives(child) && lives(grandchild));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  for (int i = 0; i < 200 && (lives(child) || lives(grandchild)); ++i) ::usleep(10'000);
+  EXPECT_FALSE(lives(child));
+  EXPECT_FALSE(lives(grandchild));
+  char rest = 0;
+  EXPECT_EQ(::read(ends[0], &rest, 1), 0) << "somebody still holds what they inherited";
+  ::close(ends[0]);
+}
+
+// Some daemons start what they start so.
+TEST(Process, IsWaitedForWhereSigchldWasIgnored) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGCHLD, SIG_IGN);
+    ::alarm(20);
+    ::execl("/proc/self/exe", "test", "--gtest_filter=Process.UsesTheGivenEnvironmentAndFolder", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Process, UsesTheGivenEnvironmentAndFolder) {

@@ -27,6 +27,7 @@ struct FileInfo {
   std::int64_t mtime_ns = 0;
   std::uint64_t device = 0, inode = 0;
   std::uint32_t mode = 0, uid = 0, nlink = 0;
+  std::int64_t ctime_ns = 0;
 };
 struct DirEntry {
   std::string name;

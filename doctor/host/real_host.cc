@@ -61,6 +61,7 @@ FileInfo info_of(const struct ::stat& st) {
   info.kind = kind_of(st.st_mode);
   info.size = static_cast<std::uint64_t>(st.st_size);
   info.mtime_ns = static_cast<std::int64_t>(st.st_mtim.tv_sec) * 1'000'000'000 + st.st_mtim.tv_nsec;
+  info.ctime_ns = static_cast<std::int64_t>(st.st_ctim.tv_sec) * 1'000'000'000 + st.st_ctim.tv_nsec;
   info.device = st.st_dev;
   info.inode = st.st_ino;
   info.mode = st.st_mode & 07777;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -62,6 +63,11 @@ struct Advice {
 using Fix = std::variant<InstallModule, InstallPackages, RebuildPackage, RemoveShadow, SetEnvironment,
                          ImportTorchFirst, Advice>;
 
+struct FileLine {
+  std::string file;   // as the user named it
+  unsigned line = 0;  // 0: the whole file
+};
+
 struct Finding {
   Cause cause{};
   std::string subject;  // file or package
@@ -71,6 +77,7 @@ struct Finding {
   std::vector<Fix> fixes;
   std::optional<Cause> because_of;            // a symptom of that cause
   std::optional<Severity> severity_override;  // a note about a copy that nothing loads; what ended a log
+  std::optional<FileLine> demanded_by;        // the line of a spec or lock that the environment does not meet
   Severity severity() const { return severity_override.value_or(info(cause).severity); }
 };
 
@@ -88,11 +95,24 @@ struct Outcome {
 };
 
 enum class Verdict { Healthy, Broken, Unknown };
+// What was asked: whether anything is broken, or whether the environment is still what a file says.
+// Or, by `ci run`, both and more, under a policy.
+enum class Asked { Health, Drift, Gate };
+// One of the commands that a gate ran; its questions and findings are among the report's.
+struct Step {
+  std::string name;  // "doctor", "env check", "validate"
+  int status = 0;    // of exit_status.h, after the policy
+  double seconds = 0;
+};
 struct Report {
+  Asked asked = Asked::Health;
+  std::vector<std::pair<std::string, std::string>>
+      compared_with;  // Drift: "spec" and "lock", and their files; Gate: "policy"
   Snapshot snapshot;
   std::vector<Outcome> outcomes;
   std::vector<Finding> findings;  // folded and ordered: the root first, symptoms after their cause
   Verdict verdict = Verdict::Unknown;
+  std::vector<Step> steps;  // Gate
 };
 
 }  // namespace scankit

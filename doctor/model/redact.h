@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "doctor/model/finding.h"
+#include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
@@ -18,5 +20,9 @@ Owner own_names();
 // of GPUs are replaced, in every string of the snapshot. Paths stay distinct and keep their shape, so that a
 // diagnosis of the redacted snapshot is the same.
 Snapshot redacted(const Snapshot& snapshot, const Owner& owner = {});
+// An answer that had to be found with the real names, since files were read to find it.
+Report redacted(Report report, const Owner& owner = {});
+
+void learn(TextRedactor& redactor, const Owner& owner);
 
 }  // namespace scankit

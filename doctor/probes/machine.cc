@@ -2,12 +2,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstring>
 #include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/host/control_group.h"
 #include "doctor/probes/system.h"
 
 namespace scankit {
@@ -20,47 +20,17 @@ std::string after_colon(const std::string& line) {
   return start == std::string::npos ? "" : line.substr(start);
 }
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr == text.data()) return std::nullopt;
-  return value;
-}
-
 // What matters for which code path of a kernel runs; the full list is long and helps nobody.
 constexpr const char* kFeatures[] = {"sse4_2",  "avx",      "avx2",     "fma",      "f16c",
                                      "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16"};
 
-// The group of this process below a controller's root, from /proc/self/cgroup: "0::/user.slice/job" of v2,
-// "4:memory:/slurm/job" of v1 (cgroups(7)).
-std::string group_of(const Host& host, bool v2) {
-  const auto text = host.read_file("/proc/self/cgroup", 1u << 16);
-  std::istringstream lines(text ? *text : "");
-  for (std::string line; std::getline(lines, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (v2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos)
-      return line.substr(second + 1);
-  }
-  return "";
-}
-
-// The tightest of the group's own limit and those of all above it: each binds. "max" and numbers beyond the
-// machine's memory mean no limit. In a container the root of the files is often the group itself.
+// The tightest limit; numbers beyond the machine's memory mean none.
 std::optional<std::uint64_t> cgroup_limit(const Host& host, std::uint64_t total) {
   std::optional<std::uint64_t> tightest;
-  for (const bool v2 : {true, false}) {
-    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const std::string file = v2 ? "/memory.max" : "/memory.limit_in_bytes";
-    for (std::string group = group_of(host, v2);; group = path_dirname(group)) {
-      const bool top = group.size() <= 1;
-      if (const auto text = host.read_file(root + (top ? "" : group) + file, 64))
-        if (const auto limit = number(*text); limit && *limit < std::min(total, tightest.value_or(total)))
-          tightest = limit;
-      if (top) break;
-    }
-  }
+  for_each_control_group(host, [&](const ControlGroup& group) {
+    if (const auto limit = limit_of(host, group); limit && *limit < std::min(total, tightest.value_or(total)))
+      tightest = limit;
+  });
   return tightest;
 }
 
@@ -91,7 +61,7 @@ Probed<Memory> probe_memory(const Host& host) {
   Memory memory;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
-    const std::uint64_t bytes = number(after_colon(line)).value_or(0) * 1024;
+    const std::uint64_t bytes = leading_number(after_colon(line)).value_or(0) * 1024;
     if (line.starts_with("MemTotal:")) memory.total = bytes;
     if (line.starts_with("MemAvailable:")) memory.available = bytes;
   }

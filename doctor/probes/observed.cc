@@ -29,14 +29,33 @@ std::size_t at_once(const Snapshot& snapshot) {
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(std::min(memory, cores), 1, 4));
 }
 
+std::chrono::milliseconds time_left(const ObserveRequest& request) {
+  using std::chrono::milliseconds;
+  if (!request.deadline) return milliseconds::max();
+  return std::chrono::duration_cast<milliseconds>(*request.deadline - std::chrono::steady_clock::now());
+}
+
+// An import that the budget cut short hangs no more than one that was not begun: what was seen is no answer.
+bool out_of_time(const ObserveRequest& request) {
+  return time_left(request) <= std::chrono::milliseconds::zero();
+}
+
+Probed<std::vector<Observation>> no_time() {
+  return Probed<std::vector<Observation>>::failed(
+      say("the imports did not end within the time that --budget gave"));
+}
+
 void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t width,
-             std::chrono::milliseconds timeout) {
+             const ObserveRequest& request) {
   for (std::size_t first = 0; first < tasks.size(); first += width) {
+    const auto left = time_left(request);
+    if (left <= std::chrono::milliseconds::zero()) return;
     std::vector<std::future<ChildAnswer>> running;
     for (std::size_t i = first; i < std::min(tasks.size(), first + width); ++i)
       running.push_back(std::async(std::launch::async, [&, i] {
         const auto& modules = tasks[i].modules;
-        return import_in_child(python, modules, modules.size() > 2 ? 2 * timeout : timeout);
+        return import_in_child(python, modules,
+                               std::min(left, (modules.size() > 2 ? 2 : 1) * request.timeout));
       }));
     for (std::size_t i = 0; i < running.size(); ++i) tasks[first + i].answer = running[i].get();
   }
@@ -114,7 +133,8 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   // Bare imports first: they cost little, and a module that this Python does not know needs no torch to tell.
   std::vector<Task> bare, after_torch;
   for (const std::string& module : so_far.modules) bare.push_back({.modules = {module}});
-  run_all(python, bare, std::max<std::size_t>(width, 2), request.timeout);
+  run_all(python, bare, std::max<std::size_t>(width, 2), request);
+  if (out_of_time(request)) return no_time();
   std::vector<Observation> seen;
   for (const Task& task : bare) {
     if (task.answer.imports.empty()) return no_interpreter(task.answer);
@@ -128,7 +148,8 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   if (!torch) after_torch.clear();
   const std::size_t of_modules = after_torch.size();
   for (auto& modules : package_imports(so_far, torch)) after_torch.push_back({.modules = std::move(modules)});
-  run_all(python, after_torch, width, request.timeout);
+  run_all(python, after_torch, width, request);
+  if (out_of_time(request)) return no_time();
   bool torch_seen = false;
   for (std::size_t i = 0; i < after_torch.size(); ++i) {
     const Task& task = after_torch[i];

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,10 @@ enum class ImportPolicy {
 
 struct ObserveRequest {
   ImportPolicy policy = ImportPolicy::IfOursToRun;
-  std::chrono::milliseconds timeout{60000};  // of each child
-  bool can_be_asked_for = true;              // the command has --import
-  std::function<void()> starting;            // called where the imports are really made
+  std::chrono::milliseconds timeout{60000};                       // of each child
+  std::optional<std::chrono::steady_clock::time_point> deadline;  // of all of them, by --budget
+  bool can_be_asked_for = true;                                   // the command has --import
+  std::function<void()> starting;                                 // called where the imports are really made
 };
 
 // Imports torch and every module under diagnosis for real, each in a child of its own: a crash, a hang or

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctor/base/files.h"
+#include "doctor/probes/sys_path.h"
 
 namespace scankit {
 namespace {
@@ -50,6 +51,14 @@ std::optional<ForeignCode> foreign_code(const Host& host, const Snapshot& snapsh
   for (const Extension& file : snapshot.extensions.value)
     if (file.selected) paths.push_back(file.path);
   for (const PackageFound& package : snapshot.packages.value.found) paths.push_back(package.path);
+  // A module may be a Python file as well: an import runs whatever has the name.
+  std::vector<std::string> names = snapshot.modules;
+  names.emplace_back("torch");
+  for (const std::string& name : names)
+    if (const auto found = find_python_module(host, snapshot.python.value, name)) {
+      paths.push_back(found->path);
+      if (found->package) paths.push_back(path_join(found->path, "__init__.py"));
+    }
   return first_foreign(host, paths);
 }
 

@@ -101,13 +101,47 @@ void add_paths(const std::string& text, Json& names) {
 }
 
 TEST_F(PseudoCommands, SayTheirHelp) {
-  const Json frame = {"Options:", "in",    "cause",  "text",     "json",
-                      "junit",    "sarif", "github", "markdown", "html"};
+  const Json frame = {"Options:", "in",     "cause",    "text", "json",       "junit",
+                      "sarif",    "github", "markdown", "html", "prometheus", "20s"};
   for (const char* command :
        {"build", "fix", "restore", "validate", "doctor", "snapshot", "explain", "selftest"}) {
     Said said = run({command, "--help"});
     said.out = without_options(said.out);
     expect_said(said, {command, "--help"}, frame);
+  }
+  for (const char* command : {"init", "check", "diff", "schema"}) {
+    Said said = run({"env", command, "--help"});
+    said.out = without_options(said.out);
+    Json names = frame;
+    if (command == std::string("diff")) names.insert(names.end(), {"a", "b"});  // its two places
+    expect_said(said, {"env", command, "--help"}, names);
+  }
+  for (const char* command : {"run", "init", "schema"}) {
+    Said said = run({"ci", command, "--help"});
+    said.out = without_options(said.out);
+    Json names = frame;
+    names.insert(names.end(), {"kind", "policy", "gitlab", "pre-commit", "slurm-healthcheck",
+                               "kubernetes-probe", "node-problem-detector"});
+    expect_said(said, {"ci", command, "--help"}, names);
+  }
+}
+
+TEST_F(PseudoCommands, SayWhatIsWrongWithASpec) {
+  const std::vector<std::string> specs = {"schema: 1\ntocrh: {}\n",
+                                          "schema: 2\n",
+                                          "schema: [1\n",
+                                          "schema: 1\ngpus: 3\n",
+                                          "schema: 1\npython: {version: 3.1}\n",
+                                          "a: &b 1\n",
+                                          ""};
+  for (const std::string& spec : specs) {
+    ASSERT_TRUE(write_file_atomically(in_folder("scankit.yaml"), spec));
+    const std::vector<std::string> command = {"env", "check"};
+    Json names = {"scankit.yaml", "tocrh",          "torch",
+                  "gpus",         "sm_90",          "schema: 1",
+                  "3.1",          "python.version", "end of sequence flow not found",
+                  "YAML",         "schema",         "UTF-8"};
+    expect_said(run(command), command, names);
   }
 }
 
@@ -231,8 +265,8 @@ TEST_F(PseudoTorch, SaysHowAModuleFails) {
                   "float32",
                   "out_z of bwd",
                   "RuntimeError: Expected u.is_cuda() to be true, but got false."};
-    for (const char* tensor : {"out", "last_state", "u", "delta", "A", "B", "C", "D", "z", "dz", "du",
-                               "ddelta", "dA", "dB", "dC", "dD", "x", "inf", "nan"})
+    for (const char* tensor : {"out", "last_state", "u",  "delta", "A",  "B",  "C", "D",    "z",   "dz",
+                               "du",  "ddelta",     "dA", "dB",    "dC", "dD", "x", "dout", "inf", "nan"})
       names.push_back(tensor);
     expect_said(said, command, names);
   }

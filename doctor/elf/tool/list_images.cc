@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstring>
 
 #include "doctor/base/files.h"
+#include "doctor/elf/cubin_kernels.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 
@@ -31,7 +33,18 @@ void print(const FileBytes& file, const FatbinEntry& entry) {
               entry.compression.c_str(), more.c_str());
 }
 
-int list(const std::string& path) {
+void print_kernels(const FileBytes& file, const FatbinEntry& entry) {
+  if (entry.kind != "cubin") return;
+  const auto payload = fatbin_payload(file, entry);
+  const auto kernels = payload ? cubin_kernels(*payload) : Result<std::vector<CubinKernel>>(payload.error());
+  if (!kernels) std::printf("sm_%u UNREADABLE %s\n", entry.sm, kernels.error().message.c_str());
+  if (!kernels) return;
+  for (const CubinKernel& k : *kernels)
+    std::printf("sm_%u %s REG:%u STACK:%u SHARED:%u %u threads\n", entry.sm, k.name.c_str(), k.registers,
+                k.stack_bytes, k.static_shared_bytes, k.most_threads);
+}
+
+int list(const std::string& path, bool kernels) {
   const auto host = make_real_host();
   auto source = host->open(path);
   if (!source) return 2;
@@ -39,7 +52,7 @@ int list(const std::string& path) {
   if (!image) return 3;
   const auto images = find_device_images(*image);
   if (!images) return 4;
-  for (const FatbinEntry& entry : *images) print(image->file(), entry);
+  for (const FatbinEntry& entry : *images) (kernels ? print_kernels : print)(image->file(), entry);
   return 0;
 }
 
@@ -47,7 +60,9 @@ int list(const std::string& path) {
 }  // namespace scankit
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  return scankit::list(argv[1][0] == '/' ? argv[1]
-                                         : scankit::path_join(scankit::current_directory(), argv[1]));
+  const bool kernels = argc == 3 && std::strcmp(argv[1], "--kernels") == 0;
+  if (argc != 2 && !kernels) return 2;
+  const char* file = argv[argc - 1];
+  return scankit::list(file[0] == '/' ? file : scankit::path_join(scankit::current_directory(), file),
+                       kernels);
 }

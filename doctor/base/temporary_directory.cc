@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+
+// Beside each folder lies NAME.lock, locked while its owner lives. Who finds one unlocked may remove the
+// folder: the kernel lets go of a lock when its holder dies, however it dies (flock(2)).
+namespace scankit {
+namespace {
+
+constexpr std::string_view kLock = ".lock";
+constexpr std::string_view kWhat = "a work folder of scankit, in use while this file is locked\n";
+
+// What the lock file of this very folder says. The boot belongs to it: some shared file systems keep locks
+// within one machine, and another machine's folder would look dead.
+std::string words_of(const struct stat& folder) {
+  const auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 64);
+  if (!boot || boot->empty()) return "";
+  return std::string(kWhat) + "inode " + std::to_string(folder.st_ino) + "\nboot " + *boot;
+}
+
+// "scankit-build.a1B2c3.lock", as create() and mkdtemp(3) name it.
+bool is_named_as_ours(std::string_view name) {
+  if (!name.starts_with("scankit") || !name.ends_with(kLock)) return false;
+  name.remove_suffix(kLock.size());
+  const auto dot = name.rfind('.');
+  return dot != std::string_view::npos && name.size() - dot == 7 &&
+         name.substr(dot + 1).find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string_view::npos;
+}
+
+bool is_file_of_ours(const struct stat& info) {
+  return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && info.st_nlink == 1;
+}
+
+// Removes the folder that belongs to this lock file, where its owner is dead and it is surely that one.
+void remove_if_dead(const std::string& lock) {
+  const Descriptor file(::open(lock.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  struct stat info, again, folder;
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !is_file_of_ours(info)) return;
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return;
+  // Its owner may have ended properly in the meantime, and another one have taken the name.
+  if (::lstat(lock.c_str(), &again) != 0 || again.st_ino != info.st_ino || again.st_dev != info.st_dev)
+    return;
+  const std::string path = lock.substr(0, lock.size() - kLock.size());
+  const auto words = read_whole_file(lock, 1024);
+  if (!words || words->empty()) return;
+  if (::lstat(path.c_str(), &folder) != 0) {
+    if (errno == ENOENT && words->starts_with(kWhat)) ::unlink(lock.c_str());
+    return;
+  }
+  if (!S_ISDIR(folder.st_mode) || folder.st_uid != ::geteuid() || *words != words_of(folder)) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+  ::unlink(lock.c_str());
+}
+
+// The locked file; without one, where it cannot be had, the folder is merely never taken for dead.
+Descriptor lock_of(const std::string& path) {
+  const std::string lock = path + std::string(kLock);
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return Descriptor();
+  Descriptor file(::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.get() < 0) return Descriptor();
+  const std::string words = words_of(info);
+  if (!words.empty() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 &&
+      ::write(file.get(), words.data(), words.size()) == static_cast<ssize_t>(words.size()))
+    return file;
+  ::unlink(lock.c_str());
+  return Descriptor();
+}
+
+}  // namespace
+
+void remove_dead_folders(const std::string& base) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(base.c_str()), ::closedir);
+  if (folder == nullptr) return;
+  while (const dirent* entry = ::readdir(folder.get()))
+    if (is_named_as_ours(entry->d_name)) remove_if_dead(path_join(base, entry->d_name));
+}
+
+Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
+  const char* named = std::getenv("TMPDIR");
+  const std::string base = named != nullptr && *named != '\0' ? named : "/tmp";
+  static std::once_flag once;
+  std::call_once(once, remove_dead_folders, base);
+  std::string path = path_join(base, std::string(stem) + ".XXXXXX");
+  if (::mkdtemp(path.data()) == nullptr)
+    return Error{errno == EACCES ? Errc::PermissionDenied : Errc::Io,
+                 say("cannot create the folder {}: {}", path, std::strerror(errno)), ""};
+  return TemporaryDirectory(path, lock_of(path));
+}
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, "")), lock_(std::move(other.lock_)) {}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  if (lock_.get() >= 0) ::unlink((path_ + std::string(kLock)).c_str());
+}
+
+}  // namespace scankit
