@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "builder/cli.h"
+#include "ci/fleet/cli.h"
+#include "ci/gate/cli.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
@@ -17,6 +19,8 @@
 #include "doctor/cli/commands.h"
 #include "doctor/cli/parser_words.h"
 #include "doctor/text/choice.h"
+#include "envspec/cli.h"
+#include "envspec/spec_machine.h"
 #include "validate/cli.h"
 
 namespace {
@@ -57,8 +61,11 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   int exit_status = scankit::kExitClean;
   scankit::add_doctor_commands(app, exit_status);
-  scankit::add_builder_commands(app, exit_status);
+  scankit::add_builder_commands(app, exit_status, scankit::machine_of_spec);
+  scankit::add_env_commands(app, exit_status);
   scankit::add_validate_commands(app, exit_status);
+  scankit::add_ci_commands(app, exit_status);
+  scankit::add_fleet_commands(app, exit_status, words);
   try {
     std::ranges::reverse(words);  // CLI11 takes a vector from its end
     app.parse(std::move(words));

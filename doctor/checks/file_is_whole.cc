@@ -34,7 +34,7 @@ CheckResult run(const Snapshot& snapshot) {
          .module = copy->module,
          .summary = summary,
          .evidence = {copy.at("file_state", copy->file_state), copy.at("size", std::to_string(copy->size))},
-         .fixes = rebuild_fixes(snapshot, copy, say("fetch or build the file again and compare its hash"))});
+         .fixes = restore_fixes(snapshot, copy, say("fetch or build the file again and compare its hash"))});
   }
   return result;
 }

@@ -26,7 +26,7 @@ CheckResult run(const Snapshot& snapshot) {
          .summary = say("the file is made for {}, this Python runs on {}", copy->machine, machine),
          .evidence = {copy.at("machine", copy->machine),
                       {"/python/value/soabi", snapshot.python.value.soabi}},
-         .fixes = rebuild_fixes(snapshot, copy, say("build or fetch {} for {}", copy->module, machine))});
+         .fixes = restore_fixes(snapshot, copy, say("build or fetch {} for {}", copy->module, machine))});
   }
   return result;
 }

@@ -30,7 +30,9 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
   std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
   const Distribution* distribution = owner(snapshot, copy->distribution);
   const bool shipped = std::holds_alternative<InstallModule>(fixes.front());
-  // An egg or a folder without a version cannot be asked of an index.
+  // conda builds nothing from source, and pip in its place would leave its records wrong. An egg or a folder
+  // without a version cannot be asked of an index.
+  if (distribution && !distribution->conda_channel.empty()) return fixes;
   if (!distribution || (distribution->version.empty() && distribution->project.empty())) return fixes;
   for (const Force& force : kForce)
     if (package_key(distribution->name) == force.distribution)
@@ -39,6 +41,16 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
                          distribution->editable ? distribution->project : "", std::move(environment)};
   if (!shipped) fixes.clear();
   fixes.push_back(std::move(rebuild));
+  return fixes;
+}
+
+std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise) {
+  const Distribution* distribution = owner(snapshot, copy->distribution);
+  if (!distribution || distribution->conda_channel.empty() || distribution->version.empty())
+    return rebuild_fixes(snapshot, copy, otherwise);
+  std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
+  if (!std::holds_alternative<InstallModule>(fixes.front())) fixes.clear();
+  fixes.push_back(InstallPackages{{distribution->name + "==" + distribution->version}, true});
   return fixes;
 }
 

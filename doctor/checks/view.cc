@@ -169,10 +169,13 @@ bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
   return std::ranges::find(snapshot.modules_asked, module) != snapshot.modules_asked.end();
 }
 
+bool is_shipped_module(std::string_view module) {
+  return std::ranges::find(kShipped, module) != kShipped.end();
+}
+
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
                               const std::string& otherwise) {
-  if (std::ranges::find(kShipped, module) != kShipped.end() && shipped_module_serves(snapshot))
-    return {InstallModule{module}};
+  if (is_shipped_module(module) && shipped_module_serves(snapshot)) return {InstallModule{module}};
   return {Advice{otherwise}};
 }
 

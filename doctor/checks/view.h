@@ -58,6 +58,7 @@ bool was_asked_for(const Snapshot& snapshot, const std::string& module);
 // A package of Python files that the user named; nullptr where the name is not one.
 const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& module);
 
+bool is_shipped_module(std::string_view module);  // scankit carries one of that name
 // The repairs of a module whose file is of no use here.
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
                               const std::string& otherwise);
@@ -67,6 +68,9 @@ std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& modul
 // no distribution owns the file.
 std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise,
                                std::vector<std::pair<std::string, std::string>> environment = {});
+// The same where the file is not what its distribution brought: the same release, installed again, brings it
+// back where it came as a binary (conda).
+std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise);
 
 // The import that decides: after torch where there is one, else bare. nullptr where none was made.
 const Observation* deciding_import(const Snapshot& snapshot, const std::string& module);

@@ -2,9 +2,9 @@
 #include "doctor/cli/cli.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
+#include "doctor/base/duration.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
@@ -22,23 +22,6 @@ std::string check_module(const std::string& name) {
     start = c == '.';
   }
   return start ? say("a module name is expected") : "";
-}
-
-std::string known_formats() {
-  std::string names;
-  for (const std::string_view format : report_formats())
-    names += (names.empty() ? "" : ", ") + std::string(format);
-  return names;
-}
-
-std::string check_report(const std::string& wish) {
-  const auto equals = wish.find('=');
-  const std::string format = wish.substr(0, equals);
-  if (equals == std::string::npos || equals + 1 == wish.size())
-    return say("\"{}\" is not FORMAT=FILE with FORMAT one of {}", wish, known_formats());
-  return std::ranges::find(report_formats(), format) != report_formats().end()
-             ? ""
-             : say("\"{}\" is no format of a report: take one of {}", format, known_formats());
 }
 
 void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
@@ -111,6 +94,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
   for (const char* live : {"--all", "--python", "--module", "--sources", "--timeout", "--no-import",
                            "--import", "--root", "--so"})
     log->excludes(command->get_option(live));
+  add_budget_option(*command, options->environment.budget)->excludes(from)->excludes(log);
   add_target_options(*command, options->target);
   auto* snapshot =
       command->add_option("--snapshot", options->snapshot,
@@ -122,28 +106,12 @@ void add_doctor(CLI::App& app, int& exit_status) {
       ->needs(snapshot)
       ->excludes(from)
       ->excludes(log);
-  command->add_flag("--json", options->json, say("The answer as JSON on standard output"));
   command->add_flag(
       "--redact", options->redact,
       say("Without user names, home folders, host names, tokens and GPU serials, in every report"));
-  command
-      ->add_option(
-          "--report", options->reports,
-          say("Also write it to FILE (- for standard output, in place of the text) as {}; repeat for several",
-              known_formats()))
-      ->type_name("FORMAT=FILE")
-      ->check(CLI::Validator(check_report, ""));
-  command
-      ->add_option("--fail-on", options->fail_on,
-                   say("Severity from which the exit status is 1 (default error)"))
-      ->check(CLI::IsMember({"error", "warning", "note", "never"}));
-  command->add_option("--color", options->color, say("auto, always or never"))
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  command->add_flag("-v,--verbose", options->verbose,
-                    say("All evidence, every copy, every check that passed"));
+  add_show_options(*command, options->show, kExitFindings);
   command->callback([options, &exit_status] {
-    if (const std::string clash = report_clash(options->reports, options->json); !clash.empty())
-      throw CLI::ValidationError(clash);
+    check_show_options(options->show);
     exit_status = run_doctor(*options);
   });
 }
@@ -203,6 +171,18 @@ void add_selftest(CLI::App& app, int& exit_status) {
 }
 
 }  // namespace
+
+CLI::Option* add_budget_option(CLI::App& command, std::string& budget) {
+  return command
+      .add_option("--budget", budget,
+                  say("Time for the whole run; what does not fit is not checked, and the answer unknown"))
+      ->type_name("20s")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return parse_duration(text) ? "" : say("\"{}\" is no time such as 20s, 1.5m or 500ms", text);
+          },
+          ""));
+}
 
 void add_doctor_commands(CLI::App& app, int& exit_status) {
   add_doctor(app, exit_status);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <initializer_list>
 #include <string>
 #include <vector>
 
+#include "doctor/base/exit_status.h"
 #include "doctor/base/result.h"
+#include "doctor/cli/reports.h"
 #include "doctor/model/finding.h"
 #include "doctor/probes/observed.h"
 #include "doctor/probes/target.h"
@@ -22,6 +25,8 @@ struct EnvironmentOptions {
   std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules
   bool with_exports = false;    // into the snapshot: also the names of torch's libraries
   std::string root;             // an unpacked file system; "" looks at the running one
+  bool ask_nvml = true;         // start the helper that loads the driver's NVML
+  std::string budget;           // for the whole run, "20s"; "" for none
 };
 
 struct DoctorOptions {
@@ -29,12 +34,9 @@ struct DoctorOptions {
   TargetDescription target;  // --gpu, --driver
   std::string log;           // an error log, "-" for standard input; "" for none
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
-  bool json = false;
   bool redact = false;
-  std::vector<std::string> reports;  // "FORMAT=FILE"
-  std::string snapshot;              // where to write the facts that the answer rests on; "" for nowhere
-  std::string fail_on = "error", color = "auto";
-  bool verbose = false;
+  std::string snapshot;  // where to write the facts that the answer rests on; "" for nowhere
+  ShowOptions show;
 };
 int run_doctor(const DoctorOptions& options);
 
@@ -59,14 +61,22 @@ struct Facts {
   Snapshot snapshot;
   std::vector<std::string> notes;  // which Python was chosen, and which others hold torch
   int status = 0;
+  // The budget ended while the files were read, in a thread that still is: nothing of this process may be
+  // taken down, it has to leave by _exit().
+  bool abandoned = false;
 };
 // An Error: what --so names cannot be examined.
 Result<Facts> gather(const EnvironmentOptions& options);
 
+// A snapshot file, "-" for standard input.
+Result<Snapshot> stored_snapshot(const std::string& path);
+
 Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot);
 
-int exit_status_of(const Report& report, const std::string& fail_on);
-void complain(const Error& error);       // one line to standard error
-int exit_status_of(const Error& error);  // of a file that the user named
+// `found`: with which a finding at or above --fail-on ends the run.
+int exit_status_of(const Report& report, const std::string& fail_on, int found = kExitFindings);
+int first_that_counts(std::initializer_list<int> statuses);  // the precedence of exit_status.h
+void complain(const Error& error);                           // one line to standard error
+int exit_status_of(const Error& error);                      // of a file that the user named
 
 }  // namespace scankit

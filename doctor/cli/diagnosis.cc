@@ -23,6 +23,12 @@ Diagnosis::Diagnosis(Snapshot snapshot) : language_(spoken_language()) {
   english_ = judged(std::move(snapshot), nullptr);
 }
 
+Diagnosis::Diagnosis(const std::function<Report()>& judge) : language_(spoken_language()) {
+  if (language_ != nullptr) translated_ = judge();
+  const Speaking english(nullptr);
+  english_ = judge();
+}
+
 std::string Diagnosis::text(const std::function<std::string(const Report&)>& render) const {
   return render(translated_ ? *translated_ : english_);
 }

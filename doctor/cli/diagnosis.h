@@ -17,6 +17,7 @@ namespace scankit {
 class Diagnosis {
  public:
   explicit Diagnosis(Snapshot snapshot);
+  explicit Diagnosis(const std::function<Report()>& judge);  // which folds what it finds
   const Report& english() const { return english_; }
   std::string rendered(std::string_view format, const SinkOptions& options) const;
   std::string text(const std::function<std::string(const Report&)>& render) const;  // for the user

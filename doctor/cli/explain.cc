@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "doctor/base/exit_status.h"
+#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/knowledge/faults.h"
@@ -44,6 +45,10 @@ void print_list() {
 std::string nearest(const std::string& wanted) {
   for (const FaultClass& fault : fault_classes())
     if (fault.id.find(wanted) != std::string::npos) return say("did you mean {}?", fault.id);
+  std::vector<std::string> known;
+  for (const FaultClass& fault : fault_classes()) known.push_back(fault.id);
+  if (const std::string near = nearest_word(wanted, known); !near.empty())
+    return say("did you mean {}?", near);
   return say("scankit explain --list names them all");
 }
 

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <chrono>
+#include <functional>
+#include <future>
 #include <iostream>
+#include <iterator>
+#include <memory>
+#include <thread>
 
+#include "doctor/base/duration.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
+#include "doctor/model/snapshot_json.h"
 #include "doctor/probes/named_files.h"
 #include "doctor/probes/python_choice.h"
 #include "doctor/probes/snapshot.h"
@@ -15,6 +25,8 @@
 
 namespace scankit {
 namespace {
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 constexpr unsigned kPhases = 3;  // machine, environment, imports
 
@@ -27,6 +39,110 @@ std::string inside_root(const Host& host, const std::string& root, const std::st
 void complain_in(const Language* language, const Error& error) {
   const Speaking speaking(language);
   complain(error);
+}
+
+// All that the reading of files needs: where the budget ends before the reading does, a thread goes on with
+// it, be it stuck in a file system that does not answer.
+struct Reading {
+  explicit Reading(unsigned phases) : progress(std::cerr, ::isatty(STDERR_FILENO) != 0, phases) {}
+  std::unique_ptr<Host> system;
+  NamedFiles named;
+  const Host* host = nullptr;
+  std::optional<std::string> requested;
+  SnapshotRequest request;
+  Progress progress;
+};
+
+struct Read {
+  Result<std::string> python;
+  std::vector<std::string> notes;
+  Snapshot snapshot;
+};
+
+Read read_files(Reading& reading, const std::function<void(const std::string&)>& show) {
+  std::vector<std::string> notes;
+  auto python = choose_python(*reading.host, reading.requested, notes);
+  reading.request.python = python.value_or(reading.requested.value_or(""));
+  // A path that is no Python is answered in one line.
+  if (python) reading.request.progress = show;
+  Snapshot snapshot = take_snapshot(*reading.host, reading.request);
+  return {std::move(python), std::move(notes), std::move(snapshot)};
+}
+
+// Nothing where the deadline came first.
+std::optional<Read> read_until(Deadline deadline, const std::shared_ptr<Reading>& reading,
+                               const std::function<void(const std::string&)>& show) {
+  if (!deadline) return read_files(*reading, show);
+  std::packaged_task<Read()> task([reading, show] { return read_files(*reading, show); });
+  auto done = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (done.wait_until(*deadline) != std::future_status::ready) return std::nullopt;
+  return done.get();
+}
+
+// Unknown, each of them: no check may take what nobody read for what is not there.
+Snapshot unread(const EnvironmentOptions& options) {
+  const std::string why =
+      say("the files were not read within the time that --budget gave ({})", options.budget);
+  Snapshot snapshot;
+  snapshot.tool_version = kToolVersion;
+  snapshot.modules = options.modules.empty() ? kDefaultModules : options.modules;
+  snapshot.modules_asked = options.modules;
+  snapshot.os = Probed<Os>::failed(why);
+  snapshot.libc = Probed<LibC>::failed(why);
+  snapshot.driver = Probed<Driver>::failed(why);
+  snapshot.gpus = Probed<std::vector<Gpu>>::failed(why);
+  snapshot.python = Probed<Python>::failed(why);
+  snapshot.distributions = Probed<std::vector<Distribution>>::failed(why);
+  snapshot.torch = Probed<Torch>::failed(why);
+  snapshot.extensions = Probed<std::vector<Extension>>::failed(why);
+  snapshot.importers = Probed<std::vector<Importer>>::failed(why);
+  snapshot.packages = Probed<Packages>::failed(why);
+  snapshot.observations = Probed<std::vector<Observation>>::failed(why);
+  return snapshot;
+}
+
+Deadline deadline_of(const EnvironmentOptions& options) {
+  const auto budget = parse_duration(options.budget);
+  if (!budget) return std::nullopt;
+  return std::chrono::steady_clock::now() + *budget;
+}
+
+Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
+  auto reading = std::make_shared<Reading>(kPhases + (options.all ? 1u : 0u));
+  reading->system = make_real_host(options.root);
+  reading->host = reading->system.get();
+  if (!options.so.empty()) {
+    SCANKIT_TRY(reading->named, open_named_files(std::move(reading->system), options.so));
+    reading->host = reading->named.host.get();
+  }
+  if (!options.python.empty()) reading->requested = inside_root(*reading->host, options.root, options.python);
+  SnapshotRequest& request = reading->request;
+  request.modules = options.modules;
+  if (!options.so.empty()) request.named = &reading->named;
+  request.audit = options.all;
+  request.with_exports = options.with_exports;
+  request.ask_nvml = options.ask_nvml;
+  request.sources = options.sources;
+  Progress& progress = reading->progress;
+  request.part = [&progress](std::size_t done, std::size_t of) { progress.part(done, of); };
+  return reading;
+}
+
+void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline,
+             const std::function<void(const std::string&)>& show, Facts& facts) {
+  if (!options.so.empty()) {
+    facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
+    return;
+  }
+  ObserveRequest request;
+  request.policy = options.imports;
+  request.can_be_asked_for = options.foreign_too;
+  request.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
+  request.deadline = deadline;
+  if (facts.snapshot.python.present())
+    request.starting = [&] { show(say("importing torch and the modules, each in its own process")); };
+  facts.snapshot.observations = observe_imports(*reading.host, facts.snapshot, request);
 }
 
 }  // namespace
@@ -44,65 +160,53 @@ int exit_status_of(const Error& error) {
 }
 
 Result<Facts> gather(const EnvironmentOptions& options) {
+  const Deadline deadline = deadline_of(options);
   const Language* language = spoken_language();
   const Speaking facts_are_english(nullptr);  // a snapshot is the same in whatever language it was taken
-  Facts facts;
-  NamedFiles named;
-  std::unique_ptr<Host> system = make_real_host(options.root);
-  const Host* host = system.get();
-  if (!options.so.empty()) {
-    auto opened = open_named_files(std::move(system), options.so);
-    if (!opened) return opened.error();
-    named = *std::move(opened);
-    host = named.host.get();
-  }
-  std::optional<std::string> requested;
-  if (!options.python.empty()) requested = inside_root(*host, options.root, options.python);
-  const auto python = choose_python(*host, requested, facts.notes);
-
-  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases + (options.all ? 1u : 0u));
-  const auto show = [&](const std::string& phase) {
+  SCANKIT_TRY(const auto reading, prepare(options));
+  const auto show = [language, progress = &reading->progress](const std::string& phase) {
     const Speaking to_the_user(language);
-    progress.phase(retold(phase));
+    progress->phase(retold(phase));
   };
-  SnapshotRequest request;
-  request.python = python.value_or(requested.value_or(""));
-  request.modules = options.modules;
-  if (!options.so.empty()) request.named = &named;
-  request.audit = options.all;
-  request.with_exports = options.with_exports;
-  request.ask_nvml = true;
-  request.sources = options.sources;
-  // A path that is no Python is answered in one line.
-  if (python) request.progress = show;
-  request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
-  facts.snapshot = take_snapshot(*host, request);
+  auto read = read_until(deadline, reading, show);
+  Facts facts;
+  if (!read) {
+    facts.snapshot = unread(options);
+    facts.abandoned = true;
+    return facts;
+  }
+  facts.snapshot = std::move(read->snapshot);
+  facts.notes = std::move(read->notes);
   facts.snapshot.target_root = options.root;
   facts.snapshot.named_files = options.so;
-  if (!python) {
-    facts.snapshot.python = Probed<Python>::failed(python.error().message);
-    if (requested) facts.status = kExitUsage;
+  if (!read->python) {
+    facts.snapshot.python = Probed<Python>::failed(read->python.error().message);
+    if (reading->requested) facts.status = kExitUsage;
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
     complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""});
     facts.status = kExitUsage;
   }
-  ObserveRequest observe;
-  observe.policy = options.imports;
-  observe.can_be_asked_for = options.foreign_too;
-  observe.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
-  if (!options.so.empty()) {
-    facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
-    progress.finish();
-    if (!python) complain_in(language, python.error());
-    return facts;
-  }
-  if (python)
-    observe.starting = [&] { show(say("importing torch and the modules, each in its own process")); };
-  facts.snapshot.observations = observe_imports(*host, facts.snapshot, observe);
-  progress.finish();
-  if (!python) complain_in(language, python.error());
+  observe(options, *reading, deadline, show, facts);
+  reading->progress.finish();
+  if (!read->python) complain_in(language, read->python.error());
   return facts;
+}
+
+Result<Snapshot> stored_snapshot(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    SCANKIT_TRY(text, read_whole_file(path));
+  }
+  auto snapshot = snapshot_from_json(text);
+  if (!snapshot) {
+    Error error = snapshot.error();
+    error.message = path + ": " + error.message;
+    return error;
+  }
+  return snapshot;
 }
 
 // The machine of a stored snapshot, with files of this one in the place of its modules.

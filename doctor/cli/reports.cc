@@ -1,19 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/cli/reports.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <set>
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/text.h"
 
 namespace scankit {
+namespace {
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
 
 ReportWish parse_report(const std::string& wish) {
   const auto equals = wish.find('=');
   return {wish.substr(0, equals), wish.substr(equals + 1)};
+}
+
+std::string format_names(const std::vector<std::string_view>& formats) {
+  std::string names;
+  for (const std::string_view format : formats) names += (names.empty() ? "" : ", ") + std::string(format);
+  return names;
+}
+
+std::string report_problem(const std::string& wish, const std::vector<std::string_view>& formats) {
+  const std::string known = format_names(formats);
+  const auto equals = wish.find('=');
+  const std::string format = wish.substr(0, equals);
+  if (equals == std::string::npos || equals + 1 == wish.size())
+    return say("\"{}\" is not FORMAT=FILE with FORMAT one of {}", wish, known);
+  return std::ranges::find(formats, format) != formats.end()
+             ? ""
+             : say("\"{}\" is no format of a report: take one of {}", format, known);
 }
 
 std::optional<std::string> format_on_stdout(const std::vector<std::string>& wishes) {
@@ -36,18 +67,40 @@ std::string report_clash(const std::vector<std::string>& wishes, bool json) {
   return "";
 }
 
-int write_reports(const Diagnosis& diagnosis, const std::vector<std::string>& wishes,
-                  const SinkOptions& options) {
+int write_report_files(const std::vector<std::string>& wishes,
+                       const std::function<std::string(const std::string& format)>& rendered) {
   int status = kExitClean;
   for (const std::string& wish : wishes) {
     const ReportWish parsed = parse_report(wish);
     if (parsed.path == "-") continue;
-    const auto written = write_file_atomically(parsed.path, diagnosis.rendered(parsed.format, options));
+    const auto written = write_file_atomically(parsed.path, rendered(parsed.format));
     if (written) continue;
     complain(written.error());
     status = std::max(status, exit_status_of(written.error()));
   }
   return status;
+}
+
+int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
+         int exit_status) {
+  const SinkOptions sink{.verbose = options.verbose, .exit_status = exit_status};
+  if (const auto format = format_on_stdout(options.reports)) {
+    std::cout << diagnosis.rendered(*format, sink);
+  } else if (options.json) {
+    std::cout << diagnosis.rendered("json", sink);
+  } else {
+    const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
+                          .ascii = !locale_is_utf8(variable),
+                          .verbose = options.verbose};
+    for (const std::string& note : notes) std::cout << plain(retold(note), style.ascii) << "\n";
+    std::cout << diagnosis.text([&](const Report& report) { return doctor_text(report, style); });
+  }
+  std::cout.flush();
+  const int output = std::cout ? kExitClean : kExitInternal;
+  if (!std::cout) complain({Errc::Io, say("cannot write to standard output"), ""});
+  return first_that_counts({output, write_report_files(options.reports, [&](const std::string& format) {
+                              return diagnosis.rendered(format, sink);
+                            })});
 }
 
 }  // namespace scankit

@@ -1,18 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/cli/diagnosis.h"
 
-// The FORMAT=FILE wishes of --report.
+namespace CLI {
+class App;
+}
+
+// How an answer reaches the user: as text, JSON, and the FORMAT=FILE wishes of --report.
 namespace scankit {
+
+struct ShowOptions {
+  bool json = false;
+  std::vector<std::string> reports;  // "FORMAT=FILE"
+  std::string fail_on = "error", color = "auto";
+  bool verbose = false;
+};
+// --json, --report, --fail-on, --color, -v. `status`: what --fail-on decides, such as 1; 0: without
+// --fail-on.
+void add_show_options(CLI::App& command, ShowOptions& options, int status);
+void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash
+
+// Prints the answer and writes the reports. `exit_status` is that of this run, as far as it is decided; the
+// result is what printing and writing come to.
+int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
+         int exit_status);
 
 struct ReportWish {
   std::string format, path;
 };
 ReportWish parse_report(const std::string& wish);
+std::string format_names(const std::vector<std::string_view>& formats);  // "text, json"
+// What is wrong with a wish of one of `formats`; "" where nothing is.
+std::string report_problem(const std::string& wish, const std::vector<std::string_view>& formats);
 
 // The format that takes standard output over, where one does.
 std::optional<std::string> format_on_stdout(const std::vector<std::string>& wishes);
@@ -20,9 +45,9 @@ std::optional<std::string> format_on_stdout(const std::vector<std::string>& wish
 // Why the wishes cannot all be met, in one line; "" where they can. `json`: standard output is taken.
 std::string report_clash(const std::vector<std::string>& wishes, bool json);
 
-// Writes those that go to files; every one is tried, so that one full disk does not take the others along.
-// Returns the exit status that it comes to.
-int write_reports(const Diagnosis& diagnosis, const std::vector<std::string>& wishes,
-                  const SinkOptions& options);
+// Writes those that go to files, as `rendered` makes them of a format; every one is tried, so that one full
+// disk does not take the others along. Returns the exit status that it comes to.
+int write_report_files(const std::vector<std::string>& wishes,
+                       const std::function<std::string(const std::string& format)>& rendered);
 
 }  // namespace scankit

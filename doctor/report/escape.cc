@@ -44,6 +44,12 @@ std::size_t longest_run(std::string_view text, char wanted) {
 
 }  // namespace
 
+std::string prometheus_label(std::string_view text) {
+  // Of the three that the format wants escaped, plain() leaves no line end.
+  constexpr std::array<Replacement, 2> kTable{{{'\\', "\\\\"}, {'"', "\\\""}}};
+  return replaced(plain(text, false), kTable);
+}
+
 std::string xml_escaped(std::string_view text) {
   constexpr std::array<Replacement, 5> kTable{
       {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};

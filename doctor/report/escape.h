@@ -20,6 +20,9 @@ std::string markdown_code(std::string_view text);
 std::string github_message(std::string_view text);
 std::string github_property(std::string_view text);
 
+// For a label's value in Prometheus' text format 0.0.4, without its quotes.
+std::string prometheus_label(std::string_view text);
+
 // "file:///a%20b" of an absolute path (RFC 8089).
 std::string file_uri(std::string_view path);
 

@@ -16,10 +16,15 @@ constexpr std::size_t kMostFollowers = 5;
 
 struct Annotation {
   std::string title, message;
+  std::optional<FileLine> at{};  // of the repository
 };
 
 std::string line(std::string_view level, const Annotation& annotation) {
-  return "::" + std::string(level) + " title=" + github_property(annotation.title) +
+  std::string place;
+  if (annotation.at)
+    place = "file=" + github_property(annotation.at->file) +
+            ",line=" + std::to_string(std::max(annotation.at->line, 1u)) + ",";
+  return "::" + std::string(level) + " " + place + "title=" + github_property(annotation.title) +
          "::" + annotation.message + "\n";
 }
 
@@ -36,7 +41,7 @@ Annotation annotation_of(const Report& report, std::size_t at) {
     text += "%0A" + github_message("and " + std::to_string(followers - kMostFollowers) + " more");
   for (const Fix& fix : finding.fixes)
     text += "%0A" + github_message("repair: " + fix_or_command(fix, report.snapshot));
-  return {"scankit: " + std::string(info(finding.cause).slug), text};
+  return {"scankit: " + std::string(info(finding.cause).slug), text, finding.demanded_by};
 }
 
 std::string summary(const Report& report) {

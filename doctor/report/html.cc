@@ -7,59 +7,20 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
-#include "doctor/report/html_style.h"
+#include "doctor/report/html_page.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
 
-std::string code(std::string_view text) { return "<code>" + xml_escaped(text) + "</code>"; }
-std::string paragraph(const std::string& html) { return "<p>" + html + "</p>\n"; }
-
-std::string heading(const std::string& text) { return "<h2>" + xml_escaped(text) + "</h2>\n"; }
-
-using Rows = std::vector<std::pair<std::string, std::string>>;  // of HTML
-
-std::string table(const std::string& left, const std::string& right, const Rows& rows) {
-  std::string out = "<table><thead><tr><th scope=\"col\">" + xml_escaped(left) + "</th><th scope=\"col\">" +
-                    xml_escaped(right) + "</th></tr></thead><tbody>\n";
-  for (const auto& [name, value] : rows) out += "<tr><td>" + name + "</td><td>" + value + "</td></tr>\n";
-  return out + "</tbody></table>\n";
-}
-
-std::string folded(const std::string& title, const std::string& body) {
-  return "<details><summary>" + xml_escaped(title) + "</summary>\n" + body + "</details>\n";
-}
-
-struct Part {
-  std::string name;
-  const char* style;
-  std::size_t count;
-};
-
-// One bar of parts that add up, each named with its number below: colour alone says nothing.
-std::string bar(const std::string& title, const std::vector<Part>& parts) {
-  std::size_t whole = 0, at = 0;
-  for (const Part& part : parts) whole += part.count;
-  if (whole == 0) return "";
-  std::string svg = "<svg role=\"img\" viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\"><title>" +
-                    xml_escaped(title) + "</title>";
-  std::string legend = "<ul class=\"legend\">";
-  for (const Part& part : parts) {
-    if (part.count == 0) continue;
-    const std::size_t start = at * 1000 / whole, end = (at + part.count) * 1000 / whole;
-    at += part.count;
-    // A single missing name among hundreds is what matters: it stays visible.
-    const std::size_t width = std::max<std::size_t>(end - start, 4);
-    svg += "<rect class=\"" + std::string(part.style) + "\" x=\"" +
-           std::to_string(std::min<std::size_t>(start, 1000 - width)) + "\" y=\"0\" width=\"" +
-           std::to_string(width) + "\" height=\"20\"/>";
-    legend += "<li><span class=\"key " + std::string(part.style) + "\"></span>" + xml_escaped(part.name) +
-              ": " + std::to_string(part.count) + "</li>";
-  }
-  return paragraph(xml_escaped(title)) + svg + "</svg>\n" + legend + "</ul>\n";
-}
+using html::bar;
+using html::code;
+using html::folded;
+using html::heading;
+using html::paragraph;
+using html::Rows;
+using html::table;
 
 std::string checks_bar(const Report& report) {
   const Tally n = tally(report);
@@ -154,22 +115,15 @@ std::string questions(const Report& report) {
 }  // namespace
 
 std::string doctor_html(const Report& report) {
-  const std::string verdict(verdict_word(report.verdict));
-  const std::string title = xml_escaped(verdict_line(report));
-  // The policy makes sure that nothing in a report, were it ever not escaped, runs or loads anything.
-  std::string out = "<!DOCTYPE html>\n<html lang=\"" +
-                    xml_escaped(spoken_language() == nullptr ? "en" : spoken_language()->code()) +
-                    "\">\n<head>\n<meta charset=\"utf-8\">\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-                    "'unsafe-inline'; img-src data:\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                    "<link rel=\"icon\" href=\"data:,\">\n<title>scankit doctor: " +
-                    title + "</title>\n<style>" + kHtmlStyle + "</style>\n</head>\n<body>\n<main>\n" +
-                    "<p class=\"soft\">scankit doctor</p>\n<h1 class=\"" + verdict + "\">" + title +
-                    "</h1>\n" + paragraph(xml_escaped(counts_line(report)));
+  std::string out = paragraph(xml_escaped(counts_line(report)));
+  for (const std::string& line : compared_lines(report)) out += paragraph(xml_escaped(line));
   for (const std::string& line : target_lines(report.snapshot)) out += paragraph(xml_escaped(line));
-  if (const auto command = repair_command(report)) out += "<pre>" + xml_escaped(*command) + "</pre>\n";
+  if (const auto repair = repair_command(report)) out += "<pre>" + xml_escaped(*repair) + "</pre>\n";
   out += checks_bar(report) + symbol_bars(report.snapshot) + audit_bar(report.snapshot);
+  Rows steps;
+  for (const auto& [name, ending] : step_rows(report))
+    steps.emplace_back(xml_escaped(name), xml_escaped(ending));
+  if (!steps.empty()) out += heading(say("Steps")) + table(say("step"), say("how it ended"), steps);
   if (!report.findings.empty()) out += heading(say("Findings"));
   for (const Finding& finding : report.findings) out += section(finding, report.snapshot);
   out += audit_html(report.snapshot);
@@ -181,7 +135,8 @@ std::string doctor_html(const Report& report) {
   for (const auto& [name, value] : versions(report.snapshot))
     rows.emplace_back(xml_escaped(name), code(value));
   out += heading(say("Looked at")) + table(say("what"), say("value"), rows) + questions(report);
-  return out + "</main>\n</body>\n</html>\n";
+  return html_page({"scankit " + std::string(command_of(report)), verdict_line(report),
+                    std::string(verdict_word(report.verdict)), "", out});
 }
 
 }  // namespace scankit

@@ -19,8 +19,10 @@ Json fix_json(const Fix& fix, const Snapshot& snapshot) {
   Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix)}};
   if (const auto* module = std::get_if<InstallModule>(&fix)) json["module"] = module->module;
   if (const auto* module = std::get_if<ImportTorchFirst>(&fix)) json["module"] = module->module;
-  if (const auto* packages = std::get_if<InstallPackages>(&fix))
+  if (const auto* packages = std::get_if<InstallPackages>(&fix)) {
     json["requirements"] = packages->requirements;
+    json["reinstall"] = packages->reinstall;
+  }
   if (const auto* rebuild = std::get_if<RebuildPackage>(&fix)) {
     json["distribution"] = rebuild->distribution;
     json["version"] = rebuild->version;
@@ -44,12 +46,66 @@ Json finding_json(const Finding& finding, const Snapshot& snapshot) {
   for (const Evidence& evidence : finding.evidence)
     json["evidence"].push_back({{"fact", evidence.fact}, {"value", evidence.value}});
   for (const Fix& fix : finding.fixes) json["fixes"].push_back(fix_json(fix, snapshot));
+  if (finding.demanded_by)
+    json["demanded_by"] = {{"file", finding.demanded_by->file}, {"line", finding.demanded_by->line}};
   if (finding.because_of) json["because_of"] = info(*finding.because_of).slug;
   return json;
 }
 
+// Which findings of the report a check made, by their place there.
+Json places_of(const Outcome& outcome, const Report& report, std::vector<bool>& taken) {
+  Json places = Json::array();
+  for (const Finding& wanted : outcome.findings)
+    for (std::size_t i = 0; i < report.findings.size(); ++i) {
+      const Finding& finding = report.findings[i];
+      if (taken[i] || finding.cause != wanted.cause || finding.subject != wanted.subject ||
+          finding.module != wanted.module || finding.summary != wanted.summary)
+        continue;
+      taken[i] = true;
+      places.push_back(i);
+      break;
+    }
+  return places;
+}
+
+std::string_view state_word(CheckState state) {
+  switch (state) {
+    case CheckState::Passed:
+      return "passed";
+    case CheckState::Found:
+      return "found";
+    case CheckState::NotApplicable:
+      return "not_applicable";
+    case CheckState::Unknown:
+      return "unknown";
+    case CheckState::Crashed:
+      break;
+  }
+  return "crashed";
+}
+
+// Every question that was asked, so that a program can tell "passed" from "never asked".
+Json checks_json(const Report& report) {
+  Json checks = Json::array();
+  std::vector<bool> taken(report.findings.size(), false);
+  for (const Outcome& outcome : report.outcomes)
+    checks.push_back({{"check", outcome.check},
+                      {"question", outcome.question},
+                      {"state", state_word(outcome.state)},
+                      {"findings", places_of(outcome, report, taken)}});
+  return checks;
+}
+
+Json steps_json(const Report& report) {
+  Json steps = Json::array();
+  for (const Step& step : report.steps)
+    steps.push_back({{"name", step.name}, {"status", step.status}, {"seconds", step.seconds}});
+  return steps;
+}
+
 void add_outcomes(const Report& report, Json& json) {
-  Json &unknown = json["unknown"] = Json::array(), &skipped = json["not_checked"] = Json::array();
+  // Put in at the end: a new key moves those that are there.
+  Json unknown = Json::array(), skipped = Json::array();
   for (const Outcome& outcome : report.outcomes) {
     Json entry{{"check", outcome.check}, {"question", outcome.question}, {"why", outcome.why}};
     if (outcome.state == CheckState::NotApplicable) {
@@ -68,6 +124,8 @@ void add_outcomes(const Report& report, Json& json) {
     entry["could_hide_error"] = outcome.could_hide_error;
     unknown.push_back(std::move(entry));
   }
+  json["unknown"] = std::move(unknown);
+  json["not_checked"] = std::move(skipped);
 }
 
 // What the answer holds for, in place of this machine as it is; null or empty where it does not.
@@ -80,24 +138,39 @@ Json target(const Snapshot& snapshot) {
           {"described", snapshot.described}};
 }
 
+Json compared_with(const Report& report) {
+  Json files{{"spec", nullptr}, {"lock", nullptr}};
+  for (const auto& [kind, file] : report.compared_with) files[kind] = file;
+  return files;
+}
+
 }  // namespace
 
 std::string doctor_json(const Report& report) {
-  Json json{{"$schema", kDoctorSchema},
-            {"schema", kDoctorSchema},
+  const bool drift = report.asked == Asked::Drift;
+  const bool gate = report.asked == Asked::Gate;
+  const char* schema = gate ? kGateSchema : drift ? kDriftSchema : kDoctorSchema;
+  Json json{{"$schema", schema},
+            {"schema", schema},
             {"tool_version", report.snapshot.tool_version},
             {"python", or_null(report.snapshot.python.value.requested)},
             {"target", target(report.snapshot)},
-            {"verdict", verdict_word(report.verdict)},
+            {"verdict", verdict_word(report)},
             {"root", nullptr}};
+  if (drift) json["compared_with"] = compared_with(report);
+  if (gate) {
+    json["policy"] = report.compared_with.empty() ? Json(nullptr) : Json(report.compared_with[0].second);
+    json["steps"] = steps_json(report);
+  }
   if (const Finding* first = root(report); first != nullptr)
     json["root"] = finding_json(*first, report.snapshot);
   json["findings"] = Json::array();
   for (const Finding& finding : report.findings)
     json["findings"].push_back(finding_json(finding, report.snapshot));
+  json["checks"] = checks_json(report);
   add_outcomes(report, json);
   if (report.snapshot.audit.state != ProbeState::NotRun) json["audit"] = audit_json(report.snapshot);
-  json["dating"] = dating_json(report.snapshot);
+  if (!drift) json["dating"] = dating_json(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -123,6 +123,7 @@ std::string testcase(const AuditLine& line) {
 std::string properties(const Report& report) {
   std::string out = "    <properties>\n";
   auto rows = versions(report.snapshot);
+  for (const std::string& line : compared_lines(report)) rows.emplace_back("target", line);
   rows.emplace_back("verdict", verdict_line(report));
   for (const auto& [name, value] : rows)
     out += "      <property" + attribute("name", name) + attribute("value", value) + "/>\n";
@@ -150,7 +151,8 @@ std::string doctor_junit(const Report& report) {
     all.add(kind_of(line));
   }
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
-                    attribute("name", "scankit doctor") + all.attributes() + ">\n";
+                    attribute("name", "scankit " + std::string(command_of(report))) + all.attributes() +
+                    ">\n";
   for (const std::string_view name : order) {
     Counts counts;
     for (const Outcome* outcome : suites[name]) counts.add(kind_of(*outcome));

@@ -79,9 +79,15 @@ void write_datings(std::string& out, const Snapshot& snapshot) {
 
 // To paste into an issue: short at first sight, everything in it on a click.
 std::string doctor_markdown(const Report& report) {
-  std::string out = "## scankit doctor: " + markdown_escaped(verdict_line(report)) + "\n\n" +
-                    markdown_escaped(counts_line(report)) + "\n\n";
+  std::string out = "## scankit " + std::string(command_of(report)) + ": " +
+                    markdown_escaped(verdict_line(report)) + "\n\n" + markdown_escaped(counts_line(report)) +
+                    "\n\n";
+  for (const std::string& line : compared_lines(report)) out += markdown_escaped(line) + "\n\n";
   for (const std::string& line : target_lines(report.snapshot)) out += markdown_escaped(line) + "\n\n";
+  if (!report.steps.empty()) out += columns(say("step"), say("how it ended"));
+  for (const auto& [name, ending] : step_rows(report))
+    out += "| " + markdown_escaped(name) + " | " + markdown_escaped(ending) + " |\n";
+  if (!report.steps.empty()) out += "\n";
   for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
   out += audit_markdown(report.snapshot);
   write_datings(out, report.snapshot);

@@ -18,6 +18,15 @@ constexpr std::size_t kMostResults = 5000;  // GitHub shows no more of one run
 
 Json text(const std::string& words) { return Json{{"text", plain(words, false)}}; }
 
+// A drift stands where the repository says otherwise: GitHub shows it beside that line.
+Json demanded_line(const FileLine& line) {
+  constexpr std::string_view kRoot = "file:///";
+  const std::string uri = line.file.starts_with('/')
+                              ? file_uri(line.file)
+                              : file_uri("/" + path_normalize(line.file)).substr(kRoot.size());
+  return {{"artifactLocation", {{"uri", uri}}}, {"region", {{"startLine", std::max(line.line, 1u)}}}};
+}
+
 // Where a finding about a package has no file of its own, the interpreter stands for the environment: viewers
 // refuse a result without a physical location.
 Json location(const Finding& finding, const Snapshot& snapshot) {
@@ -25,7 +34,9 @@ Json location(const Finding& finding, const Snapshot& snapshot) {
   const std::string& environment = python.requested.empty() ? python.executable : python.requested;
   const bool is_file = finding.subject.starts_with('/');
   Json place = Json::object();
-  if (is_file || environment.starts_with('/'))
+  if (finding.demanded_by)
+    place["physicalLocation"] = demanded_line(*finding.demanded_by);
+  else if (is_file || environment.starts_with('/'))
     place["physicalLocation"] = {
         {"artifactLocation", {{"uri", file_uri(is_file ? finding.subject : environment)}}}};
   Json logical{{"name", plain(finding.subject, false)}, {"kind", is_file ? "resource" : "module"}};
@@ -118,7 +129,7 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
   Json invocation{{"executionSuccessful", !crashed}, {"exitCode", options.exit_status}};
   if (Json list = notifications(report, report.findings.size() - shown); !list.empty())
     invocation["toolExecutionNotifications"] = std::move(list);
-  Json properties{{"verdict", verdict_word(report.verdict)}};
+  Json properties{{"verdict", verdict_word(report)}};
   for (const std::string& line : target_lines(report.snapshot))
     properties["target"].push_back(plain(line, false));
   if (const auto table = audit_table(report.snapshot)) {

@@ -24,6 +24,7 @@ const std::vector<Sink>& sinks() {
       {"github", [](const Report& report, const SinkOptions&) { return doctor_github(report); }},
       {"markdown", [](const Report& report, const SinkOptions&) { return doctor_markdown(report); }},
       {"html", [](const Report& report, const SinkOptions&) { return doctor_html(report); }},
+      {"prometheus", doctor_prometheus},
   };
   return all;
 }

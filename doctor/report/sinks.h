@@ -20,6 +20,7 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options);
 std::string doctor_github(const Report& report);
 std::string doctor_markdown(const Report& report);
 std::string doctor_html(const Report& report);
+std::string doctor_prometheus(const Report& report, const SinkOptions& options);
 
 // The formats of `--report FORMAT=FILE`, in the order in which the help lists them.
 const std::vector<std::string_view>& report_formats();

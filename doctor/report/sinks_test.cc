@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "doctor/report/escape.h"
+#include "doctor/report/json.h"
+#include "doctor/report/read_json.h"
 #include "doctor/report/report_test.h"
 #include "doctor/report/words.h"
 
@@ -238,6 +240,57 @@ TEST(Github, KeepsToTenOfALevelAndLosesNone) {
     EXPECT_TRUE(line.starts_with("::error ") || line.starts_with("::warning ") ||
                 line.starts_with("::notice "))
         << line;
+}
+
+TEST(Prometheus, HasEachSampleOnceAndClosesEveryLabel) {
+  Report report = hostile();
+  report.findings.push_back(report.findings[0]);
+  report.asked = Asked::Gate;
+  report.steps = {{"doctor", 1, 0.25}, {"env check", 7, 1.5}};
+  const std::string text = render("prometheus", report, {.exit_status = 1});
+  EXPECT_NE(text.find("scankit_exit_status{command=\"ci run\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("scankit_step_exit_status{command=\"ci run\",step=\"env check\"} 7\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("scankit_step_seconds{command=\"ci run\",step=\"doctor\"} 0.250\n"), std::string::npos);
+  EXPECT_EQ(prometheus_label("a\\b\"c\nd"), "a\\\\b\\\"c d");
+  std::set<std::string> samples, helped;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# HELP ")) {
+      EXPECT_TRUE(helped.insert(line.substr(0, line.find(' ', 7))).second) << line;
+    }
+    if (line.starts_with("#")) continue;
+    const auto end = line.rfind("} ");
+    ASSERT_NE(end, std::string::npos) << line;
+    EXPECT_TRUE(samples.insert(line.substr(0, end)).second) << line;
+  }
+}
+
+TEST(ReadJson, IsTheInverseOfTheAnswer) {
+  for (const char* name : {"torch_symbols_resolve.old_wheel", "file_is_whole.vanished"}) {
+    const Report report = report_of(name);
+    const auto outcomes = outcomes_from_json(doctor_json(report), kDoctorSchema);
+    ASSERT_TRUE(outcomes) << outcomes.error().message;
+    Report again;
+    again.snapshot = report.snapshot;
+    again.outcomes = *outcomes;
+    fold(again);
+    EXPECT_EQ(doctor_json(again), doctor_json(report)) << name;
+  }
+}
+
+TEST(ReadJson, RefusesWhatIsNotWhole) {
+  const std::string text = doctor_json(report_of("torch_symbols_resolve.old_wheel"));
+  EXPECT_EQ(outcomes_from_json(text.substr(0, text.size() / 2), kDoctorSchema).error().code, Errc::Malformed);
+  EXPECT_EQ(outcomes_from_json("", kDoctorSchema).error().code, Errc::Malformed);
+  EXPECT_EQ(outcomes_from_json("[]", kDoctorSchema).error().code, Errc::Unsupported);
+  EXPECT_EQ(outcomes_from_json(text, kDriftSchema).error().code, Errc::Unsupported);
+  Json json = Json::parse(text);
+  json["checks"] = Json::array();
+  EXPECT_EQ(outcomes_from_json(json.dump(), kDoctorSchema).error().code, Errc::Malformed);
+  json = Json::parse(text);
+  json["findings"][0]["cause"] = "cause_of_the_future";
+  EXPECT_EQ(outcomes_from_json(json.dump(), kDoctorSchema).error().code, Errc::Unsupported);
 }
 
 TEST(Markdown, LeavesTextOfAFileText) {

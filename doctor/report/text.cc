@@ -91,7 +91,8 @@ std::string module_in_words(const Extension& file) {
   return text;
 }
 
-void print_facts(Page& page, const Snapshot& snapshot) {
+void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::string>& compared) {
+  for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
   if (!said_why_not(page, say("Python"), snapshot.python))
     page.line(2, label(say("Python")) + python_in_words(snapshot.python.value));
@@ -320,7 +321,9 @@ bool wants_color(std::string_view choice, bool is_terminal, const Environment& v
 std::string doctor_text(const Report& report, const TextStyle& style) {
   Page page(style);
   page.line(0, say("Looked at"));
-  print_facts(page, report.snapshot);
+  print_facts(page, report.snapshot, compared_lines(report));
+  if (!report.steps.empty()) page.gap().line(0, say("Steps"));
+  for (const auto& [name, ending] : step_rows(report)) page.line(2, in_column(name, 10) + ending);
   print_observed(page, report);
   if (const auto table = audit_lines(report.snapshot, style.verbose); !table.empty()) {
     page.gap();

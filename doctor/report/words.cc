@@ -51,6 +51,34 @@ std::string_view verdict_word(Verdict verdict) {
   return verdict == Verdict::Broken ? "broken" : "unknown";
 }
 
+std::string_view verdict_word(const Report& report) {
+  if (report.asked == Asked::Health || report.verdict == Verdict::Unknown)
+    return verdict_word(report.verdict);
+  if (report.asked == Asked::Gate) return report.verdict == Verdict::Healthy ? "passed" : "failed";
+  return report.verdict == Verdict::Healthy ? "clean" : "drift";
+}
+
+std::string_view command_of(const Report& report) {
+  if (report.asked == Asked::Gate) return "ci run";
+  return report.asked == Asked::Health ? "doctor" : "env check";
+}
+
+std::vector<std::string> compared_lines(const Report& report) {
+  std::vector<std::string> lines;
+  for (const auto& [kind, file] : report.compared_with)
+    lines.push_back(kind == "policy" ? say("under the policy {}", file_or_input(file))
+                    : kind == "spec" ? say("compared with the spec {}", file_or_input(file))
+                                     : say("compared with the lock {}", file_or_input(file)));
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> step_rows(const Report& report) {
+  Rows rows;
+  for (const Step& step : report.steps)
+    rows.emplace_back(step.name, say("status {}, {:.2f} s", step.status, step.seconds));
+  return rows;
+}
+
 std::string_view severity_word(Severity severity) {
   if (severity == Severity::Error) return "error";
   return severity == Severity::Warning ? "warning" : "note";
@@ -75,6 +103,17 @@ std::string torch_in_words(const Torch& torch) {
 }
 
 std::string verdict_line(const Report& report) {
+  if (report.asked == Asked::Drift) {
+    if (const Finding* first = root(report); first != nullptr)
+      return say("drift: {}", info(first->cause).slug);
+    return report.verdict == Verdict::Unknown ? say("neither proven to agree nor to differ")
+                                              : say("no drift");
+  }
+  if (report.asked == Asked::Gate) {
+    if (const Finding* first = root(report); first != nullptr)
+      return say("failed: {}", info(first->cause).slug);
+    return report.verdict == Verdict::Unknown ? say("neither passed nor failed") : say("passed");
+  }
   if (const Finding* cause = root(report); cause != nullptr)
     return say("broken: {}", info(cause->cause).slug);
   if (report.verdict == Verdict::Unknown) return say("neither proven healthy nor broken");

@@ -12,8 +12,11 @@
 namespace scankit {
 
 // For programs: JSON, classes of HTML.
-std::string_view verdict_word(Verdict verdict);     // "healthy", "broken", "unknown"
-std::string_view severity_word(Severity severity);  // "error", "warning", "note"
+std::string_view verdict_word(Verdict verdict);       // "healthy", "broken", "unknown"
+std::string_view verdict_word(const Report& report);  // the same, or of a drift: "clean", "drift", "unknown";
+                                                      // of a gate: "passed", "failed", "unknown"
+std::string_view command_of(const Report& report);    // "doctor", "env check", "ci run"
+std::string_view severity_word(Severity severity);    // "error", "warning", "note"
 
 std::string severity_name(Severity severity);  // the same for people
 
@@ -27,6 +30,12 @@ std::string counts_line(const Report& report);
 // What the answer holds for, where that is not this machine as it is: a sentence each about a stored
 // snapshot, an unpacked root, named files, a described GPU or driver, a log alone.
 std::vector<std::string> target_lines(const Snapshot& snapshot);
+
+// The files of a drift, and of a gate: "compared with the spec scankit.yaml".
+std::vector<std::string> compared_lines(const Report& report);
+
+// Each step of a gate, and how it ended: "doctor", "status 1, 0.52 s".
+std::vector<std::pair<std::string, std::string>> step_rows(const Report& report);
 
 // What was looked at, as name and value: Python, torch, GPU, driver, system. What could not be read says why.
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot);

@@ -33,10 +33,19 @@ LOOK = """() => {
     .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName);
   const squeezed = [...document.querySelectorAll('td')]
     .filter(e => e.clientWidth < 90 && e.textContent.length > 30).map(e => e.textContent);
-  const bars = [...document.querySelectorAll('svg')].map(svg => ({
+  const plots = [...document.querySelectorAll('svg.plot')].map(svg => {
+    const box = svg.getBoundingClientRect(), shapes = [...svg.querySelectorAll('circle, rect, polyline')];
+    const [ink, paper] = [light(getComputedStyle(svg.querySelector('text')).fill), light(behind(svg))];
+    return {named: svg.querySelector('title').textContent, width: box.width, shapes: shapes.length,
+            contrast: (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05),
+            outside: [...shapes, ...svg.querySelectorAll('text')].map(shape => shape.getBoundingClientRect())
+              .filter(r => r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1)
+              .length};
+  });
+  const bars = [...document.querySelectorAll('svg:not(.plot)')].map(svg => ({
     width: svg.getBoundingClientRect().width, named: svg.querySelector('title').textContent,
     sum: [...svg.querySelectorAll('rect')].reduce((sum, r) => sum + r.width.baseVal.value, 0)}));
-  return {faint, outside, squeezed, bars, width: document.documentElement.scrollWidth, hit: window.hit === undefined ? 0 : 1,
+  return {faint, outside, squeezed, bars, plots, width: document.documentElement.scrollWidth, hit: window.hit === undefined ? 0 : 1,
           scripts: document.scripts.length, images: document.images.length, back: behind(document.body),
           heading: document.querySelector('h1').textContent};
 }"""
@@ -57,7 +66,10 @@ def opened(browser, url, scheme, size):
     assert seen["width"] <= size[0] and not seen["outside"], (size, seen["width"], seen["outside"][:5])
     assert not seen["squeezed"], (size, seen["squeezed"][:2])
     assert not seen["faint"], (scheme, seen["faint"][:5])
-    assert seen["bars"] and all(bar["named"] and bar["width"] > 100 and bar["sum"] > 990 for bar in seen["bars"]), seen["bars"]
+    assert seen["bars"] or seen["plots"], "nothing is drawn"
+    assert all(bar["named"] and bar["width"] > 100 and bar["sum"] > 990 for bar in seen["bars"]), seen["bars"]
+    for plot in seen["plots"]:
+        assert plot["named"] and plot["width"] > 250 and plot["shapes"] and not plot["outside"] and plot["contrast"] > 4.5, plot
     return seen
 
 

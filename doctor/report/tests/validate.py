@@ -14,8 +14,12 @@ import urllib.parse
 import jsonschema
 import lxml.etree
 import markdown_it
+import prometheus_client.parser
+import referencing
 
 SEVERITIES = ("error", "warning", "note")
+AS_DOCTOR = {"passed": "healthy", "failed": "broken"}  # ci run's words
+COMMANDS = {"urn:scankit:doctor:1": "doctor", "urn:scankit:ci-run:1": "ci run"}
 
 
 @functools.cache
@@ -29,11 +33,14 @@ def published_sarif_schema():
 
 
 def check_json(text, schemas):
-    schema = json.loads((schemas / "doctor-1.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
+    """By the schema that it names; those of the other commands may be referred to."""
+    known = {schema["$id"]: schema for schema in (json.loads(file.read_text()) for file in schemas.glob("*-1.json"))}
+    registry = referencing.Registry().with_resources(
+        (name, referencing.Resource.from_contents(schema)) for name, schema in known.items())
     report = json.loads(text)
-    jsonschema.validate(report, schema, jsonschema.Draft202012Validator)
-    assert report["$schema"] == schema["$id"], report["$schema"]
+    schema = known[report["$schema"]]
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema, registry=registry).validate(report)
     return report
 
 
@@ -56,7 +63,8 @@ def check_junit(text, report, schemas):
         for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
             assert int(element.get(attribute)) == len(list(element.iter(tag))), (element.tag, attribute)
     red = [len(list(tree.iter(tag))) for tag in ("failure", "error")]
-    assert red[0] > 0 if report["verdict"] == "broken" else sum(red) > 0 if report["verdict"] == "unknown" else sum(red) == 0
+    verdict = AS_DOCTOR.get(report["verdict"], report["verdict"])
+    assert red[0] > 0 if verdict == "broken" else sum(red) > 0 if verdict == "unknown" else sum(red) == 0
 
 
 def unescaped(text, table):
@@ -129,12 +137,39 @@ def check_markdown(text):
         assert not re.search(r"(^|\W)(@[A-Za-z0-9]|#[0-9])|www\.|://", data), f"would become a link: {data[:80]!r}"
 
 
+def check_prometheus(text, report):
+    """As the textfile collector: every family has its TYPE and HELP, no sample stands there twice."""
+    families = {family.name: family for family in prometheus_client.parser.text_string_to_metric_families(text)}
+    samples = set()
+    for family in families.values():
+        assert family.type == "gauge" and family.documentation, family.name
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in samples and sample.labels["command"] == COMMANDS[report["$schema"]], key
+            samples.add(key)
+    found = {}
+    for sample in families["scankit_finding"].samples if "scankit_finding" in families else ():
+        key = (sample.labels["cause"], sample.labels["severity"])
+        found[key] = found.get(key, 0) + sample.value
+    wanted = {}
+    for finding in report["findings"]:
+        key = (finding["cause"], finding["severity"])
+        wanted[key] = wanted.get(key, 0) + 1
+    assert found == wanted, (found, wanted)
+    verdicts = {sample.labels["verdict"]: sample.value for sample in families["scankit_verdict"].samples}
+    assert verdicts[AS_DOCTOR.get(report["verdict"], report["verdict"])] == 1 and sum(verdicts.values()) == 1, verdicts
+    # Nothing of a file's text is lost or read as something else: the subject comes back as the other sinks show it.
+    subjects = {sample.labels["subject"] for sample in families["scankit_finding"].samples}
+    assert all(finding["subject"][:20] in "\n".join(subjects) for finding in report["findings"])
+
+
 schemas = pathlib.Path(sys.argv[1])
 for stem in sys.argv[2:]:
-    texts = {kind: pathlib.Path(f"{stem}.{kind}").read_text() for kind in ("json", "sarif", "xml", "github", "md")}
+    texts = {kind: pathlib.Path(f"{stem}.{kind}").read_text() for kind in ("json", "sarif", "xml", "github", "md", "prom")}
     answer = check_json(texts["json"], schemas)
     check_sarif(texts["sarif"], answer)
     check_junit(texts["xml"], answer, schemas)
     check_github(texts["github"], answer)
     check_markdown(texts["md"])
+    check_prometheus(texts["prom"], answer)
     print("ok:", pathlib.Path(stem).name, answer["verdict"], len(answer["findings"]), "findings")

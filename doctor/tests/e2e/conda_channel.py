@@ -2,7 +2,8 @@
 """A conda channel in a folder, and an installer for it; py-rattler does both, so prefix and records are as conda clients write them.
 
 make CHANNEL PYTHON FILES: packages `python` (of that real one), `libdemo` and `demo-ext` (of FILES/libdemo.so, FILES/demo.so)
-install CHANNEL PREFIX [--force-reinstall] SPEC...
+add CHANNEL NAME VERSION FOLDER [DEPENDENCY...]: a package of what is in FOLDER, in place of one of that name and version
+install CHANNEL PREFIX [--yes] [--force-reinstall] [--no-deps] [--freeze-installed] SPEC...: as conda's options
 """
 import asyncio
 import hashlib
@@ -69,29 +70,41 @@ def make(channel, python, folder):
     asyncio.run(index_fs(channel))
 
 
-async def install(channel, prefix, specs, force):
+def add(channel, name, version, folder, *depends):
+    folder = pathlib.Path(folder)
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    package(channel, name, version, files, list(depends))
+    from rattler.index import index_fs
+
+    asyncio.run(index_fs(channel, force=True))
+
+
+async def install(channel, prefix, specs, options):
     import rattler
 
-    records = await rattler.solve([rattler.Channel("file://" + os.path.abspath(channel))], specs,
-                                  platforms=["linux-64"], virtual_packages=rattler.VirtualPackage.detect())
+    named = {spec.split("=")[0].split(" ")[0] for spec in specs}
     there = pathlib.Path(prefix, "conda-meta")
     known = [rattler.PrefixRecord.from_path(record) for record in sorted(there.glob("*.json"))]
-    if force:  # conda keeps what else is there; a solver asked for one package would take it away
-        names = {record.name.source for record in records}
-        assert names <= {record.name.source for record in known} | set(specs)
-    kept = [record for record in known if record.name.source not in {new.name.source for new in records}]
-    assert not kept or force, "a second install would remove what the solver was not asked for"
-    again = {spec.split("=")[0].split(" ")[0] for spec in specs} if force else None
-    await rattler.install(records, prefix, installed_packages=known or None, reinstall_packages=again,
-                          ignored_packages={record.name.source for record in kept} or None, show_progress=False)
+    others = [record for record in known if record.name.source not in named]
+    # What is there and was not named stays where it can be; frozen, it stays, or the solver finds no way.
+    records = await rattler.solve([rattler.Channel("file://" + os.path.abspath(channel))],
+                                  specs + [record.name.source for record in others],
+                                  platforms=["linux-64"], virtual_packages=rattler.VirtualPackage.detect(),
+                                  locked_packages=others, pinned_packages=others if "--freeze-installed" in options else [])
+    ignored = {record.name.source for record in records} - named if "--no-deps" in options else None
+    await rattler.install(records, prefix, installed_packages=known or None, ignored_packages=ignored,
+                          reinstall_packages=named if "--force-reinstall" in options else None, show_progress=False)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "make":
         make(*sys.argv[2:5])
+    elif sys.argv[1] == "add":
+        add(*sys.argv[2:])
     else:
-        rest = [word for word in sys.argv[4:] if word != "--force-reinstall"]
-        asyncio.run(install(sys.argv[2], sys.argv[3], rest, "--force-reinstall" in sys.argv))
+        known = {word for word in sys.argv[4:] if word.startswith("--")}
+        assert known <= {"--yes", "--force-reinstall", "--no-deps", "--freeze-installed"}, known
+        asyncio.run(install(sys.argv[2], sys.argv[3], [word for word in sys.argv[4:] if word not in known], known))
     # rattler's threads outlive the interpreter and abort it now and then (PyGILState_Release while finalizing).
     sys.stdout.flush()
     os._exit(0)

@@ -92,6 +92,36 @@ case_several_units() {
   build a.so one.cu two.cu -gencode arch=compute_80,code=sm_80 -gencode arch=compute_86,code=sm_86
   has_exactly a.so 'cubin sm_80' 'cubin sm_86'
 }
+# What a kernel takes, against cuobjdump's own figures: shared memory, a bound on the threads, a stack, many registers.
+case_resources() {
+  cat >k.cu <<'CU'
+__global__ void plain(float* a) { a[threadIdx.x] *= 2.0f; }
+__global__ void __launch_bounds__(128) shared_and_bounded(float* a) {
+  __shared__ float row[300];
+  row[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  a[threadIdx.x] = row[299 - threadIdx.x];
+}
+__global__ void stacked(float* a, int n) {
+  volatile float kept[200];
+  for (int i = 0; i < 200; ++i) kept[i] = a[i];
+  a[n] = kept[n] + kept[threadIdx.x % 200];
+}
+__device__ __noinline__ float called(float x) { return x * x + 1.0f; }
+__global__ void calls(float* a) { a[0] = called(a[1]); }
+CU
+  build a.so k.cu -gencode arch=compute_75,code=sm_75 -gencode arch=compute_90,code=sm_90 \
+    -gencode arch=compute_100,code=sm_100 -gencode arch=compute_120,code=sm_120
+  "$list" --kernels a.so | sort >ours.txt
+  [ "$(wc -l <ours.txt)" = 16 ] || fail "there are 4 kernels for each of 4 architectures: $(cat ours.txt)"
+  [ "$(grep -c 'shared_and_bounded.* 128 threads$' ours.txt)" = 4 ] || fail "a bound of the threads: $(cat ours.txt)"
+  [ "$(grep -c 'plain.* 0 threads$' ours.txt)" = 4 ] || fail "no bound: $(cat ours.txt)"
+  [ "$(grep -c 'stacked.* STACK:800 ' ours.txt)" = 4 ] || fail "a stack of 800 bytes: $(cat ours.txt)"
+  [ -n "$cuobjdump" ] || return 0
+  "$cuobjdump" -res-usage a.so 2>/dev/null | awk '/^arch = /{arch = $3} /Function/{name = $2; sub(/:$/, "", name)}
+    / REG:/{print arch, name, $1, $2, $3}' | grep -v called | sort >theirs.txt
+  diff <(cut -d' ' -f1-5 ours.txt) theirs.txt || fail "cuobjdump -res-usage says something else"
+}
 case_relocatable() {
   kernel one
   kernel two

@@ -37,12 +37,6 @@ here_on() { # VERDICT ROOT GPU DRIVER
   judge "$1" "$2" --python "$env/bin/python" --gpu "$3" --driver "$4"
 }
 
-nvrtc_12() { # the library of the wheel
-  local folder=$SCANKIT_CACHE/nvrtc-12.9.86
-  [ -d "$folder/nvidia" ] ||
-    { fx_download "$folder" nvidia-cuda-nvrtc-cu12==12.9.86 && unzip -q "$folder"/*.whl -d "$folder"; } >&2
-  echo "$folder/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
-}
 packed() { # LIBNVRTC ARCH: the module with that NVRTC's cubin in it, as a fatbin
   "$python" "$here/module/nvrtc_cubin.py" "$1" "$2" "$work/k.cubin"
   fatbinary --create=k.fatbin -64 "--image3=kind=elf,sm=${2#sm_},file=k.cubin"
@@ -104,7 +98,7 @@ case_cubins_of_cuda_13() {
 # NVRTC 12.9 writes the older one up to sm_90, and the newer one behind it.
 case_cubins_of_nvrtc_12() {
   local library
-  library=$(nvrtc_12)
+  library=$(fx_nvrtc_12)
   packed "$library" sm_90
   here_on healthy '' sm_90 550.163.01
   here_on healthy '' sm_90 535.104.05

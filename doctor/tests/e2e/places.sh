@@ -11,6 +11,8 @@ FAULTS=$(cd "$(dirname "$0")" && pwd)
 . "$FAULTS/faults.sh"
 # shellcheck source=doctor/tests/e2e/faults_truth.sh
 . "$FAULTS/faults_truth.sh"
+# shellcheck source=doctor/tests/e2e/conda.sh
+. "$FAULTS/conda.sh"
 # shellcheck source=doctor/tests/e2e/places_installers.sh
 . "$FAULTS/places_installers.sh"
 # shellcheck source=doctor/tests/e2e/places_driver.sh

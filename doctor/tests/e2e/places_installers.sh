@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Environments as installers make them: uv, conda packages, editable projects. Sourced by places.sh; label matrix.
 
-fx_make_installers() { "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install uv==0.13.9 py-rattler==0.28.0; }
-installers() { fx_once "$SCANKIT_CACHE/envs/installers-1" fx_make_installers; }
 # What the report prints below the first repair, run as it stands.
 run_the_command() { # PATH-FOLDER
   jq -r '.root.fixes[0].command' doctor.json >command.sh
@@ -24,7 +22,7 @@ PY
 
 long_uv() {
   local uv wheels file env=$work/env/bin/python
-  uv=$(installers)/bin/uv || exit 77
+  uv=$(fx_installers)/bin/uv || exit 77
   wheels=$(fx_packages markupsafe==3.0.2) && wheels=$wheels:$(fx_wheels) || exit 77
   export UV_CACHE_DIR=$work/cache UV_OFFLINE=1 UV_FIND_LINKS=${wheels/:/,} UV_NO_INDEX=1
   "$uv" venv -q --python "$(fx_python)" env
@@ -68,40 +66,15 @@ long_uv() {
   expect
 }
 
-# Packages of a channel in a folder, installed by py-rattler: the real prefix, records and hard links. conda itself is not on
-# the package index, so the printed `conda install` is carried out by the same library.
+# A conda prefix of real packages (conda.sh); the printed `conda install` is carried out.
 long_conda() {
-  local python env=$work/prefix/bin/python rattler file
+  local env=$work/prefix/bin/python file
   command -v patchelf >/dev/null || exit 77
-  rattler=$(installers)/bin/python || exit 77
-  python=$(fx_python)
-  mkdir files bin
-  cp "$python" files/python
-  cp -L "$(dirname "$(dirname "$python")")"/lib/libpython3*.so.1.0 files/ 2>/dev/null || true
-  patchelf --set-rpath "\$ORIGIN/../lib" files/python # as conda-build does
-  echo 'int demo_answer(void) { return 42; }' | gcc -shared -fPIC -x c - -Wl,-soname,libdemo.so.2 -o files/libdemo.so
-  plain_module files/demo.so "$python" - files/libdemo.so -Wl,-rpath,"\$ORIGIN/../../.." <<'C'
-#define Py_LIMITED_API 0x03080000
-#include <Python.h>
-int demo_answer(void);
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "core", 0, -1};
-PyMODINIT_FUNC PyInit_core(void) {
-  PyObject* module = PyModule_Create(&definition);
-  PyModule_AddIntConstant(module, "answer", demo_answer());
-  return module;
-}
-C
+  fx_installers >/dev/null || exit 77
   export RATTLER_CACHE_DIR=$work/cache
-  conda_channel() { "$rattler" "$FAULTS/conda_channel.py" "$@" >channel.txt 2>&1 || expect_fail "conda_channel $1: $(cat channel.txt)"; }
-  conda_channel make channel "$python" files
-  conda_channel install channel prefix demo-ext
-  cat >bin/conda <<SH
-#!/bin/sh
-[ "\$1 \$2" = "install --prefix" ] || { echo "conda: \$*" >&2; exit 2; }
-prefix=\$3; shift 3
-exec "$rattler" "$FAULTS/conda_channel.py" install "$work/channel" "\$prefix" "\$@"
-SH
-  chmod +x bin/conda
+  conda_channel_of_demo "$work/channel" "$(fx_python)" || expect_fail "no channel"
+  conda_channel install "$work/channel" prefix demo-ext || expect_fail "no prefix"
+  conda_program bin/conda "$work/channel"
   [ "$("$env" -c 'import sys, demo_ext.core as c; print(sys.prefix, c.answer)')" = "$work/prefix 42" ] || exit 77
   doctor CONDA_PREFIX="$work/prefix" -- --all
   expect

@@ -4,15 +4,8 @@
 # interpreter says, and holds the doctor to the right answer, with the observed import and without. WORK/FAULT keeps
 # error.txt, doctor.json, static.json and doctor.txt.
 set -euo pipefail
-FAULTS=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$FAULTS/../../../ci/fixtures.sh"
-for file in "$FAULTS"/faults*.sh; do
-  # shellcheck source=doctor/tests/e2e/faults.sh
-  . "$file"
-done
-# shellcheck source=doctor/tests/e2e/expect.sh
-. "$FAULTS/expect.sh"
+# shellcheck source=doctor/tests/e2e/plant.sh
+. "$(dirname "$0")/plant.sh"
 fault=$1 scankit=$2 MODULES=$3 work=$4/$1
 rm -rf "$work" && mkdir -p "$work"
 work=$(cd "$work" && pwd)
@@ -20,10 +13,7 @@ work=$(cd "$work" && pwd)
 way=pth
 # One fault in an environment without .pth lines, and those that change what lies beside torch.
 case $fault in torch_version_mismatch | cuda_wheels_*) way=plain ;; esac
-env=$(fx_scratch_env "$work/env" "$way")
-IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT=broken STATUS=1 PREPARE='' DOCTOR='' STARTS_IN=$work
-ONLY_OBSERVED='' LOG='' DATED='' SAYS=''
-"fault_$fault" "$env"
+plant "$fault" "$work" "$way"
 : "${FOUND:=$ROOT}" "${LOG:=$ROOT}"
 
 # 1. The environment is really broken, in the way meant.
