@@ -58,6 +58,7 @@ Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request,
   const TorchEnvironment& environment = flavor->environment;
   SCANKIT_TRY(flavor->host, build_host_module({request.module->name, &environment, &cache, torch_parts(),
                                                request.progress}));
+  built.flavor = Flavor::Torch;
   built.file = built.module + environment.suffix;
   built.made_for = say("for torch {} ({} string ABI) and Python {}, by {} {} as C++{}",
                        environment.torch_version, environment.string_abi, environment.python_version,

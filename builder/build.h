@@ -13,9 +13,6 @@
 
 namespace scankit {
 
-// Universal: the shipped host module. Torch: one linked with the environment's own libtorch (torch_flavor/).
-enum class Flavor { Universal, Torch };
-
 struct BuildRequest {
   const ShippedModule* module = nullptr;
   Flavor flavor = Flavor::Universal;
@@ -30,7 +27,8 @@ struct BuildRequest {
 };
 
 struct BuiltModule {
-  std::string module;       // its name
+  std::string module;  // its name
+  Flavor flavor = Flavor::Universal;
   std::string file;         // what Python wants it to be called
   std::string bytes;        // the finished module
   std::string manifest;     // JSON; the same text lies inside it

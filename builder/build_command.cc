@@ -77,15 +77,20 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
 
 }  // namespace
 
-Result<void> build_for(const std::string& file, Snapshot& here, TargetRequest& targets) {
+Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
+                       TargetRequest& targets) {
   constexpr std::size_t kLimit = 256u << 20;
   SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
-  auto there = snapshot_from_json(text);
+  const auto start = text.find_first_not_of(" \t\r\n");
+  const bool json = start == std::string::npos || text[start] == '{';
+  const bool other = !json && read_machine != nullptr;
+  auto there = other ? read_machine(text, file) : snapshot_from_json(text);
+  if (!there && other) return there.error();
   if (!there)
     return Error{there.error().code, say("{} is no snapshot: {}", file, retold(there.error().message)),
                  say("make one on that machine: scankit snapshot --out FILE")};
   if (!there->gpus.present() || there->gpus.value.empty())
-    return Error{Errc::NotFound, say("{} is of a machine without a GPU", file),
+    return Error{Errc::NotFound, say("{} names no GPU", file),
                  say("name the GPU that the module is for: --arch sm_90")};
   here.gpus = std::move(there->gpus);
   here.driver = std::move(there->driver);
@@ -124,7 +129,7 @@ int run_build(const BuildOptions& options) {
   }
   Snapshot snapshot = facts_for_build(*host, options);
   if (!options.for_machine.empty())
-    if (auto known = build_for(options.for_machine, snapshot, request->targets); !known)
+    if (auto known = build_for(options.for_machine, options.read_machine, snapshot, request->targets); !known)
       return complain("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);

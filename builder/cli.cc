@@ -71,18 +71,24 @@ std::vector<std::string> given_again(const CLI::App& command) {
   return words;
 }
 
-void add_build(CLI::App& app, int& exit_status) {
+void add_flavor(CLI::App& command, std::string& flavor) {
+  command.add_option("--flavor", flavor,
+                     say("universal (the default: one file for every torch), or torch (compiled against the "
+                         "environment's own torch)"));
+}
+
+void add_build(CLI::App& app, int& exit_status, const MachineReader& read_machine) {
   const auto options = std::make_shared<BuildOptions>();
+  options->read_machine = read_machine;
   CLI::App* command = app.add_subcommand("build", say("build a module from what scankit carries"));
   add_python(*command, options->python);
   add_module(*command, options->module);
-  command->add_option("--flavor", options->flavor,
-                      say("universal (the default: one file for every torch), or torch (compiled against the "
-                          "environment's own torch)"));
+  add_flavor(*command, options->flavor);
   auto* arch = add_arch(*command, options->arch);
   command
-      ->add_option("--for", options->for_machine, say("the GPUs of the machine whose snapshot this file is"))
-      ->type_name("SNAPSHOT")
+      ->add_option("--for", options->for_machine,
+                   say("the GPUs that this file names: the snapshot of a machine, or a scankit.yaml"))
+      ->type_name("SNAPSHOT|SPEC")
       ->excludes(arch);
   command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
   add_compilation(*command, options->compilation);
@@ -112,8 +118,9 @@ void add_build(CLI::App& app, int& exit_status) {
   });
 }
 
-void add_fix(CLI::App& app, int& exit_status) {
+void add_fix(CLI::App& app, int& exit_status, const MachineReader& read_machine) {
   const auto options = std::make_shared<FixOptions>();
+  options->read_machine = read_machine;
   CLI::App* command =
       app.add_subcommand("fix", say("repair what the doctor finds broken, or change nothing"));
   add_python(*command, options->python);
@@ -123,10 +130,12 @@ void add_fix(CLI::App& app, int& exit_status) {
                    say("also install this package without its CUDA build: mamba-ssm or causal-conv1d, with "
                        "==VERSION if you like (repeatable)"))
       ->allow_extra_args(false);
+  add_flavor(*command, options->flavor);
   auto* arch = add_arch(*command, options->arch);
   command
-      ->add_option("--for", options->for_machine, say("the GPUs of the machine whose snapshot this file is"))
-      ->type_name("SNAPSHOT")
+      ->add_option("--for", options->for_machine,
+                   say("the GPUs that this file names: the snapshot of a machine, or a scankit.yaml"))
+      ->type_name("SNAPSHOT|SPEC")
       ->excludes(arch);
   add_target(*command, options->target);
   add_compilation(*command, options->compilation);
@@ -146,9 +155,9 @@ void add_restore(CLI::App& app, int& exit_status) {
 
 }  // namespace
 
-void add_builder_commands(CLI::App& app, int& exit_status) {
-  add_build(app, exit_status);
-  add_fix(app, exit_status);
+void add_builder_commands(CLI::App& app, int& exit_status, const MachineReader& read_machine) {
+  add_build(app, exit_status, read_machine);
+  add_fix(app, exit_status, read_machine);
   add_restore(app, exit_status);
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "builder/build.h"
+#include "builder/cli.h"
 #include "doctor/base/result.h"
 
 // What the parsed command lines do; cli.cc parses.
@@ -18,9 +19,10 @@ struct CompilationOptions {
 struct BuildOptions {
   std::string python, module, arch, out, show_manifest;
   CompilationOptions compilation;
-  std::string flavor;         // "", "universal", "torch"
-  std::string for_machine;    // the snapshot of a machine whose GPUs the module is for
-  std::string explain_other;  // --explain OTHER
+  std::string flavor;          // "", "universal", "torch"
+  std::string for_machine;     // the snapshot of a machine whose GPUs the module is for, or a spec
+  MachineReader read_machine;  // of a file that is no snapshot
+  std::string explain_other;   // --explain OTHER
   // The command line without what --check-reproducible sets itself.
   std::vector<std::string> again;
   bool reproducible = false;
@@ -39,8 +41,10 @@ int show_manifest(const std::string& path);
 
 struct FixOptions {
   std::string python, arch, module, target;
+  std::string flavor;  // as for a build
   CompilationOptions compilation;
-  std::string for_machine;            // as for a build
+  std::string for_machine;  // as for a build
+  MachineReader read_machine;
   std::vector<std::string> packages;  // that the user wants without their CUDA build
   bool dry_run = false, yes = false, json = false;
 };
@@ -57,8 +61,9 @@ int complain(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);  // progress, to standard error
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation);
-// Puts the GPUs of another machine, whose snapshot this file is, in the place of those that are here.
-Result<void> build_for(const std::string& file, Snapshot& here, TargetRequest& targets);
+// Puts the GPUs of another machine, of which this file tells, in the place of those that are here.
+Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
+                       TargetRequest& targets);
 // The interpreter that a command speaks of; what choose_python notes goes to standard error.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
 

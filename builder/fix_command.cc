@@ -12,10 +12,12 @@
 #include "builder/install/execute.h"
 #include "builder/install/interruption.h"
 #include "builder/install/lock.h"
+#include "builder/install/parts.h"
 #include "builder/install/plan_text.h"
 #include "builder/install/transaction.h"
 #include "builder/prebuilt.h"
 #include "builder/shipped.h"
+#include "builder/torch_flavor/environment.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/checks/view.h"
@@ -57,6 +59,9 @@ class FixRun {
       return complain("fix", known.error(), kExitUsage);
     request_.toolchain.asked = options_.compilation.toolchain;
     request_.toolchain.progress = tell;
+    const auto flavor = parse_flavor(options_.flavor);
+    if (!flavor) return complain("fix", flavor.error(), kExitUsage);
+    request_.flavor = *flavor;
     const auto python = chosen_python(*host_, options_.python);
     if (!python) return complain("fix", python.error(), options_.python.empty() ? kExitFindings : kExitUsage);
     const auto probed = probe_python(*host_, *python);
@@ -67,7 +72,8 @@ class FixRun {
     diagnosis_ = {*python, modules(), tell};
     report_ = diagnose_environment(*host_, diagnosis_);
     if (auto status = look_at_other_machine()) return status;
-    PlanRequest asked{modules(), options_.packages, request_.targets.list, *place, !options_.target.empty()};
+    PlanRequest asked{modules(), options_.packages,        request_.targets.list,
+                      *place,    !options_.target.empty(), request_.flavor};
     auto plan = plan_fix(*host_, report_, asked);
     if (!plan) return complain("fix", plan.error(), kExitFindings);
     plan_ = std::move(*plan);
@@ -81,7 +87,8 @@ class FixRun {
   std::optional<int> look_at_other_machine() {
     if (options_.for_machine.empty()) return std::nullopt;
     here_ = report_.snapshot.gpus;
-    const auto known = build_for(options_.for_machine, report_.snapshot, request_.targets);
+    const auto known =
+        build_for(options_.for_machine, options_.read_machine, report_.snapshot, request_.targets);
     if (!known) return complain("fix", known.error(), kExitUsage);
     return std::nullopt;
   }
@@ -122,11 +129,28 @@ class FixRun {
     if (auto good = check_place(plan_.place); !good) return complain("fix", good.error(), kExitFindings);
     if (const auto foreign = foreign_code(*host_, report_.snapshot))
       return complain("fix", foreign_place(*foreign), kExitFindings);
+    if (auto movable = check_moves(); !movable) return complain("fix", movable.error(), kExitFindings);
     // The plan shows what would be fetched, and nothing is done before it is agreed to.
     request_.toolchain.may_download = true;
+    if (request_.flavor == Flavor::Torch && !modules_of(plan_).empty()) {
+      const auto environment = torch_environment(*host_, report_.snapshot);
+      if (!environment) return complain("fix", environment.error(), kExitFindings);
+      request_.targets.cuda = report_.snapshot.torch.value.cuda;
+    }
     for (const std::string& module : modules_of(plan_))
       if (auto status = find_source(module)) return status;
     return std::nullopt;
+  }
+
+  Result<void> check_moves() const {
+    std::vector<std::string> files;
+    for (const InstallOurs& ours : ours_of(plan_))
+      for (const FileMove& move : hiding_copies(report_.snapshot, ours, plan_.place))
+        files.push_back(move.path);
+    for (const RepairStep& step : plan_.steps)
+      if (const auto* away = std::get_if<MoveAway>(&step.what)) files.push_back(away->path);
+    for (const std::string& file : files) SCANKIT_CHECK(may_move(*host_, file));
+    return {};
   }
 
   std::optional<int> find_source(const std::string& module) {
@@ -134,7 +158,9 @@ class FixRun {
     if (!shipped) return complain("fix", shipped.error(), kExitFindings);
     ModuleSource& source = sources_[module];
     // What came with scankit needs no compiler. Damaged, it is told and passed over: a build may still do.
-    auto ready = prebuilt_module(prebuilt_folder(), **shipped, request_.targets, report_.snapshot.gpus);
+    Result<std::optional<BuiltModule>> ready = std::optional<BuiltModule>();
+    if (request_.flavor == Flavor::Universal)
+      ready = prebuilt_module(prebuilt_folder(), **shipped, request_.targets, report_.snapshot.gpus);
     if (!ready) tell(retold(ready.error().message));
     if (ready && *ready) {
       source = {true, (*ready)->targets, (*ready)->compiler, {}, (*ready)->notes};
@@ -155,6 +181,12 @@ class FixRun {
   void find_project() {
     if (!options_.target.empty()) return;
     installer_ = installer_of(*host_, report_.snapshot);
+    const std::string project = uv_project_of(*host_, report_.snapshot.python.value);
+    if (installer_.project.empty() && !project.empty())
+      plan_.advice.push_back(say(
+          "{} is a uv project, and uv is not here to be told of this: its next `uv sync` takes out what the "
+          "fix brought. Put uv on PATH and run scankit fix again, or run it after each sync",
+          project));
   }
 
   // The import and the numbers on the CPU are proven here in any case.
@@ -216,8 +248,8 @@ class FixRun {
     return false;
   }
 
-  Result<void> build_modules() {
-    for (const std::string& module : modules_of(plan_)) {
+  Result<void> build_modules(const FixPlan& part) {
+    for (const std::string& module : modules_of(part)) {
       if (built_.count(module) != 0) continue;  // it came with scankit
       SCANKIT_TRY(request_.module, shipped_module(module));
       SCANKIT_TRY(built_[module], build_module(*host_, report_.snapshot, request_));
@@ -225,40 +257,80 @@ class FixRun {
     return {};
   }
 
+  // What fails is undone by itself; a part that has nothing to do with it stays.
   int act() {
-    if (auto built = build_modules(); !built) return failed(built.error(), kExitBuildFailed);
+    for (FixPlan& part : parts_of(plan_)) parts_.push_back({std::move(part), FailedAt::Nothing, {}, {}});
+    for (PartResult& part : parts_)
+      if (auto built = build_modules(part.plan); !built) {
+        part.failed_at = FailedAt::Preparation;
+        part.error = built.error();
+      }
     const StateFolder state(plan_.place.base);
-    auto lock = Lock::take(state.root());
-    if (!lock) return failed(lock.error(), kExitFindings);
+    const Interruption interruption;
+    if (std::ranges::any_of(parts_, &PartResult::kept)) {
+      auto lock = Lock::take(state.root());
+      if (!lock) return refused(lock.error());
+      execute_parts(*host_, state, execute_request(lock->descriptor()), parts_);
+    }
+    return tell_results();
+  }
+
+  ExecuteRequest execute_request(int lock) const {
     ExecuteRequest request;
-    request.plan = &plan_;
     request.built = &built_;
     request.python = python();
     request.project = installer_.project;
     request.project_installer = installer_;
-    request.lock = lock->descriptor();
+    request.lock = lock;
     request.progress = tell;
     request.diagnose = [this] { return diagnose_environment(*host_, diagnosis_); };
     request.facts = [this] { return facts_of_environment(*host_, diagnosis_); };
-    FailedAt failed_at = FailedAt::Nothing;
-    const auto done = execute_fix(*host_, state, request, failed_at);
-    if (!done)
-      return failed(done.error(),
-                    failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed);
-    return tell_success(*done);
+    return request;
   }
 
-  int failed(const Error& error, int status) const {
-    const int code = complain("fix", error, status);
+  int refused(const Error& error) const {
+    const int code = complain("fix", error, kExitFindings);
     complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, code);
-    const int signal = Interruption::signal();
-    return end(signal != 0 ? 128 + signal : code, {"failed", error.message, {}});
+    return end(code, {"failed", error.message, {}});
   }
 
-  int tell_success(const FixResult& done) const {
-    for (const std::string& module : modules_of(plan_))
+  static int status_of(const PartResult& part) {
+    return part.failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed;
+  }
+
+  int tell_results() const {
+    const bool any_kept = std::ranges::any_of(parts_, &PartResult::kept);
+    FixOutcome outcome{any_kept ? "repaired" : "failed", "", {}};
+    int status = kExitClean;
+    for (const PartResult& part : parts_) {
+      if (part.kept()) {
+        tell_kept(part.plan);
+        for (const std::string& note : part.result.notes) print(say("note: {}", note));
+        outcome.notes.insert(outcome.notes.end(), part.result.notes.begin(), part.result.notes.end());
+        continue;
+      }
+      const int failed = complain("fix", part.error, status_of(part));
+      if (status == kExitClean) {
+        status = failed;
+        outcome.message = part.error.message;
+      }
+      if (any_kept) tell_undone(part);
+    }
+    if (any_kept) tell_what_is_left();
+    if (any_kept && status != kExitClean) outcome.state = "partly_repaired";
+    const bool old_state = std::ranges::none_of(
+        parts_, [](const PartResult& part) { return part.failed_at == FailedAt::Undoing; });
+    if (!any_kept && old_state)
+      complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
+    for (const PartResult& part : parts_) outcome.kept.push_back(part.kept());
+    const int signal = status == kExitClean ? 0 : Interruption::signal();
+    return end(signal != 0 ? 128 + signal : status, outcome);
+  }
+
+  void tell_kept(const FixPlan& part) const {
+    for (const std::string& module : modules_of(part))
       print(say("repaired: `import {}` works and computes right", module));
-    for (const RepairStep& step : plan_.steps) {
+    for (const RepairStep& step : part.steps) {
       if (const auto* away = std::get_if<MoveAway>(&step.what))
         print(say("repaired: {} no longer hides {}", away->path, away->module));
       if (const auto* packages = std::get_if<ChangePackages>(&step.what))
@@ -267,12 +339,19 @@ class FixRun {
       if (const auto* variable = std::get_if<SetVariable>(&step.what))
         print(say("repaired in every shell that activates the environment from now on: {}", variable->name));
     }
-    for (const std::string& note : done.notes) print(say("note: {}", note));
+  }
+
+  void tell_undone(const PartResult& part) const {
+    for (const RepairStep& step : part.plan.steps)
+      print(part.failed_at == FailedAt::Undoing ? say("still wrong, and half undone: {}", step.why)
+                                                : say("still wrong, and as it was: {}", step.why));
+  }
+
+  void tell_what_is_left() const {
     for (const std::string& part : unproven_) print(say("not proven here: {}", part));
     if (!unproven_.empty()) print(say("to prove it there: {}", view().proof));
     if (!plan_.place.how_to_reach.empty()) print(say("once per shell: {}", plan_.place.how_to_reach));
     for (const std::string& todo : plan_.advice) print(say("left for you: {}", todo));
-    return end(kExitClean, {"repaired", "", done.notes});
   }
 
   const FixOptions& options_;
@@ -287,6 +366,7 @@ class FixRun {
   std::map<std::string, BuiltModule> built_;
   Installer installer_;
   std::vector<std::string> unproven_;
+  std::vector<PartResult> parts_;
 };
 
 }  // namespace

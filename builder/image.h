@@ -7,6 +7,9 @@
 
 namespace scankit {
 
+// Universal: the shipped host module. Torch: one linked with the environment's own libtorch (torch_flavor/).
+enum class Flavor { Universal, Torch };
+
 // One piece of device code: one unit (kernels/*/cuda/units.def) for one target.
 struct BuiltCode {
   std::string unit;

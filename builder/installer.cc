@@ -190,6 +190,8 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
 
 }  // namespace
 
+std::string uv_project_of(const Host& host, const Python& python) { return uv_project(host, python); }
+
 std::string name_of(Installer::Kind kind) {
   constexpr const char* kNames[] = {"none", "pip", "uv", "conda"};
   return kNames[static_cast<std::size_t>(kind)];

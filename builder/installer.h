@@ -31,10 +31,14 @@ Installer installer_of(const Host& host, const Snapshot& snapshot, const std::st
 // the operating system may serve too. None: scankit-fetch is what is left.
 Installer downloader_of(const Host& host, const Snapshot& snapshot);
 
+// The uv project whose `uv sync` makes this environment, also where uv itself is not here; or "".
+std::string uv_project_of(const Host& host, const Python& python);
+
 struct InstallerCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", beside what is inherited
   std::string folder;                    // to run in: uv reads its settings from there; "" for anywhere
+  std::vector<std::string> constraints;  // lines of the file that --constraint names; made when it is run
 };
 std::string shown(const InstallerCommand& command);  // as a shell takes it
 
@@ -45,6 +49,7 @@ struct PackageChange {
   bool dependencies = true;    // false: --no-deps
   bool isolated_build = true;  // false: built against what is installed
   std::vector<std::string> from_source;  // names whose wheels are not to be taken
+  std::vector<std::string> held;         // what must stay as it is: "torch==2.11.0"
 };
 // To be run one after the other. Empty for Kind::None, and where this installer cannot do it (conda builds
 // nothing from source).

@@ -27,6 +27,11 @@ Words pip_words(const Installer& installer, const char* verb) {
   return argv;
 }
 
+// Where nothing but the named packages is installed, nothing else can be exchanged.
+Words held_by(const PackageChange& change) {
+  return change.reinstall || !change.dependencies ? Words{} : change.held;
+}
+
 InstallerCommand pip_change(const Installer& installer, const PackageChange& change) {
   Words argv = pip_words(installer, "install");
   if (change.upgrade) argv.emplace_back("--upgrade");
@@ -37,7 +42,7 @@ InstallerCommand pip_change(const Installer& installer, const PackageChange& cha
   // pip keeps the wheels that it built, and would give the same one back.
   if (!change.from_source.empty()) argv.emplace_back("--no-cache-dir");
   add(argv, change.requirements);
-  return {argv, {}, ""};
+  return {argv, {}, "", held_by(change)};
 }
 
 // uv links the files of an environment from its cache: what was damaged in place is damaged there too, and
@@ -46,7 +51,7 @@ InstallerCommand uv_forget(const Installer& installer, const PackageChange& chan
   Words argv = installer.program;
   add(argv, {"cache", "clean"});
   for (const std::string& requirement : change.requirements) argv.push_back(normalised_name(requirement));
-  return {argv, {}, installer.project};
+  return {argv, {}, installer.project, {}};
 }
 
 InstallerCommand uv_pip_change(const Installer& installer, const PackageChange& change) {
@@ -62,7 +67,7 @@ InstallerCommand uv_pip_change(const Installer& installer, const PackageChange& 
   for (const std::string& name : change.from_source) add(argv, {"--no-binary", name});
   if (!change.from_source.empty()) argv.emplace_back("--no-cache");
   add(argv, change.requirements);
-  return {argv, {}, installer.project};
+  return {argv, {}, installer.project, held_by(change)};
 }
 
 // The project's own records (pyproject.toml, uv.lock) are changed, so that the next sync keeps the change.
@@ -80,7 +85,7 @@ InstallerCommand uv_project_change(const Installer& installer, const PackageChan
   }
   for (const std::string& name : change.from_source) add(argv, {"--no-binary-package", name});
   if (!again) add(argv, change.requirements);
-  return {argv, {}, installer.project};
+  return {argv, {}, installer.project, {}};
 }
 
 InstallerCommand conda_change(const Installer& installer, const PackageChange& change) {
@@ -88,8 +93,9 @@ InstallerCommand conda_change(const Installer& installer, const PackageChange& c
   add(argv, {"install", "--yes", "--prefix", installer.environment});
   if (change.reinstall) argv.emplace_back("--force-reinstall");
   if (change.reinstall || !change.dependencies) argv.emplace_back("--no-deps");
+  if (!held_by(change).empty()) argv.emplace_back("--freeze-installed");
   for (const std::string& requirement : change.requirements) argv.push_back(conda_requirement(requirement));
-  return {argv, {}, ""};
+  return {argv, {}, "", {}};
 }
 
 bool all_locked(const Installer& installer, const PackageChange& change) {
@@ -111,6 +117,11 @@ std::string shown(const InstallerCommand& command) {
   if (!command.folder.empty()) text.append("cd ").append(shell_quoted(command.folder)).append(" &&");
   for (const auto& words : {command.environment, command.argv})
     for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
+  if (!command.constraints.empty()) {
+    text += " --constraint <(printf '%s\\n'";  // bash's, as a person may give it
+    for (const std::string& line : command.constraints) text += " " + shell_quoted(line);
+    text += ")";
+  }
   return text;
 }
 
@@ -149,13 +160,13 @@ InstallerCommand unpack_command(const Installer& downloader, const std::string& 
     // A copy: a link would be into uv's cache, where another environment's damage reaches it.
     add(argv, {"--link-mode", "copy", "--no-progress"});
     add(argv, what);
-    return {argv, {}, downloader.project};
+    return {argv, {}, downloader.project, {}};
   }
   Words argv = pip_words(downloader, "install");
   add(argv, {"--no-compile", "--progress-bar", "off"});
   add(argv, what);
   // The folder is none of the user's environments, whatever their settings demand of those.
-  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, ""};
+  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
 }
 
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
@@ -163,7 +174,7 @@ InstallerCommand download_command(const Installer& downloader, const std::string
   if (downloader.kind != Installer::Kind::Pip) return {};
   Words argv = pip_words(downloader, "download");
   add(argv, {"--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--dest", folder, requirement});
-  return {argv, {"PIP_REQUIRE_VIRTUALENV=0"}, ""};
+  return {argv, {"PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
 }
 
 }  // namespace scankit

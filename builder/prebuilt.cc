@@ -137,6 +137,7 @@ Result<std::optional<BuiltModule>> from_file(const std::string& path, const Ship
   if (!whole(module, images, built.targets) || !serves(built.targets, request, gpus, built.notes))
     return std::optional<BuiltModule>();
   manifest["module"] = built.module = module.name;
+  built.file = module_file(built.module);
   inputs["host_module_sha256"] = sha256_hex(module.host_module);
   built.manifest = manifest.dump(2) + "\n";
   built.compiler = say("as shipped, by {}", compilers_of(manifest));

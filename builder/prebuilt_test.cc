@@ -113,6 +113,7 @@ TEST_F(Beside, GivesTheModuleWithOurHostPartAndEveryImage) {
   EXPECT_EQ((**found).targets, kTargets);
   EXPECT_EQ((**found).images.size(), kTargets.size() * scan().units.size());
   EXPECT_EQ((**found).module, "selective_scan_cuda");
+  EXPECT_EQ((**found).file, "selective_scan_cuda.abi3.so");
   EXPECT_EQ((**found).compiler, "as shipped, by nvrtc 12.9");
   EXPECT_TRUE((**found).bytes.starts_with(std::string(scan().host_module.substr(0, 16))));
   const auto manifest = nlohmann::json::parse((**found).manifest);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -31,34 +30,37 @@ void print_undone(const Journal& journal) {
     if (back.count(op.target) == 0) print("  " + in_column(say("removed"), 9) + op.target);
 }
 
-// True too where that cannot be read: undo_last says why.
-bool anything_committed(const StateFolder& state) {
-  const auto journals = state.journals();
-  return !journals || std::ranges::any_of(*journals, [](const Journal& journal) {
-    return journal.state == Journal::State::Committed;
-  });
+// Every part of one run, the last one first: the next restore goes on where this one stopped.
+int restore_run(const StateFolder& state, const std::string& run, bool may_be_empty) {
+  for (bool any = may_be_empty;; any = true) {
+    const auto undone = undo_last_of(state, run);
+    if (undone) {
+      print_undone(*undone);
+      continue;
+    }
+    if (undone.error().code != Errc::NotFound) return complain("restore", undone.error(), kExitFindings);
+    if (!any) print(undone.error().message);
+    return kExitClean;
+  }
 }
 
 int restore(const StateFolder& state) {
   auto lock = Lock::take(state.root());
   if (!lock) return complain("restore", lock.error(), kExitFindings);
+  const auto interrupted = interrupted_runs(state);
+  if (!interrupted) return complain("restore", interrupted.error(), kExitFindings);
   std::vector<std::string> lines;
   const auto recovered = recover(state, lines);
   for (const std::string& line : lines) print(line);
   if (!recovered) return complain("restore", recovered.error(), kExitFindings);
-  // Undoing the interrupted one was what had been asked for.
-  if (!lines.empty()) return kExitClean;
-  const bool nothing_left = !anything_committed(state);
-  const auto undone = undo_last(state);
-  if (undone) {
-    print_undone(*undone);
-    return kExitClean;
+  if (interrupted->empty()) {
+    const auto last = last_run(state);
+    return last ? restore_run(state, *last, false) : complain("restore", last.error(), kExitFindings);
   }
-  if (nothing_left) {
-    print(undone.error().message);
-    return kExitClean;
-  }
-  return complain("restore", undone.error(), kExitFindings);
+  // Undoing the interrupted one was what had been asked for, with the parts of it that were done before.
+  for (const std::string& run : *interrupted)
+    if (const int status = restore_run(state, run, true); status != kExitClean) return status;
+  return kExitClean;
 }
 
 }  // namespace

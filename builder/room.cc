@@ -5,13 +5,13 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/host/control_group.h"
 
 namespace scankit {
 namespace {
@@ -21,48 +21,24 @@ constexpr std::uint64_t kCompiler = 200u << 20;
 // Images of every architecture, and nvcc's own files, stay below this.
 constexpr std::uint64_t kFiles = 100u << 20;
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr == text.data()) return std::nullopt;
-  return value;
-}
-
-std::optional<std::uint64_t> number_in(const Host& host, const std::string& path) {
-  const auto text = host.read_file(path, 64);
-  return text ? number(*text) : std::nullopt;
-}
-
-// cgroups(7): "0::/user.slice/job" of v2, "4:memory:/slurm/job" of v1.
-std::string group_of(const Host& host, bool v2) {
-  const auto text = host.read_file("/proc/self/cgroup", 1u << 16);
-  std::istringstream lines(text ? *text : "");
-  for (std::string line; std::getline(lines, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (v2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos)
-      return line.substr(second + 1);
-  }
-  return "";
-}
-
 std::uint64_t reclaimable(const Host& host, const std::string& group, const std::string& key) {
   const auto text = host.read_file(group + "/memory.stat", 1u << 16);
   std::istringstream lines(text ? *text : "");
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(key)) return number(line.substr(key.size())).value_or(0);
+    if (line.starts_with(key)) return leading_number(line.substr(key.size())).value_or(0);
   return 0;
 }
 
-// What a group leaves of its limit; "max" is no number, and v1 writes none as one beyond any machine.
-std::optional<std::uint64_t> left_of(const Host& host, const std::string& group, bool v2) {
-  const auto limit = number_in(host, group + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-  const auto used = number_in(host, group + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
-  if (!limit || !used) return limit;
-  const std::uint64_t gives_way = reclaimable(host, group, v2 ? "inactive_file " : "total_inactive_file ");
-  const std::uint64_t held = *used - std::min(*used, gives_way);
-  return *limit - std::min(*limit, held);
+// What a group leaves of its limit.
+std::optional<std::uint64_t> left_of(const Host& host, const ControlGroup& group) {
+  const auto limit = limit_of(host, group);
+  const auto used =
+      host.read_file(group.folder + (group.v2 ? "/memory.current" : "/memory.usage_in_bytes"), 64);
+  const auto held = used ? leading_number(*used) : std::nullopt;
+  if (!limit || !held) return limit;
+  const std::uint64_t gives_way =
+      reclaimable(host, group.folder, group.v2 ? "inactive_file " : "total_inactive_file ");
+  return *limit - std::min(*limit, *held - std::min(*held, gives_way));
 }
 
 std::string in_mb(std::uint64_t bytes) { return std::to_string(bytes >> 20); }
@@ -78,14 +54,9 @@ std::string existing_part(std::string path) {
 
 std::uint64_t free_memory(const Host& host, const Memory& memory) {
   std::uint64_t free = memory.available;
-  for (const bool v2 : {true, false}) {
-    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    for (std::string group = group_of(host, v2);; group = path_dirname(group)) {
-      const bool top = group.size() <= 1;
-      if (const auto left = left_of(host, root + (top ? "" : group), v2)) free = std::min(free, *left);
-      if (top) break;
-    }
-  }
+  for_each_control_group(host, [&](const ControlGroup& group) {
+    if (const auto left = left_of(host, group)) free = std::min(free, *left);
+  });
   return free;
 }
 

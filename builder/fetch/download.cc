@@ -79,7 +79,7 @@ Result<void> download(const DownloadRequest& request) {
                  say("bring the file by hand")};
   if (ran.exit_code == kHelperAbsent)
     return Error{
-        Errc::NotFound, why,
+        Errc::Unsupported, why,
         say("install it (Debian: libcurl4, others: libcurl), or install pip or uv, which need none")};
   return Error{
       Errc::ToolFailed, why,

@@ -25,7 +25,7 @@ struct DownloadRequest {
 };
 
 // `out` appears whole and with the right hash, or not at all. What came of a file whose hash is known stays
-// in OUT.part, and the next download goes on there. Errc::NotFound: no libcurl here.
+// in OUT.part, and the next download goes on there. Errc::Unsupported: no libcurl here.
 Result<void> download(const DownloadRequest& request);
 
 }  // namespace scankit

@@ -54,6 +54,7 @@ class Fetcher {
       auto found = find_in(project_url(index.url, name), wheel);
       if (found) return found;
       last = found.error();
+      if (last.code == Errc::Unsupported) break;  // no libcurl: no index can be asked
       last.hint = say("the index is named by {}", index.from);
     }
     return last;

@@ -17,7 +17,7 @@ bool load_curl(CurlApi* api) {
   for (const char* name : kNames)
     if (library == nullptr) library = scankit_gpu::load_library(name);
   if (library == nullptr) {
-    scankit_gpu::complain("libcurl.so.4 is not here: {}", scankit_gpu::load_error());
+    scankit_gpu::complain("libcurl.so.4 is not here, nor another build of it: {}", scankit_gpu::load_error());
     return false;
   }
   if (bind(library, "curl_global_init", &api->global_init) &&

@@ -26,11 +26,11 @@ std::string record_hash(std::string_view bytes) {
   return text + kAlphabet[bits << (6 - count) & 63];
 }
 
+}  // namespace
+
 std::string record_line(const InstalledFile& file) {
   return file.path + ",sha256=" + record_hash(file.bytes) + "," + std::to_string(file.bytes.size()) + "\n";
 }
-
-}  // namespace
 
 std::string module_file(const std::string& module) { return module + ".abi3.so"; }
 std::string distribution_stem(const std::string& module) { return "scankit_" + module; }
@@ -38,42 +38,56 @@ std::string dist_info_name(const std::string& module) {
   return distribution_stem(module) + "-" + kToolVersion + ".dist-info";
 }
 
-static std::vector<InstalledFile> with_record(const std::string& module, const std::string& bytes,
-                                              std::vector<InstalledFile> files) {
-  std::string record = record_line({module_file(module), bytes});
+// ".cpython-311-x86_64-linux-gnu.so" -> "311"; "" of the universal flavor.
+static std::string python_of(const BuiltModule& built) {
+  constexpr std::string_view kBefore = ".cpython-";
+  const auto at = built.file.find(kBefore);
+  if (built.flavor == Flavor::Universal || at == std::string::npos) return "";
+  const std::string rest = built.file.substr(at + kBefore.size());
+  return rest.substr(0, rest.find_first_not_of("0123456789"));
+}
+
+std::string wheel_tag(const BuiltModule& built) {
+  const std::string python = python_of(built);
+  return python.empty() ? "cp38-abi3-manylinux_2_17_x86_64"
+                        : "cp" + python + "-cp" + python + "-linux_x86_64";
+}
+
+static std::vector<InstalledFile> with_record(const BuiltModule& built, std::vector<InstalledFile> files) {
+  std::string record = record_line({built.file, built.bytes});
   for (const InstalledFile& file : files) record += record_line(file);
-  const std::string path = dist_info_name(module) + "/RECORD";
+  const std::string path = dist_info_name(built.module) + "/RECORD";
   record += path + ",,\n";
   files.push_back({path, record});
   return files;
 }
 
-static std::vector<InstalledFile> common_files(const std::string& module, const std::string& manifest) {
-  const std::string folder = dist_info_name(module) + "/";
-  std::string name = distribution_stem(module);
+static std::vector<InstalledFile> common_files(const BuiltModule& built) {
+  const std::string folder = dist_info_name(built.module) + "/", python = python_of(built);
+  std::string name = distribution_stem(built.module), needs(">=3.8");
   std::ranges::replace(name, '_', '-');
+  if (!python.empty()) needs = "==" + python.substr(0, 1) + "." + python.substr(1) + ".*";
+  const std::string summary = python.empty() ? built.module + " for every CPython and torch, built by scankit"
+                                             : built.module + " " + built.made_for + ", built by scankit";
   return {{folder + "METADATA", "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + kToolVersion +
-                                    "\nSummary: " + module +
-                                    " for every CPython and torch, built by scankit\n"
-                                    "License: Apache-2.0\nRequires-Python: >=3.8\n"},
+                                    "\nSummary: " + summary +
+                                    "\nLicense: Apache-2.0\nRequires-Python: " + needs + "\n"},
           {folder + "WHEEL", std::string("Wheel-Version: 1.0\nGenerator: scankit ") + kToolVersion +
-                                 "\nRoot-Is-Purelib: false\nTag: cp38-abi3-manylinux_2_17_x86_64\n"},
-          {folder + "top_level.txt", module + "\n"},
-          {folder + "scankit.json", manifest}};
+                                 "\nRoot-Is-Purelib: false\nTag: " + wheel_tag(built) + "\n"},
+          {folder + "top_level.txt", built.module + "\n"},
+          {folder + "scankit.json", built.manifest}};
 }
 
-std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
-                                           const std::string& manifest) {
-  const std::string folder = dist_info_name(module) + "/";
-  auto files = common_files(module, manifest);
+std::vector<InstalledFile> dist_info_files(const BuiltModule& built) {
+  const std::string folder = dist_info_name(built.module) + "/";
+  auto files = common_files(built);
   files.push_back({folder + "INSTALLER", "scankit\n"});
   files.push_back({folder + "REQUESTED", ""});
-  return with_record(module, bytes, std::move(files));
+  return with_record(built, std::move(files));
 }
 
-std::vector<InstalledFile> wheel_info_files(const std::string& module, const std::string& bytes,
-                                            const std::string& manifest) {
-  return with_record(module, bytes, common_files(module, manifest));
+std::vector<InstalledFile> wheel_info_files(const BuiltModule& built) {
+  return with_record(built, common_files(built));
 }
 
 }  // namespace scankit

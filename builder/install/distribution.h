@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "doctor/base/result.h"
+#include "builder/build.h"
 
 namespace scankit {
 
@@ -19,11 +19,13 @@ struct InstalledFile {
   std::string path;  // relative to the import folder
   std::string bytes;
 };
-// The files of the dist-info folder, RECORD last. `bytes` are the module's, `manifest` the builder's JSON.
-std::vector<InstalledFile> dist_info_files(const std::string& module, const std::string& bytes,
-                                           const std::string& manifest);
+// "cp38-abi3-manylinux_2_17_x86_64"; of the torch flavor the Python's own, "cp311-cp311-linux_x86_64".
+std::string wheel_tag(const BuiltModule& built);
+// Its line of RECORD, with the hash.
+std::string record_line(const InstalledFile& file);
+// The files of the dist-info folder, RECORD last.
+std::vector<InstalledFile> dist_info_files(const BuiltModule& built);
 // Those of a wheel, which leave to the installer what it writes itself.
-std::vector<InstalledFile> wheel_info_files(const std::string& module, const std::string& bytes,
-                                            const std::string& manifest);
+std::vector<InstalledFile> wheel_info_files(const BuiltModule& built);
 
 }  // namespace scankit

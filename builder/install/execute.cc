@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/execute.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "builder/install/distribution.h"
@@ -28,13 +30,16 @@ class Execution {
         request_(request),
         plan_(*request.plan),
         staging_(state, id),
-        transaction_(state, journal_of(id, plan_)) {}
+        transaction_(state, journal_of(id, request)) {
+    for (const std::string& module : modules_of(plan_)) ours_.push_back(&request.built->at(module));
+  }
 
   Result<void> prepare() {
     SCANKIT_CHECK(staging_.make_folders(plan_.place.site));
-    for (const auto& [name, built] : *request_.built) {
-      tell(say("loading the built {} without torch", name));
-      SCANKIT_CHECK(staging_.stage_module(host_, built, request_.python));
+    for (const BuiltModule* built : ours_) {
+      tell(built->flavor == Flavor::Torch ? say("loading the built {}", built->module)
+                                          : say("loading the built {} without torch", built->module));
+      SCANKIT_CHECK(staging_.stage_module(host_, *built, request_.python));
     }
     return Interruption::check();
   }
@@ -43,17 +48,12 @@ class Execution {
     if (runs_installer(plan_)) SCANKIT_CHECK(run_installers());
     SCANKIT_TRY(auto operations, own_operations());
     SCANKIT_CHECK(transaction_.apply(operations));
-    if (!request_.project.empty() && !request_.built->empty()) SCANKIT_CHECK(tell_project());
+    if (!request_.project.empty() && !ours_.empty()) SCANKIT_CHECK(tell_project());
     return Interruption::check();
   }
 
   Result<void> verify() {
-    const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
-    for (const auto& [name, built] : *request_.built) {
-      tell(say("verifying: import torch, import {}, one call", name));
-      SCANKIT_CHECK(
-          verify_import(request_.python, name, path_join(plan_.place.site, module_file(name)), extra));
-    }
+    for (const InstallOurs& ours : ours_of(plan_)) SCANKIT_CHECK(verify_module(ours));
     bool look_again = false;
     for (const RepairStep& step : plan_.steps) {
       if (const auto* packages = std::get_if<ChangePackages>(&step.what))
@@ -63,7 +63,10 @@ class Execution {
         }
       look_again = look_again || !std::holds_alternative<InstallOurs>(step.what);
     }
-    if (look_again) SCANKIT_CHECK(still_wrong(request_.diagnose()));
+    if (look_again) {
+      for (const InstallOurs& ours : request_.kept) SCANKIT_CHECK(verify_module(ours));
+      SCANKIT_CHECK(still_wrong(request_.diagnose()));
+    }
     return Interruption::check();
   }
 
@@ -71,18 +74,29 @@ class Execution {
     SCANKIT_CHECK(transaction_.commit());
     return FixResult{transaction_.journal().id, notes_};
   }
-  Error roll_back(const Error& why) { return transaction_.roll_back(why); }
+  Error roll_back(const Error& why) {
+    for (const auto& [name, before] : variables_)
+      (void)(before ? ::setenv(name.c_str(), before->c_str(), 1) : ::unsetenv(name.c_str()));
+    return transaction_.roll_back(why);
+  }
 
  private:
-  static Journal journal_of(const std::string& id, const FixPlan& plan) {
+  static Journal journal_of(const std::string& id, const ExecuteRequest& request) {
     Journal journal;
     journal.id = id;
-    journal.module = join(modules_of(plan));
+    journal.run = request.run.empty() ? id : request.run;
+    journal.module = join(modules_of(*request.plan));
     journal.version = kToolVersion;
     return journal;
   }
   void tell(const std::string& line) const {
     if (request_.progress) request_.progress(line);
+  }
+
+  Result<void> verify_module(const InstallOurs& ours) const {
+    tell(say("verifying: import torch, import {}, one call", ours.module));
+    const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
+    return verify_import(request_.python, ours.module, path_join(plan_.place.site, ours.file), extra);
   }
 
   // The journal is English, the progress is not.
@@ -169,17 +183,20 @@ class Execution {
       if (const auto* variable = std::get_if<SetVariable>(&step.what)) {
         SCANKIT_TRY(const Operation script, staging_.set_variable(*variable, transaction_.journal().id));
         add({script});
-        (void)::setenv(variable->name.c_str(), variable->value.c_str(), 1);
+        set_here(*variable);
       }
     }
-    for (const auto& [name, built] : *request_.built) {
-      SCANKIT_TRY(const auto installation, staging_.install(built, plan_.place.site));
+    for (const BuiltModule* built : ours_) {
+      SCANKIT_TRY(const auto installation, staging_.install(*built, plan_.place.site));
       add(installation);
     }
     const Snapshot now = request_.facts();
     std::vector<FileMove> moves;
-    for (const auto& [name, built] : *request_.built)
-      for (FileMove& move : hiding_copies(now, name, plan_.place)) moves.push_back(std::move(move));
+    auto all = ours_of(plan_);
+    // An installer may have brought a copy that hides what an earlier part has put there.
+    if (runs_installer(plan_)) all.insert(all.end(), request_.kept.begin(), request_.kept.end());
+    for (const InstallOurs& ours : all)
+      for (FileMove& move : hiding_copies(now, ours, plan_.place)) moves.push_back(std::move(move));
     for (const RepairStep& step : plan_.steps)
       if (const auto* away = std::get_if<MoveAway>(&step.what)) moves.push_back({away->path, ""});
     for (const FileMove& move : moves) {
@@ -190,14 +207,22 @@ class Execution {
     return operations;
   }
 
+  // For the programs that verify: they must see what a new shell will see.
+  void set_here(const SetVariable& variable) {
+    const char* before = std::getenv(variable.name.c_str());
+    variables_.emplace_back(variable.name,
+                            before != nullptr ? std::optional<std::string>(before) : std::nullopt);
+    (void)::setenv(variable.name.c_str(), variable.value.c_str(), 1);
+  }
+
   // `uv sync` takes out what the project does not name.
   Result<void> tell_project() {
     std::vector<Operation> left;
     SCANKIT_CHECK(leave_project(left));
     std::vector<std::string> wheels;
-    for (const auto& [name, built] : *request_.built) {
+    for (const BuiltModule* built : ours_) {
       SCANKIT_TRY(const auto wheel,
-                  staging_.place_file(project_wheel(request_.project, built), wheel_bytes(built)));
+                  staging_.place_file(project_wheel(request_.project, *built), wheel_bytes(*built)));
       left.push_back(wheel);
       wheels.push_back(wheel.target);
     }
@@ -225,17 +250,26 @@ class Execution {
   const FixPlan& plan_;
   Staging staging_;
   Transaction transaction_;
+  std::vector<const BuiltModule*> ours_;
+  std::vector<std::pair<std::string, std::optional<std::string>>> variables_;  // as they were
   std::vector<std::string> notes_;
   bool project_left_ = false;
 };
 
 }  // namespace
 
+// A journal that is neither done nor undone: the next fix or restore goes on with it, and nothing else may.
+static bool is_unfinished(const StateFolder& state) {
+  const auto journals = state.journals();
+  return !journals || std::ranges::any_of(*journals, [](const Journal& journal) {
+    return journal.state == Journal::State::Applying || journal.state == Journal::State::Undoing;
+  });
+}
+
 Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const ExecuteRequest& request,
                               FailedAt& failed_at) {
   failed_at = FailedAt::Preparation;
   SCANKIT_TRY(const std::string id, state.next_id());
-  const Interruption interruption;
   Execution execution(host, state, request, id);
   if (auto prepared = execution.prepare(); !prepared) {
     std::error_code ignored;
@@ -248,11 +282,39 @@ Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const 
     failed_at = FailedAt::Verification;
     done = execution.verify();
   }
-  if (!done) return execution.roll_back(done.error());
-  auto result = execution.commit();
-  if (!result) return execution.roll_back(result.error());
-  failed_at = FailedAt::Nothing;
-  return result;
+  auto result = done ? execution.commit() : Result<FixResult>(done.error());
+  if (result) {
+    failed_at = FailedAt::Nothing;
+    return result;
+  }
+  const Error why = execution.roll_back(result.error());
+  if (is_unfinished(state)) failed_at = FailedAt::Undoing;
+  return why;
+}
+
+void execute_parts(const Host& host, const StateFolder& state, ExecuteRequest request,
+                   std::vector<PartResult>& parts) {
+  bool stop = false;
+  for (PartResult& part : parts) {
+    if (!part.kept()) continue;
+    if (auto going = Interruption::check(); stop || !going) {
+      part.failed_at = FailedAt::Preparation;
+      part.error = going ? Error{Errc::Conflict, say("not tried, since what came before it did not end"), ""}
+                         : going.error();
+      continue;
+    }
+    request.plan = &part.plan;
+    auto done = execute_fix(host, state, request, part.failed_at);
+    if (!done) {
+      part.error = done.error();
+      stop = part.failed_at == FailedAt::Undoing;
+      continue;
+    }
+    part.result = std::move(*done);
+    if (request.run.empty()) request.run = part.result.journal;
+    const auto ours = ours_of(part.plan);
+    request.kept.insert(request.kept.end(), ours.begin(), ours.end());
+  }
 }
 
 }  // namespace scankit

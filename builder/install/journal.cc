@@ -32,6 +32,7 @@ Json to_json(const Journal& journal) {
   Json json;
   json["schema"] = kSchema;
   json["id"] = journal.id;
+  json["run"] = journal.run.empty() ? journal.id : journal.run;
   for (const auto& [state, name] : kStates)
     if (state == journal.state) json["state"] = name;
   json["module"] = journal.module;
@@ -76,6 +77,7 @@ std::optional<Journal> from_json(const std::string& text) {
     if (json.at("schema") != kSchema) return std::nullopt;
     Journal journal;
     journal.id = json.at("id");
+    journal.run = json.value("run", journal.id);  // before, a run was one journal
     const std::string state = json.at("state");
     const auto known =
         std::find_if(kStates.begin(), kStates.end(), [&](const auto& s) { return state == s.second; });

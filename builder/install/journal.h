@@ -16,7 +16,8 @@ struct Journal {
     Undoing,    // found at a start: undoing goes on
     Undone
   };
-  std::string id;  // "0001"
+  std::string id;   // "0001"
+  std::string run;  // the first id of the `scankit fix` that it is a part of; restore takes back a whole run
   State state = State::Applying;
   std::string module, version;     // what was installed
   std::string note;                // why it was undone

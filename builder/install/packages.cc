@@ -27,6 +27,15 @@ std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
   return missing;
 }
 
+// An installer that exchanges torch on behalf of another package breaks every compiled extension.
+void hold_torch(const Snapshot& snapshot, PackageChange& change) {
+  const std::string version = installed_version(snapshot, "torch");
+  if (version.empty() || version == "?") return;
+  for (const std::string& requirement : change.requirements)
+    if (normalised_name(requirement) == "torch") return;
+  change.held = {"torch==" + version};
+}
+
 void put_before(std::vector<InstallerCommand> first, std::vector<InstallerCommand>& commands) {
   commands.insert(commands.begin(), first.begin(), first.end());
 }
@@ -60,6 +69,7 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
     environment.push_back(std::string(model->skip) + "=TRUE");
     environment.push_back(std::string(model->force) + "=TRUE");
   }
+  hold_torch(snapshot, change);
   made.commands = change_commands(made.installer, change);
   if (made.commands.empty())
     return Error{Errc::Unsupported, say("{} cannot do that", name_of(made.installer.kind)),
@@ -84,7 +94,8 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
       ChangePackages made,
       change_packages(host, snapshot, {.requirements = fix.requirements, .reinstall = fix.reinstall}));
   if (!fix.reinstall || made.installer.kind == Installer::Kind::Conda) return made;
-  for (InstallerCommand& more : change_commands(made.installer, {.requirements = fix.requirements}))
+  for (InstallerCommand& more :
+       change_commands(made.installer, {.requirements = fix.requirements, .held = made.change.held}))
     made.commands.push_back(std::move(more));
   return made;
 }

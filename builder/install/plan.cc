@@ -7,6 +7,7 @@
 
 #include "builder/install/distribution.h"
 #include "builder/install/packages.h"
+#include "builder/install/parts.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/checks/view.h"
@@ -23,17 +24,26 @@ bool holds(const Extension& extension, const Target& target) {
   });
 }
 
-const Extension* our_copy_that_lacks(const Snapshot& snapshot, const std::vector<Target>& wanted) {
+// What Python of this environment calls the file of that flavor: the first of its own endings names no ABI
+// but its own.
+std::string file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor) {
+  const auto& suffixes = snapshot.python.value.extension_suffixes;
+  return flavor == Flavor::Universal || suffixes.empty() ? module_file(module) : module + suffixes.front();
+}
+
+const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest& request) {
   for (const Extension& extension : snapshot.extensions.value)
-    if (extension.selected && path_basename(extension.path) == module_file(extension.module) &&
-        std::ranges::any_of(wanted, [&](const Target& target) { return !holds(extension, target); }))
+    if (extension.selected &&
+        path_basename(extension.path) == file_of(snapshot, extension.module, request.flavor) &&
+        std::ranges::any_of(request.wanted, [&](const Target& target) { return !holds(extension, target); }))
       return &extension;
   return nullptr;
 }
 
 // Whether import would take this file before the one that is to stand in the place, or could never take it
 // again: a second file in the same folder only leaves a reader in doubt.
-bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPlace& place) {
+bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPlace& place,
+           const std::string& file) {
   if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
   const auto& path = snapshot.python.value.sys_path;
   const auto site = std::ranges::find(path, place.site, &PathEntry::path) - path.begin();
@@ -42,7 +52,7 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPl
   // Which folder is the current one is no property of the environment.
   if (path[static_cast<std::size_t>(extension.sys_path_index)].origin == "cwd") return false;
   if (extension.sys_path_index != site) return extension.sys_path_index < site;
-  return path_basename(extension.path) != module_file(extension.module);
+  return path_basename(extension.path) != file;
 }
 
 // The script that `source` runs where the environment is activated: conda runs every file of a folder, a venv
@@ -67,7 +77,7 @@ class Planner {
       if (finding.severity() == Severity::Error && concerns(finding) && !settled(finding)) repair(finding);
     SCANKIT_CHECK(add_wanted_packages());
     if (plan_.steps.empty()) add_lacking();
-    order();
+    divide_into_parts(plan_.steps);
     if (plan_.steps.empty())
       conclude();
     else
@@ -133,7 +143,7 @@ class Planner {
   static Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
 
   Result<What> step_of(const Fix& fix) const {
-    if (const auto* module = std::get_if<InstallModule>(&fix)) return What(InstallOurs{module->module});
+    if (const auto* module = std::get_if<InstallModule>(&fix)) return What(ours(module->module));
     if (const auto* shadow = std::get_if<RemoveShadow>(&fix))
       return What(MoveAway{shadow->path, shadow->module});
     if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
@@ -165,20 +175,26 @@ class Planner {
       };
       if (std::ranges::any_of(plan_.steps, same)) return;
       for (const std::string& requirement : packages->change.requirements)
-        if (const ModelPackage* model = model_package(requirement)) add_module_below(*model);
+        if (const ModelPackage* model = model_package(requirement)) add_module_below(*model, true);
     }
     plan_.steps.push_back(std::move(step));
   }
 
   // The package's CUDA part is not built: ours takes its place, unless one is there that works.
-  void add_module_below(const ModelPackage& model) {
+  void add_module_below(const ModelPackage& model, bool with_package) {
     const std::string module(model.module);
     const Observation* seen = deciding_import(snapshot_, module);
     if (seen != nullptr && seen->outcome == "ok") return;
-    const auto modules = modules_of(plan_);
-    if (std::ranges::find(modules, module) != modules.end()) return;
+    const std::string needed_by = with_package ? std::string(model.distribution) : "";
+    for (RepairStep& step : plan_.steps) {
+      const auto* ours = std::get_if<InstallOurs>(&step.what);
+      if (ours == nullptr || ours->module != module) continue;
+      if (with_package && step.cause == "module_not_built")
+        step.needed_by = needed_by;  // nothing else is wrong
+      return;
+    }
     plan_.steps.push_back({say("{} needs {}, which its CUDA build would make", model.distribution, module),
-                           "module_not_built", module, InstallOurs{module}});
+                           "module_not_built", module, ours(module), needed_by});
   }
 
   Result<void> add_wanted_packages() {
@@ -194,7 +210,7 @@ class Planner {
       const std::string version = installed_version(snapshot_, requirement);
       const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
       if (!version.empty() && !pinned) {
-        add_module_below(*model);
+        add_module_below(*model, false);
         continue;
       }
       SCANKIT_TRY(ChangePackages made, change_packages(host_, snapshot_, {.requirements = {requirement}}));
@@ -203,17 +219,27 @@ class Planner {
     return {};
   }
 
-  void add_lacking() {
-    if (const Extension* lacking = our_copy_that_lacks(snapshot_, request_.wanted))
-      plan_.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
-                             InstallOurs{lacking->module}});
+  InstallOurs ours(const std::string& module) const {
+    return {module, file_of(snapshot_, module, request_.flavor)};
   }
 
-  // Packages first, since an installer may bring or take what our files stand beside; the rest as it was
-  // found.
-  void order() {
-    (void)std::stable_partition(plan_.steps.begin(), plan_.steps.end(), [](const RepairStep& step) {
-      return std::holds_alternative<ChangePackages>(step.what);
+  void add_lacking() {
+    if (const Extension* lacking = our_copy_that_lacks(snapshot_, request_))
+      plan_.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
+                             ours(lacking->module)});
+    if (request_.flavor != Flavor::Torch) return;
+    // Asked for by name: also in the place of a module that works.
+    for (const std::string& module : request_.modules.empty() ? of_interest() : request_.modules)
+      if (!is_taken(ours(module)))
+        plan_.steps.push_back(
+            {say("{} of the torch flavor was asked for", module), "", module, ours(module)});
+  }
+
+  // By our own record of it: another build may bear the same name.
+  bool is_taken(const InstallOurs& wanted) const {
+    return std::ranges::any_of(snapshot_.extensions.value, [&](const Extension& extension) {
+      return extension.module == wanted.module && extension.selected &&
+             path_basename(extension.path) == wanted.file && extension.distribution.starts_with("scankit");
     });
   }
 
@@ -258,11 +284,11 @@ class Planner {
 
 }  // namespace
 
-std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const std::string& module,
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs& ours,
                                     const InstallPlace& place) {
   std::vector<FileMove> moves;
   for (const Extension& extension : snapshot.extensions.value)
-    if (extension.module == module && hides(snapshot, extension, place))
+    if (extension.module == ours.module && hides(snapshot, extension, place, ours.file))
       moves.insert(moves.begin(), {extension.path, extension.distribution});
   return moves;
 }
@@ -274,10 +300,16 @@ std::string shell_line(const SetVariable& variable) {
   return line;
 }
 
+std::vector<InstallOurs> ours_of(const FixPlan& plan) {
+  std::vector<InstallOurs> all;
+  for (const RepairStep& step : plan.steps)
+    if (const auto* ours = std::get_if<InstallOurs>(&step.what)) all.push_back(*ours);
+  return all;
+}
+
 std::vector<std::string> modules_of(const FixPlan& plan) {
   std::vector<std::string> modules;
-  for (const RepairStep& step : plan.steps)
-    if (const auto* ours = std::get_if<InstallOurs>(&step.what)) modules.push_back(ours->module);
+  for (const InstallOurs& ours : ours_of(plan)) modules.push_back(ours.module);
   return modules;
 }
 

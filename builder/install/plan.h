@@ -14,6 +14,7 @@ namespace scankit {
 // A module of ours is built and put into the place.
 struct InstallOurs {
   std::string module;
+  std::string file;  // its name in the place: that of its flavor
   bool operator==(const InstallOurs&) const = default;
 };
 // A file that hides a good one goes into the backup.
@@ -39,6 +40,8 @@ struct RepairStep {
   std::string cause;  // the slug of the finding, "" where the user asked
   std::string about;  // the finding's module
   std::variant<InstallOurs, MoveAway, ChangePackages, SetVariable> what;
+  std::string needed_by;  // the package for whose sake alone it is made: "mamba-ssm"
+  unsigned part = 0;      // the steps of one part are kept or undone together (parts.h)
 };
 
 struct FileMove {
@@ -55,7 +58,7 @@ struct FixPlan {
   } kind = Kind::NothingToDo;
   std::string why;                  // where nothing is done: one sentence
   std::vector<std::string> advice;  // what only the user can do
-  std::vector<RepairStep> steps;    // in the order in which they are made: the root cause first
+  std::vector<RepairStep> steps;    // in the order in which they are made, part by part
   InstallPlace place;
 };
 
@@ -65,6 +68,7 @@ struct PlanRequest {
   std::vector<Target> wanted;         // named by --arch: a module of ours that lacks one is built again
   InstallPlace place;
   bool elsewhere = false;  // --target: only our own files are put there
+  Flavor flavor = Flavor::Universal;
 };
 
 // `report` is folded.
@@ -72,7 +76,7 @@ Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanReque
 
 // What a module of ours would stand behind in the place, as Python looks for it: in the order in which it is
 // moved away, what import takes today last.
-std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const std::string& module,
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs& ours,
                                     const InstallPlace& place);
 
 // "export LD_LIBRARY_PATH=/usr/lib"
@@ -80,6 +84,7 @@ std::string shell_line(const SetVariable& variable);
 
 // The modules that the plan installs.
 std::vector<std::string> modules_of(const FixPlan& plan);
+std::vector<InstallOurs> ours_of(const FixPlan& plan);
 bool runs_installer(const FixPlan& plan);
 
 }  // namespace scankit

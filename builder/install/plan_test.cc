@@ -66,7 +66,7 @@ TEST(Plan, MovesWhatWouldHideTheModuleAndTheWinnerLast) {
   const FixPlan plan = plan_of(report);
   EXPECT_EQ(plan.kind, FixPlan::Kind::Act);
   EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
-  const auto moves = hiding_copies(report.snapshot, kModule, kPlace);
+  const auto moves = hiding_copies(report.snapshot, {kModule, std::string(kModule) + ".abi3.so"}, kPlace);
   ASSERT_EQ(moves.size(), 3u);
   EXPECT_EQ(moves[0].path, site + ".so");
   EXPECT_EQ(moves[1].path, site + ".cpython-311-x86_64-linux-gnu.so");
@@ -76,7 +76,9 @@ TEST(Plan, MovesWhatWouldHideTheModuleAndTheWinnerLast) {
 TEST(Plan, ForAFolderThatComesFirstMovesNothing) {
   Report report =
       report_of({copy_at(kPlace.site + "/selective_scan_cuda.cpython-311-x86_64-linux-gnu.so", 2, true)});
-  EXPECT_TRUE(hiding_copies(report.snapshot, kModule, {"/dir", "/dir", "export PYTHONPATH=/dir"}).empty());
+  EXPECT_TRUE(hiding_copies(report.snapshot, {kModule, std::string(kModule) + ".abi3.so"},
+                            {"/dir", "/dir", "export PYTHONPATH=/dir"})
+                  .empty());
 }
 
 TEST(Plan, OnlyMovesWhereAGoodCopyIsHidden) {

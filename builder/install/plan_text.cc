@@ -28,6 +28,8 @@ class Text {
       line(say("wrong"), step.why);
       std::visit([this](const auto& what) { tell(what); }, step.what);
     }
+    if (!plan_.steps.empty() && plan_.steps.back().part > 0)
+      line(say("parts"), say("what cannot be made to work is undone by itself, and the rest stays"));
     if (!view_.project.empty() && !modules_of(plan_).empty())
       line(say("uv"), say("{} gets a source entry for it, so that `uv sync` keeps it",
                           path_join(view_.project, "pyproject.toml")));
@@ -46,16 +48,16 @@ class Text {
 
   void tell(const InstallOurs& ours) {
     const ModuleSource& source = view_.sources.at(ours.module);
-    const std::string file = module_file(ours.module), targets = names_of(source.targets, " ");
+    const std::string &file = ours.file, targets = names_of(source.targets, " ");
     for (const std::string& command : source.fetches) line(say("fetch"), command);
     if (source.prebuilt)
       line(say("install"), say("{} for {} ({})", file, targets, source.compiler));
     else
       line(say("build"), say("{} for {}, with {}", file, targets, source.compiler));
     for (const std::string& note : source.notes) line(say("note"), note);
-    line(say("write"), plan_.place.site + "/" + module_file(ours.module));
+    line(say("write"), plan_.place.site + "/" + ours.file);
     line("", plan_.place.site + "/" + dist_info_name(ours.module));
-    for (const FileMove& move : hiding_copies(*view_.snapshot, ours.module, plan_.place))
+    for (const FileMove& move : hiding_copies(*view_.snapshot, ours, plan_.place))
       line(say("move"), move.owner.empty()
                             ? say("{} into {}", move.path, backup_of(plan_))
                             : say("{} into {} (it belongs to {})", move.path, backup_of(plan_), move.owner));
@@ -91,7 +93,7 @@ struct StepJson {
   const PlanView& view;
   Json operator()(const InstallOurs& ours) const {
     Json json{{"kind", "install_module"}, {"module", ours.module}};
-    json["file"] = view.plan->place.site + "/" + module_file(ours.module);
+    json["file"] = view.plan->place.site + "/" + ours.file;
     const auto known = view.sources.find(ours.module);
     const ModuleSource source = known == view.sources.end() ? ModuleSource{} : known->second;
     json["prebuilt"] = source.prebuilt;
@@ -100,7 +102,7 @@ struct StepJson {
     json["compiler"] = source.compiler;
     json["fetches"] = source.fetches;
     json["moves"] = Json::array();
-    for (const FileMove& move : hiding_copies(*view.snapshot, ours.module, view.plan->place))
+    for (const FileMove& move : hiding_copies(*view.snapshot, ours, view.plan->place))
       json["moves"].push_back(
           {{"path", move.path}, {"owner", move.owner.empty() ? Json() : Json(move.owner)}});
     return json;
@@ -116,6 +118,7 @@ struct StepJson {
       json["commands"].push_back({{"argv", command.argv},
                                   {"environment", command.environment},
                                   {"folder", command.folder},
+                                  {"constraints", command.constraints},
                                   {"shell", shown(command)}});
     json["before"] = Json::array();
     for (const auto& [name, version] : packages.before)
@@ -150,6 +153,8 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
     one["why"] = step.why;
     one["cause"] = step.cause.empty() ? Json() : Json(step.cause);
     one["about"] = step.about;
+    one["part"] = step.part;
+    one["kept"] = step.part < outcome.kept.size() ? Json(bool(outcome.kept[step.part])) : Json();
     json["steps"].push_back(std::move(one));
   }
   json["advice"] = plan.advice;

@@ -35,11 +35,12 @@ struct PlanView {
 
 std::string plan_text(const PlanView& view);
 
-// The answer of `scankit fix --json`. `state`: "planned", "repaired", "nothing_to_do", "not_repairable",
-// "inconclusive", "declined", "failed" (nothing was changed).
+// The answer of `scankit fix --json`. `state`: "planned", "repaired", "partly_repaired", "nothing_to_do",
+// "not_repairable", "inconclusive", "declined", "failed" (nothing was changed).
 struct FixOutcome {
   std::string state, message;
   std::vector<std::string> notes;
+  std::vector<bool> kept;  // by part; empty where nothing was tried
 };
 std::string plan_json(const PlanView& view, const FixOutcome& outcome);
 

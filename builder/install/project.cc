@@ -11,15 +11,14 @@
 namespace scankit {
 
 std::string wheel_bytes(const BuiltModule& built) {
-  std::vector<InstalledFile> files = {{module_file(built.module), built.bytes}};
-  for (InstalledFile& file : wheel_info_files(built.module, built.bytes, built.manifest))
-    files.push_back(std::move(file));
+  std::vector<InstalledFile> files = {{built.file, built.bytes}};
+  for (InstalledFile& file : wheel_info_files(built)) files.push_back(std::move(file));
   return stored_zip(files);
 }
 
 std::string project_wheel(const std::string& project, const BuiltModule& built) {
-  return path_join(project, ".scankit/wheels/" + distribution_stem(built.module) + "-" + kToolVersion +
-                                "-cp38-abi3-manylinux_2_17_x86_64.whl");
+  return path_join(project, ".scankit/wheels/" + distribution_stem(built.module) + "-" + kToolVersion + "-" +
+                                wheel_tag(built) + ".whl");
 }
 
 void add_to_project(const Installer& uv, const std::string& project, const std::vector<std::string>& wheels,

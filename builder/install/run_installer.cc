@@ -2,7 +2,7 @@
 #include "builder/install/run_installer.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +13,9 @@
 #include <vector>
 
 #include "builder/install/interruption.h"
+#include "builder/install/keeper.h"
+#include "doctor/base/child_watch.h"
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
 extern char** environ;
@@ -40,16 +43,32 @@ std::vector<std::string> variables(const InstallerCommand& command) {
   return all;
 }
 
+// A file that needs no place and no removal; the installer reads it as /proc/self/fd/N.
+Result<Descriptor> file_of(const std::vector<std::string>& lines) {
+  Descriptor file(::memfd_create("constraints", MFD_CLOEXEC));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  if (file.get() < 0 || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return Error{Errc::Io, say("cannot write a file of constraints: {}", std::strerror(errno)), ""};
+  return file;
+}
+
+// What the child keeps of ours: the lock, the constraints; -1 where there is none.
+struct Kept {
+  int lock, constraints;
+};
+
 // Only what may be called between fork and exec: our threads, if any, are not in the child.
-[[noreturn]] void become(const InstallerCommand& command, char* const* argv, char* const* envp, int lock,
-                         pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before that was set
+[[noreturn]] void become(const InstallerCommand& command, char* const* argv, char* const* envp, Kept kept,
+                         pid_t keeper, const sigset_t& signals) {
+  die_with_parent(keeper);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (lock >= 0) ::fcntl(lock, F_SETFD, 0);
+  for (const int fd : {kept.lock, kept.constraints})
+    if (fd >= 0) ::fcntl(fd, F_SETFD, 0);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (!command.folder.empty() && ::chdir(command.folder.c_str()) != 0) ::_exit(126);
   ::execve(argv[0], argv, envp);
   ::_exit(127);
@@ -70,13 +89,27 @@ int wait_for(pid_t child) {
 }  // namespace
 
 Result<void> run_installer(const InstallerCommand& command, int lock) {
-  const auto argv = pointers(command.argv);
+  auto given = command.argv;
+  Descriptor constraints;
+  if (!command.constraints.empty()) {
+    SCANKIT_TRY(constraints, file_of(command.constraints));
+    given.insert(given.end(), {"--constraint", "/proc/self/fd/" + std::to_string(constraints.get())});
+  }
+  const auto argv = pointers(given);
   const auto words = variables(command);
   const auto envp = pointers(words);
+  sigset_t all, before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);  // what is passed on at once waits until the keeper listens
   const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0)
+    keep_installer(parent, [&](pid_t keeper) {
+      become(command, argv.data(), envp.data(), {lock, constraints.get()}, keeper, before);
+    });
+  const int failed = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0)
-    return Error{Errc::Io, say("cannot start {}: {}", command.argv[0], std::strerror(errno)), ""};
-  if (child == 0) become(command, argv.data(), envp.data(), lock, parent);
+    return Error{Errc::Io, say("cannot start {}: {}", command.argv[0], std::strerror(failed)), ""};
   const int status = wait_for(child);
   SCANKIT_CHECK(Interruption::check());
   if (WIFSIGNALED(status))

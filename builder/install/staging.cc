@@ -47,11 +47,11 @@ std::string Staging::backup_for(const std::string& path) {
 
 Result<void> Staging::stage_module(const Host& host, const BuiltModule& built,
                                    const std::string& python) const {
-  const std::string file = path_join(staging_, module_file(built.module));
+  const std::string file = path_join(staging_, built.file);
   SCANKIT_CHECK(write_module(host, built, file));
-  SCANKIT_CHECK(verify_loads(python, built.module, file));
+  SCANKIT_CHECK(verify_loads(python, built.module, file, built.flavor == Flavor::Torch));
   SCANKIT_CHECK(make_directories(path_join(staging_, dist_info_name(built.module))));
-  for (const InstalledFile& part : dist_info_files(built.module, built.bytes, built.manifest))
+  for (const InstalledFile& part : dist_info_files(built))
     SCANKIT_CHECK(write_file_atomically(path_join(staging_, part.path), part.bytes));
   return {};
 }
@@ -65,7 +65,8 @@ Result<std::vector<Operation>> Staging::install(const BuiltModule& built, const 
       operations.push_back({Operation::Kind::Save, entry.path(), "", backup_for(entry.path()), ""});
   }
   if (code) return Error{Errc::Io, say("cannot read {}: {}", site, code.message()), ""};
-  const std::string info = dist_info_name(built.module), file = module_file(built.module);
+  const std::string info = dist_info_name(built.module);
+  const std::string& file = built.file;
   operations.push_back({Operation::Kind::Place, path_join(site, info), path_join(staging_, info), "", ""});
   const std::string target = path_join(site, file);
   const bool replaces = is_there(target);

@@ -141,10 +141,17 @@ static Result<void> can_undo_all(const Journal& journal) {
   return {};
 }
 
-Result<Journal> undo_last(const StateFolder& state) {
+static Error nothing_to_undo(bool nothing_done) {
+  return {Errc::NotFound,
+          nothing_done ? say("nothing to restore: scankit has changed nothing in this environment")
+                       : say("nothing to restore: every fix of this environment is already undone"),
+          ""};
+}
+
+Result<Journal> undo_last_of(const StateFolder& state, const std::string& run) {
   SCANKIT_TRY(auto journals, state.journals());
   for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal) {
-    if (journal->state != Journal::State::Committed) continue;
+    if (journal->state != Journal::State::Committed || journal->run != run) continue;
     SCANKIT_CHECK(can_undo_all(*journal));
     journal->state = Journal::State::Undoing;
     journal->note = "restored";
@@ -153,10 +160,28 @@ Result<Journal> undo_last(const StateFolder& state) {
     SCANKIT_CHECK(undo_all(state, *journal, notes));
     return *journal;
   }
-  return Error{Errc::NotFound,
-               journals.empty() ? say("nothing to restore: scankit has changed nothing in this environment")
-                                : say("nothing to restore: every fix of this environment is already undone"),
-               ""};
+  return nothing_to_undo(journals.empty());
+}
+
+Result<Journal> undo_last(const StateFolder& state) {
+  SCANKIT_TRY(const std::string run, last_run(state));
+  return undo_last_of(state, run);
+}
+
+Result<std::string> last_run(const StateFolder& state) {
+  SCANKIT_TRY(const auto journals, state.journals());
+  for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal)
+    if (journal->state == Journal::State::Committed) return journal->run;
+  return std::string();
+}
+
+Result<std::set<std::string>> interrupted_runs(const StateFolder& state) {
+  SCANKIT_TRY(const auto journals, state.journals());
+  std::set<std::string> runs;
+  for (const Journal& journal : journals)
+    if (journal.state == Journal::State::Applying || journal.state == Journal::State::Undoing)
+      runs.insert(journal.run);
+  return runs;
 }
 
 }  // namespace scankit

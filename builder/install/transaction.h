@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,5 +44,12 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done);
 // Undoes the last committed journal and returns it; its note says what could not be as before. Errc::NotFound
 // where there is none.
 Result<Journal> undo_last(const StateFolder& state);
+// The last committed journal of that run alone.
+Result<Journal> undo_last_of(const StateFolder& state, const std::string& run);
+
+// The run of the last committed journal, "" where there is none.
+Result<std::string> last_run(const StateFolder& state);
+// The runs of which a journal is neither done nor undone: recover() brings them to an end.
+Result<std::set<std::string>> interrupted_runs(const StateFolder& state);
 
 }  // namespace scankit

@@ -13,17 +13,12 @@
 namespace scankit {
 namespace {
 
-const Tree kNew = {{"bystander.py", "kept"},     {"lines.pth", "/some\n"},
-                   {"ours.abi3.so", "new"},      {"ours.dist-info/RECORD", "record"},
-                   {"package/__init__.py", "1"}, {"package/link.py", "-> __init__.py"},
-                   {"package/old.py", "1"},      {"package-1.dist-info/RECORD", "1"}};
-
 TEST(Transaction, FixesAndRestores) {
   for (const bool older : {false, true}) {
     Environment env(older);
     const Tree before = env.tree();
     ASSERT_EQ(env.run("fix").exit_code, 0);
-    EXPECT_EQ(env.tree(), kNew);
+    EXPECT_EQ(env.tree(), kFixed);
     ASSERT_EQ(env.run("restore").exit_code, 0);
     EXPECT_EQ(env.tree(), before);
     const auto twice = env.run("restore");
@@ -106,6 +101,39 @@ TEST(Transaction, UndoesEverythingWhenVerificationFails) {
   EXPECT_EQ(state.journals().value()[0].note, "the import failed");
 }
 
+// Places `name` as a journal of that run.
+void place(const StateFolder& state, const Environment& env, const std::string& name,
+           const std::string& run) {
+  Journal journal;
+  journal.id = state.next_id().value();
+  journal.run = run;
+  const std::string staged = state.staging(journal.id) + "/" + name;
+  ASSERT_TRUE(make_directories(path_dirname(staged)));
+  ASSERT_TRUE(make_directories(state.backup(journal.id)));
+  ASSERT_TRUE(write_file_atomically(staged, name));
+  journal.operations = {{Operation::Kind::Place, env.site() + "/" + name, staged, "", sha256_hex(name)}};
+  ASSERT_TRUE(run_transaction(state, journal, [] { return Result<void>(); }));
+}
+
+TEST(Transaction, ARunOfSeveralIsTakenBackOneByOne) {
+  Environment env(false);
+  const Tree before = env.tree();
+  const StateFolder state(env.base());
+  place(state, env, "earlier.so", "");
+  const Tree earlier = env.tree();
+  place(state, env, "one.so", "0002");
+  place(state, env, "two.so", "0002");
+  EXPECT_EQ(last_run(state).value(), "0002");
+  EXPECT_TRUE(interrupted_runs(state).value().empty());
+  EXPECT_EQ(undo_last_of(state, "0002").value().id, "0003");
+  EXPECT_EQ(undo_last_of(state, "0002").value().id, "0002");
+  EXPECT_EQ(undo_last_of(state, "0002").error().code, Errc::NotFound);
+  EXPECT_EQ(env.tree(), earlier);
+  EXPECT_EQ(last_run(state).value(), "0001");  // a journal that names no run is one
+  ASSERT_TRUE(undo_last(state));
+  EXPECT_EQ(env.tree(), before);
+}
+
 TEST(Transaction, AForeignJournalStopsEverything) {
   Environment env(false);
   for (const char* text : {"", "{}", "not json",
@@ -128,23 +156,6 @@ TEST(Lock, KeepsASecondFixerOut) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("another scankit"), std::string::npos);
 }
-
-class Killed : public testing::TestWithParam<const char*> {};
-
-TEST_P(Killed, LeavesTheOldStateOrTheNew) {
-  if (!strace_works()) GTEST_SKIP() << "strace is not here, or may not trace";
-  int killed = 0;
-  for (const bool older : {false, true}) {
-    killed += kill_everywhere(GetParam(), "", "fix", older, kNew);
-    killed += kill_everywhere(GetParam(), "fix", "restore", older, kNew);
-  }
-  EXPECT_GT(killed, 0) << "no such call was made: the list of calls is out of date";
-}
-
-INSTANTIATE_TEST_SUITE_P(AtEvery, Killed,
-                         testing::Values("rename", "renameat2", "linkat", "unlink", "unlinkat", "mkdir",
-                                         "fsync", "write"),
-                         [](const auto& call) { return std::string(call.param); });
 
 }  // namespace
 }  // namespace scankit

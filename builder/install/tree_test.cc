@@ -9,10 +9,6 @@
 namespace scankit {
 namespace {
 
-const Tree kInstalled = {{"bystander.py", "kept"},       {"lines.pth", "/some\n/more\n"},
-                         {"ours.abi3.so", "new"},        {"package/__init__.py", "2"},
-                         {"package/parts/more.py", "2"}, {"package-2.dist-info/RECORD", "2"}};
-
 ino_t inode(const std::string& path) {
   struct stat info;
   return ::lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
@@ -123,20 +119,6 @@ TEST(AfterAnInstaller, ADamagedListMovesNothing) {
     EXPECT_FALSE(restore_tree(env.site(), copy, env.base() + "/aside")) << line;
   }
 }
-
-class KilledInstaller : public testing::TestWithParam<const char*> {};
-
-TEST_P(KilledInstaller, LeavesTheOldStateOrTheNew) {
-  if (!strace_works()) GTEST_SKIP() << "strace is not here, or may not trace";
-  int killed = kill_everywhere(GetParam(), "", "install", false, kInstalled);
-  killed += kill_everywhere(GetParam(), "install", "restore", false, kInstalled);
-  EXPECT_GT(killed, 0) << "no such call was made: the list of calls is out of date";
-}
-
-INSTANTIATE_TEST_SUITE_P(AtEvery, KilledInstaller,
-                         testing::Values("rename", "renameat2", "linkat", "unlink", "unlinkat", "rmdir",
-                                         "mkdir", "fsync", "syncfs", "write"),
-                         [](const auto& call) { return std::string(call.param); });
 
 }  // namespace
 }  // namespace scankit

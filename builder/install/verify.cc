@@ -53,9 +53,11 @@ Result<ProcessResult> run_python(const std::string& python, const char* program,
 
 }  // namespace
 
-Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file) {
-  SCANKIT_TRY(const ProcessResult ran,
-              run_python(python, kLoadProgram, {module, file}, std::chrono::seconds(30)));
+Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file,
+                          bool with_torch) {
+  const std::vector<std::string> arguments = {module, file, with_torch ? "torch" : ""};
+  const auto timeout = with_torch ? std::chrono::minutes(5) : std::chrono::seconds(30);
+  SCANKIT_TRY(const ProcessResult ran, run_python(python, kLoadProgram, arguments, timeout));
   if (ran.channel == "ok") return {};
   return Error{Errc::ToolFailed, say("the built module does not load in {}: {}", python, how_it_ended(ran)),
                ""};

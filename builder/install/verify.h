@@ -7,9 +7,10 @@
 
 namespace scankit {
 
-// Loads the file alone, without torch, in a child of the environment's Python: glibc floor, Python ABI, entry
-// point. Cheap, and before anything in the environment has changed.
-Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file);
+// Loads the file alone, without torch unless it is linked with it, in a child of the environment's Python:
+// glibc floor, Python ABI, entry point. Cheap, and before anything in the environment has changed.
+Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file,
+                          bool with_torch);
 
 // `import torch; import MODULE` as the user would, in a child; asserts that `__file__` is `expected` and that
 // its forward gives the numbers of the recurrence or the convolution, on the CPU and, where torch sees a GPU,

@@ -11,7 +11,9 @@ import os, sys
 channel = os.dup(3)
 os.close(3)
 import importlib.machinery, importlib.util
-name, path = sys.argv[1:3]
+name, path, linked = sys.argv[1:4]
+if linked:
+    importlib.import_module(linked)
 loader = importlib.machinery.ExtensionFileLoader(name, path)
 spec = importlib.util.spec_from_file_location(name, path, loader=loader)
 module = importlib.util.module_from_spec(spec)

@@ -18,6 +18,15 @@ namespace scankit {
 
 using Tree = std::map<std::string, std::string>;
 
+// What the two verbs of transaction_probe leave.
+inline const Tree kFixed = {{"bystander.py", "kept"},     {"lines.pth", "/some\n"},
+                            {"ours.abi3.so", "new"},      {"ours.dist-info/RECORD", "record"},
+                            {"package/__init__.py", "1"}, {"package/link.py", "-> __init__.py"},
+                            {"package/old.py", "1"},      {"package-1.dist-info/RECORD", "1"}};
+inline const Tree kInstalled = {{"bystander.py", "kept"},       {"lines.pth", "/some\n/more\n"},
+                                {"ours.abi3.so", "new"},        {"package/__init__.py", "2"},
+                                {"package/parts/more.py", "2"}, {"package-2.dist-info/RECORD", "2"}};
+
 // An import folder as a user may have it: a winning stale file, and in one of the two cases an older one of
 // ours.
 class Environment {

@@ -37,3 +37,15 @@ venv_beside() {
   suffix=$("$2/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 }
 state() { (cd "$site" && find . -type f ! -name '*.pyc' -exec sha256sum {} + | sort); }
+
+end() { [ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }; }
+# run_cases [CASE...]: the functions case_CASE, all of them where none is named.
+run_cases() {
+  local name cases=("$@")
+  [ $# -gt 0 ] || mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
+  for name in "${cases[@]}"; do
+    echo "-- $name"
+    "case_$name"
+  done
+  end
+}

@@ -29,6 +29,14 @@ build() { # EXPECTED_STATUS [VARIABLE=VALUE ...]
   status_is "$status" env -i HOME="$work/home" PATH=/nonexistent "$@" "$scankit" build --toolchain nvrtc-wheel --allow-download \
     --module causal_conv1d_cuda --arch sm_88 --cache-dir "$work/cache" --out "$work/out.so/"
 }
+# The same on a machine that has no libcurl: in a mount namespace of its own, where an overlay of the library's folder lacks it.
+library=$(ldconfig -p 2>/dev/null | sed -n 's/.*libcurl\.so\.4 .*=> //p' | head -n 1)
+without_libcurl() {
+  # shellcheck disable=SC2016
+  unshare -m bash -c 'folder=$1 layer=$2 && shift 2 && mkdir -p "$layer" && mount -t tmpfs none "$layer" && mkdir "$layer/new" "$layer/work" &&
+    mount -t overlay overlay -o "lowerdir=$folder,upperdir=$layer/new,workdir=$layer/work" "$folder" &&
+    rm "$folder"/libcurl*.so.4* && exec "$@"' - "$(dirname "$(readlink -f "$library")")" "$work/layer" "$@"
+}
 nothing_half() { [ ! -e "$work/cache/toolchains" ] || [ -z "$(ls -A "$work/cache/toolchains")" ]; }
 
 check "no index is named: no build" build 5
@@ -54,9 +62,19 @@ check "no download is left over" test -z "$(ls -A "$work/cache/downloads")"
 check "a second build fetches nothing" build 0
 check "and says nothing of it" sh -c "! grep -q asking '$work/err'"
 
+rm -rf "$work/cache"
+if [ -n "$library" ] && without_libcurl true 2>/dev/null; then
+  check "without libcurl nothing is fetched" status_is 5 without_libcurl env -i HOME="$work/home" PATH=/nonexistent "$scankit" \
+    build --toolchain nvrtc-wheel --allow-download --module causal_conv1d_cuda --arch sm_88 --cache-dir "$work/cache" --out "$work/out.so/"
+  check "by its name" says "libcurl.so.4 is not here"
+  check "with what to do" says "install it (Debian: libcurl4, others: libcurl), or install pip or uv, which need none"
+  check "nothing half is left" nothing_half
+else
+  echo "note: no library can be taken away here: a machine without libcurl is not tried"
+fi
 rm -rf "$work/cache" "$work/home/.config/pip"
 serve "$work/served" --html
 printf '[[index]]\nurl = "%s"\ndefault = true\n' "$index" >"$work/home/.config/uv/uv.toml"
 check "the index of uv.toml brings it (HTML)" build 0
 check "by uv's file" says "asking the index of $work/home/.config/uv/uv.toml"
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+end

@@ -28,6 +28,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         fault, _, name = self.path[1:].partition("/")
         getattr(self, "serve_" + fault.replace("-", "_"), self.serve_nothing)(name, count)
 
+    def do_HEAD(self):  # uv asks, and takes a no; it tries again after a "not implemented"
+        self.send_response(405)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def do_CONNECT(self):
         self.server.seen.append(("CONNECT " + self.path, dict(self.headers)))
         self.answer(403, b"no way out")
@@ -161,13 +166,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not wheels:
             return self.serve_nothing()
         hashes = {n: self.server.hash_of(n) for n in wheels}
+        kind = "text/html"
         if "+json" in self.headers.get("Accept", "") and not self.server.html_only:
+            kind = "application/vnd.pypi.simple.v1+json"
             page = json.dumps({"meta": {"api-version": "1.0"}, "name": project, "files": [
                 {"filename": n, "url": "../../ok/" + n, "hashes": {"sha256": hashes[n]}} for n in wheels]})
         else:
             page = "<!DOCTYPE html><html><body>%s</body></html>" % "\n".join(
                 '<a href="../../ok/%s#sha256=%s">%s</a><br/>' % (n, hashes[n], n) for n in wheels)
-        self.answer(200, page.encode())
+        self.answer(200, page.encode(), Content_Type=kind)
 
 
 class Folder(dict):

@@ -8,17 +8,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../ci/fixtures.sh"
 # shellcheck source=doctor/tests/e2e/faults_packages.sh
 . "$here/../../doctor/tests/e2e/faults_packages.sh"
-# shellcheck source=builder/tests/checks.sh
-. "$here/checks.sh"
 scankit=$1
 shift
-unset VIRTUAL_ENV PYTHONPATH
+# shellcheck source=builder/tests/fix.sh
+. "$here/fix.sh"
 wheels=$(fx_wheels) || exit 77
-export XDG_CACHE_HOME=${SCANKIT_FIX_CACHE:-$work/cache}
-env=$work/env
-whole() {
-  (cd "$env" && find . -name __pycache__ -prune -o -path ./.scankit -prune -o \( -type f -o -type l \) -printf '%p %y %m %s %l\n' | sort)
-}
 # What mamba_ssm imports is there; of torch's metadata nothing may be fetched (its CUDA wheels are gigabytes).
 ready_for_mamba() {
   fx_scratch_env "$env" plain >/dev/null
@@ -44,13 +38,36 @@ for module in (selective_scan_cuda, causal_conv1d_cuda):
     assert module.__file__.endswith(".abi3.so"), module.__file__'
   check "the package is the installer's own" sh -c "ls -d '$(fx_site "$env/bin/python")'/mamba_ssm-2.3.1.dist-info"
   check "a second fix has nothing to do" status_is 0 fix --package mamba-ssm --yes
-  check "restore" status_is 0 "$scankit" restore --python "$env/bin/python"
+  check "restore" status_is 0 restore
   check "says what was run" says "mamba-ssm==2.3.1"
   whole >"$work/after"
   check "takes all of it back" diff "$work/before" "$work/after"
   check "other packages are not ours to choose" status_is 2 fix --package flash-attn --yes
 }
 
+# sdist NAME VERSION REQUIRES SETUP_LINE: into $work/index
+sdist() {
+  local folder=$work/make/$1-$2
+  mkdir -p "$folder/${1//-/_}" "$work/index"
+  : >"$folder/${1//-/_}/__init__.py"
+  cat >"$folder/setup.py" <<PY
+import subprocess, sys
+from setuptools import setup
+$4
+setup(name="$1", version="$2", packages=["${1//-/_}"], install_requires=[$3])
+PY
+  printf 'Metadata-Version: 2.1\nName: %s\nVersion: %s\n' "$1" "$2" >"$folder/PKG-INFO"
+  tar -C "$work/make" -czf "$work/index/$1-$2.tar.gz" "$1-$2"
+}
+
+retry() {
+  for _ in $(seq 100); do
+    "$@" >"$work/out" 2>"$work/err" && return 0
+    grep -q 'another scankit is changing this environment' "$work/err" || break
+    sleep 0.05
+  done
+  cat "$work/out" "$work/err" && false
+}
 # The installer is killed with scankit, in the middle of its work; whoever comes next finds the old packages.
 case_killed_installer() {
   ready_for_mamba
@@ -64,11 +81,35 @@ case_killed_installer() {
     until grep -q "$word" "$work/progress" || ! kill -0 "$fixer" 2>/dev/null; do :; done
     kill -9 "$fixer" 2>/dev/null || true
     wait "$fixer" 2>/dev/null || true
-    sleep 1 # the installer dies with it, and holds the lock until then
-    check "killed at '$word': restore" status_is 0 "$scankit" restore --python "$env/bin/python"
+    check "killed at '$word': restore" retry restore # the installer dies with it, and holds the lock until then
     whole >"$work/after"
     check "killed at '$word': the old packages" diff "$work/before" "$work/after"
   done
+  # What a build started is of no session and no parent of ours, and writes on.
+  local site daemon
+  site=$(fx_site "$env/bin/python")
+  cat >"$work/daemon.py" <<PY
+import itertools, os, time
+open("$work/daemon", "w").write(str(os.getpid()))
+for i in itertools.count():
+    open("$site/stray-%d" % i, "w").close()
+    time.sleep(0.01)
+PY
+  sdist mamba-ssm 99.3 '' "if 'bdist_wheel' in sys.argv:
+    subprocess.run(['setsid', '-f', sys.executable, '$work/daemon.py'])
+    subprocess.run(['sleep', '60'])"
+  PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/index "$scankit" fix --python "$env/bin/python" --arch compute_75 \
+    --package mamba-ssm==99.3 --yes >/dev/null 2>"$work/progress" </dev/null &
+  fixer=$!
+  until [ -e "$site/stray-9" ] || ! kill -0 "$fixer" 2>/dev/null; do :; done
+  kill -9 "$fixer" || failures=$((failures + 1))
+  wait "$fixer" 2>/dev/null || true
+  daemon=$(cat "$work/daemon")
+  # Until they have all ended the lock is theirs.
+  check "killed while a build's daemon writes: restore" retry restore
+  check "killed while a build's daemon writes: it has ended" test ! -e "/proc/$daemon"
+  whole >"$work/after"
+  check "killed while a build's daemon writes: the old packages" diff "$work/before" "$work/after"
   check "and the next fix installs" status_is 0 fix --package mamba-ssm==2.3.1 --yes
 }
 
@@ -88,10 +129,39 @@ case_failed_installer() {
   check "with all that came with it" diff "$work/before" "$work/after"
 }
 
-fx_make_installers() { "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install uv==0.13.9 py-rattler==0.28.0; }
+# torch is what all compiled modules stand on: it is held where that can be said, and comes back where it went all the same.
+case_exchanged_torch() {
+  ready_for_mamba
+  unset PIP_NO_DEPS
+  mkdir -p "$work/make/torch-2.4.0"
+  sdist torch 2.4.0 '' ''
+  "$env/bin/python" -m pip --disable-pip-version-check -q wheel --no-deps --no-build-isolation --no-index -w "$work/index" \
+    "$work/index/torch-2.4.0.tar.gz" 2>"$work/err" || { cat "$work/err" && exit 1; }
+  sdist mamba-ssm 99.1 '"torch==2.4.0"' ''
+  sdist mamba-ssm 99.2 '' 'if "bdist_wheel" in sys.argv:
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--no-deps", "torch==2.4.0"])'
+  export PIP_NO_INDEX=1 PIP_FIND_LINKS="$work/index"
+  whole >"$work/before"
+  check "the plan holds torch" status_is 0 fix --package mamba-ssm==99.1 --dry-run
+  check "and shows how" says "--constraint <(printf '%s\n' torch==2.11.0"
+  check "a package that wants another torch is not installed" status_is 5 fix --package mamba-ssm==99.1 --yes
+  check "since torch is held" grep -q 'ResolutionImpossible\|conflicting dependencies' "$work/err"
+  whole >"$work/after"
+  check "and nothing changes" diff "$work/before" "$work/after"
+  check "the same command without that exchanges it" "$env/bin/python" -m pip -q install --no-build-isolation --dry-run \
+    --report "$work/report.json" mamba-ssm==99.1
+  check "really" jq -e '[.install[].metadata | select(.name == "torch" and .version == "2.4.0")] | length == 1' "$work/report.json"
+  check "a package whose build exchanges torch behind the installer's back" status_is 5 fix --package mamba-ssm==99.2 --yes
+  check "is found out" grep -q 'the installer exchanged torch 2\.11\.0.* for 2\.4\.0, which nobody asked for' "$work/err"
+  check "with what to do" says "ask for a release of the package that fits torch 2.11.0"
+  whole >"$work/after"
+  check "and torch is back" diff "$work/before" "$work/after"
+  check "and works" "$env/bin/python" -c 'import torch; assert torch.__version__.startswith("2.11.0") and torch.zeros(2).sum() == 0'
+}
+
 case_uv_project() {
   local uv site project=$work/project
-  uv=$(fx_once "$SCANKIT_CACHE/envs/installers-1" fx_make_installers)/bin/uv || exit 77
+  uv=$(fx_installers)/bin/uv || exit 77
   mkdir -p "$project"
   local minor
   minor=$("$(fx_python)" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -117,6 +187,16 @@ TOML
   printf '<!DOCTYPE html>' >"$site/causal_conv1d_cuda.so"
   cp "$project/pyproject.toml" "$project/uv.lock" "$work/"
   whole >"$work/before"
+  without_uv() { env -u UV HOME="$work" PATH=/usr/bin:/bin "$scankit" fix --python "$env/bin/python" --arch compute_75 "$@"; }
+  check "without uv there is a plan" status_is 0 without_uv --module causal_conv1d_cuda --dry-run
+  check "which says what uv will do" says "$project is a uv project, and uv is not here to be told of this"
+  check "and does it" status_is 0 without_uv --module causal_conv1d_cuda --yes
+  check "saying it again" says 'left for you: '
+  check "the project is as it was" sh -c "cmp '$project/pyproject.toml' '$work/pyproject.toml' && cmp '$project/uv.lock' '$work/uv.lock'"
+  check "what it said is so: uv sync takes it out" sh -c "cd '$project' && uv sync -q && ! '$env/bin/python' -c 'import torch, causal_conv1d_cuda' 2>/dev/null"
+  check "restore all the same" status_is 0 restore
+  whole >"$work/after"
+  check "to the old state" diff "$work/before" "$work/after"
   check "the plan names the project" status_is 0 fix --module causal_conv1d_cuda --dry-run
   check "and its source entry" says "$project/pyproject.toml gets a source entry"
   check "fix" status_is 0 fix --module causal_conv1d_cuda --yes
@@ -130,16 +210,10 @@ TOML
     --no-index -d "$work/taken" "$(echo "$project"/.scankit/wheels/*.whl)"
   check "uv's cache has its bytes" test "$(sha256sum <"$cached")" = "$before"
   rm -rf "$project/other"
-  check "restore" status_is 0 "$scankit" restore --python "$env/bin/python"
+  check "restore" status_is 0 restore
   check "takes it out of the project again" sh -c "cmp '$project/pyproject.toml' '$work/pyproject.toml' && cmp '$project/uv.lock' '$work/uv.lock'"
   whole >"$work/after"
   check "and out of the environment" diff "$work/before" "$work/after"
 }
 
-cases=("$@")
-[ $# -gt 0 ] || mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
-for name in "${cases[@]}"; do
-  echo "-- $name"
-  "case_$name"
-done
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+run_cases "$@"

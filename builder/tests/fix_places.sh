@@ -3,15 +3,12 @@
 # Where and under what a fix may run: other folders, other machines, disks that are full or read-only, two at once, Ctrl-C:
 #   fix_places.sh SCANKIT PYTHON_WITH_TORCH [CASE...]
 set -euo pipefail
-# shellcheck source=builder/tests/checks.sh
-. "$(dirname "$0")/checks.sh"
 scankit=$1
+# shellcheck source=builder/tests/fix.sh
+. "$(dirname "$0")/fix.sh"
 python=${SCANKIT_TEST_PYTHON:-$2}
 shift 2
 skip_without_torch "$python"
-export XDG_CACHE_HOME=${SCANKIT_FIX_CACHE:-$work/cache}
-unset VIRTUAL_ENV PYTHONPATH
-env=$work/env
 machine=$(cd "$(dirname "$0")/../../doctor/tests/machines/h200_torch211" && pwd)/snapshot.json
 fresh() {
   venv_beside "$python" "$env"
@@ -22,8 +19,6 @@ fresh() {
 # The smaller of the modules, and PTX alone: a build of seconds.
 # shellcheck disable=SC2120  # a case may add options
 fix() { "$scankit" fix --python "$env/bin/python" --module causal_conv1d_cuda --arch compute_75 --yes "$@"; }
-# shellcheck disable=SC2120
-restore() { "$scankit" restore --python "$env/bin/python" "$@"; }
 nothing_changed() { [ "$(state)" = "$old" ] && [ -z "$(ls -A "$env/.scankit/staging" 2>/dev/null)" ]; }
 
 case_json() {
@@ -76,6 +71,62 @@ case_targets() {
   fi
 }
 
+# The operating system's own Python, which its package manager keeps (PEP 668).
+case_externally_managed() {
+  local system=/usr/bin/python3 usersite
+  export HOME=$work/home PYTHONUSERBASE=$work/user_of_the_system
+  mkdir -p "$HOME"
+  if ! "$system" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))' 2>/dev/null; then
+    echo "SKIPPED: no Python here is the operating system's" && exit 77
+  fi
+  usersite=$("$system" -c 'import site; print(site.getusersitepackages())')
+  mkdir -p "$usersite"
+  "$python" -c 'import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$usersite/torch.pth"
+  "$system" -c 'import torch' 2>/dev/null || { echo "SKIPPED: this torch is for another Python than $system" && exit 77; }
+  local fix=("$scankit" fix --python "$system" --module causal_conv1d_cuda --arch compute_75)
+  touch "$work/now"
+  check "it is not changed" status_is 1 "${fix[@]}" --yes
+  check "with the reason" says "is managed by the operating system's package manager (EXTERNALLY-MANAGED)"
+  check "and the way out" says "--target user"
+  check "a package neither" status_is 1 "$scankit" fix --python "$system" --package mamba-ssm --yes
+  check "the way out is one" status_is 0 "${fix[@]}" --yes --target user
+  check "it imports from there" "$system" -c "import torch, causal_conv1d_cuda as m; assert m.__file__.startswith('$usersite/')"
+  check "and goes again" status_is 0 "$scankit" restore --python "$system" --target user
+  check "leaving torch's line" test "$(ls "$usersite")" = torch.pth
+  check "nothing of the system's was touched" test -z "$(find "$("$system" -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
+    /usr/lib/python3/dist-packages /usr/local/lib/python3* /usr/.scankit -newer "$work/now" ! -name '*.pyc' ! -name __pycache__ 2>/dev/null)"
+}
+
+# The classic module, linked with this torch, in the same transaction: over a broken file, and over our universal one.
+case_flavor_torch() {
+  fresh
+  local module=causal_conv1d_cuda record
+  flavor_of() { "$env/bin/python" -c "import torch, $module as m; print(m.__file__, m.scankit_info()['flavor'])"; }
+  check "fix --flavor torch" status_is 0 fix --flavor torch
+  check "under the name that its Python wants" test "$(flavor_of)" = "$site/$module$suffix torch"
+  record=$(echo "$site"/scankit_causal_conv1d_cuda-*.dist-info)
+  check "recorded as this Python's own" grep -qE '^Tag: cp3[0-9]+-cp3[0-9]+-linux_x86_64$' "$record/WHEEL"
+  check "with its file" grep -q "^$module$suffix,sha256=" "$record/RECORD"
+  check "a second one has nothing to do" status_is 0 fix --flavor torch
+  check "and says so" says "nothing to do"
+  check "restore" status_is 0 restore
+  check "byte by byte" nothing_changed
+  check "the universal one" status_is 0 fix
+  local universal
+  universal=$(state)
+  check "is exchanged where the other is asked for" status_is 0 fix --flavor torch
+  check "and is imported no more" test "$(flavor_of)" = "$site/$module$suffix torch"
+  check "nor lies beside it" test ! -e "$site/$module.abi3.so"
+  check "restore" status_is 0 restore
+  check "goes back to it" test "$(state)" = "$universal"
+  check "into a folder" status_is 0 fix --flavor torch --target "$work/torch"
+  check "it imports from there" env PYTHONPATH="$work/torch" "$env/bin/python" -c "import torch, $module as m; assert m.__file__ == '$work/torch/$module$suffix'"
+  check "another flavor is a usage error" status_is 2 fix --flavor classic
+  check "without a C++ compiler it is refused before anything" status_is 1 env -u CXX PATH="$work/none" "$scankit" fix \
+    --python "$env/bin/python" --module $module --arch compute_75 --flavor torch --target "$work/other" --yes
+  check "with what it needs" says "compiler"
+}
+
 case_two_at_once() {
   fresh
   fix >"$work/one" 2>&1 &
@@ -97,11 +148,12 @@ case_interrupted() {
   fresh
   local status=0 signal
   for signal in INT TERM; do
+    rm -f "$work/progress"  # that of the signal before says "verifying" already
     # A shell lets what it starts in the background ignore SIGINT; env puts it back.
     env --default-signal=INT "$scankit" fix --python "$env/bin/python" --module causal_conv1d_cuda --arch compute_75 --yes >/dev/null \
       2>"$work/progress" </dev/null &
     local fixer=$!
-    until grep -q '^verifying' "$work/progress" || ! kill -0 "$fixer" 2>/dev/null; do sleep 0.05; done
+    until grep -qs '^verifying' "$work/progress" || ! kill -0 "$fixer" 2>/dev/null; do sleep 0.05; done
     kill -$signal "$fixer"
     status=0
     wait "$fixer" || status=$?
@@ -136,7 +188,7 @@ case_full_disk() {
       check "$kept KiB are enough, and it goes back" status_is 0 restore
     else
       check "$kept KiB: it says why" grep -qiE 'no space|space left' "$work/err"
-      "$scankit" restore --python "$env/bin/python" >/dev/null 2>&1 || true
+      restore >/dev/null 2>&1 || true
     fi
     check "$kept KiB: the old state" nothing_changed
   done
@@ -160,6 +212,64 @@ case_read_only() {
   off_disk
 }
 
+# as_nobody COMMAND...: as a user who may write nothing of root's. Root's own folders are often closed to others (the Python
+# lies in one here): in a mount namespace of its own each of those is a new folder that holds the same things.
+as_nobody() {
+  if [ "$(id -u)" != 0 ]; then
+    "$@"
+    return
+  fi
+  local closed=() folder place
+  for place in "$(readlink -f "$python")" "$("$python" -c 'import torch; print(torch.__file__)')" "$work/."; do
+    for folder in $(while [ "$place" != / ]; do place=$(dirname "$place") && echo "$place"; done | tac); do
+      [ "$folder" = "$work" ] || [ -n "$(find "$folder" -maxdepth 0 -perm -o=x)" ] || closed+=("$folder")
+    done
+  done
+  chmod 755 "$work"
+  # shellcheck disable=SC2016
+  unshare -m bash -c 'IFS=: read -ra closed <<<"$1" && shift
+    for folder in "${closed[@]}"; do
+      mkdir -p /mnt/real && mount --rbind "$folder" /mnt/real && mount -t tmpfs -o mode=755 none "$folder"
+      for place in /mnt/real/* /mnt/real/.[!.]*; do
+        [ -d "$place" ] && mkdir "$folder/${place##*/}" && mount --rbind "$place" "$folder/${place##*/}"
+      done
+    done
+    exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' - "$(IFS=: && echo "${closed[*]}")" "$@"
+}
+case_no_access() {
+  if [ "$(id -u)" = 0 ] && ! unshare -m true 2>/dev/null; then
+    echo "note: nobody else can be played here: not checked" && return
+  fi
+  fresh
+  mkdir "$work/home" "$work/theirs" && chmod 777 "$work/home" "$work/theirs"
+  local user=(as_nobody env HOME="$work/home" XDG_CACHE_HOME="$work/home/cache" "$scankit")
+  local fix=("${user[@]}" fix --python "$env/bin/python" --module causal_conv1d_cuda --arch compute_75 --yes)
+  chmod -R a-w "$env"
+  check "an environment that one may not write is refused" status_is 1 "${fix[@]}"
+  check "by its name" says "cannot write to $site: Permission denied"
+  check "with the way out" says "--target"
+  check "before anything" nothing_changed
+  check "nothing is even tried" test ! -e "$env/.scankit"
+  check "and the way out is one" status_is 0 "${fix[@]}" --target "$work/theirs"
+  check "it imports from there" as_nobody env PYTHONPATH="$work/theirs" "$env/bin/python" -c "import torch, causal_conv1d_cuda as m; assert m.__file__.startswith('$work/theirs/')"
+  check "the environment is untouched" nothing_changed
+  chmod -R u+w "$env"
+  # As its owner, but with a file in the way that lies in somebody else's folder.
+  [ "$(id -u)" = 0 ] || return 0
+  chown -R 65534:65534 "$env"
+  mkdir "$work/roots" && printf '<!DOCTYPE html>' >"$work/roots/causal_conv1d_cuda$suffix"
+  check "a shadowing copy in a folder that one may not write is refused" status_is 1 as_nobody env PYTHONPATH="$work/roots" \
+    HOME="$work/home" "$scankit" fix --python "$env/bin/python" --module causal_conv1d_cuda --arch compute_75 --yes
+  check "by its name" says "cannot move $work/roots/causal_conv1d_cuda$suffix away"
+  check "with what to do" says "move it away yourself"
+  check "and the environment is as it was" nothing_changed
+  check "without it the owner repairs" status_is 0 "${fix[@]}"
+  check "restore is the owner's too" status_is 0 "${user[@]}" restore --python "$env/bin/python"
+  check "byte by byte" nothing_changed
+  check "root leaves another user's environment alone" status_is 1 fix
+  check "and says why" says "belongs to user 65534"
+}
+
 # A shadowing copy in a folder of PYTHONPATH on another disk: nothing can be renamed from there into the backup.
 case_other_disk() {
   mkdir -p "$work/disk"
@@ -175,10 +285,4 @@ case_other_disk() {
   umount "$work/disk"
 }
 
-cases=("$@")
-[ $# -gt 0 ] || mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
-for name in "${cases[@]}"; do
-  echo "-- $name"
-  "case_$name"
-done
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+run_cases "$@"

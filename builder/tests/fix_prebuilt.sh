@@ -43,4 +43,4 @@ printf 'X' | dd of="$modules/causal_conv1d_cuda.abi3.so" bs=1 seek=$((size / 2))
 check "a damaged one is passed over" fix 0 --dry-run
 check "and told" says "which came with scankit, is damaged"
 check "with a build in its place" says "build    causal_conv1d_cuda.abi3.so"
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+end

@@ -1,11 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the tests that need a compiler which is odd in one way (testdata/odd_nvrtc.c), after checks.sh and with
-# $scankit, $odd_library and $real set.
-# shellcheck disable=SC2154
+# Sourced by the tests that need a compiler which is odd in one way (testdata/odd_nvrtc.c):  TEST SCANKIT ODD_NVRTC
+# Sets $scankit, and $real, the first NVRTC of this machine; gives TMPDIR the folder $work/tmp.
+# shellcheck source=builder/tests/checks.sh
+. "$(dirname "$0")/checks.sh"
+scankit=$1 odd_library=$2
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp
 
-# The first NVRTC of this machine, or nothing.
-real_nvrtc() { "$scankit" build --list-toolchains --cache-dir "$work/listed" 2>/dev/null | sed -n 's/^NVRTC [^:]*: //p' | head -n 1; }
+real=$("$scankit" build --list-toolchains --cache-dir "$work/listed" 2>/dev/null | sed -n 's/^NVRTC [^:]*: //p' | head -n 1)
+[ -n "$real" ] || { echo "SKIPPED: no NVRTC on this machine"; exit 77; }
 
 # odd_nvrtc HOW: prints the path of an NVRTC that is odd so.
 odd_nvrtc() {

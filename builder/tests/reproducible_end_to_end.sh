@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # scankit build --check-reproducible:  reproducible_end_to_end.sh SCANKIT ODD_NVRTC
 set -euo pipefail
-# shellcheck source=builder/tests/checks.sh
-. "$(dirname "$0")/checks.sh"
 # shellcheck source=builder/tests/odd.sh
 . "$(dirname "$0")/odd.sh"
-scankit=$1 odd_library=$2
-real=$(real_nvrtc)
-[ -n "$real" ] || { echo "SKIPPED: no NVRTC on this machine"; exit 77; }
-twice() { status_is "$1" env TMPDIR="$work/tmp" "$scankit" build --check-reproducible --module causal_conv1d_cuda "${@:2}"; }
-mkdir "$work/tmp"
+twice() { status_is "$1" "$scankit" build --check-reproducible --module causal_conv1d_cuda "${@:2}"; }
 module=causal_conv1d_cuda.abi3.so
 
 if setarch -R true 2>/dev/null; then
@@ -38,4 +32,4 @@ check "nothing else is left behind" test "$(find "$work/tmp" -mindepth 1 -maxdep
 check "a compiler that fails is a failed build" twice 5 --toolchain "$(odd_nvrtc crash)" --arch sm_90
 check "with its own message" says "the compiler crashed (SIGSEGV)"
 check "options that make no sense are refused" twice 2 --arch hopper
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+end

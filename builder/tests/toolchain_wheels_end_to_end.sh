@@ -105,4 +105,4 @@ for sm in 60 61 70 75 80 86 89 90 100 103 107 120 121; do check "it holds sm_$sm
 check "and PTX" says '"target": "compute_80"'
 rm -rf "$cache/objects"
 check "again, offline" offline build 0 --arch release --python "$python"
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+end

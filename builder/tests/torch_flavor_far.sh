@@ -72,4 +72,4 @@ if [ "$(stat -c %h "$header")" = 1 ] && [[ $torch == "$3"/* ]]; then
 fi
 echo "| torch | C++ and string ABI | compiler | validate |"
 echo "| $release | $row | $(cat "$work/g++.used") | $result |"
-[ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+end
