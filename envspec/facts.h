@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+// What spec and lock talk about, of an environment that is here, of an unpacked root, or of a stored
+// snapshot.
+namespace scankit {
+
+struct ExtensionFacts {
+  std::string module, path;
+  std::string pointer;     // into the snapshot: "/extensions/value/0"
+  std::string file_state;  // "elf"; in every other state nothing below is known
+  std::string distribution, version;
+  std::string torch_abi;               // "none", "stable", "full"
+  std::string torch_min, torch_max;    // the releases of torch that it was built for; "" where that is open
+  std::string string_abi, cuda_major;  // "" where the file does not say
+  std::string python_tag, glibc_min;
+  std::vector<std::string> code;  // "sm_90", "compute_75": cubins by number, then PTX
+};
+
+struct EnvironmentFacts {
+  Probed<std::string> driver;             // "580.159.04"
+  Probed<std::vector<std::string>> gpus;  // "sm_90", each once; Failed where one of them is of no known kind
+  Probed<std::string> python, implementation;
+  Probed<std::string> torch;                       // "2.11.0+cu130"
+  Probed<std::string> cuda;                        // "13.0"; Absent for a CPU build
+  Probed<std::string> string_abi;                  // "old", "new"
+  std::vector<std::string> modules;                // that were looked for
+  Probed<std::vector<ExtensionFacts>> extensions;  // the copies that import takes, by name
+  Probed<std::vector<Compiler>> compilers;
+  Probed<std::vector<Distribution>> distributions;
+};
+
+EnvironmentFacts facts_of(const Snapshot& snapshot);
+// "sm_90", "compute_75": one letter and number a kind of image, cubins before PTX.
+std::vector<std::string> code_of(const std::vector<DeviceImage>& images);
+// "x86_64". An unpacked root has no kernel to ask: what its Python is made for counts. "": neither tells.
+std::string processor_of(const Snapshot& snapshot);
+
+// Where the facts come from.
+struct SubjectOptions {
+  std::string python, root, from;    // at most one of root and from; "": as `doctor` chooses
+  std::vector<std::string> modules;  // also looked for, beside those that scankit knows
+  bool find_extensions = false;      // also every extension of the environment that uses torch
+};
+
+struct Subject {
+  Snapshot snapshot;
+  EnvironmentFacts facts;
+  std::unique_ptr<Host> host;      // whose files may be read; none for a stored snapshot
+  std::vector<std::string> notes;  // for people: which Python was chosen
+  int status = 0;  // kExitUsage where the Python that was named is none; everything else is then still there
+};
+// Nothing of the environment is run.
+Result<Subject> look_at(const SubjectOptions& options);
+
+}  // namespace scankit

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/base/result.h"
+
+// scankit.lock: one environment, exactly, as data. Facts alone: no time, no absolute path and no credentials,
+// so that the same environment gives the same bytes. A fact that is not known is empty and says why.
+namespace scankit {
+
+inline constexpr int kLockMajor = 1;  // another one is refused
+inline constexpr int kLockMinor = 0;  // a newer one is read; what it adds is not understood
+inline constexpr const char* kLockFile = "scankit.lock";
+
+// What an installer installed a distribution from, as a file that it can install again.
+struct LockedArtifact {
+  std::string file;        // "numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl"
+  std::string sha256;      // lower-case hex
+  std::uint64_t size = 0;  // 0: not told
+  std::string url;         // where it lay; without a user's name and password. "": only the index knows
+};
+
+struct LockedDistribution {
+  std::string name, version;  // the name as PEP 503 writes it
+  std::string installer;      // "pip", "uv", "conda", "scankit"
+  // "index"; "here": built on that machine, so that no index has it; "conda"; "editable": in place.
+  std::string source;
+  std::optional<LockedArtifact> artifact;
+  std::string why_no_artifact;
+};
+
+// What `conda list --explicit` and `conda env export` tell of one package.
+struct CondaPackage {
+  std::string name, version, build, channel, subdir;
+  std::string url, sha256, md5;
+};
+
+// A shared library of an installed package, with what it is bound to.
+struct LockedLibrary {
+  std::string path;          // below its folder of sys.path: "torch/lib/libc10.so"
+  std::string distribution;  // "" where no RECORD lists it
+  std::string sha256;
+  std::uint64_t size = 0;
+  std::string state;  // "elf", else what it is
+  std::string machine, soname, build_id;
+  std::vector<std::string> needed;
+  std::string glibc_min, glibcxx_min, cuda_major, string_abi, pybind_internals;
+  std::vector<std::string> code;  // "sm_90", "compute_90"
+};
+
+// A module that scankit built: what it was made of.
+struct LockedModule {
+  std::string module, distribution, path;
+  std::string manifest;  // JSON text, as the file holds it
+};
+
+struct LockedPython {
+  std::string version, implementation, soabi;
+  bool free_threaded = false;
+};
+struct LockedTorch {
+  std::string version, cuda, hip, git, string_abi, cxx_standard;
+  bool debug = false;
+};
+struct LockedMachine {
+  std::string architecture, libc, libc_version;
+  std::string driver, driver_cuda, libcuda;  // libcuda: its version; "" without a driver
+  std::string why_no_driver;
+  std::vector<std::string> gpus;  // "sm_90", each once
+  std::string why_no_gpus;
+  std::vector<std::string> compilers;  // "gcc 12.2.0"
+};
+
+struct EnvironmentLock {
+  std::string schema = std::to_string(kLockMajor) + "." + std::to_string(kLockMinor);
+  std::string tool_version;
+  std::string spec_sha256;  // of the scankit.yaml that it answers; "" without one
+  LockedMachine machine;
+  LockedPython python;
+  std::optional<LockedTorch> torch;
+  std::vector<LockedDistribution> distributions;  // by name
+  std::vector<CondaPackage> conda_packages;       // by name
+  std::vector<LockedLibrary> libraries;           // by path
+  std::vector<LockedModule> modules;              // by name
+};
+
+// Canonical: the same lock, the same bytes; the last part holds a hash of every other one.
+std::string lock_to_json(const EnvironmentLock& lock);
+// Bounded, and nothing in it names a file to read or a command to run. Errc::Malformed with the place;
+// Errc::Unsupported for another major schema; Errc::Conflict where it was edited: the parts are named.
+// `name` is what messages call the file.
+Result<EnvironmentLock> lock_from_json(std::string_view text, const std::string& name);
+Result<EnvironmentLock> read_lock(const std::string& path);
+
+const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_view name);
+
+}  // namespace scankit

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <iostream>
+
+#include "builder/cache.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/cli/commands.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
+#include "envspec/lock_commands.h"
+#include "envspec/make_lock.h"
+#include "envspec/records.h"
+#include "envspec/resolve.h"
+#include "envspec/spec.h"
+
+namespace scankit {
+namespace {
+
+constexpr unsigned kPhases = 3;  // hashing, asking, writing
+
+void tell(const std::string& line) { std::cerr << "scankit: " << plain(line, false) << "\n"; }
+
+// The spec is only named by its hash: what it demands is judged by `env check`.
+Result<std::string> hash_of_spec(const std::string& asked) {
+  const std::string file = asked.empty() ? kSpecFile : asked;
+  auto hash = sha256_file(file);
+  if (!hash && asked.empty() && hash.error().code == Errc::NotFound) return std::string();
+  if (!hash) return hash.error();
+  SCANKIT_TRY(const Spec spec, read_spec(file));
+  return hash;
+}
+
+// Of a lock that is there already: what its index said of the same versions. One that was edited says
+// nothing.
+std::optional<EnvironmentLock> older_lock(const std::string& path) {
+  auto lock = read_lock(path);
+  if (lock) return *std::move(lock);
+  if (lock.error().code != Errc::NotFound)
+    tell(say("nothing is taken over from the old lock: {}", lock.error().message));
+  return std::nullopt;
+}
+
+Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
+  if (subject.host == nullptr)
+    return Error{Errc::InvalidArgument, say("a snapshot holds no files, so that nothing can be hashed"),
+                 say("lock on the machine itself, or an image with --root")};
+  if (!subject.snapshot.python.present())
+    return Error{Errc::InvalidArgument,
+                 say("there is no environment to lock: {}", retold(subject.snapshot.python.note)),
+                 say("name one with --python")};
+  SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
+  SCANKIT_TRY(const std::string cache, cache_folder(options.cache_dir));
+  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases);
+  EnvironmentLock lock = lock_facts(subject.snapshot);
+  lock.spec_sha256 = spec;
+  lock.conda_packages = conda_packages(*subject.host, subject.snapshot.python.value.prefix);
+  progress.phase(say("hashing the libraries of the packages"));
+  HashCache hashes(cache);
+  const auto megabytes = [&](std::uint64_t done, std::uint64_t of) { progress.part(done >> 20, of >> 20); };
+  SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, hashes, megabytes, lock));
+  const auto older = out == "-" ? std::nullopt : older_lock(out);
+  ResolveRequest request;
+  if (subject.host->is_live()) request.installer = downloader_of(*subject.host, subject.snapshot);
+  request.older = older ? &*older : nullptr;
+  request.offline = options.offline;
+  request.patience = std::chrono::seconds(options.patience);
+  request.progress = [&](const std::string& phase) { progress.phase(phase); };
+  request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
+  const auto notes = resolve_artifacts(*subject.host, subject.snapshot, request, lock);
+  progress.finish();
+  for (const std::string& note : notes) tell(note);
+  return lock;
+}
+
+void summarise(const EnvironmentLock& lock, const std::string& out) {
+  std::size_t known = 0;
+  for (const LockedDistribution& one : lock.distributions) known += one.artifact ? 1 : 0;
+  tell(say("{}: {} packages, {} of them with the hash of their wheel; {} libraries", out,
+           lock.distributions.size(), known, lock.libraries.size()));
+  for (const LockedDistribution& one : lock.distributions)
+    if (!one.artifact) tell(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
+}
+
+}  // namespace
+
+int run_env_lock(const EnvLockOptions& options) {
+  auto subject = look_at(options.subject);
+  if (!subject) {
+    complain(subject.error());
+    return exit_status_of(subject.error());
+  }
+  for (const std::string& note : subject->notes) tell(retold(note));
+  if (subject->status != 0) return subject->status;
+  const std::string out = options.out.empty() ? kLockFile : options.out;
+  Result<EnvironmentLock> lock = EnvironmentLock{};
+  {
+    const Speaking facts_are_english(nullptr);  // the reasons in it: the same file in every language
+    lock = make(options, *subject, out);
+  }
+  if (lock && out == "-") {
+    std::cout << lock_to_json(*lock);
+    return kExitClean;
+  }
+  const auto written = lock ? write_file_atomically(out, lock_to_json(*lock)) : Result<void>(lock.error());
+  if (!written) {
+    complain(written.error());
+    return exit_status_of(written.error());
+  }
+  summarise(*lock, out);
+  return kExitClean;
+}
+
+}  // namespace scankit

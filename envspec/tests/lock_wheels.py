@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small wheels for the tests of the lock: lock_wheels.py FOLDER LIBRARY.
+
+alpha is pure and of the index, beta is compiled and of nobody's index, gamma is what an index never had.
+"""
+import base64
+import hashlib
+import os
+import sys
+import zipfile
+
+
+def wheel(folder, name, version, tag, files):
+    info = "%s-%s.dist-info" % (name, version)
+    files = dict(files)
+    files[info + "/METADATA"] = ("Metadata-Version: 2.1\nName: %s\nVersion: %s\n" % (name, version)).encode()
+    files[info + "/WHEEL"] = ("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: %s\n" % tag).encode()
+    record = ""
+    for path, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record += "%s,sha256=%s,%d\n" % (path, digest, len(data))
+    files[info + "/RECORD"] = (record + info + "/RECORD,,\n").encode()
+    with zipfile.ZipFile(os.path.join(folder, "%s-%s-%s.whl" % (name, version, tag)), "w") as archive:
+        for path, data in files.items():
+            archive.writestr(path, data)
+
+
+def main():
+    folder, library = sys.argv[1], open(sys.argv[2], "rb").read()
+    for part in ("served", "own"):
+        os.makedirs(os.path.join(folder, part), exist_ok=True)
+    for version in ("1.0", "1.1"):
+        wheel(folder + "/served", "alpha", version, "py3-none-any", {"alpha.py": b"version = '%s'\n" % version.encode()})
+    for name, version in (("gamma", "3.0"), ("delta", "1.0")):
+        wheel(folder + "/own", name, version, "py3-none-any", {name + ".py": b""})
+    wheel(folder + "/own", "beta", "2.0", "cp38-abi3-linux_x86_64", {"beta/__init__.py": b"", "beta/_c.abi3.so": library})
+
+
+main()
