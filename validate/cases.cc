@@ -2,6 +2,7 @@
 #include "validate/cases.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "validate/layout.h"
 #include "validate/random.h"
@@ -87,6 +88,23 @@ constexpr Row kQuick[] = {
     {kF32, 1, 16, 300, 16, 1, "DzbsiB", Delta::Tiny, Rate::NearZero, Lay::Plain},
 };
 
+constexpr Row kHostile[] = {
+    {kF32, 1, 6, 70, 4, 1, "DzbsN", Delta::Model, Rate::Model, Lay::Plain},
+    {kBF16, 2, 5, 65, 16, 1, "zsI", Delta::Model, Rate::Model, Lay::Awkward},
+    {kF32, 1, 8, 33, 3, 2, "DM", Delta::Test, Rate::Test, Lay::Plain},
+    {kF16, 1, 20, 130, 16, 1, "DzbsrpN", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 0, 4, 9, 4, 1, "Dzbs", Delta::Model, Rate::Model, Lay::Plain},
+    {kBF16, 2, 0, 9, 4, 1, "D", Delta::Model, Rate::Model, Lay::Plain},
+    {kF32, 1, 65537, 2, 1, 1, "Ds", Delta::Model, Rate::Model, Lay::Plain},
+    {kBF16, 65537, 1, 2, 2, 1, "z", Delta::Test, Rate::Test, Lay::Plain},
+};
+constexpr Row kLong[] = {
+    {kF32, 1, 2, 65536, 4, 1, "Dzbs", Delta::Model, Rate::Model, Lay::Plain},
+    {kBF16, 1, 3, 65535, 8, 1, "Dzbsrp", Delta::Model, Rate::Model, Lay::Model},
+    {kF32, 1, 1, 65536, 4, 1, "zbsi", Delta::Model, Rate::Model, Lay::Plain},
+    {kF16, 2, 2, 32769, 4, 2, "bsC", Delta::Model, Rate::Model, Lay::Awkward},
+};
+
 Fill uniform(double low, double high) { return {FillKind::Uniform, low, high}; }
 Fill normal(double mean, double deviation) { return {FillKind::Normal, mean, deviation}; }
 
@@ -168,6 +186,9 @@ class Builder {
     sequence("dout", normal(0, 1), model ? Layout::ChannelMajor : awkward(Layout::LongerRows));
     if (row_.has('z') && row_.has('p'))
       sequence("dz", {}, model ? Layout::HalfOfWider : awkward(Layout::LongerRows));
+    if (row_.has('N')) poke("u", NAN);
+    if (row_.has('I')) poke("delta", INFINITY);
+    if (row_.has('M')) poke("B", -INFINITY);
     return std::move(case_);
   }
 
@@ -194,6 +215,16 @@ class Builder {
   }
   void vector(const char* name, const Fill& fill) {
     lay_out_matrix(add(name, kF32, {row_.dim}, fill), MatrixLayout::Plain);
+  }
+
+  // Somewhere in the middle half: there are steps before it, which it must not reach, and behind it.
+  void poke(std::string_view name, double value) {
+    const auto spec = std::find_if(case_.tensors.begin(), case_.tensors.end(),
+                                   [&](const TensorSpec& t) { return t.name == name; });
+    const auto length = static_cast<std::uint64_t>(spec->shape.back());
+    const std::uint64_t row = stream_.next() % (static_cast<std::uint64_t>(spec->count()) / length);
+    spec->poked = static_cast<std::int64_t>(row * length + length / 4 + stream_.next() % (length / 2));
+    spec->poke = value;
   }
 
   const Row& row_;
@@ -283,11 +314,26 @@ const TensorSpec* Case::find(std::string_view name) const {
 }
 
 bool Case::complex() const { return find("A")->dtype == Dtype::C64; }
+bool Case::finite() const {
+  return std::all_of(tensors.begin(), tensors.end(), [](const TensorSpec& t) { return t.poked < 0; });
+}
 bool Case::constant(std::string_view which) const { return find(which)->shape.size() == 2; }
 
 std::vector<Case> quick_cases(std::uint64_t seed) {
   std::vector<Case> cases;
   for (const Row& row : kQuick) cases.push_back(make_case("q", cases.size(), row, seed));
+  return cases;
+}
+
+std::vector<Case> hostile_cases(std::uint64_t seed) {
+  std::vector<Case> cases;
+  for (const Row& row : kHostile) cases.push_back(make_case("h", cases.size(), row, mix(seed + 3)));
+  return cases;
+}
+
+std::vector<Case> long_cases(std::uint64_t seed) {
+  std::vector<Case> cases;
+  for (const Row& row : kLong) cases.push_back(make_case("l", cases.size(), row, mix(seed + 4)));
   return cases;
 }
 

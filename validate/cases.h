@@ -32,7 +32,9 @@ struct TensorSpec {
   std::int64_t offset = 0, storage = 0;      // the rest of the storage is a guard that nobody may touch
   Fill fill;
   std::uint64_t seed = 0;
-  Fill imaginary;  // of a complex tensor, whose real parts follow `fill`
+  Fill imaginary;           // of a complex tensor, whose real parts follow `fill`
+  std::int64_t poked = -1;  // one element, counted along the shape, that is not finite; -1: none is
+  double poke = 0;
   std::int64_t count() const;
 };
 
@@ -58,12 +60,18 @@ struct Case {
   const TensorSpec* find(std::string_view name) const;
   bool complex() const;                         // A, the states, and so B and C
   bool constant(std::string_view which) const;  // "B" or "C": (dim, states), the same at every step
+  bool finite() const;                          // no input is poked
 };
 
 // Shapes are fixed in the quick list; the data always follows `seed`.
 std::vector<Case> quick_cases(std::uint64_t seed);
 // The quick list and `count` more whose shapes follow the seed too.
 std::vector<Case> full_cases(std::uint64_t seed, int count = 300);
+
+// Infinities and NaN among the inputs, empty tensors, one extent beyond what a grid's second axis takes.
+std::vector<Case> hostile_cases(std::uint64_t seed);
+// 65536 steps.
+std::vector<Case> long_cases(std::uint64_t seed);
 
 // Of fwd_stateful, bwd_stateful and state_update: a fixed list, and `random` more whose shapes follow the
 // seed.

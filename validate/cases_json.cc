@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "validate/cases.h"
@@ -23,23 +24,18 @@ Json tensor_json(const TensorSpec& t) {
             {"storage", t.storage},          {"fill", fill_json(t.fill)},
             {"seed", std::to_string(t.seed)}};
   if (t.dtype == Dtype::C64) json["imaginary"] = fill_json(t.imaginary);
+  if (t.poked >= 0)  // JSON knows no such number
+    json["poke"] = {t.poked, std::isnan(t.poke) ? "nan" : t.poke > 0 ? "inf" : "-inf"};
   return json;
 }
 
 }  // namespace
 
 std::string case_to_json(const Case& c) {
-  Json json{{"id", c.id},
-            {"dtype", dtype_name(c.dtype)},
-            {"batch", c.batch},
-            {"dim", c.dim},
-            {"length", c.length},
-            {"states", c.states},
-            {"groups", c.groups},
-            {"softplus", c.softplus},
-            {"recompute_out_z", c.recompute_out_z},
-            {"give_x", c.give_x},
-            {"refill", c.refill}};
+  Json json{{"id", c.id},         {"dtype", dtype_name(c.dtype)}, {"batch", c.batch},
+            {"dim", c.dim},       {"length", c.length},           {"states", c.states},
+            {"groups", c.groups}, {"softplus", c.softplus},       {"recompute_out_z", c.recompute_out_z},
+            {"give_x", c.give_x}, {"refill", c.refill},           {"finite", c.finite()}};
   if (c.width > 0) {
     json["width"] = c.width;
     json["silu"] = c.silu;

@@ -75,6 +75,18 @@ ProcessRequest python_request(const std::string& python, const std::vector<std::
   return request;
 }
 
+void preload(ProcessRequest& request, const std::string& library) {
+  constexpr std::string_view kName = "LD_PRELOAD=";
+  if (library.find_first_of(": ") != std::string::npos) return;
+  std::string entry = std::string(kName) + library;
+  std::erase_if(*request.environment, [&](const std::string& variable) {
+    if (!variable.starts_with(kName)) return false;
+    if (variable.size() > kName.size()) entry += ":" + variable.substr(kName.size());
+    return true;
+  });
+  request.environment->push_back(std::move(entry));
+}
+
 bool ended_by_watchdog(const ProcessResult& result) {
   return result.timed_out ||
          (result.signal == 0 && result.exit_code == 1 && result.err.find("Timeout (") != std::string::npos);

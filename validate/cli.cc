@@ -12,6 +12,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/cli/reports.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/python_choice.h"
@@ -27,13 +28,13 @@ namespace {
 
 struct Options {
   std::optional<std::string> python;
-  std::string module = "selective_scan_cuda";
+  std::string module = "selective_scan_cuda", against, baseline, upstream_tests;
   std::string device = "all";
   bool import_foreign = false, quick = false, full = false, json = false, list_cases = false,
-       deterministic = false, no_timing = false;
+       deterministic = false, no_timing = false, commented_parameters = false;
   std::optional<std::uint64_t> seed;
   int timeout = 0;
-  std::vector<std::string> only;
+  std::vector<std::string> only, reports;
 };
 
 int complain(const Error& error, int status) {
@@ -67,13 +68,13 @@ bool names_a_file(const std::string& module) {
   return module.find('/') != std::string::npos || module.ends_with(".so") || module.ends_with(".py");
 }
 
-Result<std::string> choose_module(const std::string& module) {
+Result<std::string> choose_module(const char* option, const std::string& module) {
   if (!names_a_file(module)) return module;
   const std::string path = module.front() == '/' ? module : path_join(current_directory(), module);
   const auto info = make_real_host()->stat(path);
-  if (!info) return Error{Errc::InvalidArgument, say("--module {}: {}", module, info.error().message), ""};
+  if (!info) return Error{Errc::InvalidArgument, say("{} {}: {}", option, module, info.error().message), ""};
   if (info->kind != FileKind::Regular)
-    return Error{Errc::InvalidArgument, say("--module {} is not a file", module),
+    return Error{Errc::InvalidArgument, say("{} {} is not a file", option, module),
                  say("name the .so file, or the module")};
   return path;
 }
@@ -112,7 +113,10 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
   request.seed = seed;
   request.deterministic = options.deterministic;
   // Timed are the calls of the one module that upstream's figures are for.
-  request.timing = !options.no_timing && options.only.empty() && cases_are_timed(options.module);
+  const bool compared = !options.against.empty() || !options.baseline.empty();
+  request.timing =
+      !options.no_timing && (options.only.empty() || compared) && cases_are_timed(options.module);
+  request.model = options.only.empty() && cases_are_timed(options.module);
   request.total = std::chrono::seconds(options.timeout > 0 ? options.timeout : options.full ? 7200 : 600);
   request.each_case = std::min(request.each_case, request.total);
   if (options.device != "all") request.devices = {options.device == "cpu" ? "cpu" : "cuda:0"};
@@ -132,7 +136,43 @@ Result<validate::Validation> validated(validate::ValidateRequest request, bool j
   return run_validation(request);
 }
 
+// What the user named by file: the modules, and the run before.
+Result<void> choose_files(const Options& options, validate::ValidateRequest& request) {
+  SCANKIT_TRY(request.module, choose_module("--module", options.module));
+  if (!options.against.empty()) {
+    SCANKIT_TRY(request.against, choose_module("--against", options.against));
+  }
+  if (!options.upstream_tests.empty()) {
+    request.commented_parameters = options.commented_parameters;
+    SCANKIT_TRY(request.upstream_tests, choose_module("--upstream-tests", options.upstream_tests));
+    if (!names_a_file(options.upstream_tests))
+      return Error{Errc::InvalidArgument, say("--upstream-tests {} is not a file", options.upstream_tests),
+                   say("name mamba_ssm's tests/ops/test_selective_scan.py")};
+  }
+  if (options.baseline.empty()) return {};
+  request.baseline = options.baseline;
+  const auto text = make_real_host()->read_file(options.baseline, 64u << 20);
+  if (!text)
+    return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, text.error().message),
+                 say("name what an earlier run wrote with --json or --report json=FILE")};
+  request.baseline_text = *text;
+  return {};
+}
+
+// Prints and writes what was asked for.
+int tell(const Options& options, const validate::Validation& result) {
+  const std::string format = options.json ? "json" : format_on_stdout(options.reports).value_or("text");
+  std::fputs(validate::rendered(format, result).c_str(), stdout);
+  const int files = write_report_files(options.reports, [&](const std::string& wanted) {
+    const Speaking facts(wanted == "json" || wanted == "junit" ? nullptr : spoken_language());
+    return validate::rendered(wanted, result);
+  });
+  return files != kExitClean ? files : status_of(result.verdict);
+}
+
 int validate_command(const Options& options) {
+  if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
+    return complain({Errc::InvalidArgument, clash, ""}, kExitUsage);
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
   auto cases = choose_cases(options, seed);
   if (!cases) return complain(cases.error(), kExitUsage);
@@ -142,9 +182,8 @@ int validate_command(const Options& options) {
   }
   validate::ValidateRequest request = make_request(options, seed);
   request.cases = std::move(*cases);
-  auto module = choose_module(options.module);
-  if (!module) return complain(module.error(), kExitUsage);
-  request.module = std::move(*module);
+  if (const auto chosen = choose_files(options, request); !chosen)
+    return complain(chosen.error(), kExitUsage);
   std::vector<std::string> notes;
   auto python = choose_python(*make_real_host(), options.python, notes);
   if (!python) return complain(python.error(), options.python ? kExitUsage : kExitInconclusive);
@@ -155,9 +194,7 @@ int validate_command(const Options& options) {
       return complain(ours.error(), kExitInconclusive);
   auto result = validated(std::move(request), options.json);
   if (!result) return complain(result.error(), kExitInternal);
-  std::fputs((options.json ? validate::json_report(*result) : validate::text_report(*result)).c_str(),
-             stdout);
-  return status_of(result->verdict);
+  return tell(options, *result);
 }
 
 }  // namespace
@@ -170,6 +207,18 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
   command->add_option("--python", options->python, say("the Python whose module is validated"));
   command->add_option("--module", options->module, say("module name, or the path of a module file"))
       ->capture_default_str();
+  command->add_option(
+      "--against", options->against,
+      say("a second module, by name or path: validated too, and timed in turns with the first"));
+  command->add_option(
+      "--upstream-tests", options->upstream_tests,
+      say("a file of mamba_ssm's own tests: run by the environment's pytest, on the installed module"));
+  command
+      ->add_flag("--commented-parameters", options->commented_parameters,
+                 say("of --upstream-tests: also the values that its decorators have as comments"))
+      ->needs("--upstream-tests");
+  command->add_option("--baseline", options->baseline,
+                      say("the JSON of a former run: fail where a pass has become slower"));
   auto* quick = command->add_flag("--quick", options->quick, say("the short list of cases (default)"));
   command->add_flag("--full", options->full, say("the short list and hundreds of random cases"))
       ->excludes(quick);
@@ -187,6 +236,13 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
   command->add_flag("--import", options->import_foreign, say("run it even as root on files of another user"));
   command->add_flag("--list-cases", options->list_cases,
                     say("print the cases as JSON lines and run nothing"));
+  command
+      ->add_option("--report", options->reports,
+                   say("write a report as well: text, json, junit or html (repeatable)"))
+      ->type_name("FORMAT=FILE")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](const std::string& wish) { return report_problem(wish, validate::validation_formats()); }, ""));
   command->add_flag("--json", options->json, say("the result as JSON on standard output"));
   command->callback([options, &exit_status] { exit_status = validate_command(*options); });
 }

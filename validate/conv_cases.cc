@@ -146,6 +146,9 @@ std::vector<Case> cases_of(const std::string& module, std::uint64_t seed, bool f
   name = file ? name.substr(0, name.find('.')) : name.substr(name.rfind('.') + 1);
   if (name == "causal_conv1d_cuda") return conv_cases(seed, full ? 300 : 0);
   auto cases = full ? full_cases(seed) : quick_cases(seed);
+  for (Case& c : hostile_cases(seed)) cases.push_back(std::move(c));
+  if (full)
+    for (Case& c : long_cases(seed)) cases.push_back(std::move(c));
   if (name == "selective_scan_cuda_core" || name == "selective_scan_cuda_oflex") {
     std::erase_if(cases, [](const Case& c) {
       return c.find("z") != nullptr || c.complex() || c.constant("B") || c.constant("C");

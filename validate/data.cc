@@ -42,6 +42,7 @@ std::vector<double> make_data(const TensorSpec& spec) {
     data.push_back(rounded(spec.dtype, element(spec.fill, spec.seed, spikes, i)));
     if (complex) data.push_back(rounded(spec.dtype, element(spec.imaginary, second, mix(second), i)));
   }
+  if (spec.poked >= 0) data[static_cast<std::size_t>(spec.poked)] = spec.poke;
   return data;
 }
 

@@ -8,6 +8,7 @@
 #define HARNESS(name) extern "C" const char scankit_harness_##name[], scankit_harness_##name##_end[];
 #include "validate/harness/files.def"
 #undef HARNESS
+extern "C" const char scankit_guard[], scankit_guard_end[];
 
 namespace scankit::validate {
 namespace {
@@ -28,16 +29,18 @@ constexpr std::string_view kStart = "from scankit_harness import main\nmain.main
 
 }  // namespace
 
-Result<std::string> write_harness(const std::string& directory) {
+Result<Harness> write_harness(const std::string& directory) {
   const std::string package = path_join(directory, "scankit_harness");
   SCANKIT_CHECK(make_directories(package));
   for (const Embedded& file : kFiles) {
     const std::string path = path_join(package, std::string(file.name) + ".py");
     SCANKIT_CHECK(write_file_atomically(path, {file.begin, static_cast<std::size_t>(file.end - file.begin)}));
   }
-  std::string start = path_join(directory, "scankit_harness_start.py");
-  SCANKIT_CHECK(write_file_atomically(start, kStart));
-  return start;
+  Harness harness{path_join(directory, "scankit_harness_start.py"), path_join(directory, "scankit_guard.so")};
+  SCANKIT_CHECK(write_file_atomically(harness.script, kStart));
+  SCANKIT_CHECK(write_file_atomically(
+      harness.guard, {scankit_guard, static_cast<std::size_t>(scankit_guard_end - scankit_guard)}));
+  return harness;
 }
 
 }  // namespace scankit::validate

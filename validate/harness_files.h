@@ -6,7 +6,11 @@
 
 namespace scankit::validate {
 
-// Writes the embedded Python harness into `directory`; returns the file that Python is to run.
-Result<std::string> write_harness(const std::string& directory);
+struct Harness {
+  std::string script;  // the file that Python is to run
+  std::string guard;  // the library to preload: bands around what torch allocates on the CPU (guard/guard.cc)
+};
+// Writes the embedded harness into `directory`.
+Result<Harness> write_harness(const std::string& directory);
 
 }  // namespace scankit::validate

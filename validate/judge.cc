@@ -24,11 +24,21 @@ std::string describe(const TensorResult& t) {
   for (const std::int64_t i : t.worst.index) index += (index.empty() ? "" : ",") + std::to_string(i);
   const std::string who = t.data == 2 ? say("{} (second data in the same tensors)", t.name) : t.name;
   const std::string value = figure(t.worst.value), expected = figure(t.worst.expected);
-  if (within(t.error, t.bound))
-    return say("{}: worst element [{}] is {}, expected {} +- {}", who, index, value, expected,
-               figure(t.worst.bound));
-  return say("{}: relative error {}, bound {}; worst element [{}] is {}, expected {} +- {}", who,
-             figure(t.error), figure(t.bound), index, value, expected, figure(t.worst.bound));
+  std::string inputs;
+  for (const auto& [name, input] : t.worst.inputs)
+    inputs += (inputs.empty() ? "" : ", ") + name + " " + figure(input);
+  const bool in_norm = !within(t.error, t.bound);
+  const std::string error = figure(t.error), bound = figure(t.bound), margin = figure(t.worst.bound);
+  if (inputs.empty())
+    return in_norm
+               ? say("{}: relative error {}, bound {}; worst element [{}] is {}, expected {} +- {}", who,
+                     error, bound, index, value, expected, margin)
+               : say("{}: worst element [{}] is {}, expected {} +- {}", who, index, value, expected, margin);
+  return in_norm ? say("{}: relative error {}, bound {}; worst element [{}] is {}, expected {} +- {} (inputs "
+                       "there: {})",
+                       who, error, bound, index, value, expected, margin, inputs)
+                 : say("{}: worst element [{}] is {}, expected {} +- {} (inputs there: {})", who, index,
+                       value, expected, margin, inputs);
 }
 
 double bound_of(const CaseResult& result, const std::string& name) {
@@ -75,7 +85,12 @@ Verdict judge(const Validation& validation) {
       return Verdict::Failed;
     }
   }
-  return any_passed && !any_left && validation.blocked.empty() ? Verdict::Passed : Verdict::Inconclusive;
+  if (std::any_of(validation.compared.begin(), validation.compared.end(),
+                  [](const AgainstBaseline& c) { return c.regressed; }))
+    return Verdict::Failed;
+  const bool all =
+      any_passed && !any_left && validation.blocked.empty() && validation.baseline_problem.empty();
+  return all ? Verdict::Passed : Verdict::Inconclusive;
 }
 
 }  // namespace scankit::validate

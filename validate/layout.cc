@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/layout.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace scankit::validate {
@@ -17,7 +18,8 @@ std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape, std:
 void place(TensorSpec& spec, std::int64_t offset) {
   spec.offset = offset;
   std::int64_t last = 0;
-  for (std::size_t i = 0; i < spec.shape.size(); ++i) last += (spec.shape[i] - 1) * spec.strides[i];
+  for (std::size_t i = 0; i < spec.shape.size(); ++i)
+    last += std::max<std::int64_t>(spec.shape[i] - 1, 0) * spec.strides[i];
   spec.storage = offset + last + 1 + kGuard;
 }
 

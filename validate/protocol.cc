@@ -19,10 +19,11 @@ double number(const Json& json) {
   return text == "inf" ? INFINITY : text == "-inf" ? -INFINITY : NAN;
 }
 
-Json timing_shape(const std::string& device, std::uint64_t seed) {
-  const bool gpu = device != "cpu";
-  return {{"device", device}, {"batch", 2},   {"dim", gpu ? 2048 : 256}, {"length", gpu ? 2048 : 512},
-          {"states", 16},     {"seconds", 8}, {"seed", mix(seed) >> 12}};
+Json timing_json(const TimedShape& shape, std::uint64_t seed) {
+  return {{"device", shape.device},   {"dtype", shape.dtype},   {"batch", shape.batch},
+          {"dim", shape.dim},         {"length", shape.length}, {"states", shape.states},
+          {"seconds", shape.seconds}, {"plain", shape.plain},   {"host", shape.host},
+          {"seed", mix(seed) >> 12}};
 }
 
 TensorResult read_tensor(const Json& json) {
@@ -34,8 +35,14 @@ TensorResult read_tensor(const Json& json) {
                       number(json.at("bound")),
                       {}};
   const Json& worst = json.at("worst");
-  tensor.worst = {worst.at("index").get<std::vector<std::int64_t>>(), number(worst.at("value")),
-                  number(worst.at("expected")), number(worst.at("bound")), number(worst.at("ratio"))};
+  tensor.worst = {worst.at("index").get<std::vector<std::int64_t>>(),
+                  number(worst.at("value")),
+                  number(worst.at("expected")),
+                  number(worst.at("bound")),
+                  number(worst.at("ratio")),
+                  {}};
+  for (const Json& input : worst.value("inputs", Json::array()))
+    tensor.worst.inputs.emplace_back(input.at(0), number(input.at(1)));
   return tensor;
 }
 
@@ -63,6 +70,8 @@ void take_hello(const Json& json, Validation& validation, ChildStory& story) {
   validation.python_version = json.at("python");
   validation.torch_version = json.at("torch");
   validation.gpu = json.at("cuda");
+  validation.cpu = json.value("cpu", "");
+  validation.gpu_problem = json.value("cuda_problem", "");
   story.greeted = true;
 }
 
@@ -82,9 +91,49 @@ void take_module(const Json& json, Validation& validation, ChildStory& story) {
 
 void take_timing(const Json& json, Validation& validation, ChildStory&) {
   const Json& shape = json.at("shape");
-  validation.timings.push_back({json.at("device"), json.at("pass"), json.at("dtype"), shape.at("batch"),
-                                shape.at("dim"), shape.at("length"), shape.at("states"), json.at("rounds"),
-                                number(json.at("module_ms")), number(json.at("plain_ms"))});
+  Timing timing{json.at("device"),
+                json.at("pass"),
+                json.at("dtype"),
+                shape.at("batch"),
+                shape.at("dim"),
+                shape.at("length"),
+                shape.at("states"),
+                json.at("cache"),
+                {},
+                {},
+                {}};
+  const Json& sides = json.at("ms");
+  const Json& state = json.at("state");
+  for (const auto& [side, samples] : sides.items())
+    for (const Json& sample : samples) timing.ms[side].push_back(number(sample));
+  if (json.at("peak").is_number()) timing.peak = number(json.at("peak"));
+  for (const auto& [name, value] : state.items()) timing.state[name] = number(value);
+  validation.timings.push_back(std::move(timing));
+}
+
+void take_limits(const Json& json, Validation& validation, ChildStory&) {
+  validation.limits[json.at("device")] = {number(json.at("copy")), number(json.at("fma")),
+                                          number(json.at("exp"))};
+}
+
+void take_kernel(const Json& json, Validation&, ChildStory& story) {
+  KernelUse use;
+  use.registers = json.at("registers");
+  use.stack_bytes = json.at("stack_bytes");
+  use.static_shared_bytes = json.at("static_shared_bytes");
+  use.blocks_per_multiprocessor = json.at("blocks_per_multiprocessor");
+  story.kernels.push_back(std::move(use));
+}
+
+void take_gpu_facts(const Json& json, Validation& validation, ChildStory&) {
+  for (const auto& [name, value] : json.items())
+    if (value.is_number_integer()) validation.gpu_facts[name] = value.get<int>();
+}
+
+void take_against(const Json& json, Validation& validation, ChildStory& story) {
+  story.started.clear();
+  validation.against_file = json.value("file", "");
+  validation.against_problem = json.value("message", "");
 }
 
 using Handler = void (*)(const Json&, Validation&, ChildStory&);
@@ -93,6 +142,10 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
     {"module", take_module},
     {"case", take_case},
     {"timing", take_timing},
+    {"limits", take_limits},
+    {"against", take_against},
+    {"gpu_facts", take_gpu_facts},
+    {"kernel", take_kernel},
     {"start",
      [](const Json& json, Validation&, ChildStory& story) {
        story.started = json.at("id");
@@ -135,8 +188,17 @@ std::string job_text(const Job& job) {
                  {"half", job.tolerance.half},
                  {"step", job.tolerance.step}}},
                {"timing", Json::array()}};
-  for (const std::string& device : job.timed_devices)
-    options["timing"].push_back(timing_shape(device, job.seed));
+  if (!job.against.empty()) options["against"] = job.against;
+  if (!job.model_devices.empty())
+    options["model"] = {
+        {"devices", job.model_devices}, {"upstream", job.upstream_model}, {"seed", mix(job.seed) >> 12}};
+  if (job.mode == "kernels") options["kernels"] = Json::array();
+  for (const KernelQuestion& kernel : job.kernels)
+    options["kernels"].push_back({{"image", kernel.image},
+                                  {"symbol", kernel.symbol},
+                                  {"threads", kernel.threads},
+                                  {"dynamic_shared", kernel.dynamic_shared}});
+  for (const TimedShape& shape : job.timed) options["timing"].push_back(timing_json(shape, job.seed));
   std::string text = options.dump() + "\n";
   for (const Task& task : job.tasks)
     text += R"({"device": ")" + task.device + R"(", "case": )" + case_to_json(*task.what) + "}\n";
@@ -150,6 +212,13 @@ void take_line(std::string_view line, Validation& validation, ChildStory& story)
     if (handler != kHandlers.end()) handler->second(json, validation, story);
   } catch (const Json::exception& error) {
     validation.notes.push_back(say("the harness said what we do not understand: {}", error.what()));
+  }
+}
+
+void take_lines(std::string_view channel, Validation& validation, ChildStory& story) {
+  for (std::size_t end = channel.find('\n'); end != std::string_view::npos; end = channel.find('\n')) {
+    take_line(channel.substr(0, end), validation, story);
+    channel.remove_prefix(end + 1);
   }
 }
 

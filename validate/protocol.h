@@ -11,16 +11,37 @@ namespace scankit::validate {
 
 struct Task {
   const Case* what;
-  std::string device;  // "cpu" | "cuda:0"; one for CUDA is skipped by a harness whose torch sees none
+  // "cpu" | "cuda:0", the way ("cuda:0+graph") and whose ("cpu@against"); one for CUDA is skipped by a
+  // harness whose torch sees none.
+  std::string device;
 };
+struct TimedShape {
+  std::string device, dtype;
+  int batch, dim, length, states;
+  double seconds;      // for its samples, of both passes
+  bool plain = false;  // beside the plain PyTorch recurrence, which needs memory for every state
+  bool host = false;   // what one call costs the caller
+};
+// What is timed: the shapes of models, and one in several lengths.
+std::vector<TimedShape> timed_shapes(const std::string& device, bool full);
+
+// A kernel that the driver is asked about.
+struct KernelQuestion {
+  std::string image, symbol;  // a cubin's file
+  unsigned threads, dynamic_shared;
+};
+
 struct Job {
-  std::string mode = "validate";  // or "oracle": print the reference's results
-  std::string module;
+  std::string mode = "validate";  // or "oracle": print the reference's results; "kernels": answer `kernels`
+  std::string module, against;
   int start_seconds = 120, case_seconds = 60;
   Tolerance tolerance;
   std::vector<Task> tasks;
-  std::vector<std::string> timed_devices;
+  std::vector<TimedShape> timed;
+  std::vector<std::string> model_devices;  // where a Mamba block is run with the module
+  bool upstream_model = false;  // mamba_ssm's own too, where it is installed: its import takes long
   std::uint64_t seed = 0;
+  std::vector<KernelQuestion> kernels;
 };
 
 // What goes to the harness's standard input.
@@ -31,8 +52,11 @@ struct ChildStory {
   bool greeted = false, ended = false;
   std::string started, device;  // the case, or the phase, that began and has not ended
   std::size_t cases_done = 0;
+  std::vector<KernelUse> kernels;  // answers, in the order of the questions
 };
 // Takes in one line of the channel. A line that is no message of ours becomes a note.
 void take_line(std::string_view line, Validation& validation, ChildStory& story);
+// All whole lines of what a child has written.
+void take_lines(std::string_view channel, Validation& validation, ChildStory& story);
 
 }  // namespace scankit::validate

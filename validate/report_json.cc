@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "validate/report.h"
+#include "validate/speed.h"
 
 namespace scankit::validate {
 namespace {
@@ -17,6 +18,8 @@ Json number(double value) {
 }
 
 Json tensor_json(const TensorResult& t) {
+  Json inputs = Json::object();
+  for (const auto& [name, value] : t.worst.inputs) inputs[name] = number(value);
   return {{"name", t.name},
           {"dtype", t.dtype},
           {"data", t.data},
@@ -28,7 +31,8 @@ Json tensor_json(const TensorResult& t) {
             {"value", number(t.worst.value)},
             {"expected", number(t.worst.expected)},
             {"bound", number(t.worst.bound)},
-            {"ratio", number(t.worst.ratio)}}}};
+            {"ratio", number(t.worst.ratio)},
+            {"inputs", std::move(inputs)}}}};
 }
 
 Json case_json(const CaseResult& c) {
@@ -48,18 +52,83 @@ Json case_json(const CaseResult& c) {
   return json;
 }
 
-Json timing_json(const Timing& t) {
-  return {{"device", t.device},
-          {"pass", t.pass},
-          {"dtype", t.dtype},
-          {"shape", {{"batch", t.batch}, {"dim", t.dim}, {"length", t.length}, {"states", t.states}}},
-          {"rounds", t.rounds},
-          {"module_ms", number(t.module_ms)},
-          {"plain_ms", number(t.plain_ms)},
-          {"ratio", number(t.plain_ms / t.module_ms)}};
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json interval_json(const Interval& i) { return {number(i.low), number(i.high)}; }
+
+Json timing_json(const Validation& v, std::size_t index) {
+  const Timing& t = v.timings[index];
+  const auto mine = t.ms.find("module");
+  const Interval ms = mine == t.ms.end() ? Interval{} : median_of(mine->second);
+  Json json{{"device", t.device},
+            {"pass", t.pass},
+            {"dtype", t.dtype},
+            {"cache", t.cache},
+            {"shape", {{"batch", t.batch}, {"dim", t.dim}, {"length", t.length}, {"states", t.states}}},
+            {"rounds", mine == t.ms.end() ? 0 : mine->second.size()},
+            {"module_ms", number(ms.middle)},
+            {"module_interval", interval_json(ms)},
+            {"peak_bytes", t.peak ? number(*t.peak) : Json()},
+            {"disturbed", text_or_null(disturbance(t))}};
+  if (t.ms.contains("plain")) {
+    json["plain_ms"] = number(median_of(t.ms.at("plain")).middle);
+    json["ratio"] = number(compare(t, "plain").ratio.middle);
+  }
+  if (t.ms.contains("against")) {
+    const Comparison c = compare(t, "against");
+    json["against"] = {{"ms", number(median_of(t.ms.at("against")).middle)},
+                       {"ratio", number(c.ratio.middle)},
+                       {"interval", interval_json(c.ratio)},
+                       {"verdict", pace_word(c.pace)},
+                       {"why", text_or_null(c.why)}};
+  }
+  const auto limits = v.limits.find(t.device);
+  if (limits != v.limits.end() && t.cache != "host") {
+    const Work work = work_of(t);
+    const Roof roof = roof_of(t, limits->second);
+    json["bytes_per_s"] = number(1e3 * work.bytes / ms.middle);
+    json["flop_per_s"] = number(1e3 * work.flops / ms.middle);
+    json["exp_per_s"] = number(1e3 * work.exponentials / ms.middle);
+    json["limit"] = {{"by", roof.limit}, {"ms", number(roof.ms)}, {"reached", number(roof.ms / ms.middle)}};
+  }
+  for (const AgainstBaseline& c : v.compared)
+    if (c.timing == index)
+      json["baseline"] = {{"ms", number(c.before_ms)},
+                          {"ratio", {number(c.low), number(c.high)}},
+                          {"regressed", c.regressed}};
+  json["gpu_state"] = t.state;
+  return json;
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json kernels_json(const Validation& v) {
+  Json json = Json::array();
+  for (const KernelUse& k : v.kernels) {
+    const Fit fit = fit_of(k, v);
+    json.push_back({{"unit", k.unit},
+                    {"name", k.name},
+                    {"of", k.of},
+                    {"registers", k.registers},
+                    {"stack_bytes", k.stack_bytes},
+                    {"static_shared_bytes", k.static_shared_bytes},
+                    {"dynamic_shared_bytes", k.dynamic_shared_bytes},
+                    {"threads", k.threads},
+                    {"blocks", k.blocks},
+                    {"blocks_per_multiprocessor", fit.known ? Json(k.blocks_per_multiprocessor) : Json()},
+                    {"occupancy", fit.known ? number(fit.occupancy) : Json()},
+                    {"waves", fit.known ? number(fit.waves) : Json()}});
+  }
+  return json;
+}
+
+Json against_json(const Validation& v) {
+  if (v.against.empty()) return nullptr;
+  Json json{{"name", v.against},
+            {"file", text_or_null(v.against_file)},
+            {"problem", text_or_null(v.against_problem)}};
+  json["cases"] = Json::array();
+  for (const CaseResult& c : v.against_cases) json["cases"].push_back(case_json(c));
+  return json;
+}
 
 }  // namespace
 
@@ -80,6 +149,7 @@ std::string json_report(const Validation& v) {
               {"version", text_or_null(v.python_version)},
               {"torch", text_or_null(v.torch_version)}}},
             {"gpu", text_or_null(v.gpu)},
+            {"cpu", text_or_null(v.cpu)},
             {"not_completed", text_or_null(v.blocked)},
             {"notes", v.notes},
             {"seconds", number(v.seconds)}};
@@ -87,7 +157,16 @@ std::string json_report(const Validation& v) {
   for (const auto& [device, message] : v.refused)
     json["refused"].push_back({{"device", device}, {"message", message}});
   json["timing"] = Json::array();
-  for (const Timing& timing : v.timings) json["timing"].push_back(timing_json(timing));
+  for (std::size_t i = 0; i < v.timings.size(); ++i) json["timing"].push_back(timing_json(v, i));
+  json["limits"] = Json::object();
+  for (const auto& [device, limits] : v.limits)
+    json["limits"][device] = {{"copy_bytes_per_s", number(limits.copy)},
+                              {"fma_per_s", number(limits.fma)},
+                              {"exp_per_s", number(limits.exp)}};
+  json["kernels"] = kernels_json(v);
+  json["against"] = against_json(v);
+  json["baseline"] =
+      v.baseline.empty() ? Json() : Json{{"file", v.baseline}, {"problem", text_or_null(v.baseline_problem)}};
   json["cases"] = Json::array();
   for (const CaseResult& c : v.cases) json["cases"].push_back(case_json(c));
   // Messages may hold bytes of a module's own making; replace what is not UTF-8 instead of failing.

@@ -91,9 +91,11 @@ std::string nearest(const Validation& v) {
 }
 
 std::string reproducer(const Validation& v, const CaseResult& c) {
+  const bool of_the_list = !c.id.starts_with("model-") && !c.id.starts_with("timed-") &&
+                           !c.id.starts_with("compute-") && !c.id.starts_with("upstream-");
   return "scankit validate --python " + v.python + " --module " + v.module + " --seed " +
          std::to_string(v.seed) + (v.mode == "full" ? " --full" : "") + " --device " +
-         (c.device == "cpu" ? "cpu" : "cuda") + " --case " + c.id;
+         (c.device == "cpu" ? "cpu" : "cuda") + (of_the_list ? " --case " + c.id : "");
 }
 
 std::string failures(const Validation& v) {
@@ -128,6 +130,18 @@ std::string failures(const Validation& v) {
   return text;
 }
 
+// Each reason once: where time was up it is that of every case behind.
+std::string not_run(const Validation& v) {
+  std::string text;
+  std::set<std::string> told;
+  for (const CaseResult& c : v.cases) {
+    if (c.state != CaseState::NotRun || c.reasons.empty() || !told.insert(c.reasons.front()).second) continue;
+    text += "\n" + say("NOT RUN {} {}", c.device, c.id) + "\n";
+    for (const std::string& reason : c.reasons) text += "  " + retold(reason) + "\n";
+  }
+  return text;
+}
+
 std::string nondeterminism(const Validation& v) {
   std::map<std::string, std::pair<std::size_t, double>> seen;
   for (const CaseResult& c : v.cases) {
@@ -147,15 +161,21 @@ std::string nondeterminism(const Validation& v) {
   return text;
 }
 
-std::string timings(const Validation& v) {
-  if (v.timings.empty()) return "";
-  std::string text = "\n" + in_column(say("speed (reported, not judged)"), 38) +
-                     in_column(say("module"), 12) + in_column(say("plain PyTorch"), 15) + say("ratio") + "\n";
-  for (const Timing& t : v.timings)
-    text += format("%-7s %s  B%d D%d L%d N%d %s  %8.3f ms  %9.2f ms   %.1fx\n", t.device.c_str(),
-                   t.pass.c_str(), t.batch, t.dim, t.length, t.states, t.dtype.c_str(), t.module_ms,
-                   t.plain_ms, t.plain_ms / t.module_ms);
-  return text;
+std::string about_against(const Validation& v) {
+  if (v.against.empty()) return "";
+  std::string text = "\n" + say("compared with {} {}", v.against, v.against_file) + "\n";
+  if (!v.against_problem.empty()) return text + "  " + retold(v.against_problem) + "\n";
+  std::size_t failed = 0;
+  for (const CaseResult& c : v.against_cases) {
+    if (c.state == CaseState::Passed || c.state == CaseState::NotRun) continue;
+    if (++failed > kFailuresShown) continue;
+    text += "  " + c.device.substr(0, c.device.find('@')) + " " + c.id + ": " +
+            (c.reasons.empty() ? "" : retold(c.reasons.front())) + "\n";
+  }
+  return text + "  " +
+         say_n(v.against_cases.size(), "{} of its {} case failed", "{} of its {} cases failed", failed,
+               v.against_cases.size()) +
+         "\n";
 }
 
 }  // namespace
@@ -165,15 +185,31 @@ std::string text_report(const Validation& v) {
   const bool ran =
       std::any_of(v.cases.begin(), v.cases.end(), [](const auto& c) { return !c.tensors.empty(); });
   if (ran) text += nondeterminism(v);
-  text += timings(v) + failures(v);
+  text += speed_text(v) + about_against(v) + failures(v) + not_run(v);
   if (v.module_problem == ModuleProblem::ImportFailed || v.module_problem == ModuleProblem::LacksFunctions)
     text += "\n" + say("FAILED {}", retold(v.module_message)) + "\n";
   for (const std::string& note : v.notes) text += say("note: {}", retold(note)) + "\n";
   if (!v.blocked.empty()) text += say("not completed: {}", retold(v.blocked)) + "\n";
+  return text + "\n" + verdict_line(v) + "\n";
+}
+
+std::string verdict_line(const Validation& v) {
   const std::string verdict = v.verdict == Verdict::Passed   ? say("PASSED")
                               : v.verdict == Verdict::Failed ? say("FAILED")
                                                              : say("INCONCLUSIVE");
-  return text + "\n" + say("{}: {}, {}, {:.1f} s", verdict, v.module, v.mode, v.seconds) + "\n";
+  return say("{}: {}, {}, {:.1f} s", verdict, v.module, v.mode, v.seconds);
+}
+
+const std::vector<std::string_view>& validation_formats() {
+  static const std::vector<std::string_view> names = {"text", "json", "junit", "html"};
+  return names;
+}
+
+std::string rendered(std::string_view format, const Validation& v) {
+  return format == "json"    ? json_report(v)
+         : format == "junit" ? junit_report(v)
+         : format == "html"  ? html_report(v)
+                             : text_report(v);
 }
 
 }  // namespace scankit::validate

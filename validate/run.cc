@@ -2,6 +2,7 @@
 #include "validate/run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -10,8 +11,12 @@
 #include "validate/child.h"
 #include "validate/harness_files.h"
 #include "validate/judge.h"
+#include "validate/kernel_use.h"
 #include "validate/progress.h"
 #include "validate/protocol.h"
+#include "validate/sanitizer.h"
+#include "validate/speed.h"
+#include "validate/upstream_tests.h"
 
 namespace scankit::validate {
 namespace {
@@ -19,21 +24,48 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kCrashesInARow = 5;  // each costs an import of torch; then the module has said enough
 
+bool on_cpu(const std::string& device) { return device.starts_with("cpu"); }
+bool is_against(const CaseResult& result) { return result.device.ends_with("@against"); }
+
+// Small enough to be done in another way too, which shows the same whatever the shape.
+constexpr std::int64_t kOtherWays = 100000;  // states over all steps
+bool in_other_ways(const Case& c) {
+  const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * c.states;
+  return c.width == 0 && !c.stateful && states > 0 && states <= kOtherWays;
+}
+
+// One case after the other on all devices and in all ways: the harness computes the exact result once for
+// them all.
+std::vector<Task> tasks_of(const ValidateRequest& request) {
+  std::vector<Task> tasks;
+  for (const Case& c : request.cases) {
+    for (const std::string& device : request.devices) {
+      tasks.push_back({&c, device});
+      if (!on_cpu(device) && in_other_ways(c))
+        for (const char* way : {"+stream", "+graph"}) tasks.push_back({&c, device + way});
+      if (!request.against.empty() && !c.stateful) tasks.push_back({&c, device + "@against"});
+    }
+  }
+  return tasks;
+}
+
 // Runs children until no task is left: a crash or hang costs its own case, and the next child goes on behind
 // it.
 class Run {
  public:
-  Run(const ValidateRequest& request, std::string script)
-      : request_(request), script_(std::move(script)), deadline_(Clock::now() + request.total) {
+  Run(const ValidateRequest& request, Harness harness)
+      : request_(request), harness_(std::move(harness)), deadline_(Clock::now() + request.total) {
     seen_.python = request.python;
     seen_.module = request.module;
     seen_.mode = request.mode;
     seen_.seed = request.seed;
     seen_.deterministic = request.deterministic;
-    // One case after the other on all devices: the harness computes the exact result once for them all.
-    for (const Case& c : request.cases)
-      for (const std::string& device : request.devices) tasks_.push_back({&c, device});
+    seen_.against = request.against;
+    seen_.baseline = request.baseline;
+    tasks_ = tasks_of(request);
     total_ = tasks_.size();
+    total_on_cpu_ = static_cast<std::size_t>(
+        std::count_if(tasks_.begin(), tasks_.end(), [](const Task& task) { return on_cpu(task.device); }));
   }
 
   Validation run() {
@@ -43,7 +75,18 @@ class Run {
     if (!seen_.cases.empty()) leave_out_the_rest();
     for (CaseResult& result : seen_.cases)
       if (result.state == CaseState::Failed) judge_case(result, request_.deterministic);
+    const bool gpu = !seen_.gpu.empty() && !on_cpu(request_.devices.back());
+    if (request_.mode == "full" && gpu && seen_.blocked.empty() && !seen_.cases.empty())
+      run_sanitizer(request_, harness_.script, seen_);
+    if (gpu && seen_.blocked.empty()) look_at_kernels(request_, harness_, seen_);
+    if (!request_.upstream_tests.empty() && seen_.blocked.empty()) run_upstream_tests(request_, seen_);
+    if (seen_.blocked.empty()) seen_.blocked = seen_.gpu_problem;
+    std::copy_if(seen_.cases.begin(), seen_.cases.end(), std::back_inserter(seen_.against_cases), is_against);
+    std::erase_if(seen_.cases, is_against);
     explain_nothing_run();
+    if (!request_.baseline.empty()) compare_with_baseline(seen_, request_.baseline_text);
+    if (const std::string changes = clock_changes(seen_.timings); !changes.empty())
+      seen_.notes.push_back(changes);
     seen_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     seen_.verdict = judge(seen_);
     return std::move(seen_);
@@ -58,7 +101,8 @@ class Run {
     }
     ChildStory story;
     std::string partial;
-    ProcessRequest process = python_request(request_.python, {script_}, left);
+    ProcessRequest process = python_request(request_.python, {harness_.script}, left);
+    preload(process, harness_.guard);
     process.standard_input = job_text(job());
     process.on_channel = [&](std::string_view piece) { listen(piece, partial, story); };
     const auto result = run_process(process);
@@ -81,7 +125,14 @@ class Run {
     job.module = request_.module;
     job.case_seconds = static_cast<int>(request_.each_case.count());
     job.tasks = tasks_;
-    if (request_.timing && !timing_failed_) job.timed_devices = request_.devices;
+    if (request_.model && model_) job.model_devices = request_.devices;
+    job.upstream_model = request_.mode == "full";
+    if (against_) job.against = request_.against;
+    if (request_.timing && !timing_failed_) job.timed = request_.shapes;
+    if (request_.timing && !timing_failed_ && job.timed.empty())
+      for (const std::string& device : request_.devices)
+        for (const TimedShape& shape : timed_shapes(device, request_.mode == "full"))
+          job.timed.push_back(shape);
     job.seed = request_.seed;
     return job;
   }
@@ -96,9 +147,8 @@ class Run {
   }
 
   std::size_t expected() const {
-    if (seen_.python_version.empty() || !seen_.gpu.empty()) return total_ - seen_.left_out;
-    const auto devices = std::count(request_.devices.begin(), request_.devices.end(), "cpu");
-    return request_.cases.size() * static_cast<std::size_t>(devices) - seen_.left_out;
+    const bool all = seen_.python_version.empty() || !seen_.gpu.empty();
+    return (all ? total_ : total_on_cpu_) - seen_.left_out;
   }
 
   // A child that ended before its time.
@@ -110,12 +160,32 @@ class Run {
       finished_ = tasks_.empty();
       return;
     }
+    if (story.started.starts_with("model-")) {
+      CaseResult lost{story.started,
+                      story.device,
+                      hung ? CaseState::Hung : CaseState::Crashed,
+                      {},
+                      {},
+                      {},
+                      {},
+                      {},
+                      {},
+                      0,
+                      {}};
+      lost.reasons = {end_of(hung, result)};
+      seen_.cases.push_back(std::move(lost));
+      model_ = false;
+      return;
+    }
     const auto task = std::find_if(tasks_.begin(), tasks_.end(), [&](const Task& t) {
       return t.what->id == story.started && t.device == story.device;
     });
     if (task == tasks_.end()) {
       if (story.cases_done > 0) return;  // left on purpose between two cases (a broken CUDA context)
-      if (story.started == "import module") {
+      if (story.started == "import module" && story.device == "@against") {
+        seen_.against_problem = say("importing {}: {}", request_.against, end_of(hung, result));
+        without_against();
+      } else if (story.started == "import module") {
         seen_.module_problem = ModuleProblem::ImportFailed;
         seen_.module_message = say("importing {}: {}", request_.module, end_of(hung, result));
         finished_ = true;
@@ -135,6 +205,12 @@ class Run {
     tasks_.erase(task);
     crashes_ = story.cases_done > 0 ? 1 : crashes_ + 1;
     if (crashes_ >= kCrashesInARow) seen_.blocked = say("gave up after {} lost processes in a row", crashes_);
+  }
+
+  void without_against() {
+    against_ = false;
+    std::erase_if(tasks_, [](const Task& task) { return task.device.ends_with("@against"); });
+    finished_ = tasks_.empty();
   }
 
   std::string end_of(bool hung, const ProcessResult& result) const {
@@ -157,8 +233,9 @@ class Run {
 
   void drop_absent_devices() {
     if (!seen_.gpu.empty()) return;
-    const auto dropped = std::erase_if(tasks_, [](const Task& task) { return task.device != "cpu"; });
+    const auto dropped = std::erase_if(tasks_, [](const Task& task) { return !on_cpu(task.device); });
     if (dropped == 0) return;
+    if (!seen_.gpu_problem.empty()) return;
     if (request_.require_cuda) {
       seen_.blocked = say("torch sees no CUDA device");
     } else {
@@ -168,7 +245,7 @@ class Run {
 
   void leave_out_the_rest() {
     for (const Task& task : tasks_) {
-      if (task.device != "cpu" && seen_.gpu.empty()) continue;
+      if (!on_cpu(task.device) && seen_.gpu.empty()) continue;
       CaseResult result;
       result.id = task.what->id;
       result.device = task.device;
@@ -187,12 +264,12 @@ class Run {
   }
 
   const ValidateRequest& request_;
-  std::string script_;
+  Harness harness_;
   Clock::time_point deadline_;
   std::vector<Task> tasks_;
-  std::size_t total_ = 0;
+  std::size_t total_ = 0, total_on_cpu_ = 0;
   Validation seen_;
-  bool finished_ = false, timing_failed_ = false;
+  bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true;
   int crashes_ = 0;
 };
 
@@ -200,17 +277,17 @@ class Run {
 
 Result<Validation> run_validation(const ValidateRequest& request) {
   SCANKIT_TRY(const auto directory, TemporaryDirectory::create("scankit-validate"));
-  SCANKIT_TRY(auto script, write_harness(directory.path()));
-  return Run(request, std::move(script)).run();
+  SCANKIT_TRY(auto harness, write_harness(directory.path()));
+  return Run(request, std::move(harness)).run();
 }
 
 Result<std::string> run_python_oracle(const std::string& python, const std::vector<Case>& cases) {
   SCANKIT_TRY(const auto directory, TemporaryDirectory::create("scankit-validate"));
-  SCANKIT_TRY(const auto script, write_harness(directory.path()));
+  SCANKIT_TRY(const auto harness, write_harness(directory.path()));
   Job job;
   job.mode = "oracle";
   for (const Case& c : cases) job.tasks.push_back({&c, "cpu"});
-  ProcessRequest process = python_request(python, {script}, std::chrono::minutes(5));
+  ProcessRequest process = python_request(python, {harness.script}, std::chrono::minutes(5));
   process.standard_input = job_text(job);
   process.output_limit = 256u << 20;
   SCANKIT_TRY(const auto result, run_process(process));

@@ -7,6 +7,7 @@
 
 #include "doctor/base/result.h"
 #include "validate/cases.h"
+#include "validate/protocol.h"
 #include "validate/validation.h"
 
 namespace scankit::validate {
@@ -26,8 +27,14 @@ struct ValidateRequest {
   bool require_cuda = false;                             // asked for by name: its absence is not passed over
   bool deterministic = false;
   bool timing = true;
-  std::chrono::seconds total{300};     // of everything
-  std::chrono::seconds each_case{60};  // then the case counts as hung
+  std::string upstream_tests;           // a file of mamba_ssm's tests; "": none
+  bool commented_parameters = false;    // of that file: run those too
+  bool model = false;                   // a Mamba block too; where the module has upstream's contract
+  std::vector<TimedShape> shapes;       // what is timed; empty: the list for the mode
+  std::string against;                  // a second module, as `module` is given; "": none
+  std::string baseline, baseline_text;  // the file of a former run and what it holds; "": none
+  std::chrono::seconds total{300};      // of everything
+  std::chrono::seconds each_case{60};   // then the case counts as hung
   std::function<void(const Progress&)> progress;
 };
 

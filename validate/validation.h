@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +22,8 @@ struct Tolerance {
 struct WorstElement {
   std::vector<std::int64_t> index;
   double value = 0, expected = 0, bound = 0;
-  double ratio = 0;  // |value - expected| / bound
+  double ratio = 0;                                    // |value - expected| / bound
+  std::vector<std::pair<std::string, double>> inputs;  // those that lie where the element does
 };
 struct TensorResult {
   std::string name, dtype;
@@ -44,10 +47,37 @@ struct CaseResult {
   std::vector<std::string> reasons;  // why it failed, the judge's words; empty where it passed
 };
 
+// One pass on one shape, every sample of it in ms: the sides took turns, so the i-th of one and of another
+// belong together.
 struct Timing {
   std::string device, pass, dtype;  // "cpu", "fwd"
-  int batch = 0, dim = 0, length = 0, states = 0, rounds = 0;
-  double module_ms = 0, plain_ms = 0;
+  int batch = 0, dim = 0, length = 0, states = 0;
+  std::string cache;  // "cold", "warm", or "host": what the caller of a tiny one waits for
+  std::map<std::string, std::vector<double>> ms;  // "module", "against", "plain"
+  std::optional<double> peak;                     // bytes that a call takes beside its inputs
+  std::map<std::string, double> state;            // what NVML said of the GPU right behind it
+};
+
+// What a device can do at most, measured in the same run; a second.
+struct Limits {
+  double copy = 0, fma = 0, exp = 0;  // bytes, multiply-adds, exponentials
+};
+
+// A kernel that a timed pass launches on this GPU: what its cubin says it takes, and how the driver fits it.
+struct KernelUse {
+  std::string unit, name, of;  // "forward_bf16", "scankit_forward_4x4", "fwd B8 D2048 L2048 N16 bf16"
+  unsigned registers = 0, stack_bytes = 0;  // a thread's; local arrays and what was spilled
+  unsigned static_shared_bytes = 0, dynamic_shared_bytes = 0;  // a block's
+  unsigned threads = 0, blocks = 0;                            // of a block, of the launch
+  unsigned blocks_per_multiprocessor = 0;                      // the driver's; 0: it was not asked
+};
+
+// A pass that has become slower than in the run before, or has not.
+struct AgainstBaseline {
+  std::size_t timing = 0;  // which
+  double before_ms = 0;
+  double low = 0, high = 0;  // of now / before
+  bool regressed = false;
 };
 
 enum class Verdict { Passed, Failed, Inconclusive };
@@ -62,7 +92,17 @@ struct Validation {
   std::string module_message;
   std::vector<CaseResult> cases;
   std::vector<std::pair<std::string, std::string>> refused;  // device, the module's own words
+  std::string gpu_problem;                                   // torch sees one, and it cannot be used
+  std::string cpu;                                           // its name
+  std::string against, against_file;                         // the module that it is compared with
+  std::string against_problem;                               // why it is not
+  std::vector<CaseResult> against_cases;  // what that one gets right and wrong; no part of the verdict
   std::vector<Timing> timings;
+  std::map<std::string, Limits> limits;    // by device
+  std::map<std::string, int> gpu_facts;    // of the GPU that was timed (harness/kernels.py); empty: none was
+  std::vector<KernelUse> kernels;          // of our own module alone: of others nobody knows the launches
+  std::string baseline, baseline_problem;  // its file, and why it says nothing here
+  std::vector<AgainstBaseline> compared;
   std::size_t left_out = 0;  // cases of functions that the module does not have, and need not
   std::vector<std::string> notes;
   std::string blocked;  // why nothing, or not everything, could be run

@@ -4,9 +4,9 @@ import contextlib
 
 import torch
 
-from scankit_harness import judge, oracle
+from scankit_harness import guard, judge, nonfinite, oracle
 from scankit_harness.channel import say
-from scankit_harness.tensors import Placed, same_bits
+from scankit_harness.tensors import Placed, same_bits, same_results
 
 FWD = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
 GRADIENTS = ("du", "ddelta", "dA", "dB", "dC", "dD", "ddelta_bias")
@@ -84,6 +84,8 @@ class Runner:
         self.placed = {n: Placed(s, device) for n, s in case["tensors"].items()}
         self.dtype = self.placed["u"].dtype
         self.report = {"tensors": [], "contract": [], "modified": [], "nondeterministic": {}}
+        self.results_at = {}  # address: name of the result that lies there
+        guard.damages()       # what was before is nobody's of this case
 
     def arg(self, name):
         return self.placed[name].view if name in self.placed else None
@@ -92,11 +94,15 @@ class Runner:
         if text not in self.report["contract"]:
             self.report["contract"].append(text)
 
+    def invoke(self, function, *arguments):
+        with threads_of_the_user():
+            got = function(*arguments)
+            synchronize(self.device)
+        return got
+
     def forward(self):
         poison(self.case, self.device)
-        with threads_of_the_user():
-            got = self.module.fwd(*[self.arg(n) for n in FWD], self.case["softplus"])
-            synchronize(self.device)
+        got = self.invoke(self.module.fwd, *[self.arg(n) for n in FWD], self.case["softplus"])
         wanted = ["out", "x"] + (["out_z"] if "z" in self.placed else [])
         return self.named("fwd", got, wanted)
 
@@ -105,11 +111,9 @@ class Runner:
             self.placed["dz"].refill(False)
         poison(self.case, self.device)
         has_z, again = "z" in self.placed, self.case["recompute_out_z"]
-        with threads_of_the_user():
-            got = self.module.bwd(*[self.arg(n) for n in FWD], self.arg("dout"),
-                                  fwd["x"] if self.case["give_x"] else None, fwd["out"] if has_z else None,
-                                  self.arg("dz"), self.case["softplus"], again)
-            synchronize(self.device)
+        got = self.invoke(self.module.bwd, *[self.arg(n) for n in FWD], self.arg("dout"),
+                          fwd["x"] if self.case["give_x"] else None, fwd["out"] if has_z else None,
+                          self.arg("dz"), self.case["softplus"], again)
         wanted = list(GRADIENTS) + (["dz"] if has_z else []) + (["out_z"] if again else [])
         return self.named("bwd", got, wanted)
 
@@ -128,6 +132,7 @@ class Runner:
             elif not torch.is_tensor(value):
                 raise ContractError(say("{} returned {} as {}, not a tensor", function, type(value).__name__, name))
             else:
+                self.results_at[value.data_ptr()] = name
                 self.check_form(function, name, value)
                 result[name] = value
         return result
@@ -171,6 +176,7 @@ class Runner:
 
     def check_inputs(self, function):
         """Names what the call changed, in a tensor or in the storage around it, and puts it right again."""
+        guard.complain(function, self.results_at, self.report["modified"])
         for name, placed in self.placed.items():
             if placed.changed():
                 text = say("{} changed {}", function, name) if placed.exact is not None else \
@@ -182,9 +188,27 @@ class Runner:
     def measure(self, name, value, second):
         wanted = value.dtype if self.case.get("step") or not name.endswith("_state") else self.placed["A"].dtype
         exact, magnitude = self.exact.results[name]
-        entry = judge.compare(name, value, exact, magnitude, self.exact.rounded(name, wanted), wanted, self.tolerance)
+        spread = None if self.case.get("finite", True) else nonfinite.spread(name, self.exact.results)
+        entry = judge.compare(name, value, exact, magnitude, self.exact.rounded(name, wanted), wanted, self.tolerance, spread)
+        entry["worst"]["inputs"] = self.inputs_at(name, entry["worst"]["index"])
         entry["data"] = 2 if second else 1
         self.report["tensors"].append(entry)
+
+    def inputs_at(self, name, index):
+        """[[name, value]]: the inputs of the worst element, as far as they have a place of their own for it."""
+        found = []
+        like = self.placed.get(LIKE.get(name, "A"))
+        if name == "last_state":
+            index = index[1:]
+        for other, placed in self.placed.items():
+            if placed.exact is None or like is None or placed.exact.is_complex():
+                continue
+            at = index if placed.exact.shape == like.exact_shape() else \
+                index[1:2] if placed.exact.dim() == 1 and len(index) == 3 else None
+            if at is not None and len(at) == placed.exact.dim() and \
+                    all(i < extent for i, extent in zip(at, placed.exact.shape)):
+                found.append([other, judge.number(placed.exact[tuple(at)])])
+        return found
 
     def last_state(self, fwd):
         return fwd["x"][:, :, -1, 1::2]
@@ -218,7 +242,7 @@ class Runner:
         self.check_inputs("fwd")
         second.update((n if n != "out_z" else "out_z of bwd", v) for n, v in self.backward(fwd).items())
         for name in sorted(first):
-            if not same_bits(first[name], second[name]):
+            if not same_results(first[name], second[name]):
                 difference = judge.largest_difference(first[name], second[name])
                 self.report["nondeterministic"][name] = judge.number(difference)
         self.check_inputs("bwd")

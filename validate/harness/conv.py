@@ -3,7 +3,7 @@
 in fp64 under autograd. Modules of releases before 1.5.1, which return what newer ones are given to fill, are called so."""
 import torch
 
-from scankit_harness import judge
+from scankit_harness import guard, judge
 from scankit_harness.call import synchronize, threads_of_the_user
 from scankit_harness.channel import say
 from scankit_harness.tensors import Placed, same_bits
@@ -76,6 +76,8 @@ class Runner:
         self.module, self.case, self.device, self.tolerance = module, case, device, tolerance
         self.placed = {n: Placed(s, device) for n, s in case["tensors"].items()}
         self.report = {"tensors": [], "contract": [], "modified": [], "nondeterministic": {}}
+        self.results_at = {}  # address: name of the result that lies there
+        guard.damages()       # what was before is nobody's of this case
         self.numbers = None
         if case["sequence"] > 0:
             steps, rows = torch.arange(case["length"]), torch.arange(case["batch"])
@@ -162,6 +164,7 @@ class Runner:
             return torch.stack(steps, 2)
 
     def measure(self, results, exact, second):
+        self.results_at.update((value.data_ptr(), name) for name, value in results.items())
         for name in sorted(results):
             value, (wanted, magnitude) = results[name], exact[name]
             if tuple(value.shape) != tuple(wanted.shape):
@@ -173,6 +176,7 @@ class Runner:
             self.report["tensors"].append(entry)
 
     def check_inputs(self, function):
+        guard.complain(function, self.results_at, self.report["modified"])
         for name, placed in self.placed.items():
             if not placed.changed():
                 continue

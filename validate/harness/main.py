@@ -7,6 +7,7 @@ import platform
 import sys
 import time
 
+from scankit_harness import guard
 from scankit_harness.channel import number, say, send
 
 
@@ -28,14 +29,26 @@ def _import_torch():
     return None
 
 
-def _hello(torch):
-    cuda = ""
+def _cpu_name():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        return ""
+    return "%s x %d" % (names[0], len(names)) if names else ""
+
+
+def _hello(torch, wanted):
+    """A GPU that is in use in exclusive mode, or in an error state, is there and cannot be used: no fault of the module."""
+    cuda, problem = "", ""
     try:
         if torch.cuda.is_available():
             cuda = torch.cuda.get_device_name(0)
+            if wanted:
+                torch.zeros(1, device="cuda:0").cpu()
     except Exception as error:
-        send("note", message=say("torch.cuda: {}", _line(error)))
-    send("hello", python=platform.python_version(), torch=torch.__version__, cuda=cuda,
+        cuda, problem = "", say("the GPU cannot be used: {}", _line(error))
+    send("hello", python=platform.python_version(), torch=torch.__version__, cuda=cuda, cuda_problem=problem, cpu=_cpu_name(),
          threads=torch.get_num_threads())
     return bool(cuda)
 
@@ -43,15 +56,16 @@ def _hello(torch):
 def _is_refusal(error, device):
     """A module made for CUDA alone says so of the first CPU tensor: then the device is none of its, not a fault."""
     text = str(error).lower()
-    return device == "cpu" and isinstance(error, (RuntimeError, ValueError, TypeError, NotImplementedError)) and \
+    return device.startswith("cpu") and isinstance(error, (RuntimeError, ValueError, TypeError, NotImplementedError)) and \
         ("cuda" in text or "cpu" in text) and ("is_cuda" in text or "must be" in text or "expected" in text or
                                                "support" in text or "implement" in text)
 
 
 class Session:
-    def __init__(self, options, torch, module):
-        from scankit_harness import call, conv, stateful
+    def __init__(self, options, torch, module, against):
+        from scankit_harness import call, conv, stateful, ways
         self.options, self.module, self.call, self.conv, self.stateful = options, module, call, conv, stateful
+        self.against, self.ways, self.stages = against, ways, {}
         torch.set_num_threads(1)
         self.exact = call.Exact()
         self.refused, self.accepted = set(), set()
@@ -64,8 +78,11 @@ class Session:
         faulthandler.dump_traceback_later(self.options["case_timeout"], exit=True)
         begin, fields = time.perf_counter(), {}
         try:
-            of_its_kind = self.conv if case.get("width") else self.stateful if case.get("stateful") else self.call
-            runner = of_its_kind.Runner(self.module, case, device, self.options["tolerance"], self.exact)
+            place, way, other = self.ways.split(device)
+            kind = self.conv.Runner if case.get("width") else self.stateful.Runner if case.get("stateful") else \
+                self.ways.runner(way)
+            module = self.against if other else self.module
+            runner = kind(module, case, place, self.options["tolerance"], self.exact)
             fields = runner.report
             runner.run()
             self.accepted.add(device)
@@ -91,19 +108,74 @@ class Session:
         text = str(error)
         return isinstance(error, TypeError) and ("argument" in text or "incompatible" in text)
 
+    def stage(self, device):
+        """Measures the limits of the device when it is first asked for."""
+        from scankit_harness import limits, timing
+        if device not in self.stages:
+            self.stages[device] = timing.Stage(device)
+            try:
+                send("limits", device=device, **limits.measure(device))
+                if device.startswith("cuda"):
+                    from scankit_harness import kernels
+                    send("gpu_facts", **kernels.facts())
+            except Exception as error:
+                send("note", message=say("the limits of {} were not measured: {}", device, _line(error)))
+        return self.stages[device]
+
+    def model(self, device, wanted):
+        from scankit_harness import model
+        kinds = [("model-block", lambda: model.own(self.module, device, wanted["seed"], self.options["tolerance"]))]
+        if wanted["upstream"] and device.startswith("cuda") and model.has_mamba():
+            kinds.append(("model-mamba_ssm", lambda: model.upstreams(device, wanted["seed"], self.options["tolerance"])))
+        for identifier, run in kinds:
+            send("start", id=identifier, device=device)
+            faulthandler.dump_traceback_later(self.options["case_timeout"], exit=True)
+            begin, fields = time.perf_counter(), {}
+            try:
+                fields = run()
+            except Exception as error:
+                fields = {"error": _line(error), "error_kind": "exception"}
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+            send("case", id=identifier, device=device, seconds=number(time.perf_counter() - begin), **fields)
+
     def time(self, shape):
-        from scankit_harness import timing
-        if shape["device"] in self.refused or shape["device"] not in self.accepted:
+        from scankit_harness import timed, timing
+        device = shape["device"]
+        if device in self.refused or device not in self.accepted:
             return
-        send("start", id="timing", device=shape["device"])
+        send("start", id="timing", device=device)
         faulthandler.dump_traceback_later(self.options["case_timeout"] + shape["seconds"], exit=True)
+        begin = time.perf_counter()
+        sides = {"module": self.module}
+        if self.against is not None and device + "@against" in self.accepted:
+            sides["against"] = self.against
         try:
-            with self.call.threads_of_the_user():
-                timing.run(self.module, shape, shape["device"])
+            with self.call.threads_of_the_user(), guard.without_bands():
+                given, dout = timing.run(sides, shape, device, self.stage(device))
+            fields = timed.check(self.module, given, dout, shape, device, self.options["tolerance"])
         except Exception as error:
-            send("note", message=say("no timing on {}: {}", shape["device"], _line(error)))
+            send("note", message=say("no timing on {}: {}", device, _line(error)))
+            return
         finally:
             faulthandler.cancel_dump_traceback_later()
+        if fields is not None:
+            send("case", id=timed.identifier(shape), device=device, seconds=number(time.perf_counter() - begin), **fields)
+
+
+def _load_against(options):
+    """The module to compare with, or None: its troubles are told and do not stop the other's validation."""
+    from scankit_harness import module as loader
+    if not options.get("against"):
+        return None
+    send("start", id="import module", device="@against")
+    try:
+        module = loader.load(options["against"], "against")
+    except loader.ModuleProblem as problem:
+        send("against", problem=problem.kind, message=str(problem))
+        return None
+    send("against", file=getattr(module, "__file__", None) or say("(built in)"))
+    return module
 
 
 def _load(options):
@@ -153,21 +225,35 @@ def main():
     torch = _import_torch()
     if torch is None:
         return
-    cuda = _hello(torch)
+    if not guard.here():
+        send("note", message=say("what is written behind the end of a result on the CPU is not seen: nothing can be preloaded "
+                                 "into this Python"))
+    cuda = _hello(torch, any(task["device"].startswith("cuda") for task in tasks))
     if options["mode"] == "oracle":
         faulthandler.cancel_dump_traceback_later()
         _print_oracle(tasks, torch)
         send("end")
         return
+    if options["mode"] == "kernels":
+        from scankit_harness import kernels
+        for kernel in options["kernels"]:
+            send("kernel", **kernels.occupancy(**kernel))
+        send("end")
+        return
     send("start", id="import module", device="")
     module = _load(options)
-    faulthandler.cancel_dump_traceback_later()
     if module is None:
         return
-    session = Session(options, torch, module)
+    against = _load_against(options)
+    faulthandler.cancel_dump_traceback_later()
+    session = Session(options, torch, module, against)
+    if against is None:
+        tasks = [task for task in tasks if not task["device"].endswith("@against")]
     tasks = [task for task in tasks if cuda or not task["device"].startswith("cuda")]
     for task in _offered(tasks, module):
         session.run(task)
+    for device in sorted(session.accepted & set(options.get("model", {}).get("devices", []))):
+        session.model(device, options["model"])
     for shape in options["timing"]:
         if cuda or not shape["device"].startswith("cuda"):
             session.time(shape)

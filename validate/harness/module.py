@@ -15,9 +15,10 @@ class ModuleProblem(Exception):
         self.kind = kind
 
 
-def load(wanted):
-    """`wanted` is a dotted name, or a path when it holds a slash. Import torch first, as all callers do."""
-    module = _from_file(wanted) if "/" in wanted else _by_name(wanted)
+def load(wanted, role="module"):
+    """`wanted` is a dotted name, or a path when it holds a slash. Import torch first, as all callers do. A second module
+    that is named as the first is has to be a file: it is not put in the first one's place."""
+    module = _from_file(wanted, role) if "/" in wanted else _by_name(wanted)
     name = os.path.basename(wanted).split(".")[0] if "/" in wanted else wanted.split(".")[-1]
     prefix = "causal_conv1d_" if name == "causal_conv1d_cuda" else ""
     missing = [n for n in (prefix + "fwd", prefix + "bwd") if not callable(getattr(module, n, None))]
@@ -59,7 +60,7 @@ def _by_name(name):
         raise ModuleProblem("import_failed", _line(error))
 
 
-def _from_file(path):
+def _from_file(path, role):
     base = os.path.basename(path)
     # An extension's name is part of its file's: its init function is called PyInit_NAME.
     name = base.split(".")[0] if base.endswith((".so", ".py")) else "selective_scan_cuda"
@@ -70,7 +71,8 @@ def _from_file(path):
     try:
         spec = importlib.util.spec_from_file_location(name, path, loader=loader)
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
+        if role == "module" or name not in sys.modules:
+            sys.modules[name] = module
         loader.exec_module(module)
         return module
     except BaseException as error:

@@ -182,23 +182,23 @@ def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections, dlast):
     }
 
 
-def plain_forward(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=False):
+def plain_forward(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=False, wide=torch.float32):
     """The recurrence as one would write it in PyTorch: what a module's speed is compared with. Any dtype and device.
 
     unbind and stack, not indexing: the gradient of an index is a full-size tensor, which makes autograd quadratic.
     """
     dim = u.shape[1]
-    step = delta.float() if delta_bias is None else delta.float() + delta_bias[:, None]
+    step = delta.to(wide) if delta_bias is None else delta.to(wide) + delta_bias[:, None]
     step = torch.nn.functional.softplus(step) if softplus else step
     spread = dim // B.shape[1]
-    Bs, Cs = (p.float().repeat_interleave(spread, dim=1) for p in (B, C))  # (batch, dim, states, length)
+    Bs, Cs = (p.to(wide).repeat_interleave(spread, dim=1) for p in (B, C))  # (batch, dim, states, length)
     decay = torch.exp(step[:, :, None, :] * A[:, :, None]).unbind(-1)
-    drive = (Bs * (step * u.float())[:, :, None, :]).unbind(-1)
+    drive = (Bs * (step * u.to(wide))[:, :, None, :]).unbind(-1)
     h, outs = torch.zeros_like(drive[0]), []
     for a, b, c in zip(decay, drive, Cs.unbind(-1)):
         h = a * h + b
         outs.append((h * c).sum(-1))
     y = torch.stack(outs, dim=2)
-    y = y if D is None else y + u.float() * D[:, None]
-    y = y if z is None else y * torch.nn.functional.silu(z.float())
+    y = y if D is None else y + u.to(wide) * D[:, None]
+    y = y if z is None else y * torch.nn.functional.silu(z.to(wide))
     return y.to(u.dtype)

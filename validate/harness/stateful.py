@@ -92,6 +92,7 @@ class Step(call.Runner):
                                          list(shape)))
         if out.dtype != self.dtype:
             raise call.ContractError(say("{} of {} is of dtype {}, not {}", "out", "state_update", out.dtype, self.dtype))
+        self.results_at[out.data_ptr()] = "out"
         self.check_memory(("out", "state_update"), "out", out)
         changed = state.view.clone()
         state.view.copy_(torch.as_strided(state.saved, state.view.shape, state.view.stride(), state.spec["offset"]))

@@ -36,6 +36,8 @@ def draw(spec, second=False):
     """The elements in fp64 before rounding, in the tensor's shape."""
     seed = int(spec["seed"]) + (SECOND_DATA if second else 0)
     real = _draw_parts(spec["shape"], spec["fill"], seed, _mix_number(seed))
+    if "poke" in spec:
+        real.view(-1)[spec["poke"][0]] = float(spec["poke"][1])
     if "imaginary" not in spec:
         return real
     other = _mix_number(_mix_number(seed))
@@ -96,8 +98,17 @@ class Placed:
             torch.as_strided(now, self.spec["shape"], self.spec["strides"], self.spec["offset"]).fill_(float("nan"))
         return not same_bits(now, saved)
 
+    def exact_shape(self):
+        return torch.Size(self.spec["shape"])
+
     def restore(self):
         self.storage.copy_(self.saved)
+
+
+def same_results(a, b):
+    """Bit by bit, but for what a NaN carries."""
+    a, b = (torch.view_as_real(t) if t.is_complex() else t for t in (a, b))
+    return same_bits(*(torch.where(torch.isnan(t), torch.full_like(t, float("nan")), t) for t in (a, b)))
 
 
 def same_bits(a, b):

@@ -1,71 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the module is beside the plain PyTorch recurrence: same tensors, same device, turns taken, medians."""
+"""How long the calls take: same tensors, same device, the modules take turns (A B A B ...), every sample is kept. The
+statistics are scankit's. cold: the caches of a GPU hold something else before each call; host: what a tiny call costs the
+caller."""
+import os
 import time
 
 import torch
 
-from scankit_harness import oracle
-from scankit_harness.channel import send
+from scankit_harness import call, gpu_state, limits, oracle
+from scankit_harness.channel import number, say, send
 
-ROUNDS = 5
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ORDER = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
+LEAST_ROUNDS, MOST_ROUNDS = 6, 41
+SLOWEST = 4  # times the seconds allowed: then even fewer rounds must do
+HOST_CALLS, HOST_SECONDS = 200, 0.3
 
 
-def _tensors(shape, device):
+def tensors(shape, device):
     batch, dim, length, states = (shape[n] for n in ("batch", "dim", "length", "states"))
     generator = torch.Generator().manual_seed(shape["seed"] % (1 << 62))
+    kind = DTYPES[shape["dtype"]]
 
     def normal(*size):
-        return torch.randn(*size, generator=generator).to(device)
+        return torch.randn(*size, generator=generator).to(kind).to(device)
 
-    return {"u": normal(batch, dim, length), "delta": 0.1 * normal(batch, dim, length),
-            "A": -1.0 - 15.0 * torch.rand(dim, states, generator=generator).to(device),
-            "B": normal(batch, 1, states, length), "C": normal(batch, 1, states, length), "D": normal(dim),
-            "z": normal(batch, dim, length), "delta_bias": -4.0 + normal(dim)}, normal(batch, dim, length)
+    given = {"u": normal(batch, dim, length), "delta": 0.1 * normal(batch, dim, length),
+             "A": -1.0 - 15.0 * torch.rand(dim, states, generator=generator).to(device),
+             "B": normal(batch, 1, states, length), "C": normal(batch, 1, states, length), "D": normal(dim).float(),
+             "z": normal(batch, dim, length), "delta_bias": -4.0 + normal(dim).float()}
+    return given, normal(batch, dim, length)
 
 
-def _seconds(call, device):
-    if device.startswith("cuda"):
+class Stage:
+    """Where it is timed."""
+
+    def __init__(self, device):
+        self.gpu = device.startswith("cuda")
+        self.seconds = limits.gpu_seconds if self.gpu else limits.cpu_seconds
+        self.nvml = gpu_state.open_gpu()[0] if self.gpu else None
+        self.flushed = None
+        if self.gpu:
+            size = max(2 * getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0), 1 << 27)
+            self.flushed = torch.zeros(size // 4, device=device)
+
+    def caches(self):
+        return ("cold", "warm") if self.gpu else ("warm",)
+
+    def sample(self, function, cache):
+        if not self.gpu:
+            return self.seconds(function)
+        if cache == "cold":
+            self.flushed.add_(1.0)
+        else:
+            torch.cuda._sleep(60000)  # the GPU is busy while the call is prepared, as in a model
+        return self.seconds(function)
+
+    def state(self):
+        if not self.gpu:
+            return {"load": os.getloadavg()[0], "cores": len(os.sched_getaffinity(0))}
+        return self.nvml.read() if self.nvml else {}
+
+    def peak(self, function):
+        if not self.gpu:
+            return None
         torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+        return torch.cuda.max_memory_allocated() - before
 
 
-def _in_turns(a, b, device, deadline):
-    """A B A B ...; the first of each is thrown away."""
-    times = ([], [])
-    for turn in range(ROUNDS + 1):
-        for side, call in enumerate((a, b)):
-            seconds = _seconds(call, device)
+def in_turns(calls, sample, seconds):
+    """{name: [seconds]}. The first round is thrown away."""
+    times, begin = {name: [] for name in calls}, time.perf_counter()
+    for turn in range(MOST_ROUNDS + 1):
+        for name, function in calls.items():
+            one = sample(function)
             if turn > 0:
-                times[side].append(seconds)
-        if turn > 0 and time.perf_counter() > deadline:
+                times[name].append(one)
+        taken = time.perf_counter() - begin
+        if taken > seconds and (turn >= LEAST_ROUNDS or turn >= 1 and taken > SLOWEST * seconds):
             break
-    return [sorted(t)[len(t) // 2] for t in times] + [len(times[0])]
+    return times
 
 
-def run(module, shape, device):
-    given, dout = _tensors(shape, device)
-    order = [given[n] for n in ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")]
+def host_seconds(calls, gpu):
+    def sample(function):
+        begin, done = time.perf_counter(), 0
+        while done < HOST_CALLS and (done == 0 or time.perf_counter() - begin < HOST_SECONDS / LEAST_ROUNDS):
+            function()
+            done += 1
+        taken = (time.perf_counter() - begin) / done
+        if gpu:
+            torch.cuda.synchronize()
+        return taken
+    return in_turns(calls, sample, HOST_SECONDS)
+
+
+def tell(device, shape, pass_, cache, times, stage, peak):
+    send("timing", device=device, shape={n: shape[n] for n in ("batch", "dim", "length", "states")}, dtype=shape["dtype"],
+         cache=cache, state=stage.state(), peak=peak,
+         ms={name: [number(1e3 * t) for t in each] for name, each in times.items()}, **{"pass": pass_})
+
+
+def plain_calls(given, dout):
     leaves = {n: t.clone().requires_grad_() for n, t in given.items()}
     # Built once; its backward is what is timed. A scalar, since torch needs sympy to be given another gradient.
     graph = (oracle.plain_forward(softplus=True, **leaves) * dout).sum()
-    out, x = module.fwd(*order, True)[:2]
-    deadline = time.perf_counter() + shape["seconds"] / 2.0
 
-    def plain():
+    def forward():
         with torch.no_grad():
             oracle.plain_forward(softplus=True, **given)
 
-    def plain_back():
-        torch.autograd.grad(graph, list(leaves.values()), retain_graph=True)
+    return {"fwd": forward, "bwd": lambda: torch.autograd.grad(graph, list(leaves.values()), retain_graph=True)}
 
-    passes = {"fwd": (lambda: module.fwd(*order, True), plain),
-              "bwd": (lambda: module.bwd(*order, dout, x, out, None, True, False), plain_back)}
-    for name, (ours, theirs) in passes.items():
-        module_s, plain_s, rounds = _in_turns(ours, theirs, device, deadline)
-        deadline += shape["seconds"] / 2.0
-        send("timing", device=device, shape={n: shape[n] for n in ("batch", "dim", "length", "states")},
-             dtype="fp32", **{"pass": name, "module_ms": 1e3 * module_s, "plain_ms": 1e3 * plain_s, "rounds": rounds})
+
+def passes_of(module, order, dout):
+    out, x = module.fwd(*order, True)[:2]
+    return {"fwd": lambda: module.fwd(*order, True),
+            "bwd": lambda: module.bwd(*order, dout, x, out, None, True, False)}
+
+
+def run(sides, shape, device, stage):
+    """`sides`: {"module": ..., "against": ...}. Returns the tensors, for what is computed once more."""
+    given, dout = tensors(shape, device)
+    order = [given[n] for n in ORDER]
+    each = {name: passes_of(module, order, dout) for name, module in sides.items()}
+    if shape["plain"]:
+        each["plain"] = plain_calls(given, dout)
+    for pass_ in ("fwd", "bwd"):
+        calls = {name: passes[pass_] for name, passes in each.items()}
+        if shape["host"]:
+            tell(device, shape, pass_, "host", host_seconds(calls, stage.gpu), stage, None)
+            continue
+        peak = stage.peak(calls["module"])
+        for cache in stage.caches():
+            seconds = shape["seconds"] / (2.0 * len(stage.caches()))
+            times = in_turns(calls, lambda function: stage.sample(function, cache), seconds)
+            tell(device, shape, pass_, cache, times, stage, peak)
+    return given, dout

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/exit_status.h"
@@ -43,6 +44,34 @@ TEST(ValidateCli, AWrongModuleEndsWith6AndTheRunCanBeRepeated) {
   EXPECT_EQ(run.exit_code, kExitValidationFailed) << run.err;
   EXPECT_NE(run.out.find("FAILED cpu " + kCase), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("--seed 7 --device cpu --case " + kCase), std::string::npos) << run.out;
+}
+
+TEST(ValidateCli, UpstreamsOwnTestsAreACaseOfTheirOwn) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const std::string file = testing::TempDir() + "scankit_upstream_test.py";
+  std::ofstream(file) << "def test_right(): pass\ndef test_wrong(): assert 1 == 2\n";
+  const std::vector<std::string> command = {"--python",         python, "--module", kModules + "right.py",
+                                            "--case",           kCase,  "--device", "cpu",
+                                            "--upstream-tests", file};
+  const auto failed = scankit_validate(command);
+  EXPECT_EQ(failed.exit_code, kExitValidationFailed) << failed.err;
+  EXPECT_NE(failed.out.find("::test_wrong"), std::string::npos) << failed.out;
+  EXPECT_NE(failed.out.find("1 failed, 1 passed"), std::string::npos) << failed.out;
+  std::ofstream(file)
+      << "import pytest\n# @pytest.mark.parametrize('n', [1, 2])\n@pytest.mark.parametrize('n', [1])\n"
+         "def test_small(n): assert n < 2\n";
+  EXPECT_EQ(scankit_validate(command).exit_code, kExitClean);
+  auto more = command;
+  more.emplace_back("--commented-parameters");
+  const auto found = scankit_validate(more);
+  EXPECT_EQ(found.exit_code, kExitValidationFailed) << found.out;
+  EXPECT_NE(found.out.find("test_small[2]"), std::string::npos) << found.out;
+  std::ofstream(file) << "def test_it(): torch.zeros(1, device='cuda')\n";
+  const auto gpu = scankit_validate(command);
+  EXPECT_EQ(gpu.exit_code, kExitInconclusive) << gpu.out;
+  EXPECT_NE(gpu.out.find("computes on a GPU, and torch sees none here"), std::string::npos) << gpu.out;
+  std::ofstream(file) << "no test\n";
+  EXPECT_EQ(scankit_validate(command).exit_code, kExitInconclusive);
 }
 
 TEST(ValidateCli, NothingToValidateEndsWith4) {

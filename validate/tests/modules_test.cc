@@ -8,6 +8,7 @@
 
 #include "validate/judge.h"
 #include "validate/run.h"
+#include "validate/speed.h"
 #include "validate/tests/test_python.h"
 
 namespace scankit::validate {
@@ -17,8 +18,10 @@ namespace {
 // each test.
 std::vector<Case> small_cases() {
   static const std::set<std::string> kNumbers = {"q000", "q001", "q004", "q007", "q008", "q009",
-                                                 "q010", "q011", "q013", "q014", "q018", "q029"};
+                                                 "q010", "q011", "q013", "q014", "q018", "q029",
+                                                 "h000", "h001", "h002", "h003"};
   std::vector<Case> cases = quick_cases(99);
+  for (Case& c : hostile_cases(99)) cases.push_back(std::move(c));
   std::erase_if(cases, [](const Case& c) { return !kNumbers.contains(c.id.substr(0, 4)); });
   return cases;
 }
@@ -96,9 +99,21 @@ const Wrong kWrong[] = {
      {"last_state", "ddelta", "dA", "dB", "dC", "du", "out", "out_z", "dz", "ddelta_bias"},
      "worst"},
     {"swaps_groups_of_dB", {"dB"}, "worst element ["},
+    {"swaps_groups_of_B_and_C",
+     {"last_state", "ddelta", "dA", "dB", "dC", "du", "out", "out_z", "dz", "ddelta_bias"},
+     "worst element ["},
+    {"takes_nan_for_zero",
+     {"last_state", "ddelta", "dA", "dB", "dC", "du", "dD", "out", "out_z", "dz", "ddelta_bias"},
+     "expected nan"},
     {"returns_stale_answer", {"last_state", "out", "out_z"}, "(second data in the same tensors)"},
     {"modifies_its_input", {}, "fwd changed delta, which is not its to write"},
     {"writes_one_past_dz", {}, "bwd changed memory around dz, which is not its to write"},
+    {"writes_behind_its_result",
+     {},
+     "fwd wrote behind the end of out (byte 1 behind it), which is not its to write"},
+    {"writes_before_its_result",
+     {},
+     "bwd wrote in front of dA (byte 1 before it), which is not its to write"},
     {"leaves_an_element_unwritten", {"out"}, "worst element ["},
     {"large_noise", {"out"}, "differs between two equal calls"},
     {"returns_input_memory", {}, "du of bwd lies in the memory of u"},
@@ -107,6 +122,73 @@ const Wrong kWrong[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Each, WrongModule, testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return std::string(wrong.param.module); });
+
+TEST(ValidateModules, WhatIsWrongBeyond2048StepsAloneIsCaughtAndNamed) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "wrong_beyond_2048");
+  request.cases = quick_cases(99);
+  std::erase_if(request.cases, [](const Case& c) {
+    return c.length < 2047 || c.length > 2049 || c.constant("B") || c.complex();
+  });
+  const auto v = validated(request);
+  EXPECT_EQ(failed_results(v), (std::set<std::string>{"out", "out_z"})) << all_reasons(v);
+  for (const CaseResult& c : v.cases)
+    EXPECT_EQ(c.state == CaseState::Failed, c.id.find("-l2049-") != std::string::npos);
+}
+
+// As a model uses it: through autograd, inside a block.
+TEST(ValidateModules, ABlockOfAModelIsJudgedToo) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "right");
+  request.cases.resize(1);
+  request.model = true;
+  const auto v = validated(request);
+  EXPECT_EQ(v.verdict, Verdict::Passed) << all_reasons(v) << v.blocked;
+  ASSERT_EQ(v.cases.size(), 2u);
+  EXPECT_EQ(v.cases[1].id, "model-block");
+  EXPECT_EQ(v.cases[1].tensors.size(), 11u);
+  request.module = request_for(python, "wrong_only_in_dA").module;
+  EXPECT_EQ(failed_results(validated(request)), (std::set<std::string>{"dA", "dA_log"}));
+}
+
+// After it was timed it gives the answers of the data before.
+TEST(ValidateModules, WhatIsWrongOnlyOnceItWasTimedIsCaughtAndNamed) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "cheats_when_timed");
+  request.cases.resize(1);
+  request.timing = true;
+  request.shapes = {{"cpu", "fp32", 1, 4, 33, 4, 0.1, false, false}};
+  const auto v = validated(request);
+  EXPECT_EQ(v.verdict, Verdict::Failed) << all_reasons(v);
+  EXPECT_EQ(failed_results(v), (std::set<std::string>{"out", "out_z", "last_state"})) << all_reasons(v);
+  EXPECT_NE(all_reasons(v).find("timed-fp32-b1-d4-l33-n4: out"), std::string::npos) << all_reasons(v);
+  request.module = request_for(python, "right").module;
+  EXPECT_EQ(validated(request).verdict, Verdict::Passed);
+}
+
+// The other module's faults are told and are not this one's; both are timed, in turns.
+TEST(ValidateModules, TwoModulesAreValidatedAndTimedInOneRun) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  auto request = request_for(python, "right");
+  request.cases.resize(2);
+  request.against = request_for(python, "slow_and_ignores_z").module;
+  request.timing = true;
+  request.shapes = {{"cpu", "fp32", 1, 4, 9, 4, 4, false, false}};
+  const auto v = validated(request);
+  EXPECT_EQ(v.verdict, Verdict::Passed) << all_reasons(v) << v.blocked;
+  EXPECT_EQ(v.against_cases.size(), request.cases.size());
+  EXPECT_TRUE(std::any_of(v.against_cases.begin(), v.against_cases.end(), [](const CaseResult& c) {
+    return !c.reasons.empty() && c.reasons.front().starts_with("out_z: ");
+  }));
+  ASSERT_EQ(v.timings.size(), 2u);
+  Timing forward = v.timings[0];
+  forward.state.clear();  // a busy machine would make it UNKNOWN
+  EXPECT_EQ(compare(forward, "against").pace, Pace::Faster) << compare(forward, "against").why;
+  request.against = request_for(python, "fails_to_import").module;
+  const auto broken = validated(request);
+  EXPECT_EQ(broken.verdict, Verdict::Passed);
+  EXPECT_NE(broken.against_problem.find("undefined symbol"), std::string::npos);
+}
 
 // Complex A, and B and C constant.
 TEST(ValidateModules, WhatIsWrongInTheOtherKindsAloneIsCaughtAndNamed) {
