@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace scankit {
+
+// scankit ci ... `exit_status` is set when a command of these runs.
+void add_ci_commands(CLI::App& app, int& exit_status);
+
+}  // namespace scankit

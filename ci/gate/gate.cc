@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/gate/gate.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <optional>
+
+#include "builder/install/lock.h"
+#include "ci/gate/job_page.h"
+#include "ci/gate/plan.h"
+#include "ci/gate/validate_outcomes.h"
+#include "doctor/base/duration.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/tool_version.h"
+#include "doctor/checks/runner.h"
+#include "doctor/cli/commands.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/json.h"
+#include "doctor/report/progress.h"
+#include "doctor/report/read_json.h"
+
+namespace scankit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What became of one step: how it ended, or why it was not run. Its answer is read when the report is made.
+struct StepRun {
+  const PolicyStep* step = nullptr;
+  StepCommand command;
+  std::string not_run;               // nothing to look at, or left out
+  std::string no_time;               // it should have been run, and the budget was used up
+  std::optional<StepEnd> end;        // where it was run, now or before
+  std::optional<Error> no_answer;    // it ended, and what it said cannot be read
+  std::optional<Snapshot> snapshot;  // of doctor
+  std::vector<Outcome> outcomes;     // of the others, in English
+};
+
+std::string question_of(const StepRun& run) { return say("Did {} come to its end?", run.command.name); }
+
+// How the step itself went, as one more outcome: so every sink tells of it, and nothing that did not run is
+// green.
+Outcome step_outcome(const StepRun& run) {
+  Outcome outcome{.check = "step-" + run.command.stem, .question = question_of(run)};
+  const auto ends_as = [&](CheckState state, std::string why) {
+    outcome.state = state;
+    outcome.why = std::move(why);
+    outcome.could_hide_error = state != CheckState::NotApplicable;
+    outcome.left_out = state == CheckState::NotApplicable;
+    return outcome;
+  };
+  const std::string& name = run.command.name;
+  if (!run.not_run.empty()) return ends_as(CheckState::NotApplicable, say("{}: {}", name, run.not_run));
+  if (!run.no_time.empty()) return ends_as(CheckState::Unknown, run.no_time);
+  if (run.no_answer) return ends_as(CheckState::Crashed, say("{}: {}", name, retold(run.no_answer->message)));
+  const StepEnd& end = *run.end;
+  if (end.timed_out)
+    return ends_as(CheckState::Unknown, say("{} did not end within {} s, and was killed", name,
+                                            run.command.timeout.count() / 1000));
+  if (end.signal != 0)
+    return ends_as(CheckState::Crashed,
+                   say("{} was ended by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
+  if (!end.has_answer()) {
+    const CheckState state = end.status == kExitUsage ? CheckState::Unknown : CheckState::Crashed;
+    return ends_as(state, say("{} ended with status {}: {}", name, end.status, retold(end.last_words)));
+  }
+  return outcome;
+}
+
+// The step's own status, before its findings are weighed.
+int raw_status(const StepRun& run) {
+  if (!run.not_run.empty()) return kExitClean;
+  if (!run.no_time.empty()) return kExitInconclusive;
+  if (run.no_answer) return kExitInternal;
+  if (run.end->timed_out) return kExitInconclusive;
+  if (run.end->has_answer()) return kExitClean;
+  return run.end->status == kExitUsage ? kExitUsage : kExitInternal;
+}
+
+int found_status(const PolicyStep& step) {
+  if (step.name == "env_check") return kExitDrift;
+  return step.name == "validate" ? kExitValidationFailed : kExitFindings;
+}
+
+std::vector<Outcome> outcomes_of(const StepRun& run) {
+  if (run.snapshot) return diagnose(*run.snapshot).outcomes;
+  std::vector<Outcome> outcomes = run.outcomes;
+  for (Outcome& outcome : outcomes) {
+    outcome.question = retold(outcome.question);
+    outcome.why = retold(outcome.why);
+    for (Finding& finding : outcome.findings) finding.summary = retold(finding.summary);
+  }
+  return outcomes;
+}
+
+class Gate {
+ public:
+  Gate(const GateOptions& options, Policy policy, std::string policy_text)
+      : options_(options), policy_(std::move(policy)), policy_text_(std::move(policy_text)) {
+    if (const auto budget = parse_duration(options.budget)) deadline_ = Clock::now() + *budget;
+  }
+
+  Result<void> run(const std::string& folder, bool kept) {
+    SCANKIT_TRY(const std::string program, own_program());
+    std::string hash, environment;
+    if (kept) {
+      SCANKIT_TRY(hash, sha256_file(program));
+      environment = environment_identity(options_.python, {});
+    }
+    Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, static_cast<unsigned>(policy_steps().size()));
+    for (const PolicyStep& step : policy_steps()) {
+      StepRun run{.step = &step, .command = step_command(step, policy_, options_, program)};
+      run.not_run = nothing_to_do(step, policy_, options_, seen());
+      if (run.not_run.empty()) {
+        progress.phase(say("running scankit {}", run.command.name));
+        run.command.key = kept ? step_key(run.command, policy_, policy_text_, hash, environment) : "";
+        SCANKIT_CHECK(run_or_resume(folder, run));
+      }
+      runs_.push_back(std::move(run));
+    }
+    progress.finish();
+    return {};
+  }
+
+  Report report() const {
+    Report report;
+    report.asked = Asked::Gate;
+    if (!policy_.file.empty()) report.compared_with.emplace_back("policy", policy_.file);
+    report.snapshot.tool_version = kToolVersion;
+    if (seen() != nullptr) report.snapshot = *seen();
+    std::vector<std::size_t> ends;  // of each step's outcomes
+    for (const StepRun& run : runs_) {
+      report.outcomes.push_back(step_outcome(run));
+      for (Outcome& outcome : outcomes_of(run)) report.outcomes.push_back(std::move(outcome));
+      ends.push_back(report.outcomes.size());
+    }
+    apply_policy(policy_, today_, report);
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < runs_.size(); from = ends[i], ++i)
+      if (runs_[i].not_run.empty())
+        report.steps.push_back(
+            {runs_[i].command.name,
+             status_of(runs_[i], {report.outcomes.begin() + static_cast<std::ptrdiff_t>(from),
+                                  report.outcomes.begin() + static_cast<std::ptrdiff_t>(ends[i])}),
+             runs_[i].end ? runs_[i].end->seconds : 0});
+    return report;
+  }
+
+ private:
+  static Result<std::string> own_program() {
+    char path[4096];
+    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    if (length <= 0 || static_cast<std::size_t>(length) == sizeof path)
+      return Error{Errc::Io, say("cannot tell where this program lies: {}", std::strerror(errno)), ""};
+    return std::string(path, static_cast<std::size_t>(length));
+  }
+
+  const Snapshot* seen() const {
+    for (const StepRun& run : runs_)
+      if (run.snapshot) return &*run.snapshot;
+    return nullptr;
+  }
+
+  static int status_of(const StepRun& run, const std::vector<Outcome>& outcomes) {
+    const int raw = raw_status(run);
+    if (raw != kExitClean) return raw;
+    bool failed = false, open = false;
+    for (const Outcome& outcome : outcomes) {
+      if (outcome.state == CheckState::Crashed) return kExitInternal;
+      open = open || outcome.could_hide_error;
+      for (const Finding& finding : outcome.findings)
+        failed = failed || finding.severity() == Severity::Error;
+    }
+    if (failed) return found_status(*run.step);
+    return open ? kExitInconclusive : kExitClean;
+  }
+
+  Result<void> run_or_resume(const std::string& folder, StepRun& run) {
+    if (options_.resume) run.end = finished_before(folder, run.command);
+    if (!run.end) {
+      if (!fit_in_budget(run)) return {};
+      SCANKIT_TRY(run.end, run_step(folder, run.command));
+    }
+    if (!run.end->has_answer()) return {};
+    if (const auto read = read_answer(answer_file(folder, run.command), run); !read)
+      run.no_answer = read.error();
+    return {};
+  }
+
+  // False where no time is left. What is started knows how much it has, so that it can answer in part.
+  bool fit_in_budget(StepRun& run) {
+    using std::chrono::milliseconds;
+    constexpr milliseconds kLeast{50}, kToReport{100};
+    milliseconds timeout = run.command.timeout;
+    if (deadline_)
+      timeout = std::min(timeout, std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()));
+    if (timeout < kLeast) {
+      run.no_time = say("{} was not started: the time that --budget gave ({}) was used up", run.command.name,
+                        options_.budget);
+      return false;
+    }
+    const bool reads_here = std::ranges::find(run.command.argv, "--from") == run.command.argv.end();
+    if (deadline_ && run.command.name == "doctor" && reads_here) {
+      const milliseconds own = std::max(timeout - kToReport, kLeast / 2);
+      run.command.argv.emplace_back("--budget");
+      run.command.argv.push_back(std::to_string(own.count()) + "ms");
+      timeout += kToReport * 5;  // it answers by itself; this is for one that cannot
+    }
+    run.command.timeout = timeout;
+    return true;
+  }
+
+  static Result<void> read_answer(const std::string& path, StepRun& run) {
+    if (run.command.name == "doctor") {
+      SCANKIT_TRY(run.snapshot, stored_snapshot(path));
+      return {};
+    }
+    SCANKIT_TRY(const std::string text, read_whole_file(path, 256u << 20));
+    if (run.command.name == "validate") {
+      SCANKIT_TRY(run.outcomes, validate_outcomes(text));
+      return {};
+    }
+    SCANKIT_TRY(run.outcomes, outcomes_from_json(text, kDriftSchema));
+    return {};
+  }
+
+  const GateOptions& options_;
+  Policy policy_;
+  std::string policy_text_;
+  std::string today_ = today_utc();
+  std::optional<Clock::time_point> deadline_;
+  std::vector<StepRun> runs_;
+};
+
+// Every report says that nothing passed: one of yesterday would say otherwise.
+int refuse(const Error& error, const GateOptions& options, const std::string& question, int status) {
+  complain(error);
+  const Diagnosis diagnosis([&] {
+    Report report;
+    report.asked = Asked::Gate;
+    report.snapshot.tool_version = kToolVersion;
+    report.outcomes.push_back({.check = "policy",
+                               .question = question,
+                               .state = CheckState::Unknown,
+                               .why = error.message,
+                               .could_hide_error = true});
+    fold(report);
+    return report;
+  });
+  ShowOptions show = options.show;
+  const SinkOptions sink{.verbose = show.verbose, .exit_status = status};
+  if (show.json) std::cout << diagnosis.rendered("json", sink) << std::flush;
+  (void)write_report_files(show.reports,
+                           [&](const std::string& format) { return diagnosis.rendered(format, sink); });
+  tell_job_page(diagnosis, sink, false);
+  return status;
+}
+
+Result<Policy> policy_of(const GateOptions& options, std::string& text) {
+  std::string path = options.policy;
+  if (path.empty()) {
+    // Looked for by its name, not by whether it can be read: one that cannot be is no policy that is not
+    // there.
+    if (::faccessat(AT_FDCWD, kPolicyFile, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+      return Policy{};
+    path = kPolicyFile;
+  }
+  SCANKIT_TRY(Policy policy, read_policy(path));
+  text = read_whole_file(path).value_or("");
+  return policy;
+}
+
+}  // namespace
+
+int gate_status(const std::vector<int>& steps) {
+  for (const int wanted : {kExitInternal, kExitUsage})
+    if (std::ranges::find(steps, wanted) != steps.end()) return wanted;
+  for (const int status : steps)
+    if (status != kExitClean && status != kExitInconclusive) return status;
+  return std::ranges::find(steps, kExitInconclusive) == steps.end() ? kExitClean : kExitInconclusive;
+}
+
+int run_gate(const GateOptions& options) {
+  std::string text;
+  auto policy = policy_of(options, text);
+  if (!policy) return refuse(policy.error(), options, say("Can the policy be read?"), kExitUsage);
+  std::optional<TemporaryDirectory> temporary;
+  std::optional<Lock> lock;
+  std::string folder = options.out;
+  if (folder.empty()) {
+    auto made = TemporaryDirectory::create("scankit-ci");
+    if (!made) return refuse(made.error(), options, say("Is there room for the answers?"), kExitInternal);
+    temporary.emplace(std::move(*made));
+    folder = temporary->path();
+  } else {
+    auto taken = Lock::take(folder);
+    if (!taken) {
+      Error error = taken.error();
+      if (error.code == Errc::Conflict)
+        error = {Errc::Conflict, say("another scankit ci run writes into {}", folder),
+                 say("wait until it ends")};
+      return refuse(error, options, say("Is there room for the answers?"), kExitUsage);
+    }
+    lock.emplace(std::move(*taken));
+  }
+  Gate gate(options, *std::move(policy), text);
+  if (const auto ran = gate.run(folder, !options.out.empty()); !ran)
+    return refuse(ran.error(), options, say("Could every step be started?"), kExitInternal);
+  const Diagnosis diagnosis([&] { return gate.report(); });
+  std::vector<int> statuses;
+  for (const Step& step : diagnosis.english().steps) statuses.push_back(step.status);
+  // What no step found: an allowance that ended, where the policy has that fail.
+  if (root(diagnosis.english()) != nullptr) statuses.push_back(kExitFindings);
+  const int status = gate_status(statuses);
+  const int shown = show(diagnosis, options.show, {}, status);
+  const SinkOptions sink{.verbose = options.show.verbose, .exit_status = status};
+  const int told =
+      tell_job_page(diagnosis, sink, !options.show.json && !format_on_stdout(options.show.reports));
+  return gate_status({shown, told, status});
+}
+
+int run_policy_schema() {
+  std::cout << policy_schema() << std::flush;
+  return std::cout ? kExitClean : kExitInternal;
+}
+
+}  // namespace scankit

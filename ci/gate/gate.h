@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "doctor/cli/reports.h"
+
+// What the parsed command lines of `scankit ci` do; cli.cc parses.
+namespace scankit {
+
+struct GateOptions {
+  std::string policy;  // "": scankit-ci.yaml of this folder, where it is there
+  std::string python;
+  std::string out;  // the folder of the steps' answers; "": a temporary one
+  bool resume = false, no_import = false, import_foreign = false;
+  std::string budget;
+  ShowOptions show;
+};
+int run_gate(const GateOptions& options);
+
+int run_policy_schema();
+
+// The exit status of several steps: 3, then 2, then the 1, 5, 6 or 7 of the first that has one, then 4, then
+// 0.
+int gate_status(const std::vector<int>& steps);
+
+}  // namespace scankit

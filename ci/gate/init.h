@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace scankit {
+
+// `scankit ci init KIND`: files to start from, out of ci/templates.
+const std::vector<std::string_view>& template_kinds();
+
+struct CiInitOptions {
+  std::string kind;
+  std::string out = ".";  // the folder they are written into
+  bool force = false;     // over files that are there; a policy that is there stays
+};
+int run_ci_init(const CiInitOptions& options);
+
+}  // namespace scankit

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/gate/plan.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/cli/commands.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/probes/whose_code.h"
+#include "envspec/lock.h"
+#include "envspec/spec.h"
+
+namespace scankit {
+namespace {
+
+bool has_option(const StepRule& rule, std::string_view option) {
+  return std::ranges::any_of(rule.args, [&](const std::string& word) {
+    return word == option || word.starts_with(std::string(option) + "=");
+  });
+}
+
+std::string option_value(const StepRule& rule, const std::string& option, const std::string& otherwise) {
+  for (std::size_t i = 0; i < rule.args.size(); ++i) {
+    if (rule.args[i].starts_with(option + "=")) return rule.args[i].substr(option.size() + 1);
+    if (rule.args[i] == option && i + 1 < rule.args.size()) return rule.args[i + 1];
+  }
+  return otherwise;
+}
+
+bool is_here(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+std::string no_module(const std::string& module, const Snapshot& seen) {
+  if (seen.python.state == ProbeState::Absent || seen.python.state == ProbeState::Failed)
+    return say("there is no Python to validate with");
+  if (seen.torch.state == ProbeState::Absent) return say("torch is not installed here");
+  if (module.find('/') != std::string::npos || !seen.extensions.present()) return "";
+  const bool looked_for = std::ranges::find(seen.modules, module) != seen.modules.end();
+  const bool found = std::ranges::any_of(
+      seen.extensions.value, [&](const Extension& file) { return file.module == module && file.selected; });
+  return looked_for && !found ? say("{} is not installed here", module) : "";
+}
+
+std::string not_validated(const StepRule& rule, const GateOptions& options, const Snapshot* seen) {
+  if (options.no_import) return "--no-import";
+  if (seen == nullptr) return "";
+  const std::string module = option_value(rule, "--module", "selective_scan_cuda");
+  if (std::string why = no_module(module, *seen); !why.empty()) return why;
+  if (options.import_foreign) return "";
+  const auto foreign = foreign_code(*make_real_host(), *seen);
+  if (!foreign) return "";
+  return say(
+      "{} belongs to user {}, and scankit runs as root: validating would run that user's code as root (run "
+      "scankit as that user, or allow it with --import)",
+      foreign->path, foreign->uid);
+}
+
+void add_file(std::string& key, const std::string& path) {
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  key += path + "=" + sha256_file(path).value_or("unreadable") + "\n";
+}
+
+}  // namespace
+
+StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
+                         const std::string& program) {
+  const StepRule& rule = policy.*(step.place);
+  StepCommand command{.name = std::string(step.command), .stem = std::string(step.command)};
+  std::ranges::replace(command.stem, ' ', '-');
+  // What is stored and parsed is English; the report is said in the user's language.
+  command.argv = {program, "--lang", "en"};
+  const std::string& name = command.name;
+  for (std::size_t at = 0; at != std::string::npos;) {
+    const std::size_t space = name.find(' ', at);
+    command.argv.push_back(name.substr(at, space == std::string::npos ? space : space - at));
+    at = space == std::string::npos ? space : space + 1;
+  }
+  const bool elsewhere = has_option(rule, "--from");
+  if (!options.python.empty() && !elsewhere) {
+    command.argv.emplace_back("--python");
+    command.argv.push_back(options.python);
+  }
+  const bool doctor = step.name == "doctor", validate = step.name == "validate";
+  if (doctor && options.no_import && !elsewhere && !has_option(rule, "--no-import"))
+    command.argv.emplace_back("--no-import");
+  const bool reads_only = elsewhere || has_option(rule, "--root") || has_option(rule, "--so");
+  if ((doctor || validate) && options.import_foreign && !reads_only && !has_option(rule, "--no-import"))
+    command.argv.emplace_back("--import");
+  if (doctor) command.answer_option = "--snapshot";
+  if (!doctor) command.argv.emplace_back("--json");
+  command.argv.insert(command.argv.end(), rule.args.begin(), rule.args.end());
+  const int seconds = rule.timeout_s > 0 ? rule.timeout_s : step.timeout_s;
+  command.timeout = std::chrono::seconds(seconds);
+  return command;
+}
+
+std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
+                          const Snapshot* seen) {
+  const StepRule& rule = policy.*(step.place);
+  if (rule.enabled == false) return say("the policy turns it off");
+  if (rule.enabled == true) return "";
+  if (step.name == "env_check" && !has_option(rule, "--spec") && !has_option(rule, "--lock") &&
+      !is_here(kSpecFile) && !is_here(kLockFile))
+    return say("there is neither {} nor {} here (scankit env init writes one)", kSpecFile, kLockFile);
+  return step.name == "validate" ? not_validated(rule, options, seen) : "";
+}
+
+std::string step_key(const StepCommand& command, const Policy& policy, const std::string& policy_text,
+                     const std::string& program_hash, const std::string& environment) {
+  std::string key = "policy=" + policy.file + " " + sha256_hex(policy_text) + "\nprogram=" + program_hash +
+                    "\nenvironment=" + environment + "\nfolder=" + current_directory() + "\n";
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string& word = command.argv[i];
+    key += "word=" + word + "\n";
+    add_file(key, word.starts_with('-') ? word.substr(word.find('=') + 1) : word);
+  }
+  if (command.name == "env check") {
+    add_file(key, kSpecFile);
+    add_file(key, kLockFile);
+  }
+  return sha256_hex(key);
+}
+
+std::string environment_identity(const std::string& python, const std::vector<std::string>& modules) {
+  EnvironmentOptions options;
+  options.python = python;
+  options.modules = modules;
+  options.imports = ImportPolicy::Never;
+  options.ask_nvml = false;
+  auto facts = gather(options);
+  if (!facts) return facts.error().message;
+  Snapshot& seen = facts->snapshot;
+  // What changes from one moment to the next tells nothing of the environment.
+  seen.memory = {};
+  seen.disk = {};
+  seen.observations = {};
+  std::string identity = snapshot_to_json(seen);
+  if (seen.extensions.present())
+    for (const Extension& file : seen.extensions.value) {
+      struct ::stat status {};
+      if (::stat(file.path.c_str(), &status) == 0)
+        identity += file.path + " " + std::to_string(status.st_ino) + " " + std::to_string(status.st_size) +
+                    " " + std::to_string(status.st_mtim.tv_sec) + "." +
+                    std::to_string(status.st_mtim.tv_nsec) + "\n";
+    }
+  return sha256_hex(identity);
+}
+
+}  // namespace scankit

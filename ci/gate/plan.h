@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ci/gate/gate.h"
+#include "ci/gate/policy.h"
+#include "ci/gate/policy_fields.h"
+#include "ci/gate/run_step.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// The command line of a step, without what its answer is written to. `program`: our own file.
+StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
+                         const std::string& program);
+
+// Why a step has nothing to look at here, in one sentence; "" where it has. What the policy demands
+// (enabled: true) always has. `seen`: the machine, once doctor has told, else nullptr.
+std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
+                          const Snapshot* seen);
+
+// Of all that an answer depends on: the policy, this program, the command line, the files it names, and the
+// environment. `environment`: from environment_identity().
+std::string step_key(const StepCommand& command, const Policy& policy, const std::string& policy_text,
+                     const std::string& program_hash, const std::string& environment);
+
+// A hash of what the static facts tell of an environment: interpreter, packages, torch, compiled files with
+// their times, GPUs, driver, variables. Runs nothing of it.
+std::string environment_identity(const std::string& python, const std::vector<std::string>& modules);
+
+}  // namespace scankit

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/gate/policy.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "ci/gate/policy_fields.h"
+#include "doctor/base/files.h"
+#include "doctor/base/nearest.h"
+#include "doctor/base/say.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/words.h"
+#include "envspec/forms.h"
+#include "envspec/yaml_tree.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kLongestText = 500;
+
+class Reader {
+ public:
+  Reader(std::string name, Policy& policy) : name_(std::move(name)), policy_(policy) {}
+
+  Result<void> top(const YamlNode& root) {
+    if (root.kind != YamlNode::Kind::Map)
+      return wrong_form(name_, root, "", say("keys with values are expected, such as causes:"));
+    SCANKIT_CHECK(known_schema(root));
+    for (std::size_t i = 0; i < root.keys.size(); ++i) {
+      const std::string& key = root.keys[i].text;
+      if (key == "causes") {
+        SCANKIT_CHECK(causes(root.items[i]));
+      } else if (key == "steps") {
+        SCANKIT_CHECK(steps(root.items[i]));
+      } else {
+        SCANKIT_CHECK(
+            field(root.keys[i], root.items[i], "", policy_fields(), policy_, {"causes", "steps"}, {}));
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Asked before everything else: a newer form may have keys and values that look wrong to us.
+  Result<void> known_schema(const YamlNode& root) {
+    for (std::size_t i = 0; i < root.keys.size(); ++i) {
+      if (root.keys[i].text != "schema") continue;
+      SCANKIT_TRY(const int schema, form_of_schema(name_, root.items[i]));
+      if (schema <= kPolicySchema) return {};
+      return Error{Errc::Unsupported,
+                   say("{}: this is schema {}, and this scankit knows up to {}",
+                       yaml_place(name_, root.items[i]), schema, kPolicySchema),
+                   say("use a newer scankit")};
+    }
+    return Error{Errc::Malformed, say("{} does not say which schema it has", name_),
+                 say("write \"schema: {}\" as its first line", kPolicySchema)};
+  }
+
+  Error unknown(const YamlNode& key, const std::string& path, const std::vector<std::string>& known) const {
+    const auto near = nearest_word(key.text, known);
+    return {Errc::Malformed,
+            say("{}: no field is called \"{}\"", yaml_place(name_, key), plain(path + key.text, false)),
+            near.empty() ? say("known here: {}", joined(known)) : say("did you mean \"{}\"?", near)};
+  }
+
+  // `groups` are keys beside the table's; `options` what an Args field may hold.
+  template <class Owner>
+  Result<void> field(const YamlNode& key, const YamlNode& value, const std::string& path,
+                     const std::vector<PolicyField<Owner>>& fields, Owner& owner,
+                     const std::vector<std::string>& groups, const std::vector<std::string>& options) const {
+    const auto found = std::ranges::find(fields, std::string_view(key.text), &PolicyField<Owner>::name);
+    if (found == fields.end()) {
+      std::vector<std::string> known;
+      for (const auto& each : fields) known.emplace_back(each.name);
+      known.insert(known.end(), groups.begin(), groups.end());
+      return unknown(key, path, known);
+    }
+    const std::string here = path + key.text;
+    if (const auto* number = std::get_if<int Owner::*>(&found->place)) {
+      SCANKIT_TRY(owner.*(*number),
+                  found->form == PolicyForm::Schema ? form_of_schema(name_, value) : seconds(value, here));
+    } else if (const auto* flag = std::get_if<std::optional<bool> Owner::*>(&found->place)) {
+      if (!value.is_bool()) return wrong_form(name_, value, here, say("true or false is expected"));
+      owner.*(*flag) = value.text[0] == 't' || value.text[0] == 'T';
+    } else if (const auto* list = std::get_if<std::vector<std::string> Owner::*>(&found->place)) {
+      SCANKIT_TRY(owner.*(*list), args(value, here, options));
+    } else if (const auto* text = std::get_if<std::string Owner::*>(&found->place)) {
+      SCANKIT_TRY(owner.*(*text), words(value, here, found->form, found->words, found->example));
+    }
+    return {};
+  }
+
+  Result<int> seconds(const YamlNode& value, const std::string& path) const {
+    int number = 0;
+    const char* end = value.text.data() + value.text.size();
+    const auto parsed = std::from_chars(value.text.data(), end, number);
+    if (!value.is_number() || parsed.ec != std::errc() || parsed.ptr != end || number < 1 ||
+        number > kLongestTimeout)
+      return wrong_form(name_, value, path,
+                        say("a whole number of seconds from 1 to {} is expected", kLongestTimeout));
+    return number;
+  }
+
+  Result<std::string> words(const YamlNode& value, const std::string& path, PolicyForm form,
+                            const std::vector<std::string_view>& known, std::string_view example) const {
+    if (form == PolicyForm::Word) return form_of_word(name_, value, path, known, example);
+    if (value.kind != YamlNode::Kind::Scalar || value.text.empty())
+      return wrong_form(name_, value, path, say("one value such as \"{}\" is expected", example));
+    if (form == PolicyForm::Date && !is_date(value.text))
+      return wrong_form(name_, value, path,
+                        say("a day such as {} is expected, and one that exists", example));
+    if (value.text.size() > kLongestText)
+      return wrong_form(name_, value, path, say("the text is longer than {} bytes", kLongestText));
+    return value.text;
+  }
+
+  Result<std::vector<std::string>> args(const YamlNode& value, const std::string& path,
+                                        const std::vector<std::string>& options) const {
+    if (value.kind != YamlNode::Kind::List)
+      return wrong_form(name_, value, path, say("a list is expected, such as [{}]", options.front()));
+    std::vector<std::string> out;
+    for (const YamlNode& item : value.items) {
+      if (item.kind != YamlNode::Kind::Scalar)
+        return wrong_form(name_, item, path, say("an option or its value is expected"));
+      const std::string option = item.text.substr(0, item.text.find('='));
+      const bool is_option = option.starts_with('-');
+      if (is_option ? std::ranges::find(options, option) == options.end() : out.empty()) {
+        const auto near = nearest_word(option, options);
+        return Error{
+            Errc::Malformed,
+            say("{}: {}: \"{}\" is no option that a policy may set", yaml_place(name_, item), path,
+                plain(option, false)),
+            near.empty() ? say("known here: {}", joined(options)) : say("did you mean \"{}\"?", near)};
+      }
+      out.push_back(item.text);
+    }
+    return out;
+  }
+
+  Result<void> causes(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::Map)
+      return wrong_form(name_, node, "causes", say("causes with their fields are expected below it"));
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const YamlNode &key = node.keys[i], &value = node.items[i];
+      const auto cause = cause_from_slug(key.text);
+      if (!cause) return unknown_cause(key);
+      const std::string path = "causes." + key.text;
+      CauseRule rule{.cause = *cause, .line = key.line};
+      if (value.kind != YamlNode::Kind::Null && value.kind != YamlNode::Kind::Map)
+        return wrong_form(name_, value, path, say("keys with values are expected below it"));
+      for (std::size_t j = 0; j < value.keys.size(); ++j)
+        SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", cause_fields(), rule, {}, {}));
+      if (rule.allowed_until.empty() != rule.reason.empty())
+        return wrong_form(name_, key, path,
+                          rule.reason.empty() ? say("allowed_until needs a reason beside it")
+                                              : say("reason is for allowed_until, which is not here"));
+      policy_.causes.push_back(std::move(rule));
+    }
+    return {};
+  }
+
+  Error unknown_cause(const YamlNode& key) const {
+    std::vector<std::string> known;
+    for (const CauseInfo& cause : all_causes()) known.emplace_back(cause.slug);
+    const auto near = nearest_word(key.text, known);
+    return {Errc::Malformed,
+            say("{}: no cause is called \"{}\"", yaml_place(name_, key), plain(key.text, false)),
+            near.empty() ? say("scankit explain --list names all") : say("did you mean \"{}\"?", near)};
+  }
+
+  Result<void> steps(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::Map)
+      return wrong_form(name_, node, "steps", say("keys with values are expected below it"));
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const YamlNode &key = node.keys[i], &value = node.items[i];
+      const auto step = std::ranges::find(policy_steps(), std::string_view(key.text), &PolicyStep::name);
+      if (step == policy_steps().end()) {
+        std::vector<std::string> known;
+        for (const PolicyStep& each : policy_steps()) known.emplace_back(each.name);
+        return unknown(key, "steps.", known);
+      }
+      const std::string path = "steps." + key.text;
+      if (value.kind != YamlNode::Kind::Map)
+        return wrong_form(name_, value, path, say("keys with values are expected below it"));
+      for (std::size_t j = 0; j < value.keys.size(); ++j)
+        SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", step_fields(), policy_.*(step->place),
+                            {}, step->options));
+    }
+    return {};
+  }
+
+  std::string name_;
+  Policy& policy_;
+};
+
+}  // namespace
+
+bool is_date(std::string_view text) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  const auto part = [&](std::size_t at, std::size_t length) {
+    int number = -1;
+    const char* end = text.data() + at + length;
+    const auto parsed = std::from_chars(text.data() + at, end, number);
+    return parsed.ec == std::errc() && parsed.ptr == end ? number : -1;
+  };
+  const int month = part(5, 2), day = part(8, 2);
+  if (part(0, 4) < 0 || month < 0 || day < 0) return false;
+  return std::chrono::year_month_day(std::chrono::year(part(0, 4)),
+                                     std::chrono::month(static_cast<unsigned>(month)),
+                                     std::chrono::day(static_cast<unsigned>(day)))
+      .ok();
+}
+
+std::string today_utc() {
+  const std::chrono::year_month_day day(
+      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
+                     static_cast<unsigned>(day.day()));
+}
+
+Result<Policy> parse_policy(std::string_view text, const std::string& name) {
+  auto root = parse_yaml(text, name);
+  if (!root) {
+    Error error = root.error();
+    // The hint of the reader of specs.
+    if (error.message == say("{} is empty", name)) error.hint = say("scankit ci init policy writes one");
+    return error;
+  }
+  Policy policy;
+  policy.file = name;
+  SCANKIT_CHECK(Reader(name, policy).top(*root));
+  return policy;
+}
+
+Result<Policy> read_policy(const std::string& path) {
+  auto text = read_whole_file(path, kYamlBytes);
+  if (!text && text.error().code == Errc::Unsupported)
+    return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),
+                 say("a policy has a few KiB: is this the right file?")};
+  if (!text) return text.error();
+  return parse_policy(*text, path);
+}
+
+}  // namespace scankit

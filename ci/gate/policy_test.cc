@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/gate/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <regex>
+
+#include "ci/gate/policy_fields.h"
+#include "doctor/base/files.h"
+#include "doctor/base/mutate_test.h"
+#include "envspec/yaml_tree.h"
+
+namespace scankit {
+namespace {
+
+const std::string kGood = R"(schema: 1
+fail_on: warning
+causes:
+  several_copies: {severity: warning}
+  glibc_too_old:
+    allowed_until: 2027-01-31
+    reason: the images are replaced in January
+  missing_cudart:
+steps:
+  doctor:
+    timeout: 120
+    args: [--all, --timeout=30]
+  env_check: {enabled: false}
+  validate: {args: [--module, causal_conv1d_cuda, --seed, 7]}
+)";
+
+// "message | hint"
+std::string refused(const std::string& text) {
+  const auto policy = parse_policy(text, "p.yaml");
+  if (policy) return "taken";
+  EXPECT_EQ(policy.error().message.find('\n'), std::string::npos) << policy.error().message;
+  return policy.error().message + " | " + policy.error().hint;
+}
+
+void expect_refused(const std::string& text, const std::string& said) {
+  EXPECT_NE(refused(text).find(said), std::string::npos) << text.substr(0, 200) << "\n" << refused(text);
+}
+
+TEST(Policy, HoldsWhatTheFileSays) {
+  const auto policy = parse_policy(kGood, "p.yaml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->fail_on, "warning");
+  ASSERT_EQ(policy->causes.size(), 3U);
+  EXPECT_EQ(policy->causes[0].cause, Cause::SeveralCopies);
+  EXPECT_EQ(policy->causes[0].severity, "warning");
+  EXPECT_EQ(policy->causes[1].allowed_until, "2027-01-31");
+  EXPECT_EQ(policy->causes[1].severity, "error");
+  EXPECT_EQ(policy->causes[1].line, 5U);
+  EXPECT_EQ(policy->causes[2].severity, "error");
+  EXPECT_EQ(policy->doctor.timeout_s, 120);
+  EXPECT_EQ(policy->doctor.args, (std::vector<std::string>{"--all", "--timeout=30"}));
+  EXPECT_EQ(policy->env_check.enabled, false);
+  EXPECT_EQ(policy->doctor.enabled, std::nullopt);
+  EXPECT_EQ(policy->validate.args.back(), "7");
+}
+
+TEST(Policy, NamesWhatItDoesNotKnowAndTheNearestThatItDoes) {
+  expect_refused("schema: 1\ncuases: {}\n",
+                 "p.yaml:2:1: no field is called \"cuases\" | did you mean \"causes\"?");
+  expect_refused("schema: 1\nfail_om: error\n", "did you mean \"fail_on\"?");
+  expect_refused("schema: 1\ncauses:\n  glibc_to_old: {}\n",
+                 "p.yaml:3:3: no cause is called \"glibc_to_old\" | did you mean \"glibc_too_old\"?");
+  expect_refused("schema: 1\ncauses:\n  everything: {}\n", "scankit explain --list names all");
+  expect_refused(
+      "schema: 1\ncauses:\n  glibc_too_old: {severty: note}\n",
+      "p.yaml:3:19: no field is called \"causes.glibc_too_old.severty\" | did you mean \"severity\"?");
+  expect_refused("schema: 1\nsteps:\n  docter: {}\n", "p.yaml:3:3: no field is called \"steps.docter\"");
+  expect_refused("schema: 1\nsteps:\n  doctor: {timeuot: 3}\n", "did you mean \"timeout\"?");
+  expect_refused(
+      "schema: 1\nsteps:\n  doctor: {args: [--gpus, sm_90]}\n",
+      "p.yaml:3:19: steps.doctor.args: \"--gpus\" is no option that a policy may set | did you mean");
+}
+
+// A stranger's pull request changes the policy: it may not run code as root, nor say where files go.
+TEST(Policy, SetsNoOptionThatWritesOrRuns) {
+  for (const char* option : {"--import", "--report", "--report=html=/etc/x", "--snapshot", "--python",
+                             "--json", "--out", "--lang", "--fail-on", "--", "-v", "--help", "--budget"})
+    for (const char* step : {"doctor", "env_check", "validate"})
+      expect_refused("schema: 1\nsteps:\n  " + std::string(step) + ": {args: [\"" + option + "\"]}\n",
+                     "is no option that a policy may set");
+  expect_refused("schema: 1\nsteps:\n  doctor: {args: [restore]}\n", "is no option that a policy may set");
+}
+
+TEST(Policy, SaysWhereATypeIsWrong) {
+  expect_refused("schema: 1\nfail_on: fatal\n",
+                 "p.yaml:2:10: fail_on: \"fatal\" is none of: error, warning, note");
+  expect_refused("schema: 1\nfail_on: [error]\n", "p.yaml:2:10: fail_on: one value");
+  expect_refused("schema: 1\ncauses: [glibc_too_old]\n", "p.yaml:2:9: causes: causes with their fields");
+  expect_refused("schema: 1\ncauses:\n  glibc_too_old: warning\n", "keys with values are expected below it");
+  expect_refused("schema: 1\nsteps:\n  doctor:\n", "p.yaml:4:1: steps.doctor: keys with values");
+  expect_refused("schema: 1\nsteps: doctor\n", "steps: keys with values");
+  expect_refused("schema: 1\nsteps:\n  doctor: {enabled: \"yes\"}\n", "true or false is expected");
+  expect_refused("schema: 1\nsteps:\n  doctor: {enabled: 1}\n", "true or false is expected");
+  for (const char* bad : {"0", "-1", "1.5", "86401", "soon", "[1]", "0x10", "99999999999999999999", ""})
+    expect_refused("schema: 1\nsteps:\n  doctor: {timeout: " + std::string(bad) + "}\n",
+                   "a whole number of seconds");
+  expect_refused("schema: 1\nsteps:\n  doctor: {args: --all}\n", "a list is expected");
+  expect_refused("schema: 1\nsteps:\n  doctor: {args: [[--all]]}\n", "an option or its value");
+  expect_refused("- schema: 1\n", "p.yaml:1:1: keys with values are expected");
+  expect_refused("fail_on: error\n", "does not say which schema it has");
+  expect_refused("schema: 2\nfuture: 1\n", "this is schema 2, and this scankit knows up to 1");
+  expect_refused("", "p.yaml is empty | scankit ci init policy writes one");
+  expect_refused("schema: 1\nschema: 1\n", "stands here a second time");
+  expect_refused("schema: 1\ncauses:\n  glibc_too_old: {}\n  glibc_too_old: {}\n",
+                 "p.yaml:4:3: \"glibc_too_old\"");
+}
+
+TEST(Policy, WantsADayThatExistsAndAReason) {
+  const auto with = [](const std::string& day, const std::string& reason) {
+    return "schema: 1\ncauses:\n  glibc_too_old: {allowed_until: " + day + reason + "}\n";
+  };
+  EXPECT_EQ(refused(with("2028-02-29", ", reason: x")), "taken");
+  for (const char* bad : {"2027-02-29", "2027-13-01", "2027-00-10", "2027-04-31", "27-01-01", "2027-1-1",
+                          "tomorrow", "2027-01-01T00:00:00Z", "+027-01-01", "2027-01--1", "20270101"})
+    expect_refused(with(bad, ", reason: x"), "a day such as 2027-01-31 is expected");
+  expect_refused(with("2027-01-01", ""), "p.yaml:3:3: causes.glibc_too_old: allowed_until needs a reason");
+  expect_refused("schema: 1\ncauses:\n  glibc_too_old: {reason: x}\n", "reason is for allowed_until");
+  expect_refused(with("2027-01-01", ", reason: \"\""), "one value such as");
+  expect_refused(with("2027-01-01", ", reason: " + std::string(600, 'x')), "longer than 500 bytes");
+  EXPECT_TRUE(is_date(today_utc()));
+}
+
+TEST(Policy, RefusesBombsQuickly) {
+  const auto start = std::chrono::steady_clock::now();
+  expect_refused("schema: 1\na: &a [x]\n", "anchors (&name) are not read here");
+  expect_refused("schema: !!python/object/apply:os.system [ls]\n", "tags (!name) are not read here");
+  expect_refused("schema: 1\ncauses: " + std::string(100000, '['), "p.yaml:2:");
+  std::string keys = "schema: 1\nsteps:\n  doctor:\n    args: [";
+  while (keys.size() < kYamlBytes - 20) keys += "--all,";
+  expect_refused(keys + "]\n", "more than 10000 values");
+  expect_refused(std::string(1u << 20, 'x'), "is longer than 256 KiB");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+// Any change of a good file is taken or refused in one line, and what is taken never allows more than a
+// reader of the file sees: an allowance has its day and its reason.
+TEST(Policy, SurvivesMutations) {
+  std::mt19937 random(9);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same files in every run
+  std::size_t taken = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const std::string text = test::mutated(kGood, random);
+    const auto policy = parse_policy(text, "p.yaml");
+    if (!policy) {
+      EXPECT_EQ(policy.error().message.find('\n'), std::string::npos) << text;
+      continue;
+    }
+    ++taken;
+    for (const CauseRule& rule : policy->causes) {
+      EXPECT_EQ(rule.allowed_until.empty(), rule.reason.empty()) << text;
+      EXPECT_TRUE(rule.allowed_until.empty() || is_date(rule.allowed_until)) << text;
+    }
+    for (const PolicyStep& step : policy_steps()) {
+      EXPECT_GE((*policy.*(step.place)).timeout_s, 0) << text;
+      for (const std::string& word : (*policy.*(step.place)).args) EXPECT_NE(word, "--import") << text;
+    }
+  }
+  EXPECT_GT(taken, 0U);
+  EXPECT_LT(taken, 4000U);
+}
+
+// What the repository and the README hold is what the table says. SCANKIT_UPDATE_GOLDEN=1 writes the schema.
+TEST(PolicyFields, AreWhatThePublishedSchemaAndTheReadmeSay) {
+  const std::string folder = SCANKIT_SOURCE_DIR "/ci/";
+  if (std::getenv("SCANKIT_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(folder + "gate/schema/policy-1.json", policy_schema()));
+  }
+  EXPECT_EQ(read_whole_file(folder + "gate/schema/policy-1.json").value_or(""), policy_schema());
+  EXPECT_NE(read_whole_file(folder + "README.md").value_or("").find(policy_fields_markdown()),
+            std::string::npos)
+      << "ci/README.md should hold\n"
+      << policy_fields_markdown();
+  EXPECT_TRUE(std::regex_match("2027-01-31", std::regex(std::string(kDatePattern))));
+  const auto schema = nlohmann::json::parse(policy_schema());
+  EXPECT_EQ(schema["properties"]["causes"]["propertyNames"]["enum"].size(), all_causes().size());
+}
+
+// One report with a finding of each severity, and a symptom of the first.
+Report found() {
+  Report report;
+  report.asked = Asked::Gate;
+  Outcome outcome{.check = "a", .question = "A?", .state = CheckState::Found};
+  outcome.findings = {
+      {.cause = Cause::TorchVersionMismatch, .subject = "m.so", .module = "m", .summary = "old"},
+      {.cause = Cause::ImportCrash, .subject = "m.so", .module = "m", .summary = "dies"},
+      {.cause = Cause::NinjaMissing, .subject = "ninja", .module = "", .summary = "no ninja"},
+      {.cause = Cause::ModuleNotBuilt,
+       .subject = "n",
+       .module = "n",
+       .summary = "nobody needs it",
+       .severity_override = Severity::Note}};
+  report.outcomes.push_back(outcome);
+  return report;
+}
+
+std::string judged(const std::string& rules, const std::string& today) {
+  const auto policy = parse_policy("schema: 1\n" + rules, "p.yaml");
+  if (!policy) return policy.error().message;
+  Report report = found();
+  apply_policy(*policy, today, report);
+  std::string text;
+  for (const Finding& finding : report.findings)
+    text += std::string(info(finding.cause).slug) + "=" +
+            (finding.severity() == Severity::Error     ? "error"
+             : finding.severity() == Severity::Warning ? "warning"
+                                                       : "note") +
+            " ";
+  return text + (report.verdict == Verdict::Broken ? "failed" : "passed");
+}
+
+TEST(PolicyApplied, GivesEachFindingTheSeverityOfItsRule) {
+  EXPECT_EQ(
+      judged("", "2026-06-01"),
+      "torch_version_mismatch=error import_crash=error ninja_missing=warning module_not_built=note failed");
+  EXPECT_EQ(
+      judged("fail_on: warning\n", "2026-06-01"),
+      "torch_version_mismatch=error import_crash=error ninja_missing=error module_not_built=note failed");
+  EXPECT_EQ(judged("causes: {torch_version_mismatch: {severity: warning}}\n", "2026-06-01"),
+            "torch_version_mismatch=warning import_crash=warning ninja_missing=warning module_not_built=note "
+            "passed");
+  // Only the symptom is named: its cause still fails.
+  EXPECT_EQ(judged("causes: {import_crash: {severity: note}}\n", "2026-06-01").substr(0, 29),
+            "torch_version_mismatch=error ");
+  // What the doctor lowered is no fault under a rule that names its cause.
+  EXPECT_NE(judged("causes: {module_not_built: }\n", "2026-06-01").find("module_not_built=note"),
+            std::string::npos);
+}
+
+TEST(PolicyApplied, AllowsThroughTheLastDayAndNotADayLonger) {
+  const std::string rule = "causes: {torch_version_mismatch: {allowed_until: 2026-06-30, reason: soon}}\n";
+  EXPECT_TRUE(judged(rule, "2026-06-30").ends_with("passed")) << judged(rule, "2026-06-30");
+  EXPECT_TRUE(judged(rule, "2026-07-01").ends_with("failed")) << judged(rule, "2026-07-01");
+  EXPECT_TRUE(judged(rule, "2025-12-31").ends_with("passed"));
+}
+
+TEST(PolicyApplied, SaysThatAnAllowanceEnded) {
+  const auto policy = parse_policy(
+      "schema: 1\ncauses:\n  torch_version_mismatch: {allowed_until: 2026-06-30, reason: soon}\n"
+      "  glibc_too_old: {allowed_until: 2026-06-30, reason: old image}\n",
+      "p.yaml");
+  ASSERT_TRUE(policy);
+  Report report = found();
+  apply_policy(*policy, "2026-07-01", report);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].summary, "old (its allowance ended on 2026-06-30: soon)");
+  ASSERT_TRUE(report.findings[0].demanded_by);
+  EXPECT_EQ(report.findings[0].demanded_by->line, 3U);
+  const auto ended = std::ranges::find(report.findings, Cause::AllowanceExpired, &Finding::cause);
+  ASSERT_NE(ended, report.findings.end());
+  EXPECT_EQ(ended->severity(), Severity::Warning);
+  EXPECT_EQ(ended->summary,
+            "glibc_too_old was allowed until 2026-06-30 (old image), and nothing of it is found any more");
+  EXPECT_EQ(ended->demanded_by->line, 4U);
+}
+
+}  // namespace
+}  // namespace scankit

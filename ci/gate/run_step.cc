@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/gate/run_step.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr int kStepSchema = 1;
+constexpr std::size_t kMostOfAnAnswer = 256u << 20;
+
+std::string end_file(const std::string& folder, const StepCommand& command) {
+  return path_join(folder, command.stem + ".step.json");
+}
+
+std::string last_line(const std::string& text) {
+  constexpr std::size_t kMost = 400;
+  std::size_t end = text.find_last_not_of(" \r\n\t");
+  if (end == std::string::npos) return "";
+  const std::size_t start = text.find_last_of('\n', end);
+  return text.substr(start == std::string::npos ? 0 : start + 1, std::min(end - start, kMost));
+}
+
+}  // namespace
+
+bool StepEnd::has_answer() const {
+  return !timed_out && signal == 0 &&
+         (status == kExitClean || status == kExitFindings || status == kExitInconclusive ||
+          status == kExitValidationFailed || status == kExitDrift);
+}
+
+std::string answer_file(const std::string& folder, const StepCommand& command) {
+  return path_join(folder, command.stem + ".json");
+}
+
+std::optional<StepEnd> finished_before(const std::string& folder, const StepCommand& command) {
+  const auto text = read_whole_file(end_file(folder, command), 1u << 20);
+  const auto answer = sha256_file(answer_file(folder, command));
+  if (!text || !answer) return std::nullopt;
+  const Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object() || json.value("schema", Json()) != kStepSchema ||
+      json.value("key", Json()) != command.key || json.value("answer_sha256", Json()) != *answer)
+    return std::nullopt;
+  const Json status = json.value("status", Json()), seconds = json.value("seconds", Json());
+  if (!status.is_number_integer() || !seconds.is_number()) return std::nullopt;
+  StepEnd end{.status = status.get<int>(), .seconds = seconds.get<double>()};
+  return end.has_answer() ? std::optional(end) : std::nullopt;
+}
+
+Result<StepEnd> run_step(const std::string& folder, const StepCommand& command) {
+  // A former answer is not this one's.
+  ::unlink(end_file(folder, command).c_str());
+  const std::string answer = answer_file(folder, command);
+  ProcessRequest request;
+  request.argv = command.argv;
+  if (!command.answer_option.empty()) {
+    ::unlink(answer.c_str());
+    request.argv.push_back(command.answer_option);
+    request.argv.push_back(answer);
+  }
+  request.timeout = command.timeout;
+  request.output_limit = kMostOfAnAnswer;
+  SCANKIT_TRY(const ProcessResult result, run_process(request));
+  StepEnd end{.status = result.exit_code,
+              .signal = result.signal,
+              .timed_out = result.timed_out,
+              .seconds = static_cast<double>(result.duration.count()) / 1000,
+              .last_words = last_line(result.err)};
+  if (!end.has_answer()) return end;
+  if (command.answer_option.empty()) SCANKIT_CHECK(write_file_atomically(answer, result.out));
+  auto hash = sha256_file(answer);
+  if (!hash)
+    return Error{Errc::ToolFailed, say("{} left no answer: {}", command.name, hash.error().message), ""};
+  const Json json{{"schema", kStepSchema}, {"key", command.key},     {"command", command.argv},
+                  {"status", end.status},  {"seconds", end.seconds}, {"answer_sha256", *hash}};
+  SCANKIT_CHECK(write_file_atomically(end_file(folder, command),
+                                      json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"));
+  return end;
+}
+
+}  // namespace scankit

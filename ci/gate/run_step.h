@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/base/result.h"
+
+namespace scankit {
+
+// How a child of the gate ended; its answer lies in a file of its own.
+struct StepEnd {
+  int status = -1;  // of exit_status.h, where it exited
+  int signal = 0;
+  bool timed_out = false;
+  double seconds = 0;
+  std::string last_words;   // the last line that it wrote to stderr
+  bool has_answer() const;  // it came to an end at which an answer is written
+};
+
+struct StepCommand {
+  std::string name;               // "env check"
+  std::string stem;               // "env-check": its files are DIR/env-check.json and DIR/env-check.step.json
+  std::vector<std::string> argv;  // argv[0] is our own program
+  std::string answer_option;  // the file that the child itself writes is named by this option; "": its stdout
+  std::chrono::milliseconds timeout{0};
+  std::string key;  // of everything that the answer depends on
+};
+
+std::string answer_file(const std::string& folder, const StepCommand& command);
+
+// What a former run of the same command, of the same inputs, left in the folder: nothing where it has not
+// come to its end, or where anything differs or is not whole.
+std::optional<StepEnd> finished_before(const std::string& folder, const StepCommand& command);
+
+// Runs it, and stores first its answer, then how it ended: whoever finds the second finds the first.
+Result<StepEnd> run_step(const std::string& folder, const StepCommand& command);
+
+}  // namespace scankit

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/gate/validate_outcomes.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostEvidence = 10;
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+struct Device {
+  std::size_t cases = 0, failed = 0, not_run = 0;
+  std::vector<Evidence> evidence;
+};
+
+std::string first_reason(const Json& result) {
+  const auto reasons = result.find("reasons");
+  if (reasons == result.end() || !reasons->is_array() || reasons->empty()) return text_of(result, "state");
+  return reasons->front().is_string() ? reasons->front().get<std::string>() : "";
+}
+
+std::map<std::string, Device> devices_of(const Json& json) {
+  std::map<std::string, Device> devices;
+  std::size_t at = 0;
+  for (const Json& result : json.at("cases")) {
+    Device& device = devices[text_of(result, "device")];
+    const std::string state = text_of(result, "state");
+    ++device.cases;
+    if (state == "not_run") ++device.not_run;
+    const bool failed = state != "not_run" && state != "passed";
+    if (failed && ++device.failed <= kMostEvidence)
+      device.evidence.push_back({"/cases/" + std::to_string(at) + "/reasons/0",
+                                 text_of(result, "id") + ": " + first_reason(result)});
+    ++at;
+  }
+  return devices;
+}
+
+Finding failed_finding(const Json& json, std::string summary, std::vector<Evidence> evidence) {
+  const Json& module = json.at("module");
+  const std::string file = text_of(module, "file"), name = text_of(module, "name");
+  return {.cause = Cause::ValidationFailed,
+          .subject = file.empty() ? name : file,
+          .module = name,
+          .summary = std::move(summary),
+          .evidence = std::move(evidence),
+          .fixes = {Advice{said(info(Cause::ValidationFailed).next_step)}}};
+}
+
+Outcome of_device(const Json& json, const std::string& name, const Device& device) {
+  Outcome outcome{.check = "validate-numbers-" + name,
+                  .question = say("Does {} compute right on {}, forward and every gradient?",
+                                  text_of(json.at("module"), "name"), name)};
+  if (device.failed > 0) {
+    outcome.state = CheckState::Found;
+    outcome.findings.push_back(failed_finding(
+        json, say("{} of {} cases failed on {}", device.failed, device.cases, name), device.evidence));
+  } else if (device.not_run > 0) {
+    outcome.state = CheckState::Unknown;
+    outcome.could_hide_error = true;
+    outcome.why = say("{} of {} cases were not run", device.not_run, device.cases);
+  }
+  return outcome;
+}
+
+Outcome of_module(const Json& json) {
+  Outcome outcome{.check = "validate-module",
+                  .question = say("Can {} be imported and called?", text_of(json.at("module"), "name"))};
+  const std::string problem = text_of(json.at("module"), "problem"), open = text_of(json, "not_completed");
+  if (problem == "import_failed" || problem == "lacks_functions") {
+    outcome.state = CheckState::Found;
+    const std::string message = text_of(json.at("module"), "message");
+    outcome.findings.push_back(failed_finding(json, message, {{"/module/message", message}}));
+  } else if (!open.empty()) {
+    outcome.state = CheckState::Unknown;
+    outcome.could_hide_error = true;
+    outcome.why = open;
+  }
+  return outcome;
+}
+
+Outcome of_speed(const Json& json, const Json& baseline) {
+  Outcome outcome{.check = "validate-speed",
+                  .question = say("Is every pass as fast as in {}?", text_of(baseline, "file"))};
+  std::size_t at = 0;
+  Finding slower = failed_finding(json, "", {});
+  slower.cause = Cause::SlowerThanBaseline;
+  slower.fixes = {Advice{said(info(Cause::SlowerThanBaseline).next_step)}};
+  for (const Json& timing : json.at("timing")) {
+    const std::string place = "/timing/" + std::to_string(at++) + "/baseline/ratio";
+    if (timing.contains("baseline") && timing["baseline"].value("regressed", false))
+      slower.evidence.push_back({place, text_of(timing, "pass") + " " + text_of(timing, "dtype") + " " +
+                                            timing["shape"].dump() + " " +
+                                            timing["baseline"]["ratio"].dump()});
+  }
+  if (const std::string problem = text_of(baseline, "problem"); !problem.empty()) {
+    outcome.state = CheckState::Unknown;
+    outcome.could_hide_error = true;
+    outcome.why = problem;
+  } else if (!slower.evidence.empty()) {
+    const std::size_t n = slower.evidence.size();
+    slower.summary = say_n(n, "{} pass is slower than in {}", "{} passes are slower than in {}", n,
+                           text_of(baseline, "file"));
+    outcome.state = CheckState::Found;
+    outcome.findings.push_back(std::move(slower));
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    std::vector<Outcome> outcomes{of_module(json)};
+    for (const auto& [name, device] : devices_of(json)) outcomes.push_back(of_device(json, name, device));
+    const Json& baseline = json.at("baseline");
+    if (baseline.is_object()) outcomes.push_back(of_speed(json, baseline));
+    // What decides is the verdict; a reason that is told nowhere above must not become a pass.
+    const std::string verdict = text_of(json, "verdict");
+    const auto any = [&](CheckState state) {
+      return std::ranges::any_of(outcomes, [&](const Outcome& each) { return each.state == state; });
+    };
+    const std::string no_reason = say("validate ended as \"{}\" and gave no reason", verdict);
+    if (verdict == "failed" && !any(CheckState::Found)) {
+      outcomes[0].state = CheckState::Found;
+      outcomes[0].findings.push_back(failed_finding(json, no_reason, {{"/verdict", verdict}}));
+    } else if (verdict != "passed" && !any(CheckState::Found) && !any(CheckState::Unknown)) {
+      outcomes[0].state = CheckState::Unknown;
+      outcomes[0].could_hide_error = true;
+      outcomes[0].why = no_reason;
+    }
+    return outcomes;
+  } catch (const Json::exception& problem) {
+    return Error{Errc::Malformed, say("it is no whole answer: {}", problem.what()), ""};
+  }
+}
+
+}  // namespace scankit
