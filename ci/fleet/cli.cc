@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/fleet/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "ci/fleet/commands.h"
+#include "ci/fleet/report.h"
+#include "doctor/base/say.h"
+#include "doctor/cli/reports.h"
+
+namespace scankit {
+namespace {
+
+using namespace fleet;
+
+// What CLI11 shall not see: the command behind "--", and behind --slurm the options that are not ours.
+struct Taken {
+  std::vector<std::string> engine_options, command;
+};
+
+bool takes_no_value(const std::string& option) {
+  return option == "--slurm" || option == "--json" || option == "--verbose" || option == "-v" ||
+         option == "--help" || option == "-h";
+}
+
+bool is_ours(const std::string& option) {
+  static const std::vector<std::string> ours = {"--out",    "--timeout", "--expect", "--scankit",
+                                                "--report", "--fail-on", "--color"};
+  const std::string name = option.substr(0, option.find('='));
+  return takes_no_value(name) || std::ranges::find(ours, name) != ours.end();
+}
+
+Taken take_words(std::vector<std::string>& words) {
+  Taken taken;
+  const auto fleet_at = std::ranges::find(words, "fleet");
+  if (fleet_at == words.end() || fleet_at + 1 == words.end() ||
+      (*(fleet_at + 1) != "run" && *(fleet_at + 1) != "node"))
+    return taken;
+  if (const auto dashes = std::find(fleet_at, words.end(), "--"); dashes != words.end()) {
+    taken.command.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+  }
+  const auto slurm = std::ranges::find(words, "--slurm");
+  if (slurm == words.end()) return taken;
+  std::vector<std::string> kept(words.begin(), slurm + 1);
+  for (auto word = slurm + 1; word != words.end(); ++word) {
+    if (!is_ours(*word)) {
+      taken.engine_options.push_back(*word);
+      continue;
+    }
+    kept.push_back(*word);
+    const bool value_follows = !takes_no_value(*word) && word->find('=') == std::string::npos;
+    if (value_follows && word + 1 != words.end()) kept.push_back(*++word);
+  }
+  words = std::move(kept);
+  return taken;
+}
+
+void add_show(CLI::App& command, ShowOptions& options) {
+  command.add_flag("--json", options.json, say("the answer as JSON on standard output"));
+  command
+      .add_option("--report", options.reports,
+                  say("write a report as well: {} (repeatable)", format_names(fleet_formats())))
+      ->type_name("FORMAT=FILE")
+      ->allow_extra_args(false)
+      ->check(
+          CLI::Validator([](const std::string& wish) { return report_problem(wish, fleet_formats()); }, ""));
+  command
+      .add_option("--fail-on", options.fail_on,
+                  say("what counts as a failure: error (a node failed), warning (nodes differ, too), never"))
+      ->check(CLI::IsMember({"error", "warning", "never"}))
+      ->capture_default_str();
+  command.add_option("--color", options.color, say("auto, always or never"))
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  command.add_flag("-v,--verbose", options.verbose, say("every node with what it said"));
+}
+
+void check_show(const ShowOptions& options) {
+  if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
+    throw CLI::ValidationError(clash);
+}
+
+void add_manifest(CLI::App& command, KubernetesOptions& options) {
+  command
+      .add_option("--k8s-kind", options.kind,
+                  say("what runs there: daemonset (every node) or job (as many as --k8s-nodes)"))
+      ->check(CLI::IsMember({"daemonset", "job"}))
+      ->capture_default_str();
+  command.add_option("--image", options.image, say("the image that holds scankit and the Python to look at"));
+  command.add_option(
+      "--claim", options.claim,
+      say("the volume claim that all nodes share, for the results; without it they go to the log"));
+  command.add_option("--namespace", options.name_space, say("the namespace"));
+  command.add_option("--k8s-nodes", options.nodes, say("how many nodes a job takes"))
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--gpus", options.gpus, say("GPUs that each node gives it (nvidia.com/gpu)"))
+      ->check(CLI::Range(0, 64));
+  command.add_option("--node-selector", options.node_selector, say("only nodes of this label (repeatable)"))
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_run(CLI::App& fleet_command, int& exit_status, const Taken& taken,
+             const std::vector<std::string>& all) {
+  const auto options = std::make_shared<RunOptions>();
+  options->engine_options = taken.engine_options;
+  options->command = taken.command;
+  options->words = all;
+  CLI::App* command =
+      fleet_command.add_subcommand("run", say("Run doctor, validate, env check or ci on every node: scankit "
+                                              "fleet run --slurm -N4 --out DIR -- doctor"));
+  auto* slurm =
+      command->add_flag("--slurm", options->slurm,
+                        say("by srun, in this allocation or in a new one: every other option between --slurm "
+                            "and -- goes to Slurm"));
+  auto* kubernetes = command->add_flag("--k8s", options->kubernetes, say("write a manifest for Kubernetes"))
+                         ->excludes(slurm);
+  (void)kubernetes;
+  command->add_option("--out", options->out,
+                      say("folder of the results, the same on all nodes; with --k8s the manifest's file"));
+  command->add_option("--timeout", options->timeout, say("seconds that a node has"))
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--expect", options->expect,
+                   say("nodes that must answer, beside those of the allocation: node[1-4]"))
+      ->type_name("NODES");
+  command->add_option("--scankit", options->scankit,
+                      say("where scankit lies on the nodes (default: as here)"));
+  add_manifest(*command, options->manifest);
+  add_show(*command, options->show);
+  command->callback([options, &exit_status] {
+    check_show(options->show);
+    if (!options->slurm && !options->kubernetes)
+      throw CLI::ValidationError(say("name the engine: --slurm or --k8s"));
+    exit_status = options->slurm ? run_fleet(*options) : run_kubernetes(*options);
+  });
+}
+
+// For srun and for Kubernetes, not for people: it stays out of the help.
+void add_node(CLI::App& fleet_command, int& exit_status, const Taken& taken) {
+  const auto options = std::make_shared<NodeOptions>();
+  options->command = taken.command;
+  CLI::App* command = fleet_command.add_subcommand("node", "")->group("");
+  command->add_option("--fleet", options->fleet, "")->required();
+  command->add_option("--out", options->out, "");
+  command->add_option("--node", options->node, "");
+  command->add_option("--command-sha256", options->command_sha256, "");
+  command->add_option("--launched", options->launched, "");
+  command->add_option("--timeout", options->timeout, "");
+  command->add_flag("--shared", options->shared, "");
+  command->add_flag("--stay", options->stay, "");
+  command->callback([options, &exit_status] { exit_status = run_node(*options); });
+}
+
+void add_report(CLI::App& fleet_command, int& exit_status) {
+  const auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = fleet_command.add_subcommand(
+      "report", say("Merge a folder of results: which nodes failed, differ, are slow, or never answered"));
+  command->add_option("folder", options->folder, say("The folder that the results are in"))
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--expect", options->expect,
+                   say("nodes that must have answered: a,b,c or node[1-4], or @FILE with a name a line"))
+      ->type_name("NODES");
+  add_show(*command, options->show);
+  command->callback([options, &exit_status] {
+    check_show(options->show);
+    exit_status = run_report(*options);
+  });
+}
+
+}  // namespace
+
+void add_fleet_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words) {
+  const std::vector<std::string> all = words;
+  const Taken taken = take_words(words);
+  CLI::App* command =
+      app.add_subcommand("fleet", say("Run scankit on every node of a cluster, and merge the answers"));
+  command->require_subcommand(1);
+  add_run(*command, exit_status, taken, all);
+  add_report(*command, exit_status);
+  add_node(*command, exit_status, taken);
+}
+
+}  // namespace scankit

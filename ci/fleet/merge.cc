@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/fleet/merge.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ci/gate/gate.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+
+namespace scankit::fleet {
+namespace {
+
+using Files = std::vector<const Collected::File*>;
+
+std::string_view kind_of(TextState state) {
+  switch (state) {
+    case TextState::Truncated:
+      return "truncated";
+    case TextState::Damaged:
+      return "damaged";
+    case TextState::Newer:
+      return "newer";
+    default:
+      return "foreign";
+  }
+}
+
+// Of the roster; without one, that of most files.
+std::string fleet_of(const Collected& collected) {
+  if (collected.roster) return collected.roster->fleet;
+  std::map<std::string, std::size_t> seen;
+  for (const auto& file : collected.files)
+    if (file.read.state == TextState::Whole) ++seen[file.read.node.fleet];
+  const auto most = std::ranges::max_element(seen, {}, [](const auto& entry) { return entry.second; });
+  return most == seen.end() ? "" : most->first;
+}
+
+bool same_answer(const NodeResult& a, const NodeResult& b) {
+  return a.started == b.started && a.ended == b.ended && a.end == b.end && a.exit_status == b.exit_status;
+}
+
+// The one that counts: under the name that the node itself writes, else what came last.
+const Collected::File& counted(const Files& files) {
+  const auto& node = files.front()->read.node.node;
+  for (const auto* file : files)
+    if (file->name == node_file_name(node)) return *file;
+  return **std::ranges::max_element(files, {}, [](const auto* file) { return file->read.node.ended; });
+}
+
+void judge_answer(NodeLine& line) {
+  const NodeResult& r = *line.result;
+  line.exit_status = r.exit_status;
+  line.state = "answered";
+  if (r.end != "exited") {
+    line.state = r.end == "timed out" ? "timed_out" : r.end == "killed" ? "killed" : "not_started";
+    line.why = r.end == "timed out" ? say("the command ran into its time limit")
+               : r.end == "killed"  ? say("the command was ended by signal {}", r.signal)
+                                    : say("the command could not be started: {}", r.said);
+    return;
+  }
+  const Summary& s = r.summary;
+  const auto error = std::ranges::find(s.causes, "error", &Cause::severity);
+  if (s.verdict.empty())
+    line.why = say("the command ended with status {} and no result: {}", r.exit_status, r.said);
+  else if (r.exit_status == kExitClean)
+    line.verdict = Verdict::Passed;
+  else if (r.exit_status == kExitUsage || r.exit_status == kExitInternal || r.exit_status > kExitDrift)
+    line.why = say("the command ended with status {}: {}", r.exit_status, r.said);
+  else if (r.exit_status == kExitInconclusive)
+    line.why =
+        s.unknown.empty() ? say("inconclusive: {}", r.said) : say("inconclusive: {}", s.unknown.front());
+  else
+    line.verdict = Verdict::Failed;
+  if (line.verdict != Verdict::Failed) return;
+  if (error != s.causes.end())
+    line.why = error->cause + ": " + error->summary;
+  else if (!s.failures.empty())
+    line.why = say_n(s.failed, "{} result is wrong: {} ({})", "{} results are wrong, the first: {} ({})",
+                     s.failed, s.failures.front().what, s.failures.front().why);
+  else
+    line.why = say("the command ended with status {}: {}", r.exit_status, r.said);
+}
+
+// A node of which no whole result is there.
+void judge_silence(NodeLine& line, const Collected& collected) {
+  for (const auto& file : collected.files)
+    if (file.name == node_file_name(line.name) && file.read.state != TextState::Whole) {
+      line.state = kind_of(file.read.state);
+      line.why = say("its file cannot be used: {}", file.read.why);
+      return;
+    }
+  line.state = "never_answered";
+  line.why = say("it never answered");
+  if (!collected.roster) return;
+  if (const auto absent = collected.roster->absent.find(line.name);
+      absent != collected.roster->absent.end()) {
+    line.state = "not_allocated";
+    line.why = say("it was not in the allocation: {}", absent->second);
+    return;
+  }
+  const auto found = collected.roster->nodes.find(line.name);
+  if (found == collected.roster->nodes.end()) return;
+  const AskedNode& asked = found->second;
+  if (asked.gave_up && asked.started > 0 && asked.problem.empty()) {
+    line.state = "hung";
+    line.why = say("it started, and had not answered when its {} s and the launcher's patience were over",
+                   collected.roster->timeout);
+  } else if (asked.gave_up && asked.started == 0) {
+    line.why = say("it did not start within {} s", collected.roster->timeout);
+  } else if (asked.reported > 0) {
+    line.state = "no_file";
+    line.why = say("it told that it wrote its file, which is not in this folder");
+  } else if (asked.started > 0 && asked.over) {  // Slurm's own words follow
+    line.state = "lost";
+    line.why = say("it started, and ended without an answer");
+  } else if (asked.over) {
+    line.state = "not_started";
+    line.why = say("it could not be started");
+  } else if (asked.started > 0 || asked.asked > 0) {
+    line.why = say("the launcher ended before it answered");
+  }
+  if (!asked.problem.empty()) line.why += ": " + asked.problem;
+}
+
+void judge_files(NodeLine& line, const Files& files, FleetReport& report) {
+  const auto& chosen = counted(files);
+  line.result = chosen.read.node;
+  judge_answer(line);
+  for (const auto* file : files) {
+    if (file == &chosen) continue;
+    const bool same = same_answer(file->read.node, *line.result);
+    if (same && file->name.find(':') != std::string::npos) continue;  // the same by file and by log
+    report.strays.push_back(
+        {file->name, "duplicate",
+         same ? say("it is a copy of {}", chosen.name)
+              : say("{} is of the same node {} and says something else", chosen.name, line.name)});
+    if (same || file->read.node.exit_status == line.exit_status) continue;
+    line.verdict = Verdict::Unknown;
+    line.state = "conflicting";
+    line.why = say("two results of it do not agree: {} and {}", chosen.name, file->name);
+  }
+}
+
+void judge_inputs(NodeLine& line, const Roster& roster) {
+  for (const auto& [option, hash] : roster.inputs) {
+    const auto seen = line.result->inputs.find(option);
+    if (seen == line.result->inputs.end() || seen->second == hash) continue;
+    line.verdict = Verdict::Unknown;
+    line.state = "other_input";
+    line.why = say("the file of {} holds something else there than on the launcher", option);
+  }
+}
+
+void note_of_roster(NodeLine& line, const Roster& roster) {
+  const auto asked = roster.nodes.find(line.name);
+  if (asked == roster.nodes.end()) {
+    line.notes.push_back(say("it answered, and is none of the nodes that were asked"));
+    return;
+  }
+  if (line.result && !asked->second.problem.empty()) line.notes.push_back(asked->second.problem);
+}
+
+// Which node each whole file is of; the others are named.
+std::map<std::string, Files> sorted_out(const Collected& collected, FleetReport& report) {
+  std::map<std::string, Files> of_node;
+  for (const auto& file : collected.files) {
+    if (file.read.state != TextState::Whole)
+      report.strays.push_back({file.name, std::string(kind_of(file.read.state)), file.read.why});
+    else if (file.read.node.fleet != report.fleet ||
+             (collected.roster && file.read.node.command_sha256 != collected.roster->command_sha256))
+      report.strays.push_back({file.name, "other_fleet",
+                               say("it is of fleet {}, node {}; this one is {}", file.read.node.fleet,
+                                   file.read.node.node, report.fleet)});
+    else
+      of_node[file.read.node.node].push_back(&file);
+  }
+  return of_node;
+}
+
+void take_causes(FleetReport& report) {
+  std::map<std::tuple<std::string, std::string, std::string>, CauseLine> lines;
+  for (const NodeLine& node : report.nodes) {
+    if (!node.result) continue;
+    for (const Cause& cause : node.result->summary.causes) {
+      CauseLine& line = lines[{cause.severity, cause.cause, cause.summary}];
+      line.cause = cause;
+      if (line.nodes.empty() || line.nodes.back() != node.name) line.nodes.push_back(node.name);
+    }
+  }
+  for (auto& [key, line] : lines) report.causes.push_back(std::move(line));
+  std::ranges::stable_sort(report.causes, [](const CauseLine& a, const CauseLine& b) {
+    const auto rank = [](const CauseLine& c) {
+      return c.cause.severity == "error" ? 0 : c.cause.severity == "warning" ? 1 : 2;
+    };
+    return std::pair(rank(a), b.nodes.size()) < std::pair(rank(b), a.nodes.size());
+  });
+}
+
+void take_nodes(const Collected& collected, FleetReport& report) {
+  const auto of_node = sorted_out(collected, report);
+  std::set<std::string> names(collected.expected.begin(), collected.expected.end());
+  for (const auto& [name, files] : of_node) names.insert(name);
+  if (collected.roster) {
+    for (const auto& [name, asked] : collected.roster->nodes) names.insert(name);
+    for (const auto& [name, why] : collected.roster->absent) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    NodeLine line;
+    line.name = name;
+    const AskedNode* asked = nullptr;
+    if (collected.roster && collected.roster->nodes.contains(name)) asked = &collected.roster->nodes.at(name);
+    if (const auto files = of_node.find(name); files != of_node.end())
+      judge_files(line, files->second, report);
+    else
+      judge_silence(line, collected);
+    if (collected.roster && line.result) {
+      judge_inputs(line, *collected.roster);
+      note_of_roster(line, *collected.roster);
+    }
+    judge_clock(line, asked);
+    report.nodes.push_back(std::move(line));
+  }
+}
+
+}  // namespace
+
+FleetReport merged(const Collected& collected) {
+  FleetReport report;
+  report.folder = collected.folder;
+  report.fleet = fleet_of(collected);
+  if (collected.roster) {
+    report.engine = collected.roster->engine;
+    report.command = collected.roster->command;
+    report.tool_version = collected.roster->tool_version;
+    report.notes = collected.roster->said;
+  }
+  take_nodes(collected, report);
+  for (const NodeLine& line : report.nodes)
+    if (report.command.empty() && line.result) report.command = line.result->command;
+  if (!collected.roster && collected.expected.empty()) report.problems.push_back(collected.roster_problem);
+  if (report.nodes.empty()) report.problems.push_back(say("no node of a fleet is in {}", collected.folder));
+  take_causes(report);
+  compare_facts(report);
+  find_outliers(report);
+  return report;
+}
+
+std::size_t FleetReport::count(Verdict verdict) const {
+  return static_cast<std::size_t>(std::ranges::count(nodes, verdict, &NodeLine::verdict));
+}
+
+std::size_t FleetReport::warnings() const {
+  const auto apart = std::ranges::count(nodes, true, &NodeLine::clock_apart);
+  const auto worse =
+      std::ranges::count_if(outliers, [](const Outlier& o) { return o.worse && !o.disturbed; });
+  return differences.size() + static_cast<std::size_t>(apart + worse);
+}
+
+int exit_status_of(const FleetReport& report, const std::string& fail_on) {
+  std::vector<int> statuses;
+  for (const NodeLine& node : report.nodes) {
+    const bool ours = node.exit_status == kExitInternal || node.exit_status == kExitUsage;
+    if (node.verdict == Verdict::Unknown)
+      statuses.push_back(node.state == "answered" && ours ? node.exit_status : kExitInconclusive);
+    else if (node.verdict == Verdict::Failed && fail_on != "never")
+      statuses.push_back(node.exit_status);
+  }
+  if (!report.problems.empty()) statuses.push_back(kExitInconclusive);
+  if (fail_on == "warning" && report.warnings() > 0) statuses.push_back(kExitFindings);
+  return gate_status(statuses);
+}
+
+}  // namespace scankit::fleet

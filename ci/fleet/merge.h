@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ci/fleet/node_result.h"
+#include "ci/fleet/roster.h"
+
+namespace scankit::fleet {
+
+// What lies in a folder of results, as it was read. Nothing in it is judged yet.
+struct Collected {
+  std::string folder;
+  std::optional<Roster> roster;
+  std::string roster_problem;  // why there is none
+  struct File {
+    std::string name;  // in the folder; of a log with its line: "fleet.log:12"
+    ReadNode read;
+  };
+  std::vector<File> files;            // by name
+  std::vector<std::string> expected;  // named by the user, beside the roster
+};
+Result<Collected> collect(const std::string& folder);
+
+// How a node is counted. Unknown is never green: only an answer of status 0 is Passed.
+enum class Verdict { Passed, Failed, Unknown };
+struct NodeLine {
+  std::string name;
+  Verdict verdict = Verdict::Unknown;
+  std::string state;    // a slug for programs: "answered", "never_answered", ...; README.md lists them
+  std::string why;      // one sentence; "" where it passed
+  int exit_status = 0;  // of an answer
+  std::optional<NodeResult> result;
+  std::vector<std::string> notes;
+  double clock_low = 0,
+         clock_high = 0;  // by how many seconds its clock is ahead of the launcher's, at least and at most
+  bool clock_known = false, clock_apart = false;
+};
+
+struct Difference {
+  std::string fact, common;  // the value that most nodes have; "" where no half of them agrees
+  std::size_t agreeing = 0;
+  std::vector<std::pair<std::string, std::vector<std::string>>> others;  // value, nodes
+};
+struct Outlier {
+  std::string node, measure, unit, kind;  // kind: the hardware that it was compared among
+  double value = 0, median = 0, spread = 0;
+  bool worse = false;      // slower, or less exact
+  bool disturbed = false;  // the machine was busy: no warning
+};
+struct Stray {
+  std::string file, kind,
+      why;  // "foreign", "truncated", "damaged", "newer", "duplicate", "other_fleet", "log"
+};
+struct CauseLine {
+  Cause cause;
+  std::vector<std::string> nodes;
+};
+
+struct FleetReport {
+  std::string folder, fleet, engine, tool_version;
+  std::vector<std::string> command;
+  std::vector<NodeLine> nodes;  // by name
+  std::vector<CauseLine> causes;
+  std::map<std::string, std::string> common;  // facts that most nodes share
+  std::vector<Difference> differences;
+  std::vector<Outlier> outliers;
+  std::vector<Measure> medians;  // of each measure over all nodes
+  std::vector<Stray> strays;
+  std::vector<std::string> notes;     // about the fleet as a whole
+  std::vector<std::string> problems;  // of it: why it cannot be green
+  std::size_t count(Verdict verdict) const;
+  std::size_t warnings() const;
+};
+FleetReport merged(const Collected& collected);
+
+void compare_facts(FleetReport& report);
+void find_outliers(FleetReport& report);
+void judge_clock(NodeLine& node, const AskedNode* asked);
+
+// 0, 1, 3, 4, 6 or 7, after the precedence of exit_status.h. `fail_on`: "error", "warning" or "never".
+int exit_status_of(const FleetReport& report, const std::string& fail_on);
+
+}  // namespace scankit::fleet

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "ci/fleet/commands.h"
+#include "ci/fleet/lines.h"
+#include "ci/fleet/summary.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/base/tool_version.h"
+#include "doctor/cli/commands.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/report/plain.h"
+
+namespace scankit::fleet {
+namespace {
+
+constexpr const char* kSelf = "/proc/self/exe";
+
+std::string name_of_this_node(const NodeOptions& options) {
+  for (const std::string& name :
+       {options.node, environment_value("SCANKIT_NODE"), environment_value("SLURMD_NODENAME")})
+    if (!name.empty()) return name;
+  char name[256] = "";
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
+}
+
+// The last lines of what a command said, as one.
+std::string end_of(const std::string& text) {
+  std::string end = text.substr(text.size() - std::min<std::size_t>(text.size(), 400));
+  while (end.ends_with('\n')) end.pop_back();
+  if (const auto line = end.rfind('\n'); line != std::string::npos) end.erase(0, line + 1);
+  return plain(end, true);
+}
+
+Result<std::string> separate_snapshot(const NodeOptions& options) {
+  ProcessRequest request;
+  request.argv = {kSelf, "snapshot", "--no-import"};
+  for (const char* name : {"--python", "--module"}) {
+    const std::string value = option_value(options.command, name);
+    const bool file = std::string_view(name) == "--module" && value.find('/') != std::string::npos;
+    if (value.empty() || file) continue;
+    request.argv.insert(request.argv.end(), {name, value});
+  }
+  request.timeout = facts_limit(options.timeout);
+  request.output_limit = 64u << 20;
+  SCANKIT_TRY(auto ran, run_process(request));
+  if (ran.timed_out) return Error{Errc::Timeout, say("reading the facts ran into its time limit"), ""};
+  if (ran.signal != 0)
+    return Error{Errc::ToolFailed, say("reading the facts was ended by signal {}", ran.signal), ""};
+  return std::move(ran.out);
+}
+
+// Of the snapshot that doctor left there, else of one of their own.
+void take_facts(const NodeOptions& options, const std::string& left, NodeResult& node) {
+  auto text = left.empty() ? Result<std::string>(Error{Errc::NotFound, "", ""}) : read_whole_file(left);
+  if (!text) text = separate_snapshot(options);
+  const auto snapshot = text ? snapshot_from_json(*text) : Result<Snapshot>(text.error());
+  if (snapshot)
+    node.facts = facts_of(*snapshot);
+  else
+    node.facts_problem = snapshot.error().message;
+}
+
+// Runs the command; its JSON, or "". `facts`: where doctor shall leave those that it looked at anyway.
+std::string run_command(const NodeOptions& options, const std::string& facts, NodeResult& node) {
+  ProcessRequest request;
+  request.argv = {kSelf};
+  request.argv.insert(request.argv.end(), options.command.begin(), options.command.end());
+  if (std::ranges::find(options.command, "--json") == options.command.end())
+    request.argv.emplace_back("--json");
+  if (!facts.empty()) request.argv.insert(request.argv.end(), {"--snapshot", facts});
+  request.timeout = std::chrono::seconds(options.timeout);
+  request.output_limit = 256u << 20;
+  const auto ran = run_process(request);
+  if (!ran) {
+    node.end = "not started";
+    node.said = ran.error().message;
+    return "";
+  }
+  node.end = ran->timed_out ? "timed out" : ran->signal != 0 ? "killed" : "exited";
+  node.exit_status = ran->exit_code;
+  node.signal = ran->signal;
+  node.said = end_of(ran->err);
+  node.summary = summarised(ran->out);
+  return ran->out;
+}
+
+// A folder of that name that is not the launcher's would take the file and never be read.
+Result<void> write_result(const NodeOptions& options, const std::string& node, const std::string& text) {
+  if (options.out.empty()) return Error{Errc::NotFound, say("no folder was named"), ""};
+  if (options.shared) {
+    const auto roster = read_roster(options.out);
+    if (!roster || roster->fleet != options.fleet)
+      return Error{Errc::NotFound, say("the launcher's folder {} is not to be seen here", options.out), ""};
+  } else {
+    SCANKIT_CHECK(make_directories(options.out));
+  }
+  return write_file_atomically(path_join(options.out, node_file_name(node)), text);
+}
+
+void tell_launcher(const Line& line) {
+  std::fputs(line_text(line).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int run_node(const NodeOptions& options) {
+  const Speaking facts_are_english(nullptr);
+  NodeResult node;
+  node.fleet = options.fleet;
+  node.node = name_of_this_node(options);
+  node.tool_version = kToolVersion;
+  node.command = options.command;
+  node.command_sha256 = options.command_sha256;
+  node.inputs = input_hashes(options.command);
+  node.launched = options.launched;
+  node.started = now();
+  const std::string step = environment_value("SLURM_JOB_ID") + "." + environment_value("SLURM_STEP_ID");
+  tell_launcher({"started", node.node, node.started, step.size() > 1 ? step : "", ""});
+  const auto scratch = TemporaryDirectory::create("fleet-node");
+  const bool leaves_facts = scratch && !options.command.empty() && options.command.front() == "doctor" &&
+                            option_value(options.command, "--snapshot").empty();
+  const std::string facts = leaves_facts ? path_join(scratch->path(), "facts.json") : "";
+  const std::string result = run_command(options, facts, node);
+  take_facts(options, facts, node);
+  node.ended = now();
+  const std::string text = node_text(node, result);
+  const auto written = write_result(options, node.node, text);
+  if (!written) std::fputs(as_parts(node.node, text).c_str(), stdout);
+  const bool handed_over = !written && !options.out.empty();
+  tell_launcher({"done", node.node, node.ended, "", handed_over ? written.error().message : ""});
+  if (options.stay) {
+    // The first process of a container has no default for signals: without a handler it could only be killed.
+    ::signal(SIGTERM, [](int) { ::_exit(kExitClean); });
+    for (;;) ::pause();
+  }
+  return std::ferror(stdout) == 0 ? kExitClean : kExitInternal;
+}
+
+}  // namespace scankit::fleet

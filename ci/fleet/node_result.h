@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "doctor/base/result.h"
+
+// What one node of a fleet has to say, as the one file that it writes.
+namespace scankit::fleet {
+
+inline constexpr int kNodeSchema = 1;  // ci/fleet/schema/fleet-node-1.json
+
+struct Cause {
+  std::string cause, severity, subject, summary;  // as in the JSON of doctor
+};
+struct Failure {
+  std::string what, why;  // "cpu q011-fp32-...", one line
+};
+// A number that nodes of one kind should agree on: of the same name, and where `device` is alike.
+struct Measure {
+  std::string name, unit;  // "cuda:0 fwd float32 B8 D2048 L2048 N16 cold", "ms"
+  double value = 0;
+  bool disturbed = false;  // taken while the machine had something else to do
+};
+
+// The command's own JSON in brief. A thousand nodes are merged from this; the whole lies beside it.
+struct Summary {
+  std::string verdict;  // the command's word; "" where it printed no JSON
+  std::vector<Cause> causes;
+  std::vector<Failure> failures;
+  std::size_t failed = 0;            // how many there were; `failures` holds the first
+  std::vector<std::string> unknown;  // what it could not find out
+  std::vector<Measure> measures;
+};
+
+struct NodeResult {
+  std::string fleet, node, tool_version;
+  std::vector<std::string> command;           // "doctor", "--python", ...
+  std::string command_sha256;                 // of it, and of the files that it names, on the launcher
+  std::map<std::string, std::string> inputs;  // those files as this node sees them: "--policy", sha256
+  double launched = 0;                        // seconds since 1970 by the launcher's clock; 0: it told none
+  double started = 0, ended = 0;              // by the node's
+  std::string end;                            // "exited", "timed out", "killed", "not started"
+  int exit_status = 0, signal = 0;
+  std::string said;  // the end of what it wrote to standard error
+  std::map<std::string, std::string> facts;
+  std::string facts_problem;  // why there are none
+  Summary summary;
+};
+
+// `result`: the command's JSON, "" for none. One line that ends with its own digest.
+std::string node_text(const NodeResult& node, std::string_view result);
+
+enum class TextState { Whole, Foreign, Truncated, Damaged, Newer };
+struct ReadNode {
+  TextState state = TextState::Foreign;
+  std::string why;  // where it is not Whole, one sentence
+  NodeResult node;
+};
+ReadNode read_node_text(std::string_view text);
+
+// "node1.json"; what a file system may not like is written as %XX, so that no name leaves the folder and two
+// names never meet in one file.
+std::string node_file_name(std::string_view node);
+
+}  // namespace scankit::fleet

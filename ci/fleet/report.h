@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ci/fleet/merge.h"
+#include "doctor/report/text.h"
+
+namespace scankit::fleet {
+
+inline constexpr const char* kReportSchema = "urn:scankit:fleet-report:1";  // schema/fleet-report-1.json
+
+// For people: what is wrong first; a thousand healthy nodes are one line.
+std::string text_report(const FleetReport& report, const TextStyle& style);
+std::string json_report(const FleetReport& report, int exit_status);  // English, for programs
+std::string junit_report(const FleetReport& report);
+std::string markdown_report(const FleetReport& report);
+std::string html_report(const FleetReport& report);
+
+// "broken: 2 of 1000 nodes failed, 3 gave no answer".
+std::string verdict_line(const FleetReport& report);
+std::string_view verdict_word(const FleetReport& report);  // "healthy", "broken", "unknown"
+// "node1, node2, node3 and 41 more".
+std::string node_names(const std::vector<std::string>& nodes, std::size_t most = 8);
+std::string difference_line(const Difference& difference);
+std::string outlier_line(const Outlier& outlier);
+std::string command_line(const FleetReport& report);
+
+const std::vector<std::string_view>& fleet_formats();
+std::string rendered(std::string_view format, const FleetReport& report, int exit_status);
+
+}  // namespace scankit::fleet

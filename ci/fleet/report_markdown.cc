@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/fleet/report.h"
+#include "doctor/base/say.h"
+#include "doctor/report/escape.h"
+
+namespace scankit::fleet {
+namespace {
+
+class Table {
+ public:
+  Table(const std::string& title, const std::string& left, const std::string& right)
+      : head_("### " + title + "\n\n| " + left + " | " + right + " |\n| --- | --- |\n") {}
+  void row(const std::string& left, const std::string& right) {
+    rows_ += "| " + left + " | " + right + " |\n";
+  }
+  std::string text() const { return rows_.empty() ? "" : head_ + rows_ + "\n"; }
+
+ private:
+  std::string head_, rows_;
+};
+
+std::string nodes_of(const FleetReport& report, Verdict verdict, const std::string& title) {
+  Table table(title, say("node"), say("why"));
+  for (const NodeLine& node : report.nodes)
+    if (node.verdict == verdict) table.row(markdown_code(node.name), markdown_escaped(retold(node.why)));
+  return table.text();
+}
+
+std::string notes_of(const FleetReport& report) {
+  Table table(say("Notes"), say("node"), say("note"));
+  for (const NodeLine& node : report.nodes)
+    for (const std::string& note : node.notes)
+      table.row(markdown_code(node.name), markdown_escaped(retold(note)));
+  return table.text();
+}
+
+}  // namespace
+
+std::string markdown_report(const FleetReport& report) {
+  std::string out = "## scankit fleet: " + markdown_escaped(verdict_line(report)) + "\n\n";
+  if (!report.command.empty()) out += markdown_code(command_line(report)) + "\n\n";
+  for (const std::string& problem : report.problems) out += markdown_escaped(retold(problem)) + "\n\n";
+  for (const std::string& note : report.notes) out += markdown_escaped(retold(note)) + "\n\n";
+  out += nodes_of(report, Verdict::Failed, say("Failed"));
+  Table causes(say("What was found"), say("what"), say("nodes"));
+  for (const CauseLine& line : report.causes)
+    causes.row(markdown_code(line.cause.cause) + " " + markdown_escaped(retold(line.cause.summary)),
+               markdown_escaped(node_names(line.nodes)));
+  out += causes.text() + nodes_of(report, Verdict::Unknown, say("Unknown"));
+  Table differences(say("Nodes differ (which alone is no fault)"), say("fact"), say("value"));
+  for (const Difference& d : report.differences)
+    differences.row(markdown_code(d.fact), markdown_escaped(difference_line(d)));
+  Table outliers(say("Slow, fast or less exact than nodes of the same kind"), say("node"), say("what"));
+  for (const Outlier& o : report.outliers)
+    outliers.row(markdown_code(o.node), markdown_escaped(outlier_line(o)));
+  Table strays(say("Files that were left out"), say("file"), say("why"));
+  for (const Stray& stray : report.strays)
+    strays.row(markdown_code(stray.file), markdown_escaped(retold(stray.why)));
+  return out + differences.text() + outliers.text() + notes_of(report) + strays.text();
+}
+
+}  // namespace scankit::fleet

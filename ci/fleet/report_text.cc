@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ci/fleet/report.h"
+#include "doctor/base/column.h"
+#include "doctor/base/say.h"
+#include "doctor/report/plain.h"
+
+namespace scankit::fleet {
+namespace {
+
+// How many lines of a kind are shown without -v: a cluster can fail as a whole.
+constexpr std::size_t kMost = 20;
+
+class Text {
+ public:
+  Text(const FleetReport& report, const TextStyle& style) : report_(report), style_(style) {}
+
+  std::string whole() {
+    head();
+    nodes(say("Failed"), Verdict::Failed);
+    causes();
+    nodes(say("Unknown"), Verdict::Unknown);
+    differences();
+    outliers();
+    node_notes();
+    strays();
+    remarks();
+    if (style_.verbose) nodes(say("Passed"), Verdict::Passed);
+    line("");
+    line(painted(verdict_line(report_)));
+    return out_;
+  }
+
+ private:
+  void line(const std::string& text) {
+    // colour is ours; all else is what files said
+    out_ += (text.starts_with('\033') ? text : plain(text, style_.ascii)) + "\n";
+  }
+  std::string painted(const std::string& text) const {
+    if (!style_.color) return text;
+    const auto verdict = verdict_word(report_);
+    const char* color = verdict == "healthy" ? "32" : verdict == "broken" ? "31" : "35";
+    return "\033[1;" + std::string(color) + "m" + plain(text, style_.ascii) + "\033[0m";
+  }
+  void title(const std::string& text) {
+    line("");
+    line(text);
+  }
+  // Shows the first of them; says how many are left out.
+  template <class Items, class Show>
+  void some(const Items& items, Show show) {
+    const std::size_t most = style_.verbose ? items.size() : kMost;
+    for (std::size_t i = 0; i < items.size() && i < most; ++i) show(items[i]);
+    if (items.size() > most) line("  " + say("and {} more: -v lists them", items.size() - most));
+  }
+
+  void head() {
+    line(say("Fleet {} in {}", report_.fleet, report_.folder));
+    if (!report_.command.empty()) line("  " + in_column(say("command"), 10) + command_line(report_));
+    for (const char* fact : {"gpus", "driver", "torch", "cuda of torch", "python"})
+      if (const auto value = report_.common.find(fact); value != report_.common.end())
+        line("  " + in_column(fact, 15) + value->second);
+  }
+
+  void nodes(const std::string& heading, Verdict verdict) {
+    std::vector<const NodeLine*> chosen;
+    for (const NodeLine& node : report_.nodes)
+      if (node.verdict == verdict) chosen.push_back(&node);
+    if (chosen.empty()) return;
+    title(heading + " (" + std::to_string(chosen.size()) + ")");
+    std::size_t width = 0;
+    for (const auto* node : chosen) width = std::max(width, node->name.size() + 2);
+    some(chosen, [&](const NodeLine* node) {
+      line("  " + in_column(node->name, std::min<std::size_t>(width, 32)) + retold(node->why));
+    });
+  }
+
+  void causes() {
+    if (report_.causes.empty()) return;
+    title(say("What was found"));
+    some(report_.causes, [&](const CauseLine& c) {
+      line("  " + c.cause.severity + " " + c.cause.cause + ": " + retold(c.cause.summary));
+      line("    " + say("on {}", node_names(c.nodes)));
+    });
+  }
+
+  void differences() {
+    if (report_.differences.empty()) return;
+    title(say("Nodes differ (which alone is no fault)"));
+    some(report_.differences,
+         [&](const Difference& d) { line("  " + in_column(d.fact, 20) + difference_line(d)); });
+  }
+
+  void outliers() {
+    if (report_.outliers.empty()) return;
+    title(say("Slow, fast or less exact than nodes of the same kind"));
+    some(report_.outliers, [&](const Outlier& o) { line("  " + in_column(o.node, 12) + outlier_line(o)); });
+  }
+
+  void node_notes() {
+    std::vector<std::pair<std::string, std::string>> notes;
+    for (const NodeLine& node : report_.nodes)
+      for (const std::string& note : node.notes) notes.emplace_back(node.name, note);
+    if (notes.empty()) return;
+    title(say("Notes"));
+    some(notes, [&](const auto& note) { line("  " + in_column(note.first, 12) + retold(note.second)); });
+  }
+
+  void strays() {
+    if (report_.strays.empty()) return;
+    title(say("Files that were left out"));
+    some(report_.strays, [&](const Stray& stray) { line("  " + stray.file + ": " + retold(stray.why)); });
+  }
+
+  void remarks() {
+    if (report_.notes.empty() && report_.problems.empty()) return;
+    line("");
+    for (const std::string& note : report_.notes) line(say("note: {}", retold(note)));
+    for (const std::string& problem : report_.problems) line(say("unknown: {}", retold(problem)));
+  }
+
+  const FleetReport& report_;
+  const TextStyle& style_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string text_report(const FleetReport& report, const TextStyle& style) {
+  return Text(report, style).whole();
+}
+
+}  // namespace scankit::fleet

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/fleet/roster.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/say.h"
+
+namespace scankit::fleet {
+namespace {
+using Json = nlohmann::ordered_json;
+
+Json asked_json(const AskedNode& node) {
+  return {{"asked", node.asked},           {"started", node.started}, {"reported", node.reported},
+          {"node_clock", node.node_clock}, {"gave_up", node.gave_up}, {"over", node.over},
+          {"problem", node.problem}};
+}
+
+AskedNode asked_of(const Json& json) {
+  AskedNode node;
+  node.asked = json.at("asked").get<double>();
+  node.started = json.at("started").get<double>();
+  node.reported = json.at("reported").get<double>();
+  node.node_clock = json.at("node_clock").get<double>();
+  node.gave_up = json.at("gave_up").get<bool>();
+  node.over = json.at("over").get<bool>();
+  node.problem = json.at("problem").get<std::string>();
+  return node;
+}
+
+Roster parsed(const Json& json) {
+  using Words = std::map<std::string, std::string>;
+  Roster roster;
+  roster.fleet = json.at("fleet").get<std::string>();
+  roster.tool_version = json.at("tool_version").get<std::string>();
+  roster.engine = json.at("engine").get<std::string>();
+  roster.job = json.at("job").get<std::string>();
+  roster.launch = json.at("launch").get<std::string>();
+  roster.command = json.at("command").get<std::vector<std::string>>();
+  roster.command_sha256 = json.at("command_sha256").get<std::string>();
+  roster.inputs = json.at("inputs").get<Words>();
+  roster.timeout = json.at("timeout").get<double>();
+  for (const auto& [name, node] : json.at("nodes").items()) roster.nodes[name] = asked_of(node);
+  roster.absent = json.at("absent").get<Words>();
+  roster.said = json.at("said").get<std::vector<std::string>>();
+  return roster;
+}
+
+}  // namespace
+
+std::string roster_text(const Roster& roster) {
+  Json json{{"$schema", kRosterSchema},
+            {"fleet", roster.fleet},
+            {"tool_version", roster.tool_version},
+            {"engine", roster.engine},
+            {"job", roster.job},
+            {"launch", roster.launch},
+            {"command", roster.command},
+            {"command_sha256", roster.command_sha256},
+            {"inputs", roster.inputs},
+            {"timeout", roster.timeout},
+            {"nodes", Json::object()},
+            {"absent", roster.absent},
+            {"said", roster.said}};
+  for (const auto& [name, node] : roster.nodes) json["nodes"][name] = asked_json(node);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Roster> roster_of(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const std::string hint = say("collect into another folder, or move the file away");
+  if (!json.is_object() || !json.contains("$schema") || !json["$schema"].is_string())
+    return Error{Errc::Malformed, say("{} is not the list of a fleet's nodes", kRosterFile), hint};
+  if (json["$schema"] != kRosterSchema)
+    return Error{Errc::Unsupported,
+                 say("{} is of schema {}, and this scankit reads {}", kRosterFile,
+                     json["$schema"].get<std::string>(), kRosterSchema),
+                 hint};
+  try {
+    return parsed(json);
+  } catch (const Json::exception&) {
+    return Error{Errc::Malformed, say("{} is damaged", kRosterFile), hint};
+  }
+}
+
+Result<Roster> read_roster(const std::string& folder) {
+  SCANKIT_TRY(const std::string text, read_whole_file(path_join(folder, kRosterFile)));
+  return roster_of(text);
+}
+
+Result<void> write_roster(const std::string& folder, const Roster& roster) {
+  return write_file_atomically(path_join(folder, kRosterFile), roster_text(roster));
+}
+
+Result<Descriptor> lock_folder(const std::string& folder) {
+  const std::string path = path_join(folder, "fleet.lock");
+  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (fd.get() < 0)
+    return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
+                 say("cannot open {}: {}", path, std::strerror(errno)),
+                 say("name a folder that can be written with --out")};
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  // Some network file systems have no locks (Lustre without -o flock): the fleet's id in fleet.json is then
+  // what two launchers differ in.
+  if (errno != EWOULDBLOCK) return fd;
+  return Error{Errc::Conflict, say("another scankit fleet run writes into {}", folder),
+               say("wait until it ends, or name another folder with --out")};
+}
+
+}  // namespace scankit::fleet

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ci/fleet/slurm.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "ci/fleet/commands.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+
+namespace scankit::fleet {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+Result<std::string> said_by(std::vector<std::string> argv) {
+  ProcessRequest request;
+  request.argv = std::move(argv);
+  request.output_limit = 64u << 20;
+  SCANKIT_TRY(const auto ran, run_process(request));
+  if (ran.ok()) return ran.out;
+  const std::string why = ran.timed_out ? say("it did not answer within 30 s") : ran.err;
+  return Error{Errc::ToolFailed, say("{} failed: {}", request.argv.front(), why.substr(0, why.find('\n'))),
+               say("see what \"scontrol ping\" says")};
+}
+
+struct Known {
+  std::string_view text;  // what Slurm's line holds, in lower case
+  std::string_view next;
+  int exit_status;
+};
+
+// Slurm's own words (src/common/slurm_errno.c, src/srun, src/slurmd of 20.11 to 25.05).
+constexpr Known kKnown[] = {
+    {"invalid partition", sayable("there is no such partition: \"sinfo -s\" lists those that there are"),
+     kExitUsage},
+    {"invalid account",
+     sayable("Slurm does not know the account: \"sacctmgr show associations user=$USER\" lists yours"),
+     kExitUsage},
+    {"invalid qos",
+     sayable("Slurm does not know the QOS: \"sacctmgr show associations user=$USER\" lists yours"),
+     kExitUsage},
+    {"group not permitted", sayable("you may not use this partition: name another with -p, or ask its owner"),
+     kExitUsage},
+    {"permission denied",
+     sayable("you may not do this in Slurm: name another partition with -p, or ask its owner"), kExitUsage},
+    {"violates accounting/qos",
+     sayable("the job asks for more than its account or QOS may have: ask for less"), kExitUsage},
+    {"node configuration is not available",
+     sayable("no node is what the options ask for: \"sinfo -N -l\" lists what there is"), kExitUsage},
+    {"partition configuration not available",
+     sayable("the partition cannot give that now: ask for less, or without --immediate"), kExitInconclusive},
+    {"node count specification invalid",
+     sayable("the partition does not have that many nodes: \"sinfo -s\" tells"), kExitUsage},
+    {"invalid node name", sayable("Slurm does not know a node of that name: \"sinfo -N\" lists all"),
+     kExitUsage},
+    {"unrecognized option", sayable("what stands between --slurm and -- must be options of salloc"),
+     kExitUsage},
+    {"invalid option", sayable("what stands between --slurm and -- must be options of salloc"), kExitUsage},
+    {"unable to contact slurm controller",
+     sayable("Slurm's controller does not answer: \"scontrol ping\" tells"), kExitInconclusive},
+    {"slurm_conf", sayable("Slurm is not set up here: run on a login node of the cluster"), kExitUsage},
+    {"slurm.conf", sayable("Slurm is not set up here: run on a login node of the cluster"), kExitUsage},
+    {"munge", sayable("Slurm could not prove who you are: is munged up, here and on the nodes?"),
+     kExitInconclusive},
+    {"due to time limit",
+     sayable("the allocation's time was over: ask for more with --time, and run the same line again for the "
+             "nodes "
+             "that have not answered"),
+     kExitInconclusive},
+    {"due to preemption",
+     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     kExitInconclusive},
+    {"has been revoked",
+     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     kExitInconclusive},
+    {"force terminated",
+     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     kExitInconclusive},
+    {"cancelled at",
+     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     kExitInconclusive},
+    {"nodes are busy",
+     sayable("another step holds the nodes of this job: end it, or add --overlap behind --slurm"),
+     kExitInconclusive},
+    {"job has been cancelled", sayable("the request was taken back before Slurm granted it"),
+     kExitInconclusive},
+};
+
+}  // namespace
+
+std::optional<SlurmJob> current_job() {
+  const std::string id = environment_value("SLURM_JOB_ID"), nodes = environment_value("SLURM_JOB_NODELIST");
+  if (id.empty() || nodes.empty()) return std::nullopt;
+  return SlurmJob{id, nodes};
+}
+
+Result<std::vector<std::string>> host_names(const std::string& list) {
+  SCANKIT_TRY(const std::string text, said_by({"scontrol", "show", "hostnames", list}));
+  std::vector<std::string> names;
+  std::istringstream lines(text);
+  for (std::string name; lines >> name;) names.push_back(name);
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());  // clang 14 does not read ranges::unique
+  return names;
+}
+
+std::map<std::string, std::string> unusable_nodes(const std::vector<std::string>& nodes) {
+  std::map<std::string, std::string> unusable;
+  if (nodes.empty()) return unusable;
+  const auto text =
+      said_by({"sinfo", "--noheader", "--Node", "--nodes", joined(nodes), "--format", "%N|%T|%E"});
+  if (!text) return unusable;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find('|'), second = line.find('|', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string state = line.substr(first + 1, second - first - 1), reason = line.substr(second + 1);
+    // "*": it does not answer the controller (sinfo(1), NODE STATE CODES).
+    const bool usable =
+        !state.ends_with('*') &&
+        std::ranges::none_of(std::initializer_list<std::string_view>{"down", "drain", "fail", "power", "unk",
+                                                                     "future", "reboot"},
+                             [&](std::string_view bad) { return state.starts_with(bad); });
+    if (!usable) unusable[line.substr(0, first)] = reason == "none" ? state : state + ": " + reason;
+  }
+  return unusable;
+}
+
+Result<void> slurm_is_here() {
+  const auto version = said_by({"srun", "--version"});
+  if (version && said_by({"scontrol", "--version"})) return {};
+  if (!version && version.error().code != Errc::NotFound) return version.error();
+  return Error{Errc::NotFound, say("srun and scontrol are not on the PATH"),
+               say("run this on a login node of a Slurm cluster, load its module first, or take --k8s")};
+}
+
+std::optional<Explained> explain_slurm(std::string_view line) {
+  std::string lower(line);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  for (const Known& known : kKnown)
+    if (lower.find(known.text) != std::string::npos) return Explained{said(known.next), known.exit_status};
+  return std::nullopt;
+}
+
+}  // namespace scankit::fleet
