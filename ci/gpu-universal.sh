@@ -3,20 +3,11 @@
 # gpu-universal.sh --scankit FILE [--python P] [--wheel FILE]
 # On a machine with a GPU, better two: the universal module's promises that need one. Its cubin, then its PTX alone, which the
 # driver must translate; with --wheel (ci/wheel.sh --arch release -- --allow-download) also the module that a user of the wheel
-# gets, as it is and with the driver told to ignore its cubins. Exit status: the first failing step's; 77 where torch sees no GPU.
+# gets, as it is and on a GPU newer than all of its cubins. Exit status: the first failing step's; 77 where torch sees no GPU.
 set -uo pipefail
-scankit='' python=python3 wheel=''
-while [ $# -gt 0 ]; do
-  case "$1" in
-    --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
-    --python) python=$2; shift 2 ;;
-    --wheel) wheel=$(readlink -f "$2"); shift 2 ;;
-    *) echo "gpu-universal.sh: unknown option $1 (known: --scankit FILE, --python P, --wheel FILE)" >&2; exit 2 ;;
-  esac
-done
-[ -x "$scankit" ] || { echo "gpu-universal.sh: --scankit must name the program to test" >&2; exit 2; }
-"$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+# shellcheck source=ci/gpu-begin.sh
+. "$(dirname "$0")/gpu-begin.sh" --wheel "$@"
+wheel=${option:+$(readlink -f "$option")}
 cd "$(dirname "$0")/.." || exit 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,12 +15,6 @@ export PYTHONDONTWRITEBYTECODE=1
 tests=kernels/selective_scan/binding_universal
 "$python" -c 'import torch; print(torch.__version__, [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())])'
 
-step() {
-  echo "== $*"
-  local begin=$SECONDS
-  "$@" || { local rc=$?; echo "gpu-universal.sh: ended with $rc: $*"; exit $rc; }
-  echo "== $((SECONDS - begin)) s"
-}
 # What the driver's translation costs the first call, with nothing in its cache.
 warmed='import time, torch, selective_scan_cuda as m; torch.ones(1, device="cuda"); t = time.perf_counter(); m.warm()
 print(f"first use: {time.perf_counter() - t:.2f} s")'
@@ -57,7 +42,9 @@ if [ -n "$wheel" ]; then
     --python "$env/bin/python" --cache-dir /proc/none --yes
   step env "$env/bin/python" $tests/device_test.py
   step env "$env/bin/python" $tests/universal_device_test.py
-  step env CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_PATH="$work/jit2" "$env/bin/python" -c "$warmed"
-  step env CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_PATH="$work/jit2" "$env/bin/python" $tests/universal_device_test.py
+  mkdir "$work/newer"
+  step "$python" kernels/without_cubins.py "$site/selective_scan_cuda.abi3.so" "$work/newer/selective_scan_cuda.abi3.so"
+  step env PYTHONPATH="$work/newer" CUDA_CACHE_PATH="$work/jit2" "$env/bin/python" -c "$warmed"
+  step env PYTHONPATH="$work/newer" CUDA_CACHE_PATH="$work/jit2" "$env/bin/python" $tests/universal_device_test.py
 fi
 echo "1 passed, 0 failed"

@@ -5,19 +5,9 @@
 # the cause, fix must repair it for this GPU, validate must prove it on CPU and GPU, restore must bring the old state
 # back. Exit status: the first step's that is not as expected; 77 where torch sees no GPU.
 set -uo pipefail
-scankit='' python=python3 keep=''
-while [ $# -gt 0 ]; do
-  case "$1" in
-    --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
-    --python) python=$2; shift 2 ;;
-    --keep) keep=$2; shift 2 ;;
-    *) echo "gpu.sh: unknown option $1 (known: --scankit FILE, --python P, --keep DIR)" >&2; exit 2 ;;
-  esac
-done
-[ -x "$scankit" ] || { echo "gpu.sh: --scankit must name the program to test" >&2; exit 2; }
-"$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
-
+# shellcheck source=ci/gpu-begin.sh
+. "$(dirname "$0")/gpu-begin.sh" --keep "$@"
+keep=$option
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work"
 [ -n "$keep" ] || trap 'rm -rf "$work"' EXIT
@@ -30,8 +20,8 @@ tag=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX
 head -c 40000 "$(readlink -f "$("$python" -c 'import sys; print(sys.executable)')")" \
   >"$site/selective_scan_cuda$tag"  # an ELF file cut off, as a broken download leaves it
 
-# step NAME EXPECTED COMMAND...
-step() {
+# expect NAME EXPECTED COMMAND...: as step, for statuses that are no failure
+expect() {
   local name=$1 expected=$2; shift 2
   echo; echo "== $name: $*"
   local begin end rc
@@ -40,12 +30,12 @@ step() {
   [ $rc = "$expected" ] || { echo "gpu.sh: $name ended with $rc, expected $expected"; exit 1; }
 }
 P=$env/bin/python
-step doctor 1 "$scankit" doctor --python "$P"
-step fix 0 "$scankit" fix --python "$P" --yes --cache-dir "$work/cache"
-step doctor-again 0 "$scankit" doctor --python "$P"
-step import 0 "$P" -c 'import torch, selective_scan_cuda as m; m.warm(); print(m.__file__, m.scankit_info())'
-step validate-quick 0 "$scankit" validate --python "$P" --quick --device all
-step validate-full 0 "$scankit" validate --python "$P" --full --device cuda
-step restore 0 "$scankit" restore --python "$P"
-step doctor-restored 1 "$scankit" doctor --python "$P" --no-import
+expect doctor 1 "$scankit" doctor --python "$P"
+expect fix 0 "$scankit" fix --python "$P" --yes --cache-dir "$work/cache"
+expect doctor-again 0 "$scankit" doctor --python "$P"
+expect import 0 "$P" -c 'import torch, selective_scan_cuda as m; m.warm(); print(m.__file__, m.scankit_info())'
+expect validate-quick 0 "$scankit" validate --python "$P" --quick --device all
+expect validate-full 0 "$scankit" validate --python "$P" --full --device cuda
+expect restore 0 "$scankit" restore --python "$P"
+expect doctor-restored 1 "$scankit" doctor --python "$P" --no-import
 echo "1 passed, 0 failed"

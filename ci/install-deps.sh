@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing of the "# apt:" packages that ci/cmake/dependencies.cmake names; with --browser also of the
-# "# apt-browser:" ones, which only the test of the HTML report needs. Nothing to do: no network.
+# "# apt-browser:" ones, which only the test of the HTML report needs; with --slurm of the "# apt-slurm:" ones. Nothing to
+# do: no network.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 kinds='apt'
-[ "${1:-}" != --browser ] || kinds='apt\(-browser\)\{0,1\}'
-listed=$(sed -n "s/^# $kinds: *//p" "$root/ci/cmake/dependencies.cmake" | sed 's/(.*//' | tr -s ' ' '\n' | sort -u)
+for option in "$@"; do
+  case $option in
+    --browser | --slurm) kinds="$kinds\|apt-${option#--}" ;;
+    *) echo "usage: ci/install-deps.sh [--browser] [--slurm]" >&2 && exit 2 ;;
+  esac
+done
+listed=$(sed -n "s/^# \($kinds\): *//p" "$root/ci/cmake/dependencies.cmake" | sed 's/(.*//' | tr -s ' ' '\n' | sort -u)
 if ! command -v dpkg-query >/dev/null; then
   echo "install-deps: this system has no dpkg; install the equivalents of:" $listed >&2
   exit 0

@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
 done
 
 phase() { printf '\n=== %s (%s s so far)\n' "$*" "$SECONDS"; }
-passed=0 failed=0 skipped=0 broken=''
+passed=0 failed=0 skipped=0 broken='' told=''
 
 # run_tests BUILD LABEL CTEST_ARGUMENT...: adds to the counts.
 run_tests() {
@@ -46,6 +46,7 @@ run_tests() {
   [ "${tests:-0}" -gt 0 ] || { broken="no test in $1 is labelled $2" && return 0; }
   failed=$((failed + failures)) skipped=$((skipped + skips + disabled))
   passed=$((passed + tests - failures - skips - disabled))
+  told+=$(python3 ci/not_passed.py "$report")$'\n'
 }
 
 # matrix_slice BUILD N: a regular expression of the tests whose turn it is. The setup tests are ctest's to add.
@@ -65,6 +66,7 @@ build_tree() { # BUILD TARGET CMAKE_ARGUMENT...
 }
 
 finish() {
+  grep . <<<"$told" || true
   [ -z "$broken" ] || { echo "test.sh: $broken" >&2 && failed=$((failed + 1)); }
   printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
   [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

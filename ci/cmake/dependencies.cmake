@@ -18,6 +18,8 @@
 # apt: qemu-user          (the kernels on processors without AVX-512 and without AVX)
 # The HTML report is opened in it; ci/install-deps.sh --browser.
 # apt-browser: chromium fonts-dejavu-core
+# The test of `scankit fleet` on a real Slurm; ci/install-deps.sh --slurm.
+# apt-slurm: slurmctld slurmd slurm-client munge
 find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
