@@ -5,10 +5,10 @@
 // Backward: the tiles from last to first, each from the states that the forward saved before it.
 namespace scankit::selective_scan {
 
-template <class T, class L, bool kSliced>
+template <class T, class L, bool kSliced, class O>
 struct BackwardKernel {
   using P = Projections<T, L>;
-  using W = WarpMemory<L, kSliced>;
+  using W = WarpMemory<L, kSliced, O>;
 
   const BackwardArguments& p;
   const Backward& g;
@@ -284,17 +284,17 @@ struct BackwardKernel {
   }
 };
 
-template <class T, class L, bool kSliced>
+template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
-  using K = BackwardKernel<T, L, kSliced>;
-  using M = BackwardMemory<L, kSliced>;
+  using K = BackwardKernel<T, L, kSliced, O>;
+  using M = BackwardMemory<L, kSliced, O>;
   extern __shared__ __align__(16) float memory[];
   const Backward& g = p.backward;
   K k{p,
       g,
       g.common,
       find_place(g.common, p.tiling, L::kWarpChannels),
-      WarpMemory<L, kSliced>(memory + M::kBlock + threadIdx.x / 32 * M::kWarp),
+      WarpMemory<L, kSliced, O>(memory + M::kBlock + threadIdx.x / 32 * M::kWarp),
       memory};
   k.lane = threadIdx.x % 32;
   k.group = k.lane / L::kLanes;

@@ -18,9 +18,9 @@ struct ScanState {
 };
 
 // A warp's shared memory in the backward, in floats.
-template <class L, bool kSliced>
+template <class L, bool kSliced, class O>
 struct WarpMemory {
-  using M = BackwardMemory<L, kSliced>;
+  using M = BackwardMemory<L, kSliced, O>;
 
   float *dt, *w, *dy, *s, *r, *kept;
 

@@ -170,16 +170,17 @@ bool choose_once(Choices* choices, const Variant* variants, int count, const int
 
 }  // namespace
 
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone) \
-  make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced>>(  \
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
+  make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced, options>>(  \
       sliced, threads, blocks, blocks32, busy, alone),
 const Variant kForwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
 const int kForwardVariantCount = sizeof kForwardVariants / sizeof *kForwardVariants;
 
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone) \
-  make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced>>(  \
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,         \
+                         options)                                                                            \
+  make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced, options>>( \
       sliced, threads, blocks, blocks32, busy, alone),
 const Variant kBackwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"

@@ -26,12 +26,12 @@
 namespace scankit::selective_scan {
 
 #ifdef SCANKIT_FORWARD
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)           \
-  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
-      scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                                 \
-    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);                            \
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks)        \
+      scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                                        \
+    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, options>(p);                          \
   }
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)
+#define BACKWARD_VARIANT(...)
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
@@ -40,11 +40,12 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 #endif
 
 #ifdef SCANKIT_BACKWARD
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, ...)          \
+#define FORWARD_VARIANT(...)
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,  \
+                         options)                                                                     \
   extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
       scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                               \
-    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced>(p);                           \
+    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, options>(p);                  \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)

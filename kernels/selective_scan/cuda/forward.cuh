@@ -82,13 +82,13 @@ SCANKIT_DEVICE void save_states(const SavedStates& x, const Common& c, const Pla
   }
 }
 
-template <class T, class L, bool kSliced>
+template <class T, class L, bool kSliced, class O>
 struct ForwardKernel {
   using P = Projections<T, L>;
   static constexpr int kSubtiles = kSliced ? 1 : L::kSubtiles;
   static constexpr int kSpan = kSubtiles * kTile;  // steps from one barrier to the next
   // Pieces of B and C that a thread carries from one span to the next.
-  static constexpr int kFewest = ForwardMemory<L, kSliced>::kFewestWarps * 32;
+  static constexpr int kFewest = ForwardMemory<L, kSliced, O>::kFewestWarps * 32;
   static constexpr int kCarried = kSliced ? 1 : (kSubtiles * P::kCount + kFewest - 1) / kFewest;
 
   // A lane's pieces of the span, in registers.
@@ -332,10 +332,10 @@ struct ForwardKernel {
   }
 };
 
-template <class T, class L, bool kSliced>
+template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
-  using K = ForwardKernel<T, L, kSliced>;
-  using M = ForwardMemory<L, kSliced>;
+  using K = ForwardKernel<T, L, kSliced, O>;
+  using M = ForwardMemory<L, kSliced, O>;
   extern __shared__ __align__(16) float memory[];
   K k{p, p.forward.common, find_place(p.forward.common, p.tiling, L::kWarpChannels)};
   k.lane = threadIdx.x % 32;

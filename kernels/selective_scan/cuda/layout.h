@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/arguments.h"
+#include "kernels/selective_scan/cuda/options.h"
 
 // How the kernels lie over channels, states and shared memory: constants that the planner and the device code
 // share.
@@ -36,7 +37,7 @@ struct Layout {
 };
 
 // Shared memory in floats: `kBlock`, and for each warp `kWarp` + slices * `kWarpSlice`.
-template <class L, bool kSliced>
+template <class L, bool kSliced, class O>
 struct ForwardMemory {
   static constexpr int kSpanTiles = L::kSubtiles;
   static constexpr int kFewestWarps = kSliced            ? 1
@@ -55,7 +56,7 @@ struct EndsMemory {
   static constexpr int kWarp = 2 * L::kRows;
 };
 
-template <class L, bool kSliced>
+template <class L, bool kSliced, class O>
 struct BackwardMemory {
   static constexpr int kFewestWarps = 1, kSpanTiles = 1;
   static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
