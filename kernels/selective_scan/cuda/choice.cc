@@ -177,6 +177,13 @@ const Variant kForwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
 const int kForwardVariantCount = sizeof kForwardVariants / sizeof *kForwardVariants;
+#define FORWARD_VARIANT(...) -1
+const int kForwardShipped = kForwardVariantCount
+#ifdef SCANKIT_TUNE
+#include "kernels/selective_scan/cuda/tune_forward.def"
+#endif
+    ;
+#undef FORWARD_VARIANT
 
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,         \
                          options)                                                                            \
@@ -186,6 +193,13 @@ const Variant kBackwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
 const int kBackwardVariantCount = sizeof kBackwardVariants / sizeof *kBackwardVariants;
+#define BACKWARD_VARIANT(...) -1
+const int kBackwardShipped = kBackwardVariantCount
+#ifdef SCANKIT_TUNE
+#include "kernels/selective_scan/cuda/tune_backward.def"
+#endif
+    ;
+#undef BACKWARD_VARIANT
 
 Tiling ends_tiling(const Common& common) {
   const int channels = common.dim / common.groups, of_block = kEndsWarps * (32 / kEndsLanes);
@@ -225,13 +239,11 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   static Choices known;
-  return choose_once(&known, kForwardVariants, kForwardVariantCount, {2, 4, 1, 1}, false, common, facts,
-                     choice);
+  return choose_once(&known, kForwardVariants, kForwardShipped, {2, 4, 1, 1}, false, common, facts, choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   static Choices known;
-  return choose_once(&known, kBackwardVariants, kBackwardVariantCount, {8, 4, 2, 1}, true, common, facts,
-                     choice);
+  return choose_once(&known, kBackwardVariants, kBackwardShipped, {8, 4, 2, 1}, true, common, facts, choice);
 }
 
 }  // namespace scankit::selective_scan

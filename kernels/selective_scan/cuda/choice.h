@@ -28,8 +28,10 @@ struct Choice {
 
 extern const Variant kForwardVariants[];
 extern const int kForwardVariantCount;
+extern const int kForwardShipped;  // the first of them; choose_forward knows no others
 extern const Variant kBackwardVariants[];
 extern const int kBackwardVariantCount;
+extern const int kBackwardShipped;
 
 // The cuts of a choice. Fewer than wanted where the length has no more; count 1 for more than 16 states.
 Segments cut(const Variant& variant, const Choice& choice, const Common& common);

@@ -16,7 +16,7 @@
 #define SCANKIT_REDUCE
 #define SCANKIT_DTYPE F32
 namespace scankit::selective_scan {
-alignas(16) static float memory[16384];  // a block's shared memory, as the kernels declare it
+alignas(16) static float memory[57 << 10];  // a block's shared memory, as the kernels declare it
 }
 #include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/choice.h"
@@ -227,6 +227,28 @@ TEST(Segments, AreRightInEveryVariantOf16States) {
     SCOPED_TRACE(lanes);
     const int other = lanes == 16 ? 4 : lanes;
     Trial({1, 5, 290, 16, 1}).check(forward_in(lanes, 16, 3, 2), backward_in(other, 16, 4, 2), lanes == 8);
+  }
+}
+// Candidates of the tuner too; the sliced ones are general_test.cc's.
+TEST(Segments, AreRightInEveryVariant) {
+  const Variant *f = kForwardVariants, *b = kBackwardVariants;
+  const int forwards = kForwardVariantCount, backwards = kBackwardVariantCount;
+  for (int i = 0; i < forwards || i < backwards; ++i) {
+    const int v = i < forwards ? i : 0, w = i < backwards ? i : 0;
+    if (f[v].sliced && b[w].sliced) continue;
+    SCOPED_TRACE("forward variant " + std::to_string(v) + ", backward variant " + std::to_string(w));
+    const auto states_of = [](const Variant& variant) {
+      return variant.sliced ? 16 : variant.lanes * variant.per_lane;
+    };
+    for (const int states : {states_of(f[v]), states_of(b[w])}) {
+      const auto usable = [&](const Variant& variant) {
+        return !variant.sliced && states_of(variant) >= states;
+      };
+      const Choice forward = usable(f[v]) ? Choice{v, f[v].fewest_warps, 2, 1} : forward_in(4, states, 1, 1);
+      const Choice backward =
+          usable(b[w]) ? Choice{w, b[w].fewest_warps, 2, 1} : backward_in(4, states, 1, 1);
+      Trial({1, 37, 131, states, 1, true}).check(forward, backward, true);
+    }
   }
 }
 TEST(Segments, AreRightForFewStatesAndSeveralGroups) {
