@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/selective_scan/cuda/dispatch.h"
 #include "kernels/selective_scan/cuda/layout.h"
 
 namespace scankit::selective_scan {
@@ -83,6 +84,15 @@ bool fits(const Variant& variant, const Common& common) {
   return common.states <= slice && (slice == 4 || common.states > slice / 2);
 }
 
+}  // namespace
+
+bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts) {
+  return fits(variant, common) && warps <= variant.most_warps && warps >= variant.fewest_warps &&
+         shared_bytes(variant, warps, common.states) <= facts.shared_per_block;
+}
+
+namespace {
+
 // Cycles in which the backward's slabs of dB and dC, one for each block of a group, are written and read; 0
 // where there is one of each, which nothing reduces.
 Index slab_cycles(const Variant& variant, int warps, const Common& c, const device::DeviceFacts& facts) {
@@ -93,17 +103,37 @@ Index slab_cycles(const Variant& variant, int warps, const Common& c, const devi
   return 1 + 2 * numbers / (kNumbersPerCycle * facts.multiprocessors);
 }
 
-bool choose(const Variant* variants, int count, const int (&candidates)[4], bool slabs, const Common& common,
-            const device::DeviceFacts& facts, Choice* choice) {
+// What a direction may choose from. Of equal predictions the first wins.
+struct Direction {
+  const Variant* variants;
+  int count;
+  int warps[4];
+  bool slabs;
+};
+// Forward: small blocks start and end more evenly; slices need much shared memory a warp.
+// Backward: large blocks leave fewer slabs of dB and dC to sum.
+Direction forward_direction() { return {kForwardVariants, kForwardShipped, {2, 4, 1, 1}, false}; }
+Direction backward_direction() { return {kBackwardVariants, kBackwardShipped, {8, 4, 2, 1}, true}; }
+
+// A choice's whole prediction.
+Index predict(const Direction& d, const Choice& choice, Index blocks, const Common& common,
+              const device::DeviceFacts& facts) {
+  const Variant& variant = d.variants[choice.variant];
+  const Index more = d.slabs ? slab_cycles(variant, choice.warps, common, facts) : 0;
+  return predict(variant, choice, blocks, resident_blocks(variant, choice.warps, common, facts), common,
+                 facts) +
+         more + (d.slabs && (more > 0 || choice.segments > 1) ? kReduceLaunch : 0);
+}
+
+// Least predicted time; negative where no block fits the device's shared memory.
+Index choose_by_waves(const Direction& d, const Common& common, const device::DeviceFacts& facts,
+                      Choice* choice) {
   Index best = -1;
-  for (int v = 0; v < count; ++v) {
-    if (!fits(variants[v], common)) continue;
-    for (const int warps : candidates) {
-      if (warps > variants[v].most_warps || warps < variants[v].fewest_warps) continue;
-      if (shared_bytes(variants[v], warps, common.states) > facts.shared_per_block) continue;
-      const Index blocks = block_count(variants[v], warps, common);
-      const Index resident = resident_blocks(variants[v], warps, common, facts);
-      const Index more = slabs ? slab_cycles(variants[v], warps, common, facts) : 0;
+  for (int v = 0; v < d.count; ++v) {
+    for (const int warps : d.warps) {
+      if (!can_run(d.variants[v], warps, common, facts)) continue;
+      const Index blocks = block_count(d.variants[v], warps, common);
+      const Index resident = resident_blocks(d.variants[v], warps, common, facts);
       int before = 0;
       for (const int segments : kSegmentCounts) {
         // Where the count before fills the GPU or is all that the length has, more are not looked at.
@@ -112,15 +142,32 @@ bool choose(const Variant* variants, int count, const int (&candidates)[4], bool
           break;
         before = segments;
         const Choice next = {v, warps, segments, kPieces};
-        const Index time = predict(variants[v], next, blocks, resident, common, facts) + more +
-                           (slabs && (more > 0 || segments > 1) ? kReduceLaunch : 0);
+        const Index time = predict(d, next, blocks, common, facts);
         if (best >= 0 && time >= best) continue;
         best = time;
         *choice = next;
       }
     }
   }
-  return best >= 0;
+  return best;
+}
+
+bool choose(const Direction& d, const DispatchTable& table, const Common& common,
+            const device::DeviceFacts& facts, Choice* choice) {
+  const Found found = find_measurement(table, common, facts);
+  const bool there = found.row && found.row->choice.variant < d.count &&
+                     can_run(d.variants[found.row->choice.variant], found.row->choice.warps, common, facts);
+  if (there && found.exact) {
+    *choice = found.row->choice;
+    return true;
+  }
+  const Index best = choose_by_waves(d, common, facts, choice);
+  if (best < 0) return false;
+  if (!there) return true;
+  const Choice& measured = found.row->choice;
+  const Index blocks = block_count(d.variants[measured.variant], measured.warps, common);
+  if (4 * predict(d, measured, blocks, common, facts) <= 5 * best) *choice = measured;
+  return true;
 }
 
 // A model asks for the same few again and again, and looking through all of them takes up to a microsecond.
@@ -157,13 +204,13 @@ class Choices {
   Entry* place_ = nullptr;
 };
 
-bool choose_once(Choices* choices, const Variant* variants, int count, const int (&candidates)[4], bool slabs,
-                 const Common& common, const device::DeviceFacts& facts, Choice* choice) {
+bool choose_once(Choices* choices, const Direction& d, const DispatchTable& table, const Common& common,
+                 const device::DeviceFacts& facts, Choice* choice) {
   if (const Choice* known = choices->find(common, facts)) {
     *choice = *known;
     return true;
   }
-  if (!choose(variants, count, candidates, slabs, common, facts, choice)) return false;
+  if (!choose(d, table, common, facts, choice)) return false;
   choices->keep(*choice);
   return true;
 }
@@ -234,16 +281,21 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
   return of_batch * common.batch;
 }
 
-// Of equal predictions the first wins. Forward: small blocks start and end more evenly; slices need much
-// shared memory a warp.
-// Backward: large blocks leave fewer slabs of dB and dC to sum.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   static Choices known;
-  return choose_once(&known, kForwardVariants, kForwardShipped, {2, 4, 1, 1}, false, common, facts, choice);
+  return choose_once(&known, forward_direction(), kForwardMeasured, common, facts, choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   static Choices known;
-  return choose_once(&known, kBackwardVariants, kBackwardShipped, {8, 4, 2, 1}, true, common, facts, choice);
+  return choose_once(&known, backward_direction(), kBackwardMeasured, common, facts, choice);
+}
+bool choose_forward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
+                       Choice* choice) {
+  return choose(forward_direction(), table, common, facts, choice);
+}
+bool choose_backward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
+                        Choice* choice) {
+  return choose(backward_direction(), table, common, facts, choice);
 }
 
 }  // namespace scankit::selective_scan

@@ -38,6 +38,8 @@ Segments cut(const Variant& variant, const Choice& choice, const Common& common)
 // Of the ends kernels, for one piece.
 Tiling ends_tiling(const Common& common);
 
+// Whether a variant in blocks of so many warps is made for this count of states and fits the device.
+bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts);
 int shared_bytes(const Variant& variant, int warps, int states);
 // Blocks of the launch; negative where grid.x cannot hold them.
 Index block_count(const Variant& variant, int warps, const Common& common);

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/cuda/dispatch.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+#define FORWARD_VARIANT(name, ...) kForward_##name,
+#define BACKWARD_VARIANT(name, ...)
+enum ForwardName {
+#include "kernels/selective_scan/cuda/variants.def"
+};
+#define FORWARD_VARIANT(name, ...)
+#define BACKWARD_VARIANT(name, ...) kBackward_##name,
+enum BackwardName {
+#include "kernels/selective_scan/cuda/variants.def"
+};
+
+// The first of each is no row: an array has at least one.
+#define MEASURED(capability, multiprocessors, dtype, states, length, channels, variant, warps, segments, \
+                 pieces)                                                                                 \
+  {capability, multiprocessors, DType::dtype, states, length, channels, {variant, warps, segments, pieces}},
+const Measurement kForwardRows[] = {
+    {},
+#define MEASURED_FORWARD(capability, multiprocessors, dtype, states, length, channels, variant, ...) \
+  MEASURED(capability, multiprocessors, dtype, states, length, channels, kForward_##variant, __VA_ARGS__)
+#define MEASURED_BACKWARD(...)
+#include "kernels/selective_scan/cuda/dispatch_table.def"
+#undef MEASURED_FORWARD
+#undef MEASURED_BACKWARD
+};
+const Measurement kBackwardRows[] = {
+    {},
+#define MEASURED_FORWARD(...)
+#define MEASURED_BACKWARD(capability, multiprocessors, dtype, states, length, channels, variant, ...) \
+  MEASURED(capability, multiprocessors, dtype, states, length, channels, kBackward_##variant, __VA_ARGS__)
+#include "kernels/selective_scan/cuda/dispatch_table.def"
+#undef MEASURED_FORWARD
+#undef MEASURED_BACKWARD
+};
+
+// 256 times the logarithm to base 2, between its powers on the chord: 0.09 off at most.
+int log2_256(Index n) {
+  if (n < 1) return 0;
+  const int whole = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
+  return 256 * whole + static_cast<int>(((n << 8) >> whole) & 255);
+}
+
+constexpr int kMostLength = 323, kMostChannels = 150, kMostStates = 256;  // in such units
+constexpr Index kOtherType = 64 * 64;
+
+// Squared; negative where the row says nothing of the problem.
+Index distance(const Measurement& row, const Common& c) {
+  const int length = log2_256(row.length) - log2_256(c.length);
+  const int channels = log2_256(row.channels) - log2_256(Index{c.batch} * c.dim);
+  int states = log2_256(row.states) - log2_256(c.states);
+  if (row.states <= 16 || c.states <= 16) {
+    const auto slice = [](int n) { return n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : 17; };
+    if (slice(row.states) != slice(c.states)) return -1;
+    states = 0;
+  }
+  if (row.dtype != c.dtype && (row.dtype == DType::F32 || c.dtype == DType::F32)) return -1;
+  const auto within = [](int n, int most) { return n <= most && -n <= most; };
+  if (!within(length, kMostLength) || !within(channels, kMostChannels) || !within(states, kMostStates))
+    return -1;
+  // Waves hang on the channels first.
+  return Index{4} * channels * channels + Index{length} * length + Index{states} * states +
+         (row.dtype == c.dtype ? 0 : kOtherType);
+}
+
+}  // namespace
+
+const DispatchTable kForwardMeasured = {kForwardRows + 1, sizeof kForwardRows / sizeof *kForwardRows - 1};
+const DispatchTable kBackwardMeasured = {kBackwardRows + 1, sizeof kBackwardRows / sizeof *kBackwardRows - 1};
+
+Found find_measurement(const DispatchTable& table, const Common& c, const device::DeviceFacts& facts) {
+  Found found = {};
+  Index nearest = -1;
+  for (int i = 0; i < table.count; ++i) {
+    const Measurement& row = table.rows[i];
+    if (row.capability != facts.capability || row.multiprocessors != facts.multiprocessors) continue;
+    const Index away = distance(row, c);
+    if (away < 0 || (nearest >= 0 && away >= nearest)) continue;
+    nearest = away;
+    found.row = &row;
+  }
+  const Measurement* row = found.row;
+  found.exact = row && row->dtype == c.dtype && row->states == c.states && row->length == c.length &&
+                row->channels == Index{c.batch} * c.dim && c.groups == 1;
+  return found;
+}
+
+}  // namespace scankit::selective_scan
