@@ -12,9 +12,10 @@ template <bool kExact, class T>
 SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int count, float (&dt)[8]) {
   T::unpack(delta.w, dt);
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    dt[i] += bias;
-    if (soft) dt[i] = softplus<kExact>(dt[i]);
+  for (int i = 0; i < 8; ++i) dt[i] += bias;
+  if (soft) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) dt[i] = softplus<kExact>(dt[i]);
   }
   if (count < 8) {
 #pragma unroll

@@ -51,7 +51,9 @@ SCANKIT_DEVICE float log1p_unit(float e) {
     return fmaf(2.0f * s * q, p, 2.0f * s);
   } else {
     const float series = e * fmaf(e, fmaf(e, fmaf(e, -0.25f, 1.0f / 3), -0.5f), 1.0f);
-    return e < 0.03125f ? series : kLn2 * log2_approx(1.0f + e);
+    const float log =
+        kLn2 * log2_approx(1.0f + e);  // both, or the lanes' predicates put one element after another
+    return e < 0.03125f ? series : log;
   }
 }
 // Equals the contract's form with its switch at 20: log1p(exp(-20)) is under half an ulp of 20.
