@@ -63,7 +63,7 @@ class Step {
         if (s_.options) step = std::log1p(std::exp(step));
         double y = s_.options ? Ds[d] * xs[i] : 0;
         for (int n = 0; n < s_.states; ++n) {
-          const std::size_t at = std::size_t((b * s_.groups + d / (s_.dim / s_.groups)) * s_.states + n);
+          const std::size_t at = (std::size_t(b) * s_.groups + d / (s_.dim / s_.groups)) * s_.states + n;
           const double rate = rates[s_.transposed ? n * s_.dim + d : d * s_.states + n];
           const double h =
               std::exp(step * rate) * before[(b * s_.dim + d) * s_.states + n] + step * xs[i] * Bs[at];
