@@ -4,16 +4,17 @@
 set -euo pipefail
 usage() {
   cat <<'TEXT'
-usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--slice N] [--asan] [--asan-only] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
+usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--slice N] [--asan] [--asan-only] [--asan-slice N] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
   --label      which tests (default: ci)
   --slice N    and every Nth of the matrix that is not labelled large, beginning one further with each commit
   --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
   --asan-only  only those
+  --asan-slice N  every Nth component under the sanitizers (default: each), beginning one further with each commit
   --build DIR  the build tree (default: build/ci); kept, so a second run is incremental
 TEXT
 }
 cd "$(dirname "$0")/.."
-label=ci slice=0 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
+label=ci slice=0 asan_slice=1 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
 while [ $# -gt 0 ]; do
   case $1 in
     --label) label=$2 && shift ;;
@@ -22,6 +23,7 @@ while [ $# -gt 0 ]; do
     --jobs) jobs=$2 && shift ;;
     --asan) asan=yes ;;
     --asan-only) asan=yes plain=no ;;
+    --asan-slice) asan=yes asan_slice=$2 && shift ;;
     --) shift && more=("$@") && break ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
@@ -49,20 +51,18 @@ run_tests() {
   told+=$(python3 ci/not_passed.py "$report")$'\n'
 }
 
-# matrix_slice BUILD N: a regular expression of the tests whose turn it is. The setup tests are ctest's to add.
-matrix_slice() {
-  local turn
+# turn_of N CTEST_ARGUMENT...: the names of the tests whose turn it is, one of N. The setup tests are ctest's to add.
+turn_of() {
+  local n=$1 turn
   turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
-  ctest --test-dir "$1" -N -L '^matrix$' -LE '^large$' -FA . | sed -nE 's/^ *Test +#[0-9]+: //p' | sort |
-    awk -v n="$2" -v turn="$turn" 'NR % n == turn % n {gsub(/[.]/, "[.]"); list = list "|" $0} END {print "^(" substr(list, 2) ")$"}'
+  ctest -N -FA . "${@:2}" | sed -nE 's/^ *Test +#[0-9]+: //p' | sort | awk -v n="$n" -v turn="$turn" 'NR % n == turn % n'
 }
+# Names on stdin, a regular expression of exactly these.
+any_of() { sed 's/[.]/[.]/g' | paste -sd '|' | sed 's/.*/^(&)$/'; }
 
-build_tree() { # BUILD TARGET CMAKE_ARGUMENT...
-  local tree=$1 target=$2
-  shift 2
-  cmake -S . -B "$tree" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$@" >"$tree.configure.log" 2>&1 ||
-    { cat "$tree.configure.log" && return 1; }
-  cmake --build "$tree" --target "$target" -j "$jobs"
+configure_tree() { # BUILD CMAKE_ARGUMENT...
+  cmake -S . -B "$1" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "${@:2}" >"$1.configure.log" 2>&1 ||
+    { cat "$1.configure.log" && return 1; }
 }
 
 finish() {
@@ -84,20 +84,25 @@ export SCANKIT_TEST_PYTHON
 
 if [ $plain = yes ]; then
   phase "build in $build"
-  build_tree "$build" all -DCMAKE_BUILD_TYPE=Release || { broken='the build failed' && finish; exit 1; }
+  { configure_tree "$build" -DCMAKE_BUILD_TYPE=Release && cmake --build "$build" -j "$jobs"; } ||
+    { broken='the build failed' && finish; exit 1; }
   phase "tests labelled $label"
   run_tests "$build" "$label"
   if [ "$slice" -gt 0 ]; then
     phase "one of $slice parts of the matrix"
-    run_tests "$build" matrix -R "$(matrix_slice "$build" "$slice")"
+    run_tests "$build" matrix -R "$(turn_of "$slice" --test-dir "$build" -L '^matrix$' -LE '^large$' | any_of)"
   fi
 fi
 if [ $asan = yes ]; then
   phase "build with AddressSanitizer and UndefinedBehaviorSanitizer in $build-asan"
-  build_tree "$build-asan" scankit_unit_tests -DCMAKE_BUILD_TYPE=Debug -DSCANKIT_STATIC=OFF -DSCANKIT_SANITIZE=ON ||
+  configure_tree "$build-asan" -DCMAKE_BUILD_TYPE=Debug -DSCANKIT_STATIC=OFF -DSCANKIT_SANITIZE=ON ||
+    { broken='the sanitizer tree was not configured' && finish; exit 1; }
+  components=$(turn_of "$asan_slice" --test-dir "$build-asan" -L '^unit$')
+  # shellcheck disable=SC2046  # one target a word
+  cmake --build "$build-asan" -j "$jobs" --target $(sed 's/.*/scankit_&_test/' <<<"$components") ||
     { broken='the sanitizer build failed' && finish; exit 1; }
-  phase "unit tests under the sanitizers"
-  run_tests "$build-asan" unit
+  phase "unit tests under the sanitizers:" $components
+  run_tests "$build-asan" unit -R "$(any_of <<<"$components")"
 fi
 phase "done"
 finish
