@@ -37,6 +37,8 @@ works() { # WHAT ENV
   local scankit=$2/bin/scankit
   check "$1: it says its version" says "scankit $version" "$scankit" --version
   check "$1: the doctor finds the environment" says "Python:.*$2/bin/python" env VIRTUAL_ENV="$2" "$scankit" doctor
+  check "$1: shells and man find its files" test -s "$2/share/bash-completion/completions/scankit" -a \
+    -s "$2/share/zsh/site-functions/_scankit" -a -s "$2/share/fish/vendor_completions.d/scankit.fish" -a -s "$2/share/man/man1/scankit.1"
   check "$1: and calls it healthy" env -u PYTHONPATH "$scankit" doctor --python "$2/bin/python"
   check "$1: pip's and uv's records hold it" says "^scankit $version" "$2/bin/python" -c \
     'from importlib.metadata import version; print("scankit", version("scankit"))'

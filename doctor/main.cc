@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "doctor/cli/cli.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/parser_words.h"
+#include "doctor/shell/cli.h"
 #include "doctor/text/choice.h"
 #include "envspec/cli.h"
 #include "envspec/spec_machine.h"
@@ -37,6 +39,15 @@ std::string welcome() {
 std::optional<std::string> variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// A full disk, or a closed standard output, where the command itself does not look.
+int status_with_output(int status) {
+  std::cout.flush();
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (written || status == scankit::kExitInternal) return status;
+  scankit::complain({scankit::Errc::Io, scankit::say("cannot write to standard output"), ""});
+  return scankit::kExitInternal;
 }
 
 int run(int argc, char** argv) {
@@ -66,6 +77,7 @@ int run(int argc, char** argv) {
   scankit::add_validate_commands(app, exit_status);
   scankit::add_ci_commands(app, exit_status);
   scankit::add_fleet_commands(app, exit_status, words);
+  scankit::add_shell_commands(app, exit_status);
   try {
     std::ranges::reverse(words);  // CLI11 takes a vector from its end
     app.parse(std::move(words));
@@ -77,7 +89,7 @@ int run(int argc, char** argv) {
     return scankit::kExitUsage;
   }
   if (app.get_subcommands().empty()) std::fputs(welcome().c_str(), stdout);
-  return exit_status;
+  return status_with_output(exit_status);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 # apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
 # apt: ccache time
 # apt: qemu-user          (the kernels on processors without AVX-512 and without AVX)
+# apt: zsh fish mandoc  (the completions in their shells, the manual page)
 # The HTML report is opened in it; ci/install-deps.sh --browser.
 # apt-browser: chromium fonts-dejavu-core
 # The test of `scankit fleet` on a real Slurm; ci/install-deps.sh --slurm.

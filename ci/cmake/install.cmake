@@ -4,13 +4,14 @@
 # which compute on the CPU. core and oflex take selective_scan's device code: the same bytes thrice would fill a wheel.
 if(SKBUILD)
   set(scripts ${SKBUILD_SCRIPTS_DIR})
-  set(share ${SKBUILD_DATA_DIR}/share/scankit)
+  set(data ${SKBUILD_DATA_DIR}/share)
 else()
   set(scripts bin)
-  set(share share/scankit)
+  set(data share)
   # The Python wrapper; kernels/python/README.md says how a program finds it. A wheel has it as a package.
-  install(DIRECTORY kernels/python/scankit_kernels DESTINATION ${share}/python PATTERN __pycache__ EXCLUDE)
+  install(DIRECTORY kernels/python/scankit_kernels DESTINATION ${data}/scankit/python PATTERN __pycache__ EXCLUDE)
 endif()
+set(share ${data}/scankit)
 install(TARGETS scankit RUNTIME DESTINATION ${scripts})
 foreach(module selective_scan_cuda causal_conv1d_cuda)
   set(file ${PROJECT_BINARY_DIR}/modules/${module}.abi3.so)
@@ -22,3 +23,21 @@ foreach(module selective_scan_cuda causal_conv1d_cuda)
   endif()
   install(PROGRAMS ${file} DESTINATION ${share}/modules)
 endforeach()
+
+# What the shells and man look for below a prefix, an environment too, written by the program itself.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(written ${PROJECT_BINARY_DIR}/shell)
+  function(scankit_writes file folder)  # file, folder below share, the command's words
+    add_custom_command(OUTPUT ${written}/${file} DEPENDS scankit VERBATIM
+                       COMMAND ${CMAKE_COMMAND} -E make_directory ${written}
+                       COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C LANGUAGE= $<TARGET_FILE:scankit> ${ARGN} > ${written}/${file})
+    install(FILES ${written}/${file} DESTINATION ${data}/${folder})
+    set_property(GLOBAL APPEND PROPERTY scankit_written ${written}/${file})
+  endfunction()
+  scankit_writes(scankit bash-completion/completions completion bash)
+  scankit_writes(_scankit zsh/site-functions completion zsh)
+  scankit_writes(scankit.fish fish/vendor_completions.d completion fish)
+  scankit_writes(scankit.1 man/man1 man)
+  get_property(files GLOBAL PROPERTY scankit_written)
+  add_custom_target(scankit_shell_files ALL DEPENDS ${files})
+endif()

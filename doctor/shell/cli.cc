@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/shell/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+#include "doctor/base/tool_version.h"
+#include "doctor/knowledge/faults.h"
+#include "doctor/shell/completion.h"
+
+namespace scankit {
+namespace {
+
+// The parser takes any word as a cause, to name the nearest one.
+CommandRow table_with_causes(const CLI::App& app) {
+  CommandRow table = command_table(app);
+  for (CommandRow& command : table.commands)
+    if (command.path == "explain")
+      for (OptionRow& positional : command.positionals)
+        for (const FaultClass& fault : fault_classes()) positional.choices.push_back(fault.id);
+  return table;
+}
+
+}  // namespace
+
+void add_shell_commands(CLI::App& app, int& exit_status) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* completion =
+      app.add_subcommand("completion", say("Write the completion of scankit's command line for a shell"));
+  completion->add_option("shell", *shell, say("bash, zsh or fish"))
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->callback([shell, &app, &exit_status] {
+    std::fputs(completion_of(*shell, table_with_causes(app)).value_or("").c_str(), stdout);
+    exit_status = kExitClean;
+  });
+  CLI::App* manual = app.add_subcommand("man", say("Write the manual page, for man -l -"));
+  manual->callback([&app, &exit_status] {
+    std::fputs(manual_page(command_table(app), kToolVersion).c_str(), stdout);
+    exit_status = kExitClean;
+  });
+}
+
+}  // namespace scankit

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+#include "doctor/shell/completion.h"
+
+namespace scankit {
+namespace {
+
+// groff_man(7): a backslash begins an escape, a '-' is a hyphen unless escaped, and a line may not begin with
+// a control character.
+std::string roff(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    if (c == '\\')
+      plain += "\\e";
+    else if (c == '-')
+      plain += "\\-";
+    else if (c == '\n')
+      plain += "\n.br\n";
+    else if ((c == '.' || c == '\'') && (plain.empty() || plain.back() == '\n'))
+      plain += std::string("\\&") + c;
+    else
+      plain += c;
+  }
+  return plain;
+}
+
+std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
+
+std::string entry(const OptionRow& option, bool positional) {
+  std::string names;
+  for (const std::string& name : option.names)
+    names += (names.empty() ? "" : ", ") + (positional ? italic(name) : bold(name));
+  if (!positional && !option.value.empty()) names += " " + italic(option.value);
+  std::string text = option.text;
+  if (!option.choices.empty() && option.value != fmt::format("{}", fmt::join(option.choices, "|")))
+    text += fmt::format(" ({})", fmt::join(option.choices, ", "));
+  return ".TP\n" + names + "\n" + roff(text) + "\n";
+}
+
+std::string synopsis(const CommandRow& command) {
+  std::string line = ".B scankit " + roff(command.path) + "\n";
+  std::string rest = command.options.empty() ? "" : "[" + italic("OPTION") + "...]";
+  for (const OptionRow& positional : command.positionals) {
+    const std::string name = italic(positional.names.front());
+    rest += (rest.empty() ? "" : " ") + (positional.required ? name : "[" + name + "]");
+  }
+  return rest.empty() ? line : line + rest + "\n";
+}
+
+std::string section_of(const CommandRow& command) {
+  std::string page =
+      ".SS scankit " + roff(command.path) + "\n" + roff(command.text) + ".\n.PP\n" + synopsis(command);
+  for (const OptionRow& positional : command.positionals) page += entry(positional, true);
+  for (const OptionRow& option : command.options)
+    if (option.names.back() != "--help") page += entry(option, false);
+  return page;
+}
+
+std::string exit_statuses() {
+  const std::pair<int, std::string> statuses[] = {
+      {kExitClean, say("Done; nothing that counts was found")},
+      {kExitFindings, say("Something was found, from the severity of --fail-on on")},
+      {kExitUsage, say("The command line, or a file that it names, is not usable")},
+      {kExitInternal, say("An error of scankit's own")},
+      {kExitInconclusive, say("A fact that is needed could not be had")},
+      {kExitBuildFailed, say("The build or the installation failed, and nothing was changed")},
+      {kExitValidationFailed, say("The module computes wrong, or slower than the baseline allows")},
+      {kExitDrift, say("The environment is not what its spec or lock says")}};
+  std::string page;
+  for (const auto& [status, text] : statuses) page += fmt::format(".TP\n.B {}\n{}\n", status, roff(text));
+  return page;
+}
+
+}  // namespace
+
+std::string manual_page(const CommandRow& table, std::string_view version) {
+  std::string page = fmt::format(".TH SCANKIT 1 \"\" \"scankit {}\" \"\"\n.SH {}\nscankit \\- {}\n",
+                                 roff(version), say("NAME"), roff(table.text));
+  page +=
+      ".SH " + say("SYNOPSIS") + "\n.B scankit\n" + italic("COMMAND") + " [" + italic("OPTION") + "...]\n";
+  page += ".SH " + say("OPTIONS") + "\n";
+  for (const OptionRow& option : table.options) page += entry(option, false);
+  page += ".SH " + say("COMMANDS") + "\n";
+  for (const CommandRow* command : all_commands(table))
+    if (!command->path.empty() && command->commands.empty()) page += section_of(*command);
+  page += ".SH " + say("EXIT STATUS") + "\n" + exit_statuses();
+  return page;
+}
+
+}  // namespace scankit

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+#include "doctor/shell/cli.h"
+#include "doctor/shell/completion.h"
+
+namespace scankit {
+namespace {
+
+using testing::internal::CaptureStdout;
+using testing::internal::GetCapturedStdout;
+
+struct Example {
+  CLI::App app{"An example: it's [small]", "scankit"};
+  std::string color, out, kind;
+  std::vector<std::string> modules;
+  bool verbose = false, hidden = false;
+
+  Example() {
+    CLI::App* doctor = app.add_subcommand("doctor", "Why?");
+    doctor->add_option("--color", color, "auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    doctor->add_option("--out", out, "Where to")->type_name("FILE");
+    doctor->add_option("--module", modules, "Which")->type_name("M");
+    doctor->add_flag("-v,--verbose", verbose, "More");
+    doctor->add_flag("--secret", hidden, "Not told")->group("");
+    app.add_subcommand("node", "")->group("");
+    CLI::App* ci = app.add_subcommand("ci", "A gate");
+    CLI::App* init = ci->add_subcommand("init", "Write it");
+    init->add_option("kind", kind, "Of what")->required()->check(CLI::IsMember({"github", "gitlab"}));
+  }
+};
+
+TEST(CommandTable, HoldsWhatTheParserKnows) {
+  Example example;
+  const CommandRow table = command_table(example.app);
+  ASSERT_EQ(table.commands.size(), 2u);
+  const CommandRow& doctor = table.commands[0];
+  EXPECT_EQ(doctor.path, "doctor");
+  ASSERT_EQ(doctor.options.size(), 5u);  // with --help, without the hidden one
+  EXPECT_EQ(doctor.options[1].choices, (std::vector<std::string>{"auto", "always", "never"}));
+  EXPECT_EQ(doctor.options[1].value, "auto|always|never");
+  EXPECT_TRUE(takes_path(doctor.options[2]));
+  EXPECT_FALSE(doctor.options[2].repeats);
+  EXPECT_TRUE(doctor.options[3].repeats);
+  EXPECT_EQ(doctor.options[4].names, (std::vector<std::string>{"-v", "--verbose"}));
+  EXPECT_EQ(doctor.options[4].value, "");
+  const CommandRow& init = table.commands[1].commands.at(0);
+  EXPECT_EQ(init.path, "ci init");
+  EXPECT_EQ(init.name(), "init");
+  ASSERT_EQ(init.positionals.size(), 1u);
+  EXPECT_TRUE(init.positionals[0].required);
+  EXPECT_EQ(init.positionals[0].names, std::vector<std::string>{"kind"});
+  EXPECT_EQ(all_commands(table).size(), 4u);
+}
+
+TEST(Completion, QuotesWhatTheShellsTakeForTheirOwn) {
+  Example example;
+  example.app.get_subcommand("doctor")->description("Isn't it [a:b]?");
+  const CommandRow table = command_table(example.app);
+  EXPECT_NE(zsh_completion(table).find("'doctor:Isn'\\''t it \\[a\\:b\\]?'"), std::string::npos);
+  EXPECT_NE(fish_completion(table).find("-a doctor -d 'Isn\\'t it [a:b]?'"), std::string::npos);
+  EXPECT_EQ(bash_completion(table).find("Isn't"), std::string::npos);
+}
+
+TEST(Completion, NoOtherShell) {
+  EXPECT_FALSE(completion_of("tcsh", {}));
+  EXPECT_TRUE(completion_of("bash", {}));
+}
+
+TEST(ManualPage, EscapesWhatRoffTakesForItsOwn) {
+  Example example;
+  example.app.get_subcommand("doctor")->description(".begins with a dot, has C:\\ and --x");
+  const std::string page = manual_page(command_table(example.app), "1.2.3");
+  EXPECT_NE(page.find("\\&.begins with a dot, has C:\\e and \\-\\-x."), std::string::npos);
+  EXPECT_NE(page.find(".TH SCANKIT 1"), std::string::npos);
+  EXPECT_NE(page.find("\\fB\\-\\-color\\fR \\fIauto|always|never\\fR"), std::string::npos);
+  EXPECT_NE(page.find(".SS scankit ci init"), std::string::npos);
+}
+
+TEST(ShellCommands, TellOfThemselvesToo) {
+  Example example;
+  int status = 7;
+  add_shell_commands(example.app, status);
+  CaptureStdout();
+  example.app.parse("completion bash");
+  const std::string script = GetCapturedStdout();
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(script.find("words='doctor ci completion man'"), std::string::npos);
+  EXPECT_NE(script.find("words='bash zsh fish'"), std::string::npos);
+  EXPECT_THROW(example.app.parse("completion tcsh"), CLI::ParseError);
+}
+
+}  // namespace
+}  // namespace scankit
