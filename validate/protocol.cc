@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/protocol.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -136,6 +137,12 @@ void take_against(const Json& json, Validation& validation, ChildStory& story) {
   validation.against_problem = json.value("message", "");
 }
 
+// Each child says what holds for all of them.
+void take_note(Validation& validation, const std::string& text) {
+  auto& notes = validation.notes;
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
+}
+
 using Handler = void (*)(const Json&, Validation&, ChildStory&);
 const std::map<std::string, Handler, std::less<>> kHandlers = {
     {"hello", take_hello},
@@ -167,7 +174,12 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
        story.ended = true;
      }},
     {"note", [](const Json& json, Validation& validation,
-                ChildStory&) { validation.notes.push_back(json.at("message")); }},
+                ChildStory&) { take_note(validation, json.at("message")); }},
+    {"no_bands",
+     [](const Json& json, Validation& validation, ChildStory& story) {
+       take_note(validation, json.at("message"));
+       story.without_bands = story.ended = true;
+     }},
     {"end",
      [](const Json&, Validation&, ChildStory& story) {
        story.ended = true;
@@ -189,6 +201,7 @@ std::string job_text(const Job& job) {
                  {"step", job.tolerance.step}}},
                {"timing", Json::array()}};
   if (!job.against.empty()) options["against"] = job.against;
+  if (!job.gpu_bands.empty()) options["gpu_bands"] = job.gpu_bands;
   if (!job.model_devices.empty())
     options["model"] = {
         {"devices", job.model_devices}, {"upstream", job.upstream_model}, {"seed", mix(job.seed) >> 12}};

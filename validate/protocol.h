@@ -42,6 +42,7 @@ struct Job {
   bool upstream_model = false;  // mamba_ssm's own too, where it is installed: its import takes long
   std::uint64_t seed = 0;
   std::vector<KernelQuestion> kernels;
+  std::string gpu_bands;  // the guard library: torch allocates through it on the GPU; "": as ever
 };
 
 // What goes to the harness's standard input.
@@ -50,6 +51,7 @@ std::string job_text(const Job& job);
 // What one child of the harness has said so far.
 struct ChildStory {
   bool greeted = false, ended = false;
+  bool without_bands = false;   // it was to put bands around what lies on the GPU, and cannot
   std::string started, device;  // the case, or the phase, that began and has not ended
   std::size_t cases_done = 0;
   std::vector<KernelUse> kernels;  // answers, in the order of the questions

@@ -34,6 +34,23 @@ bool in_other_ways(const Case& c) {
   return c.width == 0 && !c.stateful && states > 0 && states <= kOtherWays;
 }
 
+// Between bands: each allocation is one of the driver's own, so small ones only.
+constexpr std::int64_t kBetweenBands = 20000;  // states over all steps
+bool between_bands(const Case& c) {
+  const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * std::max(c.states, 1);
+  return states > 0 && states <= kBetweenBands;
+}
+
+// Torch cannot go back from another allocator to its own, and graphs and timing need that one: children of
+// their own.
+std::vector<Task> banded_tasks_of(const ValidateRequest& request) {
+  std::vector<Task> tasks;
+  for (const std::string& device : request.devices)
+    for (const Case& c : request.cases)
+      if (!on_cpu(device) && between_bands(c)) tasks.push_back({&c, device + "+bands"});
+  return tasks;
+}
+
 // One case after the other on all devices and in all ways: the harness computes the exact result once for
 // them all.
 std::vector<Task> tasks_of(const ValidateRequest& request) {
@@ -63,7 +80,8 @@ class Run {
     seen_.against = request.against;
     seen_.baseline = request.baseline;
     tasks_ = tasks_of(request);
-    total_ = tasks_.size();
+    banded_tasks_ = banded_tasks_of(request);
+    total_ = tasks_.size() + banded_tasks_.size();
     total_on_cpu_ = static_cast<std::size_t>(
         std::count_if(tasks_.begin(), tasks_.end(), [](const Task& task) { return on_cpu(task.device); }));
   }
@@ -72,6 +90,7 @@ class Run {
     const auto start = Clock::now();
     seen_.blocked = why_python_does_not_work(request_.python);
     while (seen_.blocked.empty() && !finished_) child();
+    look_between_bands();
     if (!seen_.cases.empty()) leave_out_the_rest();
     for (CaseResult& result : seen_.cases)
       if (result.state == CaseState::Failed) judge_case(result, request_.deterministic);
@@ -93,6 +112,18 @@ class Run {
   }
 
  private:
+  void look_between_bands() {
+    if (banded_tasks_.empty() || seen_.gpu.empty() || seen_.cases.empty() || !seen_.blocked.empty()) return;
+    if (seen_.module_problem != ModuleProblem::None) return;
+    if (seen_.left_out > 0)
+      total_ -= std::erase_if(banded_tasks_, [](const Task& task) { return task.what->stateful; });
+    const std::vector<Task> rest = std::exchange(tasks_, banded_tasks_);
+    banded_ = true;
+    finished_ = tasks_.empty();
+    while (seen_.blocked.empty() && !finished_) child();
+    tasks_.insert(tasks_.end(), rest.begin(), rest.end());
+  }
+
   void child() {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
     if (left.count() <= 0) {
@@ -112,6 +143,7 @@ class Run {
     }
     if (seen_.left_out > 0) std::erase_if(tasks_, [](const Task& task) { return task.what->stateful; });
     forget_done_tasks();
+    if (story.without_bands) tasks_.clear();
     if (story.ended) {
       drop_absent_devices();
       finished_ = true;
@@ -125,6 +157,11 @@ class Run {
     job.module = request_.module;
     job.case_seconds = static_cast<int>(request_.each_case.count());
     job.tasks = tasks_;
+    job.seed = request_.seed;
+    if (banded_) {
+      job.gpu_bands = harness_.guard;
+      return job;
+    }
     if (request_.model && model_) job.model_devices = request_.devices;
     job.upstream_model = request_.mode == "full";
     if (against_) job.against = request_.against;
@@ -133,7 +170,6 @@ class Run {
       for (const std::string& device : request_.devices)
         for (const TimedShape& shape : timed_shapes(device, request_.mode == "full"))
           job.timed.push_back(shape);
-    job.seed = request_.seed;
     return job;
   }
 
@@ -181,6 +217,13 @@ class Run {
       return t.what->id == story.started && t.device == story.device;
     });
     if (task == tasks_.end()) {
+      if (banded_ && story.cases_done == 0) {
+        seen_.notes.push_back(
+            say("what is written beside a result on the GPU is not seen: {}", end_of(hung, result)));
+        tasks_.clear();
+        finished_ = true;
+        return;
+      }
       if (story.cases_done > 0) return;  // left on purpose between two cases (a broken CUDA context)
       if (story.started == "import module" && story.device == "@against") {
         seen_.against_problem = say("importing {}: {}", request_.against, end_of(hung, result));
@@ -266,10 +309,11 @@ class Run {
   const ValidateRequest& request_;
   Harness harness_;
   Clock::time_point deadline_;
-  std::vector<Task> tasks_;
+  std::vector<Task> tasks_, banded_tasks_;
   std::size_t total_ = 0, total_on_cpu_ = 0;
   Validation seen_;
-  bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true;
+  bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true,
+       banded_ = false;  // the children that run now have bands around what lies on the GPU
   int crashes_ = 0;
 };
 

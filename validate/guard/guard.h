@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// What harness/guard.py reads by ctypes.
+// What harness/guard.py and harness/gpu_guard.py read by ctypes.
 extern "C" {
 struct ScankitDamage {
   std::uintptr_t address;  // of the allocation as its owner has it
@@ -16,4 +16,20 @@ struct ScankitDamage {
 int scankit_guard_damaged(ScankitDamage* damage);
 // Whether what is allocated from now on has bands; it has from the start. Off while something is timed.
 void scankit_guard_bands(int on);
+
+// The same on the GPU (gpu_guard.cc). 1; or 0 and what the driver lacks: a library or a function. Before the
+// others.
+int scankit_gpu_guard_start(const char** missing);
+// For CUDAPluggableAllocator.
+void* scankit_gpu_allocate(std::ptrdiff_t size, int device, void* stream);
+void scankit_gpu_free(void* pointer, std::ptrdiff_t size, int device, void* stream);
+// As scankit_guard_damaged; waits for all that was launched.
+int scankit_gpu_guard_damaged(ScankitDamage* damage);
+// Since the last call.
+struct ScankitGpuTrouble {
+  std::size_t refused;        // bytes of an allocation that was not to be had; 0: none
+  std::size_t unknown_frees;  // of what is not allocated: a second free
+  std::int64_t status;        // the first error of the driver, else 0
+};
+ScankitGpuTrouble scankit_gpu_guard_trouble();
 }

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from scankit_harness import guard, judge, nonfinite, oracle
+from scankit_harness import gpu_guard, guard, judge, nonfinite, oracle
 from scankit_harness.channel import say
 from scankit_harness.tensors import Placed, same_bits, same_results
 
@@ -63,8 +63,8 @@ def synchronize(device):
 def poison(case, device):
     """Freed blocks of the sizes of the results hold NaN, so that an element nobody writes is seen.
 
-    On the CPU the malloc of this process does it (scankit sets glibc's perturb tunable)."""
-    if not device.startswith("cuda"):
+    On the CPU the malloc of this process does it (scankit sets glibc's perturb tunable), between bands the allocator."""
+    if not device.startswith("cuda") or gpu_guard.active():
         return
     sizes = [case["batch"] * case["dim"] * case["length"]] * 8
     parts = 2 if case["tensors"]["A"]["dtype"] == "c64" else 1

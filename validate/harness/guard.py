@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes beside the memory that torch allocated on the CPU: guard.cc, preloaded, has bands around it."""
+"""Writes beside the memory that torch allocated. On the CPU guard.cc, preloaded, has bands around it; on the GPU gpu_guard.cc."""
 import contextlib
 import ctypes
 
+from scankit_harness import gpu_guard
 from scankit_harness.channel import say
 
 
@@ -43,9 +44,10 @@ def here():
 def damages(limit=8):
     """Each allocation around which somebody wrote since the last call: [Damage]."""
     found = []
-    while _damaged is not None and len(found) < limit:
+    while len(found) < limit:
         damage = Damage()
-        if not _damaged(ctypes.byref(damage)):
+        on_cpu = _damaged is not None and _damaged(ctypes.byref(damage))
+        if not on_cpu and not gpu_guard.next_damage(damage):
             break
         found.append(damage)
     return found

@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 
-from scankit_harness import guard
+from scankit_harness import gpu_guard, guard
 from scankit_harness.channel import number, say, send
 
 
@@ -100,9 +100,17 @@ class Session:
                 else "exception"
         finally:
             faulthandler.cancel_dump_traceback_later()
+        self.add_trouble(fields)
         send("case", id=case["id"], device=device, seconds=number(time.perf_counter() - begin), **fields)
         if "CUDA error" in fields.get("error", ""):
             sys.exit(0)  # such an error stays in the context; scankit starts another child for the rest
+
+    def add_trouble(self, fields):
+        """What the allocator with bands could not do: torch does not ask it, and goes on with a null pointer."""
+        for text in gpu_guard.trouble():
+            fields.setdefault("contract", []).append(text)
+            if text.startswith("out of memory") and "error" in fields:
+                fields["error_kind"] = "memory"
 
     def wrong_arity(self, error):
         text = str(error)
@@ -228,6 +236,11 @@ def main():
     if not guard.here():
         send("note", message=say("what is written behind the end of a result on the CPU is not seen: nothing can be preloaded "
                                  "into this Python"))
+    if options.get("gpu_bands"):
+        why = gpu_guard.start(options["gpu_bands"], torch, guard.Damage)
+        if why:
+            send("no_bands", message=say("what is written beside a result on the GPU is not seen: {}", why))
+            return
     cuda = _hello(torch, any(task["device"].startswith("cuda") for task in tasks))
     if options["mode"] == "oracle":
         faulthandler.cancel_dump_traceback_later()

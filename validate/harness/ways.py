@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same case in another way: on a side stream, inside a CUDA graph. A task's device names it: "cuda:0+graph"; and
+"""The same case in another way: on a side stream, inside a CUDA graph, between bands. A task's device names it: "cuda:0+graph"; and
 "@against" behind it is the other of two modules."""
 import torch
 
@@ -17,7 +17,15 @@ def split(label):
 
 
 def runner(way):
-    return {"": call.Runner, "bands": call.Runner, "timed": call.Runner, "stream": OnSideStream, "graph": InGraph}[way]
+    return {"": call.Runner, "bands": BetweenBands, "stream": OnSideStream, "graph": InGraph}[way]
+
+
+class BetweenBands(call.Runner):
+    """In a process whose every allocation on the GPU has them (gpu_guard.py). Once is enough to see who writes to them."""
+
+    def run(self):
+        self.once(False)
+        return self.report
 
 
 class Late(call.Runner):

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A torch that says it has a GPU and computes on the CPU, for pretended_gpu_test.cc: which children run, and with what. Side
+streams do nothing of their own, and graphs are not replayed."""
+import contextlib
+import sys
+
+
+def here(value):
+    return "cpu" if isinstance(value, str) and value.startswith("cuda") else value
+
+
+class Nothing:
+    def synchronize(self):
+        pass
+
+    replay = synchronize
+
+
+def pretend():
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class OnTheCpu(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*[here(a) for a in args], **{n: here(v) for n, v in (kwargs or {}).items()})
+
+    OnTheCpu().__enter__()
+    torch.cuda.is_available = lambda: True
+    torch.cuda.get_device_name = lambda *_: "pretended"
+    torch.cuda.synchronize = torch.cuda._sleep = lambda *_: None
+    torch.cuda.Stream = torch.cuda.CUDAGraph = Nothing
+    torch.cuda.stream = torch.cuda.graph = lambda *_: contextlib.nullcontext()
+
+
+if "-c" not in getattr(sys, "orig_argv", ()):  # the question whether this Python runs at all needs no torch
+    pretend()

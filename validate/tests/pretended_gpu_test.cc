@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The children that a GPU gets, with a torch that pretends to have one (pretended_gpu/) and a library that
+// stands in for the driver.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "validate/run.h"
+#include "validate/tests/test_python.h"
+
+namespace scankit::validate {
+namespace {
+
+constexpr const char* kFolder = SCANKIT_SOURCE_DIR "/validate/tests/";
+
+// A variable of the children's environment for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+Validation pretended(const std::string& python, const std::string& module, const char* driver) {
+  const Variable path("PYTHONPATH", std::string(kFolder) + "pretended_gpu");
+  const Variable libraries("LD_LIBRARY_PATH", std::string(SCANKIT_STUBS "/") + driver);
+  ValidateRequest request;
+  request.python = python;
+  request.module = kFolder + module;
+  request.devices = {"cuda:0"};
+  request.timing = false;
+  request.cases = quick_cases(99);
+  request.cases.resize(2);
+  auto result = run_validation(request);
+  if (!result) ADD_FAILURE() << result.error().message;
+  return result ? std::move(*result) : Validation{};
+}
+
+std::string told(const Validation& v, const std::string& device) {
+  std::string text;
+  for (const CaseResult& c : v.cases)
+    if (c.device == device)
+      for (const std::string& reason : c.reasons) text += reason + "\n";
+  return text;
+}
+std::string notes(const Validation& v) {
+  std::string text;
+  for (const std::string& note : v.notes) text += note + "\n";
+  return text;
+}
+
+TEST(PretendedGpu, SmallCasesRunOnceMoreBetweenBandsInAChildOfTheirOwn) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = pretended(python, "pretended_gpu/writes_beside.py", "gpu_memory_stub");
+  EXPECT_EQ(v.gpu, "pretended") << v.blocked;
+  EXPECT_EQ(told(v, "cuda:0"), "");
+  EXPECT_NE(
+      told(v, "cuda:0+bands")
+          .find(
+              "fwd wrote behind the end of memory of 10 bytes (byte 1 behind it), which is not its to write"),
+      std::string::npos)
+      << told(v, "cuda:0+bands") << notes(v);
+  EXPECT_EQ(v.verdict, Verdict::Failed);
+}
+
+TEST(PretendedGpu, ADriverWithoutWhatTheBandsNeedIsANote) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto v = pretended(python, "modules/right.py", "gpu_stub");
+  EXPECT_NE(notes(v).find("is not seen: the driver lacks cuCtxGetCurrent"), std::string::npos) << notes(v);
+  for (const CaseResult& c : v.cases) EXPECT_NE(c.device, "cuda:0+bands") << c.id;
+}
+
+}  // namespace
+}  // namespace scankit::validate
