@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
@@ -62,6 +64,27 @@ Error wrong_form(const std::string& name, const YamlNode& node, const std::strin
                  const std::string& expected) {
   const std::string where = path.empty() ? yaml_place(name, node) : yaml_place(name, node) + ": " + path;
   return {Errc::Malformed, where + ": " + expected, ""};
+}
+
+Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
+                    const std::vector<std::string>& known) {
+  const auto near = nearest_word(key.text, known);
+  return {Errc::Malformed, say("{}: no field is called \"{}\"", yaml_place(name, key), plain(field, false)),
+          near.empty() ? say("known here: {}", joined(known)) : say("did you mean \"{}\"?", near)};
+}
+
+Result<void> known_schema(const std::string& name, const YamlNode& root, int newest) {
+  for (std::size_t i = 0; i < root.keys.size(); ++i) {
+    if (root.keys[i].text != "schema") continue;
+    SCANKIT_TRY(const int schema, form_of_schema(name, root.items[i]));
+    if (schema <= newest) return {};
+    return Error{Errc::Unsupported,
+                 say("{}: this is schema {}, and this scankit knows up to {}",
+                     yaml_place(name, root.items[i]), schema, newest),
+                 say("use a newer scankit")};
+  }
+  return Error{Errc::Malformed, say("{} does not say which schema it has", name),
+               say("write \"schema: {}\" as its first line", newest)};
 }
 
 bool is_distribution_name(std::string_view text) {

@@ -11,6 +11,13 @@ namespace scankit {
 
 Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
                  const std::string& expected);
+// A key that is no field: the nearest of `known`, or all of them. `field` is the key with what it stands
+// below.
+Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
+                    const std::vector<std::string>& known);
+// That the file says which form it has, and that it is no newer than `newest`. Asked before everything else:
+// a newer form may have keys and values that look wrong to us.
+Result<void> known_schema(const std::string& name, const YamlNode& root, int newest);
 bool is_distribution_name(std::string_view name);  // "mamba-ssm"; of tags too
 bool is_module_name(std::string_view name);        // "torchvision._C"
 

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/report/plain.h"
 #include "envspec/fields.h"
@@ -23,26 +22,11 @@ class Reader {
   Result<void> top(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::Map)
       return wrong(root, "", say("keys with values are expected, such as torch:"));
-    SCANKIT_CHECK(known_schema(root));
+    SCANKIT_CHECK(known_schema(name_, root, kSpecSchema));
     return map(root, "", "", spec_fields(), spec_);
   }
 
  private:
-  // Asked before everything else: a newer form may have keys and values that look wrong to us.
-  Result<void> known_schema(const YamlNode& root) {
-    for (std::size_t i = 0; i < root.keys.size(); ++i) {
-      if (root.keys[i].text != "schema") continue;
-      SCANKIT_TRY(const int schema, form_of_schema(name_, root.items[i]));
-      if (schema <= kSpecSchema) return {};
-      return Error{Errc::Unsupported,
-                   say("{}: this is schema {}, and this scankit knows up to {}",
-                       yaml_place(name_, root.items[i]), schema, kSpecSchema),
-                   say("use a newer scankit")};
-    }
-    return Error{Errc::Malformed, say("{} does not say which schema it has", name_),
-                 say("write \"schema: {}\" as its first line", kSpecSchema)};
-  }
-
   Error wrong(const YamlNode& node, const std::string& path, const std::string& expected) const {
     return wrong_form(name_, node, path, expected);
   }
@@ -85,16 +69,7 @@ class Reader {
       if (field.path.starts_with(prefix)) known.emplace_back(first_word(field.path.substr(prefix.size())));
     if (path.empty()) known.emplace_back("extensions");
     known.erase(std::unique(known.begin(), known.end()), known.end());
-    const std::string here = plain(path.empty() ? key.text : path + "." + key.text, false);
-    const auto near = nearest_word(key.text, known);
-    return {Errc::Malformed, say("{}: no field is called \"{}\"", yaml_place(name_, key), here),
-            near.empty() ? say("known here: {}", joined(known)) : say("did you mean \"{}\"?", near)};
-  }
-
-  static std::string joined(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-    return text;
+    return unknown_field(name_, key, path.empty() ? key.text : path + "." + key.text, known);
   }
 
   Result<void> extensions(const YamlNode& node) {

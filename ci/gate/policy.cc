@@ -28,7 +28,7 @@ class Reader {
   Result<void> top(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::Map)
       return wrong_form(name_, root, "", say("keys with values are expected, such as causes:"));
-    SCANKIT_CHECK(known_schema(root));
+    SCANKIT_CHECK(known_schema(name_, root, kPolicySchema));
     for (std::size_t i = 0; i < root.keys.size(); ++i) {
       const std::string& key = root.keys[i].text;
       if (key == "causes") {
@@ -44,28 +44,6 @@ class Reader {
   }
 
  private:
-  // Asked before everything else: a newer form may have keys and values that look wrong to us.
-  Result<void> known_schema(const YamlNode& root) {
-    for (std::size_t i = 0; i < root.keys.size(); ++i) {
-      if (root.keys[i].text != "schema") continue;
-      SCANKIT_TRY(const int schema, form_of_schema(name_, root.items[i]));
-      if (schema <= kPolicySchema) return {};
-      return Error{Errc::Unsupported,
-                   say("{}: this is schema {}, and this scankit knows up to {}",
-                       yaml_place(name_, root.items[i]), schema, kPolicySchema),
-                   say("use a newer scankit")};
-    }
-    return Error{Errc::Malformed, say("{} does not say which schema it has", name_),
-                 say("write \"schema: {}\" as its first line", kPolicySchema)};
-  }
-
-  Error unknown(const YamlNode& key, const std::string& path, const std::vector<std::string>& known) const {
-    const auto near = nearest_word(key.text, known);
-    return {Errc::Malformed,
-            say("{}: no field is called \"{}\"", yaml_place(name_, key), plain(path + key.text, false)),
-            near.empty() ? say("known here: {}", joined(known)) : say("did you mean \"{}\"?", near)};
-  }
-
   // `groups` are keys beside the table's; `options` what an Args field may hold.
   template <class Owner>
   Result<void> field(const YamlNode& key, const YamlNode& value, const std::string& path,
@@ -76,7 +54,7 @@ class Reader {
       std::vector<std::string> known;
       for (const auto& each : fields) known.emplace_back(each.name);
       known.insert(known.end(), groups.begin(), groups.end());
-      return unknown(key, path, known);
+      return unknown_field(name_, key, path + key.text, known);
     }
     const std::string here = path + key.text;
     if (const auto* number = std::get_if<int Owner::*>(&found->place)) {
@@ -180,7 +158,7 @@ class Reader {
       if (step == policy_steps().end()) {
         std::vector<std::string> known;
         for (const PolicyStep& each : policy_steps()) known.emplace_back(each.name);
-        return unknown(key, "steps.", known);
+        return unknown_field(name_, key, "steps." + key.text, known);
       }
       const std::string path = "steps." + key.text;
       if (value.kind != YamlNode::Kind::Map)
