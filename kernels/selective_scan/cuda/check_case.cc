@@ -197,6 +197,7 @@ class Case {
     if (s_.segments > 0) choice.segments = s_.segments, choice.pieces = 1 + s_.segments % 2;
   }
   Choice forward_choice(const Common& common, const device::DeviceFacts& facts) const {
+    if (s_.forward) return *s_.forward;
     Choice choice;
     choose_forward(common, facts, &choice);
     cut_as_wanted(choice);
@@ -307,6 +308,7 @@ class Case {
     Choice choice, states;
     if (is_plain()) choose_backward(b.common, facts, &choice), states = forward_choice(b.common, facts);
     cut_as_wanted(choice);
+    if (s_.backward) choice = *s_.backward;
     const std::vector<unsigned char> before = delta_->raw();
     std::vector<std::vector<unsigned char>> first;
     for (int time = 0; time < 2; ++time) {

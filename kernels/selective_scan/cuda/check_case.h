@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/selective_scan/cuda/check_device.h"
+#include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/params.h"
 
 namespace scankit::selective_scan {
@@ -27,6 +28,7 @@ struct CaseShape {
   bool initial, last;           // an initial state and its gradient; a last state and its gradient
   std::vector<int> cu_seqlens;  // not empty: packed sequences
   bool garbage;                 // cu_seqlens holds anything: nothing may be written outside, no more is asked
+  const Choice *forward = nullptr, *backward = nullptr;  // of a plain case; null: the planner's
 };
 
 struct CaseVerdict {

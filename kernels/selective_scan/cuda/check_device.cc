@@ -36,6 +36,8 @@ struct Extra {
   CudaResult (*event_record)(CudaHandle, CudaHandle);
   CudaResult (*event_elapsed)(float*, CudaHandle, CudaHandle);
   CudaResult (*event_destroy)(CudaHandle);
+  CudaResult (*device_name)(char*, int, device::CudaDevice);
+  CudaResult (*memory)(std::size_t*, std::size_t*);
 };
 Extra g_extra;
 const device::DriverApi* g_api = nullptr;
@@ -65,20 +67,22 @@ bool find_extra() {
          find(library, "cuEventCreate", &g_extra.event_create) &&
          find(library, "cuEventRecord", &g_extra.event_record) &&
          find(library, "cuEventElapsedTime", &g_extra.event_elapsed) &&
-         find(library, "cuEventDestroy_v2", &g_extra.event_destroy);
+         find(library, "cuEventDestroy_v2", &g_extra.event_destroy) &&
+         find(library, "cuDeviceGetName", &g_extra.device_name) &&
+         find(library, "cuMemGetInfo_v2", &g_extra.memory);
 }
 
 struct Unit {
   std::string name, defines;
 };
-Result<std::vector<Unit>> read_units(const std::string& path) {
+Result<std::vector<Unit>> read_units(const std::string& path, const std::string& more) {
   const auto text = read_whole_file(path);
   if (!text)
     return Error{Errc::InvalidArgument, text.error().message, ""};  // NotFound is kept for the compiler
   std::vector<Unit> units;
   const std::regex line("UNIT\\(([a-z0-9_]+), \"([^\"]*)\"\\)");
   for (std::sregex_iterator it(text->begin(), text->end(), line), end; it != end; ++it)
-    units.push_back({(*it)[1], (*it)[2]});
+    units.push_back({(*it)[1], std::string((*it)[2]) + " " + more});
   return units;
 }
 
@@ -132,6 +136,17 @@ Result<Gpu> Gpu::open() {
   return gpu;
 }
 
+std::string Gpu::name() const {
+  char text[256] = "";
+  must(g_extra.device_name(text, sizeof text - 1, 0), "the device's name");
+  return text;
+}
+long long Gpu::free_bytes() const {
+  std::size_t free = 0, total = 0;
+  must(g_extra.memory(&free, &total), "free memory");
+  return static_cast<long long>(free);
+}
+
 void* Gpu::allocate(std::size_t bytes) {
   DevicePointer memory = 0;
   must(g_extra.allocate(&memory, bytes > 0 ? bytes : 1), "device memory");
@@ -180,9 +195,15 @@ std::vector<float> Gpu::time(device::Plan& plan, void* workspace, int warm, int 
   return times;
 }
 
+Result<void> compile_units(const std::string& source, const std::string& units_file,
+                           const std::string& folder, int capability, const std::string& more) {
+  SCANKIT_TRY(const std::vector<Unit> units, read_units(units_file, more));
+  return compile_all(units, source, folder, capability);
+}
+
 Result<void> load_units(const std::string& source, const std::string& units_file, const std::string& cubins,
-                        int capability) {
-  SCANKIT_TRY(const std::vector<Unit> units, read_units(units_file));
+                        int capability, const std::string& more) {
+  SCANKIT_TRY(const std::vector<Unit> units, read_units(units_file, more));
   SCANKIT_TRY(const TemporaryDirectory folder, TemporaryDirectory::create("scankit-device-check"));
   const std::string from = cubins.empty() ? folder.path() : cubins;
   if (cubins.empty()) SCANKIT_CHECK(compile_all(units, source, from, capability));

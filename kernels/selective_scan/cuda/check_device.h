@@ -16,6 +16,8 @@ class Gpu {
   // Errc::NotFound, with the reason, where this machine has no usable GPU.
   static Result<Gpu> open();
   int capability() const { return capability_; }
+  std::string name() const;
+  long long free_bytes() const;
 
   void* allocate(std::size_t bytes);  // at least 256-byte aligned; exits on failure
   void release(void* memory);
@@ -33,8 +35,11 @@ class Gpu {
 
 // Compiles every unit of `units` (units.def) from `source` for the GPU by nvcc, packs the images as a
 // finished module holds them and registers them with the loader. `cubins`: a folder of UNIT.cubin made
-// before; empty: compile. Errc::NotFound: no compiler.
+// before; empty: compile, with `more` defines. Errc::NotFound: no compiler.
 Result<void> load_units(const std::string& source, const std::string& units, const std::string& cubins,
-                        int capability);
+                        int capability, const std::string& more = "");
+// The compiling alone, into `folder`; needs no GPU.
+Result<void> compile_units(const std::string& source, const std::string& units, const std::string& folder,
+                           int capability, const std::string& more);
 
 }  // namespace scankit::selective_scan

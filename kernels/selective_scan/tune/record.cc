@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/tune/record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include "doctor/base/files.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+std::string head_of(const Machine& m) {
+  return "scankit_tune 1\t" + m.gpu + "\t" + std::to_string(m.capability) + "\t" +
+         std::to_string(m.multiprocessors) + "\t" + m.source;
+}
+
+std::string text_of(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::vector<std::string> fields_of(std::string_view line) {
+  std::vector<std::string> fields;
+  std::istringstream in{std::string(line)};
+  for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
+  return fields;
+}
+
+// "won<TAB>forward<TAB>2<TAB>8<TAB>2048<TAB>2048<TAB>16<TAB>4x4<TAB>2<TAB>1<TAB>2<TAB>ms<TAB>predicted's ms"
+bool row_of(const std::vector<std::string>& f, Row* row) {
+  if (f.size() != 13) return false;
+  std::vector<int> n;
+  for (const std::size_t i : {2, 3, 4, 5, 6, 8, 9, 10}) n.push_back(std::atoi(f[i].c_str()));
+  row->cell = {f[1] == "backward", static_cast<DType>(n[0]), n[1], n[2], n[3], n[4], 0};
+  row->choice = {-1, n[5], n[6], n[7]};
+  for (int v = 0; v < shipped_variants(row->cell.backward); ++v)
+    if (variant_name(row->cell.backward, v) == f[7]) row->choice.variant = v;
+  row->ms = std::atof(f[11].c_str()), row->predicted_ms = std::atof(f[12].c_str());
+  return row->choice.variant >= 0 && n[0] >= 0 && n[0] <= 2;
+}
+
+// What a row is of: two rows with one key say the same of different measurements.
+std::string key_of(const std::string& line) {
+  std::string key;
+  int commas = 0;
+  for (const char c : line) {
+    if (c == ',' && ++commas == 6) break;
+    if (c != ' ') key += c;
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<Record> Record::open(const std::string& path, const Machine& machine) {
+  Record record;
+  record.path_ = path;
+  const std::string head = head_of(machine);
+  const auto text = read_whole_file(path);
+  if (!text) {
+    SCANKIT_CHECK(write_file_atomically(path, head + "\n"));
+    return record;
+  }
+  std::istringstream lines(*text);
+  std::string line;
+  std::getline(lines, line);
+  if (line != head)
+    return Error{Errc::InvalidArgument, path + " is of another GPU or of other device code",
+                 "name another file, or remove it"};
+  while (std::getline(lines, line))
+    if (!lines.eof()) record.take(line);  // a line without its end was cut off
+  return record;
+}
+
+void Record::take(std::string_view line) {
+  const std::vector<std::string> fields = fields_of(line);
+  if (fields.size() < 2) return;
+  Row row;
+  if (fields[0] == "won" && row_of(fields, &row)) rows_.push_back(row);
+  if (fields[0] == "done") done_.insert(fields[1]);
+  if (fields[0] == "crashed" && fields.size() == 3) crashed_.insert(fields[1] + "\t" + fields[2]);
+}
+
+Result<void> Record::append(const std::string& text) const {
+  const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (fd >= 0) ::close(fd);
+  if (!written) return Error{Errc::Io, "cannot write to " + path_, ""};
+  return {};
+}
+
+Result<void> Record::add(const Cell& cell, const Outcome& outcome) {
+  std::string text;
+  const std::string name = name_of(cell);
+  for (const Entry& e : outcome.entries) {
+    const std::string choice = name_of(cell.backward, e.choice);
+    if (!e.wrong.empty())
+      text += "wrong\t" + name + "\t" + choice + "\t" + e.wrong + "\n";
+    else
+      text += "time\t" + name + "\t" + choice + "\t" + text_of("%.5f", e.median) + "\t" +
+              std::to_string(e.times.size()) + "\n";
+  }
+  const auto entry = [&](int i) -> const Entry& { return outcome.entries[static_cast<std::size_t>(i)]; };
+  if (outcome.best >= 0)
+    text += "best\t" + name + "\t" + name_of(cell.backward, entry(outcome.best).choice) + "\t" +
+            text_of("%.5f", entry(outcome.best).median) + "\n";
+  Row row;
+  if (outcome.shipped >= 0) {
+    const Choice& c = entry(outcome.shipped).choice;
+    row = {cell, c, entry(outcome.shipped).median, entry(outcome.predicted).median};
+    text += std::string("won\t") + (cell.backward ? "backward" : "forward");
+    for (const int n : {static_cast<int>(cell.dtype), cell.batch, cell.dim, cell.length, cell.states})
+      text += "\t" + std::to_string(n);
+    text += "\t" + std::string(variant_name(cell.backward, c.variant));
+    for (const int n : {c.warps, c.segments, c.pieces}) text += "\t" + std::to_string(n);
+    text += "\t" + text_of("%.5f", row.ms) + "\t" + text_of("%.5f", row.predicted_ms) + "\n";
+  }
+  SCANKIT_CHECK(append(text + "done\t" + name + "\n"));
+  if (outcome.shipped >= 0) rows_.push_back(row);
+  done_.insert(name);
+  return {};
+}
+
+Result<void> Record::skip(const Cell& cell, const std::string& why) {
+  SCANKIT_CHECK(append("skipped\t" + name_of(cell) + "\t" + why + "\n"));
+  return {};
+}
+
+Result<void> Record::add_crash(const Cell& cell, const Choice& choice) {
+  const std::string what = name_of(cell) + "\t" + name_of(cell.backward, choice);
+  crashed_.insert(what);
+  return append("crashed\t" + what + "\n");
+}
+bool Record::crashed(const Cell& cell, const Choice& choice) const {
+  return crashed_.count(name_of(cell) + "\t" + name_of(cell.backward, choice)) > 0;
+}
+
+std::string table_text(const std::string& before, const Machine& machine, const std::vector<Row>& rows) {
+  std::vector<std::string> mine;
+  std::set<std::string> keys;
+  for (const Row& row : rows) {
+    const char* const types[] = {"F32", "F16", "BF16"};
+    char line[200];
+    const Index channels = Index{row.cell.batch} * row.cell.dim;
+    std::snprintf(line, sizeof line, "MEASURED_%s(%d, %d, %s, %d, %d, %lld, %s, %d, %d, %d)",
+                  row.cell.backward ? "BACKWARD" : "FORWARD", machine.capability, machine.multiprocessors,
+                  types[static_cast<int>(row.cell.dtype)], row.cell.states, row.cell.length, channels,
+                  std::string(variant_name(row.cell.backward, row.choice.variant)).c_str(), row.choice.warps,
+                  row.choice.segments, row.choice.pieces);
+    if (keys.insert(key_of(line)).second) mine.push_back(line);
+  }
+  std::string head;
+  std::vector<std::string> all = mine;
+  std::istringstream lines(before);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("// No rows yet", 0) == 0) continue;
+    if (line.rfind("MEASURED_", 0) != 0)
+      head += line + "\n";
+    else if (keys.count(key_of(line)) == 0)
+      all.push_back(line);
+  }
+  std::sort(all.begin(), all.end());
+  for (const std::string& line : all) head += line + "\n";
+  return head;
+}
+
+}  // namespace scankit::selective_scan

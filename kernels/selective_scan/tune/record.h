@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "kernels/selective_scan/tune/contest.h"
+
+// What the tuner wrote down: a text file that grows cell by cell, so that a run that was cut off goes on, and
+// the table that is compiled in.
+namespace scankit::selective_scan {
+
+struct Machine {
+  std::string gpu;
+  int capability = 0, multiprocessors = 0;
+  std::string source;  // sha256 of the device code
+};
+
+// A line of the table.
+struct Row {
+  Cell cell;
+  Choice choice;
+  double ms = 0, predicted_ms = 0;
+};
+
+class Record {
+ public:
+  // Reads what is there. Errc::InvalidArgument where it is of another GPU or other device code.
+  static Result<Record> open(const std::string& path, const Machine& machine);
+
+  bool has(const Cell& cell) const { return done_.count(name_of(cell)) > 0; }
+  const std::vector<Row>& rows() const { return rows_; }
+  // Appends a cell's outcome: every choice's median, what was wrong, and the winners.
+  Result<void> add(const Cell& cell, const Outcome& outcome);
+  Result<void> skip(const Cell& cell, const std::string& why);
+  // A choice that ended the program: it is not tried again in the cells of this file.
+  Result<void> add_crash(const Cell& cell, const Choice& choice);
+  bool crashed(const Cell& cell, const Choice& choice) const;
+
+ private:
+  Result<void> append(const std::string& text) const;
+  void take(std::string_view line);
+
+  std::string path_;
+  std::set<std::string> done_, crashed_;
+  std::vector<Row> rows_;
+};
+
+// dispatch_table.def with the rows of this machine's kind of GPU in place of those it had for the same
+// problems; all others stay. `before`: the present text.
+std::string table_text(const std::string& before, const Machine& machine, const std::vector<Row>& rows);
+
+}  // namespace scankit::selective_scan
