@@ -9,6 +9,7 @@ template <class T, class L, bool kSliced, class O>
 struct BackwardKernel {
   using P = Projections<T, L>;
   using W = WarpMemory<L, kSliced, O>;
+  using Sum = ChannelSum<L>;
 
   const BackwardArguments& p;
   const Backward& g;
@@ -26,10 +27,11 @@ struct BackwardKernel {
   SCANKIT_DEVICE Index piece_offset(int step) const { return (step + lane % 4 * 8) * Index{T::kSize}; }
   SCANKIT_DEVICE int piece_at(int i) const { return piece_channel(lane, i) * kPitch + lane % 4 * 8; }
   template <bool kAligned>
-  SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int i, int step) const {
-    load_piece<kAligned>(
-        e, row_of<T>(from, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step),
-        piece_count(i, step));
+  SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int i, int step, bool more = false) const {
+    const char* at =
+        row_of<T>(from, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step);
+    load_piece<kAligned>(e, at, piece_count(i, step));
+    if (more) prefetch(at - kTile * T::kSize);
   }
   // D or delta_bias of a piece's channel. Read again for each tile: a register less for the scan.
   SCANKIT_DEVICE float of_channel(const float* from, int i) const {
@@ -60,19 +62,22 @@ struct BackwardKernel {
     if (g.out_z.data != nullptr) store(g.out_z, out, i, step);
   }
 
-  SCANKIT_DEVICE void prologue(float (&dD)[L::kPieces], int step) const {
+  // `more`: has the tile before brought to the L2 cache; its part of a row is 64 or 128 bytes and begins with
+  // a lane's piece.
+  SCANKIT_DEVICE void prologue(float (&dD)[L::kPieces], int step, bool more) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
       if (piece_channel(lane, i) >= L::kWarpChannels) continue;
       // All loads before the first store: the compiler must assume that the store changes what they read.
       Eight<T> from_dout, from_u, from_delta, from_z, from_out;
       const auto fetch_all = [&](auto aligned) {
-        fetch<aligned>(from_dout, g.dout, i, step);
-        fetch<aligned>(from_u, c.u, i, step);
-        fetch<aligned>(from_delta, c.delta, i, step);
+        const bool ahead = more && piece_channel(lane, i) < place.channels;
+        fetch<aligned>(from_dout, g.dout, i, step, ahead);
+        fetch<aligned>(from_u, c.u, i, step, ahead);
+        fetch<aligned>(from_delta, c.delta, i, step, ahead);
         if (c.z.data == nullptr) return;
-        fetch<aligned>(from_z, c.z, i, step);
-        fetch<aligned>(from_out, g.out, i, step);
+        fetch<aligned>(from_z, c.z, i, step, ahead);
+        fetch<aligned>(from_out, g.out, i, step, ahead);
       };
       if (T::kSize == 2 && p.aligned)  // fp32 would spill; so would the epilogue's loads
         fetch_all(Constant<true>{});
@@ -138,26 +143,12 @@ struct BackwardKernel {
     }
   }
 
-  // Has the rows of a tile brought to the L2 cache; a row is 64 or 128 bytes and begins with a lane's piece.
-  SCANKIT_DEVICE void prefetch_tile(int step) const {
-#pragma unroll
-    for (int i = 0; i < L::kPieces; ++i) {
-      if (piece_count(i, step) <= 0) continue;
-      const Index channel = place.channel + piece_channel(lane, i), at = piece_offset(step);
-      prefetch(row_of<T>(g.dout, place.batch, channel) + at);
-      prefetch(row_of<T>(c.u, place.batch, channel) + at);
-      prefetch(row_of<T>(c.delta, place.batch, channel) + at);
-      if (c.z.data == nullptr) continue;
-      prefetch(row_of<T>(c.z, place.batch, channel) + at);
-      prefetch(row_of<T>(g.out, place.batch, channel) + at);
-    }
-  }
-
   // One slice of one tile; all warps.
   SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state) const {
     const int own = first_state + q * L::kPer;
     float h[L::kChannels][L::kPer];
     load_start(h, step, own);
+    Sum::permute(h, group);
     replay<L>(memory, projections, state.A, h, group, q, lane);
     reverse<L, kSliced>(memory, projections, state, group, q, lane);
     __syncthreads();
@@ -234,6 +225,11 @@ struct BackwardKernel {
     }
   }
 
+  SCANKIT_DEVICE void permute_sums(ScanState<L>& state) const {
+    Sum::permute(state.carry, group);
+    Sum::permute(state.dA, group);
+  }
+
   SCANKIT_DEVICE void run() {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
@@ -246,10 +242,13 @@ struct BackwardKernel {
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
     if (!kSliced && end < chunks)
       enter_segment<L, true>(state.carry, state.A, p.segments, p.workspace, c, place, group, q);
+    if constexpr (!kSliced) {
+      Sum::permute(state.A, group);
+      permute_sums(state);
+    }
     for (int chunk = end - 1; chunk >= first; --chunk) {
       const int step = chunk * kTile;
-      prologue(dD, step);
-      if (chunk > first) prefetch_tile(step - kTile);
+      prologue(dD, step, chunk > first);
       if constexpr (kSliced) memory.clear_sums(lane);
       for (int s = 0; s < slices; ++s) {
         const int first_state = s * L::kSlice, own = first_state + q * L::kPer;
@@ -260,13 +259,18 @@ struct BackwardKernel {
           state = {};
           load_given<L>(state.carry, g.dlast_state, c, place, group, own);
         }
-        if constexpr (kSliced) load_A<L>(state.A, c, place, group, own);
+        if constexpr (kSliced) {
+          load_A<L>(state.A, c, place, group, own);
+          Sum::permute(state.A, group);
+          permute_sums(state);
+        }
         P::stage(projections, c, place, s, step, p.aligned);
         __syncthreads();
         slice(step, first_state, state);
         // The next stage overwrites B, C; the next scan the sums that store_projections reads.
         __syncthreads();
         if constexpr (kSliced) {
+          permute_sums(state);
           if (chunk == 0) store_given<L>(g.dinitial_state, state.carry, c, place, group, own);
           exchange<false>(state.carry, p.carry, c.dim * Index{c.states}, own);
           exchange<false>(state.dA, p.dA, p.dA_pitch, own);
@@ -276,6 +280,7 @@ struct BackwardKernel {
       __syncwarp();
     }
     if constexpr (!kSliced) {
+      permute_sums(state);
       if (first == 0) store_given<L>(g.dinitial_state, state.carry, c, place, group, q * L::kPer);
       exchange<false>(state.dA, p.dA, p.dA_pitch, q * L::kPer);
     }

@@ -30,11 +30,12 @@ struct WarpMemory {
     kept = at + M::kRowArrays * L::kRows;
   }
   // Four steps of dB (`which` 0) or dC of state kPer * q + s, from the warp's memory. What a warp writes at
-  // once, those of every q and both, is 32 banks; the exclusive or spreads a state's quads, which are read at
-  // once. s is added last: where it is a constant, so is its part of the address.
+  // once, those of every q and two s, is 32 banks; the exclusive or spreads a state's quads, which are read
+  // at once.
   SCANKIT_DEVICE static int part_offset(int quad, int which, int s, int q) {
-    const int slot = (which * L::kLanes + q) ^ quad % (2 * L::kLanes);
-    return M::kRowArrays * L::kRows + quad * M::kKept + slot * 4 + s * 8 * L::kLanes;
+    const int slot = (s % 2 * L::kLanes + q) ^ quad % (2 * L::kLanes);
+    return M::kRowArrays * L::kRows + quad * M::kKept + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes +
+           slot * 4;
   }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
@@ -60,24 +61,110 @@ struct WarpMemory {
   }
 };
 
+// dB and dC of a thread's states over four steps, summed over the warp's channels, always in the same order.
+// Register s of a lane is not state s of its own but s ^ (group % kPer): a lane's upper half of states is
+// then the lower one of the lane that it sends them to, and halves change hands without a choice of
+// registers. Then halves of the eight values do, until each lane has its own of one state. By shuffles and
+// not through shared memory, whose bandwidth is what the backward waits for.
+template <class L>
+struct ChannelSum {
+  static_assert(L::kGroups >= L::kPer && L::kGroups <= 8 * L::kPer);
+  static constexpr int kOwn = 8 * L::kPer / L::kGroups;  // values that a lane is left with, of one state
+
+  // Of register 0, and of a part's rows; an exclusive or with it is the state of every other register.
+  SCANKIT_DEVICE static int state(int group) { return group % L::kPer; }
+  // To the order of the registers from that of the states, or back.
+  SCANKIT_DEVICE static void permute(float (&v)[L::kChannels][L::kPer], int group) {
+#pragma unroll
+    for (int bit = 1; bit < L::kPer; bit *= 2) {
+      const bool swapped = (group & bit) != 0;
+#pragma unroll
+      for (int i = 0; i < L::kChannels * L::kPer; ++i) {
+        if (i & bit) continue;
+        float& low = v[i / L::kPer][i % L::kPer];
+        float& high = v[i / L::kPer][i % L::kPer + bit];
+        const float was = low;
+        low = swapped ? high : low;
+        high = swapped ? was : high;
+      }
+    }
+  }
+
+  // one(s, v) adds what register s has to v. A lane is left with eight values of state(group).
+  template <int kFirst, int kCount, bool kZero, class One>
+  SCANKIT_DEVICE static void add_states(float (&v)[8], const One& one) {
+    if constexpr (kCount == 1) {
+      one(kFirst, v);
+    } else {
+      constexpr int kHalf = kCount / 2;
+      float send[8] = {};
+      add_states<kFirst + kHalf, kHalf, true>(send, one);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const float got = __shfl_xor_sync(0xffffffffu, send[i], L::kLanes * kHalf);
+        v[i] = kZero ? got : v[i] + got;
+      }
+      add_states<kFirst, kHalf, false>(v, one);
+    }
+  }
+  template <int kCount, int kDistance>
+  SCANKIT_DEVICE static void add(float (&v)[8], int lane) {
+    if constexpr (kDistance < 32) {
+      constexpr int kHalf = kCount / 2;
+      const bool upper = (lane & kDistance) != 0;
+#pragma unroll
+      for (int i = 0; i < kHalf; ++i) {
+        const float send = upper ? v[i] : v[i + kHalf], keep = upper ? v[i + kHalf] : v[i];
+        v[i] = keep + __shfl_xor_sync(0xffffffffu, send, kDistance);
+      }
+      add<kHalf, 2 * kDistance>(v, lane);
+    }
+  }
+  // Which of dB's four, then dC's four values the lane's first one is: upper halves by the bits of its group.
+  SCANKIT_DEVICE static int first(int group) {
+    int at = 0;
+#pragma unroll
+    for (int bit = L::kPer, half = 4; bit < L::kGroups; bit *= 2, half /= 2)
+      if (group & bit) at += half;
+    return at;
+  }
+  SCANKIT_DEVICE static void put(float* to, const float (&v)[8]) {
+    if constexpr (kOwn == 4) {
+      quad_at(to, 0) = make_float4(v[0], v[1], v[2], v[3]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kOwn; ++i) to[i] = v[i];
+    }
+  }
+};
+
 // From the states before the tile: those before each of its eight quads of steps.
 template <class L, class M>
 SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kChannels][L::kPer],
                            float (&h)[L::kChannels][L::kPer], int group, int q, int lane) {
   float dt[L::kChannels][4], w[L::kChannels][4], b[L::kPer][4];
-  const auto load = [&](int quad) {
+  // Moved on from quad to quad: as products of the quad's number the places cost more.
+  float *row = memory.dt + group * kPitch, *b_row[L::kPer];
+#pragma unroll
+  for (int s = 0; s < L::kPer; ++s)
+    b_row[s] = projections + ((s ^ ChannelSum<L>::state(group)) * L::kLanes + q) * kPitch;
+  const auto load = [&] {
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
-      read_quad(memory.dt + (group + ch * L::kGroups) * kPitch, quad * 4, dt[ch]);
-      read_quad(memory.w + (group + ch * L::kGroups) * kPitch, quad * 4, w[ch]);
+      read_quad(row + ch * L::kGroups * kPitch, 0, dt[ch]);
+      read_quad(row + ch * L::kGroups * kPitch + L::kRows, 0, w[ch]);
     }
+    row += 4;
 #pragma unroll
-    for (int s = 0; s < L::kPer; ++s) read_quad(projections + (s * L::kLanes + q) * kPitch, quad * 4, b[s]);
+    for (int s = 0; s < L::kPer; ++s) {
+      read_quad(b_row[s], 0, b[s]);
+      b_row[s] += 4;
+    }
   };
-  load(0);
+  load();
 #pragma unroll
   for (int ch = 0; ch < L::kChannels; ++ch) memory.keep(0, ch, lane, h[ch]);
-#pragma unroll 1
+#pragma unroll 2
   for (int quad = 0; quad < 7; ++quad) {
 #pragma unroll
     for (int s = 0; s < L::kPer; ++s) {
@@ -89,7 +176,7 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
       }
     }
     // Ahead of the stores, which neither compiler moves a load across.
-    if (quad < 6) load(quad + 1);
+    if (quad < 6) load();
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) memory.keep(quad + 1, ch, lane, h[ch]);
   }
@@ -119,41 +206,11 @@ SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], cons
   }
 }
 
-// dB and dC of one state over four steps, summed over the warp's channels, always in the same order: halves
-// of the eight values change hands until each lane of a state has its own, or a lane several. By shuffles and
-// not through shared memory, whose bandwidth is what the backward waits for.
-template <class L>
-struct ChannelSum {
-  static constexpr int kOwn = L::kGroups >= 8 ? 1 : 8 / L::kGroups;  // values that a lane is left with
-  static_assert(L::kGroups >= 2);
-
-  template <int kCount, int kDistance>
-  SCANKIT_DEVICE static void add(float (&v)[8], int lane) {
-    if constexpr (kDistance < 32) {
-      if constexpr (kCount > 1) {
-        constexpr int kHalf = kCount / 2;
-        const bool upper = (lane & kDistance) != 0;
-#pragma unroll
-        for (int i = 0; i < kHalf; ++i) {
-          const float send = upper ? v[i] : v[i + kHalf], keep = upper ? v[i + kHalf] : v[i];
-          v[i] = keep + __shfl_xor_sync(0xffffffffu, send, kDistance);
-        }
-        add<kHalf, 2 * kDistance>(v, lane);
-      } else {
-        v[0] += __shfl_xor_sync(0xffffffffu, v[0], kDistance);
-        add<1, 2 * kDistance>(v, lane);
-      }
-    }
-  }
-  // Which of dB's four, then dC's four values the lane's first one is: upper halves by the bits of its group.
-  SCANKIT_DEVICE static int first(int group) {
-    return (group & 1) * 4 + (L::kGroups >= 4 ? (group & 2) : 0) + (L::kGroups >= 8 ? (group & 4) / 4 : 0);
-  }
-};
-
 // Quad after quad from the last.
 template <class L, bool kAdd, class M>
 SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane) {
+  using Sum = ChannelSum<L>;
+  const int own = Sum::state(group), first = Sum::first(group);
 #pragma unroll 1
   for (int quad = 7; quad >= 0; --quad) {
     float dt[L::kChannels][4], w[L::kChannels][4], dy[L::kChannels][4];
@@ -166,30 +223,20 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       read_quad(memory.dy + row, quad * 4, dy[ch]);
       memory.recall(quad, ch, lane, h[ch]);
     }
-    __syncwarp();  // s overwrites w, and the sums the states, where everybody has read them
-    const int first = ChannelSum<L>::first(group);
-    float* part = memory.dt + M::part_offset(quad, first / 4, 0, q) + first % 4;
-    float b[2][4], c[2][4];
-    float* row = projections + q * kPitch;
-    read_quad(row, quad * 4, b[0]);
-    read_quad(row + L::kSlice * kPitch, quad * 4, c[0]);
-#pragma unroll
-    for (int s = 0; s < L::kPer; ++s) {
-      float v[8] = {};        // dB, dC
-      if (s + 1 < L::kPer) {  // ahead of the stores, which no load is moved across
-        read_quad(row + (s + 1) * L::kLanes * kPitch, quad * 4, b[(s + 1) % 2]);
-        read_quad(row + (s + 1) * L::kLanes * kPitch + L::kSlice * kPitch, quad * 4, c[(s + 1) % 2]);
-      }
+    __syncwarp();     // s overwrites w, and the sums the states, where everybody has read them
+    float v[8] = {};  // dB, dC
+    Sum::template add_states<0, L::kPer, true>(v, [&](int s, float(&to)[8]) {
+      float b[4], c[4];
+      float* row = projections + ((s ^ own) * L::kLanes + q) * kPitch;
+      read_quad(row, quad * 4, b);
+      read_quad(row + L::kSlice * kPitch, quad * 4, c);
 #pragma unroll
       for (int ch = 0; ch < L::kChannels; ++ch)
-        reverse_four(dt[ch], w[ch], dy[ch], b[s % 2], c[s % 2], state.A[ch][s], h[ch][s], state.carry[ch][s],
-                     state.dA[ch][s], s_sum[ch], r_sum[ch], v);
-      ChannelSum<L>::template add<8, L::kLanes>(v, lane);
-      if (L::kGroups <= 8 || group < 8) {
-#pragma unroll
-        for (int i = 0; i < ChannelSum<L>::kOwn; ++i) part[s * 8 * L::kLanes + i] = v[i];
-      }
-    }
+        reverse_four(dt[ch], w[ch], dy[ch], b, c, state.A[ch][s], h[ch][s], state.carry[ch][s],
+                     state.dA[ch][s], s_sum[ch], r_sum[ch], to);
+    });
+    Sum::template add<8, L::kLanes * L::kPer>(v, lane);
+    Sum::put(memory.dt + M::part_offset(quad, first / 4, own, q) + first % 4, v);
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
       sum_lanes<L::kLanes>(s_sum[ch], q);
