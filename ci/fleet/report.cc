@@ -20,6 +20,7 @@ const std::vector<Sink>& sinks() {
       {"json", true, json_report},
       {"junit", true, [](const FleetReport& report, int) { return junit_report(report); }},
       {"markdown", false, [](const FleetReport& report, int) { return markdown_report(report); }},
+      {"prometheus", true, prometheus_report},
       {"html", false, [](const FleetReport& report, int) { return html_report(report); }},
   };
   return all;

@@ -15,6 +15,8 @@ inline constexpr const char* kReportSchema = "urn:scankit:fleet-report:1";  // s
 std::string text_report(const FleetReport& report, const TextStyle& style);
 std::string json_report(const FleetReport& report, int exit_status);  // English, for programs
 std::string junit_report(const FleetReport& report);
+std::string prometheus_report(const FleetReport& report,
+                              int exit_status);  // for node_exporter's textfile collector
 std::string markdown_report(const FleetReport& report);
 std::string html_report(const FleetReport& report);
 

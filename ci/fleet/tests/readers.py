@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.py SCHEMAS JUNIT_XSD FOLDER STEM...: the files of a fleet, and its reports STEM.json, .xml, .md, by their schemas."""
+"""readers.py SCHEMAS JUNIT_XSD FOLDER STEM...: the files of a fleet, and its reports STEM.json, .xml, .md, .prom, by their schemas."""
 import json
 import pathlib
 import sys
@@ -7,6 +7,7 @@ import sys
 import jsonschema
 import lxml.etree
 import markdown_it
+import prometheus_client.parser
 
 
 def schema_of(text, schemas):
@@ -15,6 +16,24 @@ def schema_of(text, schemas):
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$id"] == name
     return schema
+
+
+def check_prometheus(text, report):
+    """As the textfile collector: every family has its TYPE and HELP, no sample stands there twice."""
+    families, samples = {}, set()
+    for family in prometheus_client.parser.text_string_to_metric_families(text):
+        assert family.type == "gauge" and family.documentation, family.name
+        families[family.name] = family.samples
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in samples and sample.labels["command"] == "fleet", key
+            samples.add(key)
+    counts = {sample.labels["verdict"]: sample.value for sample in families["scankit_fleet_nodes"]}
+    assert counts == {word: report["counts"][word] for word in ("passed", "failed", "unknown")}, counts
+    told = {sample.labels["node"] for sample in families["scankit_fleet_node"]}
+    assert told == {node["node"] for node in report["nodes"] if node["verdict"] != "passed"}, told
+    verdicts = {sample.labels["verdict"]: sample.value for sample in families["scankit_fleet_verdict"]}
+    assert verdicts[report["verdict"]] == 1 and sum(verdicts.values()) == 1, verdicts
 
 
 def main(schemas, xsd, folder, *stems):
@@ -39,6 +58,7 @@ def main(schemas, xsd, folder, *stems):
         assert counts["nodes"] == len(report["nodes"]) == counts["passed"] + counts["failed"] + counts["unknown"]
         html = markdown_it.MarkdownIt("commonmark").enable("table").render(pathlib.Path(stem + ".md").read_text())
         assert "<h2>scankit fleet" in html and "<script" not in html and "<img" not in html, html[:400]
+        check_prometheus(pathlib.Path(stem + ".prom").read_text(), report)
         print("ok:", stem)
 
 

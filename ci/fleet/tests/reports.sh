@@ -24,7 +24,7 @@ rm -rf "$work" && mkdir -p "$work"/{real,mixed}
 reported() {
   local name=$1 code=0
   "$scankit" fleet report "$work/$name" --report "json=$work/$name.json" --report "junit=$work/$name.xml" \
-    --report "markdown=$work/$name.md" --report "html=$work/$name.html" >"$work/$name.txt" || code=$?
+    --report "markdown=$work/$name.md" --report "prometheus=$work/$name.prom" --report "html=$work/$name.html" >"$work/$name.txt" || code=$?
   [ "$code" = "$2" ] || { cat "$work/$name.txt" && echo "$name: exit status $code, not $2" && exit 1; }
 }
 reported mixed 1

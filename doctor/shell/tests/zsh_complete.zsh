@@ -15,7 +15,7 @@ zpty -w inner 'compadd () {
 zpty -w inner "bindkey '^I' complete-word; zstyle ':completion:*' list-prompt ''; LISTMAX=0; print BEGUN"
 zpty -r inner seen '*BEGUN*BEGUN*'
 zpty -w -n inner "$2"$'\t'
-sleep 1
+sleep 0.2
 zpty -w -n inner $'\x15print ENDED\n'
 text=
 while zpty -r inner chunk; do
