@@ -6,8 +6,26 @@
 // gradient that is carried through it (backward, from right to left), and what therefore enters a segment.
 namespace scankit::selective_scan {
 
-// dt and dt * u of eight steps, the first `count` of which exist. The others get dt = 0, which leaves the
-// state alone.
+// dt of eight steps of each piece. The flag is tested once: all elements' special functions overlap.
+template <bool kExact, int kPieces, class T>
+SCANKIT_DEVICE void discretize(const Eight<T> (&delta)[kPieces], const float (&bias)[kPieces], bool soft,
+                               float (&dt)[kPieces][8]) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    T::unpack(delta[i].w, dt[i]);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) dt[i][j] += bias[i];
+  }
+  if (!soft) return;
+#pragma unroll
+  for (int i = 0; i < kPieces * 8; ++i) dt[i / 8][i % 8] = softplus<kExact>(dt[i / 8][i % 8]);
+}
+// The steps of a piece from `count` on do not exist: dt = 0 leaves the state alone.
+SCANKIT_DEVICE void end_piece(float (&dt)[8], int count) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (i >= count) dt[i] = 0.0f;
+}
 template <bool kExact, class T>
 SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int count, float (&dt)[8]) {
   T::unpack(delta.w, dt);
@@ -17,11 +35,7 @@ SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int
 #pragma unroll
     for (int i = 0; i < 8; ++i) dt[i] = softplus<kExact>(dt[i]);
   }
-  if (count < 8) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (i >= count) dt[i] = 0.0f;
-  }
+  if (count < 8) end_piece(dt, count);
 }
 
 // A of the thread's channels, scaled for exp2; 0 for states and channels that do not exist.

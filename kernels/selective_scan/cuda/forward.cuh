@@ -1,86 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/ends.cuh"
+#include "kernels/selective_scan/cuda/forward_tile.cuh"
 
 // Forward: sequential in L, tile by tile; no parallel scan.
 namespace scankit::selective_scan {
-
-SCANKIT_DEVICE SavedStates states_of(const Common& c, const SavedStates& given, bool in_workspace,
-                                     void* workspace) {
-  if (!in_workspace) return given;
-  const Index dim_stride = (tile_count(c.length) + 1) * c.states;
-  return {static_cast<float*>(workspace), c.dim * dim_stride, dim_stride, c.states};
-}
-
-// One tile of one slice: dt and w (dt * u) are rows of the warp, y's rows receive the sums over the states.
-template <class L, bool kAdd>
-SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* projections,
-                              const float (&A)[L::kChannels][L::kPer], float (&h)[L::kChannels][L::kPer],
-                              int group, int q) {
-  float* b_row = projections + q * kPitch;
-  float* c_row = b_row + L::kSlice * kPitch;
-  constexpr int kQuads = L::kQuads;
-#pragma unroll(kQuads == 1 ? 2 : 1)
-  for (int step = 0; step < kTile; step += 4 * kQuads) {
-    float dt4[kQuads][L::kChannels][4], w4[kQuads][L::kChannels][4], sum[kQuads][L::kChannels][4] = {};
-#pragma unroll
-    for (int i = 0; i < kQuads * L::kChannels; ++i) {
-      const int quad = i / L::kChannels, ch = i % L::kChannels, row = (group + ch * L::kGroups) * kPitch;
-      read_quad(dt + row, step + 4 * quad, dt4[quad][ch]);
-      read_quad(w + row, step + 4 * quad, w4[quad][ch]);
-    }
-#pragma unroll
-    for (int i = 0; i < kQuads * L::kPer; ++i) {
-      const int quad = i / L::kPer, s = i % L::kPer;
-      float b[4], c[4];
-      read_quad(b_row + s * L::kLanes * kPitch, step + 4 * quad, b);
-      read_quad(c_row + s * L::kLanes * kPitch, step + 4 * quad, c);
-#pragma unroll
-      for (int ch = 0; ch < L::kChannels; ++ch) {
-#pragma unroll
-        for (int t = 0; t < 4; ++t) {
-          const float a = exp2_approx(dt4[quad][ch][t] * A[ch][s]);
-          h[ch][s] = fmaf(a, h[ch][s], w4[quad][ch][t] * b[t]);
-          sum[quad][ch][t] = fmaf(c[t], h[ch][s], sum[quad][ch][t]);
-        }
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kQuads * L::kChannels; ++i)
-      sum_lanes<L::kLanes>(sum[i / L::kChannels][i % L::kChannels], q);
-    // y may overwrite w: every lane of the channel has read its steps.
-    if constexpr (L::kLanes > 1) __syncwarp();
-#pragma unroll
-    for (int i = 0; i < kQuads * L::kChannels; ++i) {
-      const int quad = i / L::kChannels, ch = i % L::kChannels;
-      put_lanes<L::kLanes, kAdd>(y + (group + ch * L::kGroups) * kPitch, step + 4 * quad, sum[quad][ch], q);
-    }
-  }
-}
-
-// Saves the states after a tile; after the last one they go to the odd places of a row twice as wide.
-template <class L>
-SCANKIT_DEVICE void save_states(const SavedStates& x, const Common& c, const Place& place, Index chunk,
-                                bool last, int group, int state, const float (&h)[L::kChannels][L::kPer]) {
-  if (x.data == nullptr) return;
-#pragma unroll
-  for (int ch = 0; ch < L::kChannels; ++ch) {
-    const int channel = group + ch * L::kGroups;
-    if (channel >= place.channels) continue;
-    float* to = x.data + place.batch * x.batch_stride + (place.channel + channel) * x.dim_stride +
-                chunk * x.chunk_stride;
-    if (!last) {
-      store_states<L::kPer>(to + state, h[ch], c.states - state);
-      continue;
-    }
-#pragma unroll
-    for (int s = 0; s < L::kPer; ++s) {
-      if (state + s >= c.states) continue;
-      to[2 * (state + s)] = 0.0f;
-      to[2 * (state + s) + 1] = h[ch][s];
-    }
-  }
-}
 
 template <class T, class L, bool kSliced, class O>
 struct ForwardKernel {
@@ -102,124 +25,169 @@ struct ForwardKernel {
   Place place;
   int lane, group, q;
   float *shared, *dt, *w, *y, *kept;  // kept: states of the slices not in registers
-  // Piece 0 at step 0.
-  const char *u_row, *delta_row, *z_row;
-  char *out_row, *out_z_row;
-
+  int fewest;                         // of the pieces' limits
+  // Piece 0 at the first step of the span that is loaded (u, delta) or scanned (the others).
+  Index u_at, delta_at, z_at, out_at, out_z_at;  // bytes from the data
   SCANKIT_DEVICE SavedStates states() const {
     return states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
   }
   // Rows are subtile-major: row of piece i, its channel and its first step.
-  SCANKIT_DEVICE int piece_row(int i) const { return (lane + 32 * i) / 4; }
-  SCANKIT_DEVICE int piece_channel(int i) const { return piece_row(i) % L::kWarpChannels; }
+  SCANKIT_DEVICE int piece_row(int i) const { return lane / 4 + 8 * i; }
+  SCANKIT_DEVICE int piece_channel(int i) const {
+    return kSubtiles == 1 ? piece_row(i) : piece_row(i) % L::kWarpChannels;
+  }
   SCANKIT_DEVICE int piece_step(int i) const {
-    return piece_row(i) / L::kWarpChannels * kTile + lane % 4 * 8;
+    return (kSubtiles == 1 ? 0 : piece_row(i) / L::kWarpChannels * kTile) + lane % 4 * 8;
   }
   SCANKIT_DEVICE int piece_at(int i) const { return piece_row(i) * kPitch + lane % 4 * 8; }
+  // Steps that exist from piece i's first one on; 0: no such channel.
+  SCANKIT_DEVICE int limit(int i) const {
+    return piece_channel(i) < place.channels ? c.length - piece_step(i) : 0;
+  }
   // Steps of piece i that exist in the span which starts at `step`.
-  SCANKIT_DEVICE int piece_count(int i, int step) const {
-    return piece_channel(i) < place.channels ? c.length - step - piece_step(i) : 0;
-  }
-  // Bytes from piece 0 at step 0 to piece i at `step`. A warp with several pieces has them in one subtile.
-  SCANKIT_DEVICE Index piece_offset(int i, int step, Index dim_stride) const {
-    return (i * 8 * dim_stride + step) * T::kSize;
-  }
-  SCANKIT_DEVICE void find_rows() {
+  SCANKIT_DEVICE int piece_count(int i, int step) const { return limit(i) - step; }
+  // All of the lane's pieces are there and can be read and written as vectors.
+  SCANKIT_DEVICE bool whole(int step) const { return p.aligned && fewest > step; }
+  // Bytes from piece 0 to piece i. A warp with several pieces has them in one subtile.
+  SCANKIT_DEVICE Index piece_offset(int i, Index dim_stride) const { return i * 8 * dim_stride * T::kSize; }
+  SCANKIT_DEVICE void find_rows(int step) {
     static_assert(kSubtiles == 1 || L::kPieces == 1);
-    const Index at = place.channel + piece_channel(0), bytes = piece_step(0) * Index{T::kSize};
-    u_row = row_of<T>(c.u, place.batch, at) + bytes;
-    delta_row = row_of<T>(c.delta, place.batch, at) + bytes;
-    z_row = row_of<T>(c.z, place.batch, at) + bytes;
-    out_row = row_of<T>(p.forward.out, place.batch, at) + bytes;
-    out_z_row = row_of<T>(p.forward.out_z, place.batch, at) + bytes;
+    const Index at = place.channel + piece_channel(0), bytes = (step + piece_step(0)) * Index{T::kSize};
+    u_at = offset_of<T>(c.u, place.batch, at) + bytes;
+    delta_at = offset_of<T>(c.delta, place.batch, at) + bytes;
+    z_at = offset_of<T>(c.z, place.batch, at) + bytes;
+    out_at = offset_of<T>(p.forward.out, place.batch, at) + bytes;
+    out_z_at = offset_of<T>(p.forward.out_z, place.batch, at) + bytes;
+    fewest = limit(0);
+#pragma unroll
+    for (int i = 1; i < L::kPieces; ++i)
+      if (limit(i) < fewest) fewest = limit(i);
+    keep(fewest);
   }
 
-  SCANKIT_DEVICE void load(Loaded& to, int step) const {
-    if (p.aligned)
-      load_as<true>(to, step);
-    else
-      load_as<false>(to, step);
-  }
-  template <bool kAligned>
-  SCANKIT_DEVICE void load_as(Loaded& to, int step) const {
+  SCANKIT_DEVICE void load_pieces(Eight<T> (&to)[L::kPieces], const Sequence& from, Index at) const {
 #pragma unroll
-    for (int i = 0; i < L::kPieces; ++i) {
-      load_piece<kAligned>(to.u[i], u_row + piece_offset(i, step, c.u.dim_stride), piece_count(i, step));
-      load_piece<kAligned>(to.delta[i], delta_row + piece_offset(i, step, c.delta.dim_stride),
-                           piece_count(i, step));
+    for (int i = 0; i < L::kPieces; ++i)
+      load_whole(to[i], data_of(from) + at + piece_offset(i, from.dim_stride), true);
+  }
+  SCANKIT_DEVICE void load_partly(Eight<T> (&to)[L::kPieces], const Sequence& from, Index at,
+                                  int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i)
+      load_eight(to[i], data_of(from) + at + piece_offset(i, from.dim_stride), piece_count(i, step));
+  }
+  // The next span's.
+  SCANKIT_DEVICE void load(Loaded& to, int step) {
+    if (whole(step)) {
+      load_pieces(to.u, c.u, u_at);
+      load_pieces(to.delta, c.delta, delta_at);
+    } else {
+      load_partly(to.u, c.u, u_at, step);
+      load_partly(to.delta, c.delta, delta_at, step);
     }
+    u_at += kSpan * T::kSize, delta_at += kSpan * T::kSize;
+    keep(u_at), keep(delta_at);
   }
-  SCANKIT_DEVICE void load_projections(Loaded& to, const char* const (&from)[kCarried], int step) const {
-    if (p.aligned)
-      load_projections_as<true>(to, from, step);
-    else
-      load_projections_as<false>(to, from, step);
+  // Of a thread's piece k of B and C: the steps that exist from its first one on.
+  SCANKIT_DEVICE int projection_limit(int k) const {
+    const int piece = threadIdx.x + k * blockDim.x;
+    return P::count_of(c, piece % P::kCount, 0) - piece / P::kCount * kTile;
   }
-  template <bool kAligned>
-  SCANKIT_DEVICE void load_projections_as(Loaded& to, const char* const (&from)[kCarried], int step) const {
+  SCANKIT_DEVICE bool has_projection(int k) const {
+    return threadIdx.x + k * blockDim.x < kSubtiles * P::kCount;
+  }
+  SCANKIT_DEVICE void load_projections(Loaded& to, const char* (&from)[kCarried], int fewest_here,
+                                       int step) const {
+    if (p.aligned && fewest_here > step) {
+#pragma unroll
+      for (int k = 0; k < kCarried; ++k) load_whole(to.bc[k], from[k], true);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kCarried; ++k)
+        if (has_projection(k)) load_eight(to.bc[k], from[k], projection_limit(k) - step);
+    }
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k) from[k] += kSpan * T::kSize;
+  }
+  // Where piece k goes in shared memory.
+  SCANKIT_DEVICE int projection_at(int k) const {
+    const int piece = threadIdx.x + k * blockDim.x;
+    return piece / P::kCount * L::kProjections + P::at(piece % P::kCount);
+  }
+  SCANKIT_DEVICE void store_projections(const Loaded& from, const int (&at)[kCarried], float* to) const {
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) {
-      const int piece = threadIdx.x + k * blockDim.x, at = step + piece / P::kCount * kTile;
-      if (piece < kSubtiles * P::kCount)
-        load_piece<kAligned>(to.bc[k], from[k] + step * Index{T::kSize},
-                             P::count_of(c, piece % P::kCount, 0) - at);
-    }
-  }
-  SCANKIT_DEVICE void store_projections(const Loaded& from, float* to) const {
-#pragma unroll
-    for (int k = 0; k < kCarried; ++k) {
-      const int piece = threadIdx.x + k * blockDim.x;
-      if (piece < kSubtiles * P::kCount)
-        P::store(to + piece / P::kCount * L::kProjections, piece % P::kCount, from.bc[k]);
+      float v[8];
+      T::unpack(from.bc[k].w, v);
+      if (has_projection(k)) write_eight(to + at[k], v);
     }
   }
 
   SCANKIT_DEVICE void prologue(const Loaded& from, const float (&bias)[L::kPieces], int step) const {
+    float d[L::kPieces][8];
+    discretize<T::kExact>(from.delta, bias, c.softplus, d);
+    if (fewest - step < 8) {
+#pragma unroll
+      for (int i = 0; i < L::kPieces; ++i) end_piece(d[i], piece_count(i, step));
+    }
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
-      float d[8], u[8];
-      discretize<T::kExact>(from.delta[i], bias[i], c.softplus, piece_count(i, step), d);
+      float u[8];
       T::unpack(from.u[i].w, u);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) u[j] *= d[j];
-      write_eight(dt + piece_at(i), d);
+      for (int j = 0; j < 8; ++j) u[j] *= d[i][j];
+      write_eight(dt + piece_at(i), d[i]);
       write_eight(w + piece_at(i), u);
     }
   }
 
   SCANKIT_DEVICE void load_z(Eight<T> (&z)[L::kPieces], int step) const {
     if (c.z.data == nullptr) return;
-    if (p.aligned)
-      load_z_as<true>(z, step);
+    if (whole(step))
+      load_pieces(z, c.z, z_at);
     else
-      load_z_as<false>(z, step);
+      load_partly(z, c.z, z_at, step);
   }
-  template <bool kAligned>
-  SCANKIT_DEVICE void load_z_as(Eight<T> (&z)[L::kPieces], int step) const {
+  SCANKIT_DEVICE void store_pieces(const SequenceOut& to, Index at, const float (&v)[L::kPieces][8],
+                                   int step) const {
+    if (whole(step)) {
 #pragma unroll
-    for (int i = 0; i < L::kPieces; ++i)
-      load_piece<kAligned>(z[i], z_row + piece_offset(i, step, c.z.dim_stride), piece_count(i, step));
+      for (int i = 0; i < L::kPieces; ++i)
+        store_whole<T>(data_of(to) + at + piece_offset(i, to.dim_stride), v[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < L::kPieces; ++i)
+        if (piece_count(i, step) > 0)
+          store_eight<T>(data_of(to) + at + piece_offset(i, to.dim_stride), v[i], piece_count(i, step));
+    }
   }
   SCANKIT_DEVICE void epilogue(const Eight<T> (&from_u)[L::kPieces], const Eight<T> (&from_z)[L::kPieces],
                                const float (&D)[L::kPieces], int step) const {
     const Forward& f = p.forward;
     if (f.out.data == nullptr) return;
+    float v[L::kPieces][8];
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
-      const int count = piece_count(i, step);
-      if (count <= 0) continue;
-      float v[8], u[8];
-      read_eight(y + piece_at(i), v);
+      float u[8];
+      read_eight(y + piece_at(i), v[i]);
       T::unpack(from_u[i].w, u);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) v[j] = fmaf(D[i], u[j], v[j]);
-      store_piece<T>(p.aligned, out_row + piece_offset(i, step, f.out.dim_stride), v, count);
-      if (c.z.data == nullptr) continue;
-      T::unpack(from_z[i].w, u);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) v[j] *= u[j] * sigmoid(u[j]);
-      store_piece<T>(p.aligned, out_z_row + piece_offset(i, step, f.out_z.dim_stride), v, count);
+      for (int j = 0; j < 8; ++j) v[i][j] = fmaf(D[i], u[j], v[i][j]);
     }
+    store_pieces(f.out, out_at, v, step);
+    if (c.z.data == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      float z[8];
+      T::unpack(from_z[i].w, z);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) v[i][j] *= z[j] * sigmoid(z[j]);
+    }
+    store_pieces(f.out_z, out_z_at, v, step);
+  }
+  SCANKIT_DEVICE void advance() {
+    z_at += kSpan * T::kSize, out_at += kSpan * T::kSize, out_z_at += kSpan * T::kSize;
+    keep(z_at), keep(out_at), keep(out_z_at);
   }
 
   SCANKIT_DEVICE void per_channel(float (&to)[L::kPieces], const float* from) const {
@@ -237,20 +205,31 @@ struct ForwardKernel {
     per_channel(D, c.D);
     load_A<L>(A, c, place, group, q * L::kPer);
     load_given<L>(h, c.initial_state, c, place, group, q * L::kPer);
-    const char* projections[kCarried];
-#pragma unroll
-    for (int k = 0; k < kCarried; ++k) {
-      const int piece = threadIdx.x + k * blockDim.x;
-      projections[k] =
-          P::place_of(c, place, piece % P::kCount, 0) + piece / P::kCount * Index{kTile * T::kSize};
-    }
     const int first = segment_index() * p.segments.tiles * kTile;
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : c.length;
+    const char* projections[kCarried];
+    int projections_at[kCarried], fewest_projections = projection_limit(0);
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k) {
+      // A piece that is not there is read as the first one, and not written.
+      const int piece = threadIdx.x + (has_projection(k) ? k * blockDim.x : 0);
+      projections[k] =
+          P::place_of(c, place, piece % P::kCount, 0) + (first + piece / P::kCount * kTile) * Index{T::kSize};
+      projections_at[k] = projection_at(k);
+      keep(projections_at[k]);
+      if (has_projection(k) && projection_limit(k) < fewest_projections)
+        fewest_projections = projection_limit(k);
+    }
+    keep(fewest_projections);
+    int group_row = group * kPitch, state_row = q * kPitch;
+    if constexpr (kSubtiles == 1) keep(group_row), keep(state_row);
     if (segment_index() > 0) enter_segment<L, false>(h, A, p.segments, p.workspace, c, place, group, q);
+    SavePlace saved = save_place<L>(states(), c, place, first / kTile, group, q * L::kPer);
+    find_rows(first);
     Loaded now;
     load(now, first);
-    load_projections(now, projections, first);
-    store_projections(now, shared + (first / kSpan & 1) * kSubtiles * L::kProjections);
+    load_projections(now, projections, fewest_projections, first);
+    store_projections(now, projections_at, shared + (first / kSpan & 1) * kSubtiles * L::kProjections);
     for (int step = first; step < end; step += kSpan) {
       float* bc = shared + (step / kSpan & 1) * kSubtiles * L::kProjections;
       float* next_bc = shared + ((step / kSpan & 1) ^ 1) * kSubtiles * L::kProjections;
@@ -261,23 +240,23 @@ struct ForwardKernel {
       load_z(z, step);
       const bool more = step + kSpan < end;
       if (more) load(now, step + kSpan);
-      if (more) load_projections(now, projections, step + kSpan);
+      if (more) load_projections(now, projections, fewest_projections, step + kSpan);
       __syncthreads();
 #pragma unroll 1
       for (int sub = 0; sub < kSubtiles; ++sub) {
-        const int rows = sub * L::kRows;
-        scan_tile<L, false>(dt + rows, w + rows, w + rows, bc + sub * L::kProjections, A, h, group, q);
-        const int next = step + (sub + 1) * kTile;
-        if (next < c.length)
-          save_states<L>(states(), c, place, next / kTile - 1, false, group, q * L::kPer, h);
+        const int row = sub * L::kRows + group_row;
+        scan_tile<L, false>(dt + row, w + row, w + row, bc + sub * L::kProjections + state_row, A, h, q,
+                            end - step - sub * kTile);
+        if (step + (sub + 1) * kTile < c.length)
+          save_states<L>(saved, c, place, false, group, q * L::kPer, h);
       }
-      if (more) store_projections(now, next_bc);
+      if (more) store_projections(now, projections_at, next_bc);
       __syncwarp();
       epilogue(u, z, D, step);
+      advance();
     }
     if (end < c.length) return;
-    const Index chunks = tile_count(c.length);
-    save_states<L>(states(), c, place, chunks > 0 ? chunks - 1 : 0, true, group, q * L::kPer, h);
+    save_states<L>(saved, c, place, true, group, q * L::kPer, h);
     store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
   }
 
@@ -299,6 +278,7 @@ struct ForwardKernel {
         kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];
     }
     const Index chunks = tile_count(c.length);
+    find_rows(0);
     Loaded now;
     // A sequence without steps still has a last state.
     for (Index chunk = 0; chunk < (chunks > 0 ? chunks : 1); ++chunk) {
@@ -316,17 +296,20 @@ struct ForwardKernel {
         __syncthreads();
         P::stage(shared, c, place, slice, step, p.aligned);
         __syncthreads();
-        scan_tile<L, true>(dt, w, y, shared, A, h, group, q);
+        const int row = group * kPitch;
+        scan_tile<L, true>(dt + row, w + row, y + row, shared + q * kPitch, A, h, q, kTile);
 #pragma unroll
         for (int i = 0; i < L::kChannels * L::kPer; ++i)
           kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];
-        save_states<L>(states(), c, place, chunk, chunk + 1 >= chunks, group, state, h);
+        SavePlace saved = save_place<L>(states(), c, place, chunk, group, state);
+        save_states<L>(saved, c, place, chunk + 1 >= chunks, group, state, h);
         if (chunk + 1 >= chunks) store_given<L>(p.forward.last_state, h, c, place, group, state);
       }
       Eight<T> z[L::kPieces];
       load_z(z, step);
       __syncwarp();
       epilogue(now.u, z, D, step);
+      advance();
       __syncwarp();
     }
   }
@@ -347,7 +330,6 @@ SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
   k.dt = own;
   k.w = own + K::kSubtiles * L::kRows;
   k.y = kSliced ? k.w + L::kRows : k.w;
-  k.find_rows();
   k.kept = own + M::kWarp;
   if constexpr (kSliced)
     k.run_sliced();

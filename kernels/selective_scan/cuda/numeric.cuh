@@ -13,10 +13,15 @@ inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
 #ifdef SCANKIT_EMULATED
+SCANKIT_DEVICE void keep(Index) {}
 SCANKIT_DEVICE float exp2_approx(float x) { return exp2f(x); }
 SCANKIT_DEVICE float log2_approx(float x) { return log2f(x); }
 SCANKIT_DEVICE float rcp_approx(float x) { return 1.0f / x; }
 #else
+// The compiler holds the number from here on, and does not compute it again. No pointers: it would no longer
+// know that they are global memory's.
+SCANKIT_DEVICE void keep(Index& number) { asm volatile("" : "+l"(number)); }
+SCANKIT_DEVICE void keep(int& number) { asm volatile("" : "+r"(number)); }
 SCANKIT_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

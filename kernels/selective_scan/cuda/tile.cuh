@@ -125,15 +125,22 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   }
 }
 
-// Of a piece with count > 0.
+// Where load_whole reads.
 template <class T>
-SCANKIT_DEVICE void store_piece(bool aligned, char* p, const float (&v)[8], int count) {
-  if (!aligned) return store_eight<T>(p, v, count);
+SCANKIT_DEVICE void store_whole(char* p, const float (&v)[8]) {
   unsigned w[T::kWords];
   T::pack(v, w);
 #pragma unroll
   for (int i = 0; i < T::kWords / 4; ++i)
     reinterpret_cast<uint4*>(p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
+}
+// Of a piece with count > 0.
+template <class T>
+SCANKIT_DEVICE void store_piece(bool aligned, char* p, const float (&v)[8], int count) {
+  if (aligned)
+    store_whole<T>(p, v);
+  else
+    store_eight<T>(p, v, count);
 }
 
 #ifdef SCANKIT_EMULATED
@@ -157,13 +164,19 @@ SCANKIT_DEVICE void read_quad(float* row, int step, float (&v)[4]) {
 }
 
 // Rows of (batch, channel) of a sequence, in bytes from its data.
+template <class T, class S>
+SCANKIT_DEVICE Index offset_of(const S& s, int batch, Index channel) {
+  return (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
+}
+SCANKIT_DEVICE const char* data_of(const Sequence& s) { return static_cast<const char*>(s.data); }
+SCANKIT_DEVICE char* data_of(const SequenceOut& s) { return static_cast<char*>(s.data); }
 template <class T>
 SCANKIT_DEVICE const char* row_of(const Sequence& s, int batch, Index channel) {
-  return static_cast<const char*>(s.data) + (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
+  return data_of(s) + offset_of<T>(s, batch, channel);
 }
 template <class T>
 SCANKIT_DEVICE char* row_of(const SequenceOut& s, int batch, Index channel) {
-  return static_cast<char*>(s.data) + (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
+  return data_of(s) + offset_of<T>(s, batch, channel);
 }
 
 // B and C of a tile and of one slice of states, as fp32 in shared memory: B's rows, then C's. State kPer *
@@ -183,12 +196,16 @@ struct Projections {
   SCANKIT_DEVICE static int count_of(const Common& c, int piece, int slice) {
     return slice * L::kSlice + piece / 4 % L::kSlice < c.states ? c.length - piece % 4 * 8 : 0;
   }
+  // Where it goes in shared memory.
+  SCANKIT_DEVICE static int at(int piece) {
+    const int state = piece / 4 % L::kSlice;
+    const int row = state % L::kPer * L::kLanes + state / L::kPer + piece / (kCount / 2) * L::kSlice;
+    return row * kPitch + piece % 4 * 8;
+  }
   SCANKIT_DEVICE static void store(float* shared, int piece, const Eight<T>& e) {
     float v[8];
     T::unpack(e.w, v);
-    const int state = piece / 4 % L::kSlice;
-    const int row = state % L::kPer * L::kLanes + state / L::kPer + piece / (kCount / 2) * L::kSlice;
-    write_eight(shared + row * kPitch + piece % 4 * 8, v);
+    write_eight(shared + at(piece), v);
   }
   SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step,
                                    bool aligned) {
@@ -259,6 +276,17 @@ SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
   }
 #pragma unroll
   for (int s = 0; s < kPer; ++s) h[s] = s < count ? p[s] : 0.0f;
+}
+// At a place aligned for them.
+template <int kPer>
+SCANKIT_DEVICE void write_states(float* p, const float (&h)[kPer]) {
+  static_assert(kPer == 1 || kPer == 2 || kPer % 4 == 0);
+  if constexpr (kPer == 1) *p = h[0];
+  if constexpr (kPer == 2)
+    *reinterpret_cast<uint2*>(p) = make_uint2(__float_as_uint(h[0]), __float_as_uint(h[1]));
+#pragma unroll
+  for (int s = 0; s + 4 <= kPer; s += 4)
+    *reinterpret_cast<float4*>(p + s) = make_float4(h[s], h[s + 1], h[s + 2], h[s + 3]);
 }
 template <int kPer>
 SCANKIT_DEVICE void store_states(float* p, const float (&h)[kPer], int count) {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/ends.cuh"
+
+// The forward's work on one tile, states of a slice in registers.
+namespace scankit::selective_scan {
+
+SCANKIT_DEVICE SavedStates states_of(const Common& c, const SavedStates& given, bool in_workspace,
+                                     void* workspace) {
+  if (!in_workspace) return given;
+  const Index dim_stride = (tile_count(c.length) + 1) * c.states;
+  return {static_cast<float*>(workspace), c.dim * dim_stride, dim_stride, c.states};
+}
+
+// One tile of one slice: dt and w (dt * u) are rows of the warp, y's rows receive the sums over the states.
+// All are those of the thread: rows of its first channel, and of its first state.
+template <class L, bool kAdd>
+SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
+                              const float (&A)[L::kChannels][L::kPer], float (&h)[L::kChannels][L::kPer],
+                              int q, int steps) {
+  float* c_row = b_row + L::kSlice * kPitch;
+  constexpr int kQuads = L::kQuads;
+  const int end = kQuads == 1 || steps > kTile ? kTile : steps;  // the others have dt = 0
+#pragma unroll(kQuads == 1 ? 2 : 1)
+  for (int step = 0; step < end; step += 4 * kQuads) {
+    float dt4[kQuads][L::kChannels][4], w4[kQuads][L::kChannels][4], sum[kQuads][L::kChannels][4] = {};
+#pragma unroll
+    for (int i = 0; i < kQuads * L::kChannels; ++i) {
+      const int quad = i / L::kChannels, ch = i % L::kChannels, row = ch * L::kGroups * kPitch;
+      read_quad(dt + row, step + 4 * quad, dt4[quad][ch]);
+      read_quad(w + row, step + 4 * quad, w4[quad][ch]);
+    }
+#pragma unroll
+    for (int i = 0; i < kQuads * L::kPer; ++i) {
+      const int quad = i / L::kPer, s = i % L::kPer;
+      float b[4], c[4];
+      read_quad(b_row + s * L::kLanes * kPitch, step + 4 * quad, b);
+      read_quad(c_row + s * L::kLanes * kPitch, step + 4 * quad, c);
+#pragma unroll
+      for (int ch = 0; ch < L::kChannels; ++ch) {
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+          const float a = exp2_approx(dt4[quad][ch][t] * A[ch][s]);
+          h[ch][s] = fmaf(a, h[ch][s], w4[quad][ch][t] * b[t]);
+          sum[quad][ch][t] = fmaf(c[t], h[ch][s], sum[quad][ch][t]);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kQuads * L::kChannels; ++i)
+      sum_lanes<L::kLanes>(sum[i / L::kChannels][i % L::kChannels], q);
+    // y may overwrite w: every lane of the channel has read its steps.
+    if constexpr (L::kLanes > 1) __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kQuads * L::kChannels; ++i) {
+      const int quad = i / L::kChannels, ch = i % L::kChannels;
+      put_lanes<L::kLanes, kAdd>(y + ch * L::kGroups * kPitch, step + 4 * quad, sum[quad][ch], q);
+    }
+  }
+}
+
+// Where a thread's states go: its first channel's of the next chunk; null: nowhere.
+struct SavePlace {
+  float* next;
+  Index of_channel, of_chunk;  // floats to its next channel and to the next chunk
+  int whole;                   // all of its states and channels exist, and can be written as vectors
+};
+template <class L>
+SCANKIT_DEVICE SavePlace save_place(const SavedStates& x, const Common& c, const Place& place, Index chunk,
+                                    int group, int state) {
+  SavePlace to = {x.data, L::kGroups * x.dim_stride, x.chunk_stride, false};
+  if (to.next == nullptr) return to;
+  to.next +=
+      place.batch * x.batch_stride + (place.channel + group) * x.dim_stride + chunk * x.chunk_stride + state;
+  to.whole = group + (L::kChannels - 1) * L::kGroups < place.channels && state + L::kPer <= c.states &&
+             misalignment(to.next) % (L::kPer < 4 ? 4 * L::kPer : 16) == 0 &&
+             to.of_channel % (L::kPer < 4 ? L::kPer : 4) == 0 &&
+             to.of_chunk % (L::kPer < 4 ? L::kPer : 4) == 0;
+  keep(to.whole);
+  return to;
+}
+// Saves the states after a tile; after the last one they go to the odd places of a row twice as wide.
+template <class L>
+SCANKIT_DEVICE void save_states(SavePlace& x, const Common& c, const Place& place, bool last, int group,
+                                int state, const float (&h)[L::kChannels][L::kPer]) {
+  if (x.next == nullptr) return;
+  if (x.whole && !last) {
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) write_states(x.next + ch * x.of_channel, h[ch]);
+  } else {
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) {
+      if (group + ch * L::kGroups >= place.channels) continue;
+      float* to = x.next + ch * x.of_channel;
+#pragma unroll
+      for (int s = 0; s < L::kPer; ++s) {
+        if (state + s >= c.states) continue;
+        if (last) to[state + 2 * s] = 0.0f;
+        to[last ? state + 2 * s + 1 : s] = h[ch][s];
+      }
+    }
+  }
+  x.next += x.of_chunk;
+}
+
+}  // namespace scankit::selective_scan
