@@ -43,6 +43,25 @@ void compare_row(Validation& v, std::size_t index, const Json& row) {
 
 }  // namespace
 
+std::string baseline_form_problem(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return say("this is no JSON");
+  const auto rows = json.is_object() ? json.find("timing") : json.end();
+  if (!json.is_object() || rows == json.end() || !rows->is_array())
+    return say("this is JSON, but not of a scankit validate");
+  return rows->empty() ? say("the run that it is of timed nothing") : "";
+}
+
+std::string baseline_device_problem(const Validation& v, const std::vector<std::string>& devices,
+                                    const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  for (const std::string& device : devices) {
+    if (!json.is_object() || (device != "cpu" && v.gpu.empty())) continue;
+    if (std::string why = another_device(json, v, device); !why.empty()) return why;
+  }
+  return "";
+}
+
 void compare_with_baseline(Validation& v, const std::string& text) {
   try {
     const Json json = Json::parse(text);

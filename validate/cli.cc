@@ -22,6 +22,7 @@
 #include "validate/random.h"
 #include "validate/report.h"
 #include "validate/run.h"
+#include "validate/speed.h"
 
 namespace scankit {
 namespace {
@@ -156,6 +157,9 @@ Result<void> choose_files(const Options& options, validate::ValidateRequest& req
     return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, text.error().message),
                  say("name what an earlier run wrote with --json or --report json=FILE")};
   request.baseline_text = *text;
+  if (const std::string why = validate::baseline_form_problem(*text); !why.empty())
+    return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, why),
+                 say("name what an earlier run wrote with --json or --report json=FILE")};
   return {};
 }
 

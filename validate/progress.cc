@@ -24,6 +24,9 @@ ProgressPrinter::~ProgressPrinter() {
 
 void ProgressPrinter::show(const Progress& progress) {
   const std::size_t total = progress.total > 0 ? progress.total : 1;
+  if (!progress.warning.empty())
+    std::fprintf(stderr, "%s%s\n", terminal_ && drawn_ ? "\r\033[K" : "",
+                 say("validate: {}", retold(progress.warning)).c_str());
   if (terminal_) {
     constexpr std::size_t kWidth = 30;
     const std::size_t filled = progress.done * kWidth / total;

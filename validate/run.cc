@@ -179,7 +179,13 @@ class Run {
       take_line(std::string_view(partial).substr(0, end), seen_, story);
       partial.erase(0, end + 1);
     }
-    if (request_.progress) request_.progress({seen_.cases.size(), expected(), story.started});
+    if (story.greeted && !request_.baseline.empty() && !compared_devices_) {
+      compared_devices_ = true;
+      const std::string why = baseline_device_problem(seen_, request_.devices, request_.baseline_text);
+      if (!why.empty() && request_.progress)
+        request_.progress({seen_.cases.size(), expected(), story.started, why});
+    }
+    if (request_.progress) request_.progress({seen_.cases.size(), expected(), story.started, ""});
   }
 
   std::size_t expected() const {
@@ -312,7 +318,7 @@ class Run {
   std::vector<Task> tasks_, banded_tasks_;
   std::size_t total_ = 0, total_on_cpu_ = 0;
   Validation seen_;
-  bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true,
+  bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true, compared_devices_ = false,
        banded_ = false;  // the children that run now have bands around what lies on the GPU
   int crashes_ = 0;
 };

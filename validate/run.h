@@ -14,7 +14,8 @@ namespace scankit::validate {
 
 struct Progress {
   std::size_t done = 0, total = 0;
-  std::string what;  // the case or phase that is running
+  std::string what;     // the case or phase that is running
+  std::string warning;  // what the user wants to know before the end, once; English (retold() says it anew)
 };
 
 struct ValidateRequest {

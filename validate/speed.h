@@ -51,6 +51,13 @@ Roof roof_of(const Timing& timing, const Limits& limits);
 // / before is above 1.1 with certainty.
 void compare_with_baseline(Validation& validation, const std::string& text);
 
+// Before a run: why `text` is no baseline at all; "" where it is the JSON of a run that timed something.
+std::string baseline_form_problem(const std::string& text);
+// As soon as the devices of `validation` are known: that a device which will be timed is not that of the
+// baseline; "" where none is.
+std::string baseline_device_problem(const Validation& validation, const std::vector<std::string>& devices,
+                                    const std::string& text);
+
 // How a kernel fills the GPU that `v` is of.
 struct Fit {
   bool known = false;    // the driver was asked

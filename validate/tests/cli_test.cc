@@ -101,6 +101,32 @@ TEST(ValidateCli, WhatTheUserMistypedEndsWith2) {
   }
 }
 
+TEST(ValidateCli, ABaselineThatIsNoneIsToldBeforeAnythingRuns) {
+  const std::string file = testing::TempDir() + "scankit_baseline.json";
+  const std::pair<const char*, const char*> kNone[] = {{"speed: fast", "this is no JSON"},
+                                                       {"[1]", "not of a scankit validate"},
+                                                       {R"({"timing": []})", "timed nothing"}};
+  for (const auto& [text, why] : kNone) {
+    std::ofstream(file) << text;
+    const auto run = scankit_validate({"--baseline", file});
+    EXPECT_EQ(run.exit_code, kExitUsage) << run.out;
+    EXPECT_NE(run.err.find(why), std::string::npos) << run.err;
+    EXPECT_TRUE(run.out.empty()) << run.out;
+  }
+}
+
+TEST(ValidateCli, ABaselineOfAnotherDeviceIsToldAtOnceAndTheCasesRun) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const std::string file = testing::TempDir() + "scankit_foreign_baseline.json";
+  std::ofstream(file) << R"({"cpu": "an abacus", "gpu": null, "timing": [{"device": "cpu"}]})";
+  const auto run = scankit_validate({"--python", python, "--module", kModules + "right.py", "--case", kCase,
+                                     "--device", "cpu", "--no-timing", "--baseline", file});
+  EXPECT_EQ(run.exit_code, kExitInconclusive) << run.out;
+  const auto told = run.err.find("the baseline was taken on an abacus, and this is");
+  EXPECT_LT(told, run.err.find("1 of 1 case")) << run.err;
+  EXPECT_NE(run.out.find("1 of 1 case passed"), std::string::npos) << run.out;
+}
+
 TEST(ValidateCli, ListsTheCasesAsJsonLines) {
   const auto run = scankit_validate({"--list-cases", "--seed", "1"});
   EXPECT_EQ(run.exit_code, kExitClean);
