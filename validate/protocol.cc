@@ -114,7 +114,8 @@ void take_timing(const Json& json, Validation& validation, ChildStory&) {
 
 void take_limits(const Json& json, Validation& validation, ChildStory&) {
   validation.limits[json.at("device")] = {number(json.at("copy")), number(json.at("fma")),
-                                          number(json.at("exp"))};
+                                          number(json.at("exp")), json.value("cached_copy", 0.0),
+                                          json.value("cache", 0.0)};
 }
 
 void take_kernel(const Json& json, Validation&, ChildStory& story) {

@@ -115,7 +115,8 @@ Json kernels_json(const Validation& v) {
                     {"blocks", k.blocks},
                     {"blocks_per_multiprocessor", fit.known ? Json(k.blocks_per_multiprocessor) : Json()},
                     {"occupancy", fit.known ? number(fit.occupancy) : Json()},
-                    {"waves", fit.known ? number(fit.waves) : Json()}});
+                    {"waves", fit.known ? number(fit.waves) : Json()},
+                    {"bank_conflicts", k.bank_conflicts ? number(*k.bank_conflicts) : Json()}});
   }
   return json;
 }
@@ -160,9 +161,11 @@ std::string json_report(const Validation& v) {
   for (std::size_t i = 0; i < v.timings.size(); ++i) json["timing"].push_back(timing_json(v, i));
   json["limits"] = Json::object();
   for (const auto& [device, limits] : v.limits)
-    json["limits"][device] = {{"copy_bytes_per_s", number(limits.copy)},
-                              {"fma_per_s", number(limits.fma)},
-                              {"exp_per_s", number(limits.exp)}};
+    json["limits"][device] = {
+        {"copy_bytes_per_s", number(limits.copy)},
+        {"fma_per_s", number(limits.fma)},
+        {"exp_per_s", number(limits.exp)},
+        {"cached_copy_bytes_per_s", limits.cached_copy > 0 ? number(limits.cached_copy) : Json()}};
   json["kernels"] = kernels_json(v);
   json["against"] = against_json(v);
   json["baseline"] =

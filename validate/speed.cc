@@ -133,7 +133,9 @@ Roof roof_of(const Timing& timing, const Limits& limits) {
   const Work work = work_of(timing);
   if (timing.device == "cpu") {  // has no unit for exponentials
     const double ops = work.operations + kExponential * work.exponentials;
-    const Roof memory{1e3 * work.bytes / limits.copy, "copy"}, arithmetic{1e3 * ops / limits.fma, "fma"};
+    const bool cached = work.bytes <= limits.cache_bytes && limits.cached_copy > limits.copy;
+    const Roof memory{1e3 * work.bytes / (cached ? limits.cached_copy : limits.copy), "copy"},
+        arithmetic{1e3 * ops / limits.fma, "fma"};
     return memory.ms > arithmetic.ms ? memory : arithmetic;
   }
   const Roof roofs[] = {{1e3 * work.bytes / limits.copy, "copy"},

@@ -61,6 +61,8 @@ struct Timing {
 // What a device can do at most, measured in the same run; a second.
 struct Limits {
   double copy = 0, fma = 0, exp = 0;  // bytes, multiply-adds, exponentials
+  // Of a CPU, whose caches are not emptied: what lies in them is copied faster.
+  double cached_copy = 0, cache_bytes = 0;
 };
 
 // A kernel that a timed pass launches on this GPU: what its cubin says it takes, and how the driver fits it.
@@ -70,6 +72,8 @@ struct KernelUse {
   unsigned static_shared_bytes = 0, dynamic_shared_bytes = 0;  // a block's
   unsigned threads = 0, blocks = 0;                            // of a block, of the launch
   unsigned blocks_per_multiprocessor = 0;                      // the driver's; 0: it was not asked
+  std::optional<double>
+      bank_conflicts;  // predicted: wavefronts of shared memory more than the least, a share
 };
 
 // A pass that has become slower than in the run before, or has not.

@@ -17,6 +17,10 @@ int scankit_guard_damaged(ScankitDamage* damage);
 // Whether what is allocated from now on has bands; it has from the start. Off while something is timed.
 void scankit_guard_bands(int on);
 
+// The most fp32 multiply-adds a second of the core that this thread runs on, in `seconds`; 0: it has no such
+// instruction. Here because this library is the one that the harness has.
+double scankit_multiply_adds(double seconds);
+
 // The same on the GPU (gpu_guard.cc). 1; or 0 and what the driver lacks: a library or a function. Before the
 // others.
 int scankit_gpu_guard_start(const char** missing);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the device can do at most, measured now: bytes copied, multiply-adds and exponentials a second."""
 import ctypes
+import os
+import threading
 import time
 
 import torch
@@ -106,16 +108,52 @@ def _gpu():
     return found
 
 
+def _cpu_fma():
+    """Of all the threads that torch has, each at its best; 0 without the preloaded library or such instructions."""
+    try:
+        rate = ctypes.CDLL(None).scankit_multiply_adds
+    except AttributeError:
+        return 0.0
+    rate.argtypes, rate.restype, rates = [ctypes.c_double], ctypes.c_double, []
+    threads = [threading.Thread(target=lambda: rates.append(rate(SECONDS))) for _ in range(torch.get_num_threads())]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(rates)
+
+
+def _cache():
+    """Bytes of the last-level cache; 32 MiB where nobody says, as in many virtual machines."""
+    try:
+        return max(os.sysconf("SC_LEVEL3_CACHE_SIZE"), os.sysconf("SC_LEVEL2_CACHE_SIZE"), 0) or 1 << 25
+    except (ValueError, OSError):
+        return 1 << 25
+
+
+def _cached_copy():
+    """Of one thread, for all: where the machine is busy they would wait for each other, and the limit would be none."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        near, there = (torch.ones(1 << 16) for _ in range(2))
+        return threads * 2 * 4 * near.numel() / _best(cpu_seconds, lambda: there.copy_(near))
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _cpu():
     source, target = (torch.ones(1 << 24) for _ in range(2))
     matrix = torch.ones(768, 768)
     numbers = torch.linspace(-1, 0, 1 << 18)
     product, powers = torch.empty_like(matrix), torch.empty_like(numbers)
     return {"copy": 2 * 4 * source.numel() / _best(cpu_seconds, lambda: target.copy_(source)),
-            "fma": 768.0 ** 3 / _best(cpu_seconds, lambda: torch.mm(matrix, matrix, out=product)),
+            "cached_copy": _cached_copy(), "cache": _cache(),
+            "fma": max(_cpu_fma(), 768.0 ** 3 / _best(cpu_seconds, lambda: torch.mm(matrix, matrix, out=product))),
             "exp": numbers.numel() / _best(cpu_seconds, lambda: torch.exp(numbers, out=powers))}
 
 
 def measure(device):
-    """{"copy": bytes, "fma": multiply-adds, "exp": exponentials} a second."""
+    """{"copy": bytes, "fma": multiply-adds, "exp": exponentials} a second; of a CPU also "cached_copy", what lies in its
+    "cache" bytes."""
     return _gpu() if device.startswith("cuda") else _cpu()

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many fp32 multiply-adds this thread's core does a second at most: chains that wait for nothing but
+// themselves, as many as two pipes of five cycles' latency need. A matrix product reaches less, so that a
+// good kernel would stand at more than 100 % of it.
+#include <immintrin.h>
+#include <time.h>
+
+#include "validate/guard/guard.h"
+
+namespace {
+
+constexpr int kChains = 12, kTurns = 4096;
+
+double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Converges to 1000 b: never a denormal, never infinite.
+__attribute__((target("avx2,fma"))) float turns_of_8(float start) {
+  __m256 x[kChains];
+  const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
+  for (int i = 0; i < kChains; ++i) x[i] = _mm256_set1_ps(start + static_cast<float>(i));
+  for (int turn = 0; turn < kTurns; ++turn) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) x[i] = _mm256_fmadd_ps(x[i], a, b);
+  }
+  for (int i = 1; i < kChains; ++i) x[0] = _mm256_add_ps(x[0], x[i]);
+  return _mm256_cvtss_f32(x[0]);
+}
+
+__attribute__((target("avx512f"))) float turns_of_16(float start) {
+  __m512 x[kChains];
+  const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-3f);
+  for (int i = 0; i < kChains; ++i) x[i] = _mm512_set1_ps(start + static_cast<float>(i));
+  for (int turn = 0; turn < kTurns; ++turn) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) x[i] = _mm512_fmadd_ps(x[i], a, b);
+  }
+  for (int i = 1; i < kChains; ++i) x[0] = _mm512_add_ps(x[0], x[i]);
+  return _mm512_cvtss_f32(x[0]);
+}
+
+volatile float passed_on;  // from call to call: else one would do for all
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) double scankit_multiply_adds(double seconds) {
+  __builtin_cpu_init();
+  const bool wide = __builtin_cpu_supports("avx512f");
+  if (!wide && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return 0;
+  const double each = double{kChains} * kTurns * (wide ? 16 : 8), begin = now();
+  double best = 0;
+  for (double before = begin, after = 0; before - begin < seconds; before = after) {
+    constexpr int kCalls = 8;
+    for (int i = 0; i < kCalls; ++i) passed_on = wide ? turns_of_16(passed_on) : turns_of_8(passed_on);
+    after = now();
+    const double rate = kCalls * each / (after - before);
+    best = rate > best ? rate : best;
+  }
+  return best;
+}
