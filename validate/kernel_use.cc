@@ -13,6 +13,7 @@
 #include "doctor/elf/cubin_kernels.h"
 #include "kernels/common/driver_images.h"
 #include "kernels/selective_scan/cuda/launch.h"
+#include "validate/bank_use.h"
 #include "validate/child.h"
 #include "validate/protocol.h"
 
@@ -137,6 +138,7 @@ std::vector<KernelUse> launched_kernels(const Validation& seen) {
       use.threads = launch.block_x;
       use.blocks = launch.grid_x * launch.grid_y;
       use.dynamic_shared_bytes = launch.shared_bytes;
+      use.bank_conflicts = predicted_bank_conflicts(use.name);
       const auto key = [](const KernelUse& k) {
         return std::tie(k.unit, k.name, k.threads, k.blocks, k.dynamic_shared_bytes);
       };

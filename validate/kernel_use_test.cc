@@ -33,6 +33,10 @@ TEST(KernelUse, NamesTheKernelsThatTheModulesOwnPlannerLaunches) {
   for (const KernelUse& k : kernels) {
     EXPECT_GT(k.blocks, 0u) << k.name;
     EXPECT_EQ(k.threads % 32, 0u) << k.name;
+#if defined(__GNUC__) && !defined(__clang__)
+    ASSERT_EQ(k.bank_conflicts.has_value(), k.dynamic_shared_bytes > 0) << k.name;
+    EXPECT_LT(k.bank_conflicts.value_or(0), 0.34) << k.name;
+#endif
   }
 }
 
@@ -71,6 +75,7 @@ TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
   use.dynamic_shared_bytes = 4096;
   EXPECT_FALSE(fit_of(use, v).known);
   use.blocks_per_multiprocessor = 4;
+  use.bank_conflicts = 0.125;
   EXPECT_DOUBLE_EQ(fit_of(use, v).occupancy, 0.25);
   EXPECT_DOUBLE_EQ(fit_of(use, v).waves, 2);
   for (Timing& t : v.timings) t.ms["module"] = {1, 1, 1, 1, 1, 1};
@@ -78,6 +83,8 @@ TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
   const std::string text = rendered("text", v);
   EXPECT_NE(text.find("forward_bf16 forward_4x4"), std::string::npos) << text;
   EXPECT_NE(text.find("25.0 %   2.00"), std::string::npos) << text;
+  EXPECT_NE(text.find("12.5 %  fwd"), std::string::npos) << text;
+  EXPECT_NE(rendered("json", v).find("\"bank_conflicts\": 0.125"), std::string::npos);
   EXPECT_NE(rendered("json", v).find("\"blocks_per_multiprocessor\": 4"), std::string::npos);
   EXPECT_NE(rendered("html", v).find("<td>25.00 %</td>"), std::string::npos);
 }

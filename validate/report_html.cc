@@ -134,7 +134,7 @@ std::string kernels(const Validation& v) {
   std::string out = "<table><thead><tr>";
   for (const std::string& name :
        {say("kernel"), say("registers"), say("stack"), say("shared"), say("threads"), say("blocks/SM"),
-        say("occupancy"), say("waves"), say("of")})
+        say("occupancy"), say("waves"), say("bank conflicts"), say("of")})
     out += "<th scope=\"col\">" + xml_escaped(name) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (const KernelUse& k : v.kernels) {
@@ -147,6 +147,7 @@ std::string kernels(const Validation& v) {
                                  fit.known ? std::to_string(k.blocks_per_multiprocessor) : "?",
                                  fit.known ? fixed(100 * fit.occupancy) + " %" : "?",
                                  fit.known ? fixed(fit.waves) : "?",
+                                 k.bank_conflicts ? fixed(100 * *k.bank_conflicts) + " %" : "-",
                                  k.of};
     out += "<tr>";
     for (const std::string& cell : cells) out += "<td>" + xml_escaped(cell) + "</td>";

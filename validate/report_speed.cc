@@ -85,7 +85,8 @@ std::string kernel_rows(const Validation& v) {
   std::string text = "\n" + in_column(say("kernel"), 34) + in_column(say("registers"), 10) +
                      in_column(say("stack"), 8) + in_column(say("shared"), 10) +
                      in_column(say("threads"), 8) + in_column(say("blocks/SM"), 10) +
-                     in_column(say("occupancy"), 10) + in_column(say("waves"), 8) + say("of") + "\n";
+                     in_column(say("occupancy"), 10) + in_column(say("waves"), 8) +
+                     in_column(say("conflicts"), 10) + say("of") + "\n";
   for (const KernelUse& k : v.kernels) {
     const Fit fit = fit_of(k, v);
     text += in_column(k.unit + " " + k.name.substr(k.name.find('_') + 1), 34) +
@@ -94,6 +95,7 @@ std::string kernel_rows(const Validation& v) {
             (fit.known ? format("%9u  %8.1f %% %6.2f  ", k.blocks_per_multiprocessor, 100 * fit.occupancy,
                                 fit.waves)
                        : format("%9s  %10s %6s  ", "?", "?", "?")) +
+            (k.bank_conflicts ? format("%7.1f %%  ", 100 * *k.bank_conflicts) : in_column("        -", 11)) +
             k.of + "\n";
   }
   return text;
