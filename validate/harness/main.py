@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 
-from scankit_harness import gpu_guard, guard
+from scankit_harness import driver_state, gpu_guard, guard
 from scankit_harness.channel import number, say, send
 
 
@@ -46,8 +46,11 @@ def _hello(torch, wanted):
             cuda = torch.cuda.get_device_name(0)
             if wanted:
                 torch.zeros(1, device="cuda:0").cpu()
+        elif wanted and torch.version.cuda:
+            problem = driver_state.why()
+            problem = problem and say("the GPU cannot be used: {}", problem)
     except Exception as error:
-        cuda, problem = "", say("the GPU cannot be used: {}", _line(error))
+        cuda, problem = "", say("the GPU cannot be used: {}", driver_state.why() or _line(error))
     send("hello", python=platform.python_version(), torch=torch.__version__, cuda=cuda, cuda_problem=problem, cpu=_cpu_name(),
          threads=torch.get_num_threads())
     return bool(cuda)

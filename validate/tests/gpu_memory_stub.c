@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 that stands in for the driver in gpu_guard_test.py: what guard/gpu_guard.cc calls, on the
+// A libcuda.so.1 that stands in for the driver in gpu_guard_test.py and driver_state_test.py: what those call, on the
 // host's memory. It is no GPU: all is done at once, whatever the stream. What it does check as a driver would:
 // a context on each thread, addresses that are its own, and how much memory there is.
 #include <pthread.h>
@@ -15,15 +15,22 @@ static struct {
 } blocks[kMost];
 static size_t taken, limit = (size_t)1 << 26;
 static int broken, waits, primary;
+static int init_status, mode, retain_status;
 static void* last_stream;
 static __thread void* current;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-int cuInit(unsigned flags) { return (int)flags; }
+int cuInit(unsigned flags) { return init_status ? init_status : (int)flags; }
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal != 0; }
 int cuCtxGetCurrent(void** context) { return *context = current, 0; }
 int cuCtxSetCurrent(void* context) { return current = context, 0; }
-int cuDevicePrimaryCtxRetain(void** context, int device) { return *context = &primary, device; }
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  return *context = &primary, retain_status ? retain_status : device;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  return *value = attribute == 20 ? mode : 0, device;
+}
 int cuCtxSynchronize(void) { return ++waits, broken ? broken : current ? 0 : kNoContext; }
 
 int cuMemAlloc_v2(address* place, size_t size) {
@@ -72,7 +79,10 @@ int cuMemcpyDtoH_v2(void* to, address place, size_t size) {
   return memcpy(to, (const char*)place, size), 0;
 }
 
-// For the test.
+// For the tests.
+void stub_state(int init, int compute_mode, int retain) {
+  init_status = init, mode = compute_mode, retain_status = retain;
+}
 void stub_limit(size_t bytes) { limit = bytes; }
 void stub_break(int status) { broken = status; }
 size_t stub_taken(void) { return taken; }

@@ -26,13 +26,14 @@ class Variable {
   const char* name_;
 };
 
-Validation pretended(const std::string& python, const std::string& module, const char* driver) {
+Validation pretended(const std::string& python, const std::string& module, const char* driver,
+                     const std::vector<std::string>& devices = {"cuda:0"}) {
   const Variable path("PYTHONPATH", std::string(kFolder) + "pretended_gpu");
   const Variable libraries("LD_LIBRARY_PATH", std::string(SCANKIT_STUBS "/") + driver);
   ValidateRequest request;
   request.python = python;
   request.module = kFolder + module;
-  request.devices = {"cuda:0"};
+  request.devices = devices;
   request.timing = false;
   request.cases = quick_cases(99);
   request.cases.resize(2);
@@ -73,6 +74,19 @@ TEST(PretendedGpu, ADriverWithoutWhatTheBandsNeedIsANote) {
   const auto v = pretended(python, "modules/right.py", "gpu_stub");
   EXPECT_NE(notes(v).find("is not seen: the driver lacks cuCtxGetCurrent"), std::string::npos) << notes(v);
   for (const CaseResult& c : v.cases) EXPECT_NE(c.device, "cuda:0+bands") << c.id;
+}
+
+// In exclusive mode, or in an error state: the CPU is validated, and what was asked for is not completed.
+TEST(PretendedGpu, OneThatCannotBeUsedIsNamedAndTheOtherCasesRun) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const Variable trouble("SCANKIT_PRETENDED_TROUBLE", "uncorrectable ECC error encountered");
+  const auto v = pretended(python, "modules/right.py", "gpu_memory_stub", {"cpu", "cuda:0"});
+  EXPECT_EQ(v.blocked,
+            "the GPU cannot be used: RuntimeError: CUDA error: uncorrectable ECC error encountered");
+  EXPECT_EQ(v.verdict, Verdict::Inconclusive);
+  ASSERT_EQ(v.cases.size(), 2u);
+  for (const CaseResult& c : v.cases)
+    EXPECT_TRUE(c.device == "cpu" && c.state == CaseState::Passed) << c.device << c.id;
 }
 
 }  // namespace

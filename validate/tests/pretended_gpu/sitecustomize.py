@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A torch that says it has a GPU and computes on the CPU, for pretended_gpu_test.cc: which children run, and with what. Side
-streams do nothing of their own, and graphs are not replayed."""
+streams do nothing of their own, and graphs are not replayed. With SCANKIT_PRETENDED_TROUBLE nothing can be put on it."""
 import contextlib
+import os
 import sys
 
 
 def here(value):
-    return "cpu" if isinstance(value, str) and value.startswith("cuda") else value
+    if not isinstance(value, str) or not value.startswith("cuda"):
+        return value
+    if "SCANKIT_PRETENDED_TROUBLE" in os.environ:
+        raise RuntimeError("CUDA error: " + os.environ["SCANKIT_PRETENDED_TROUBLE"])
+    return "cpu"
 
 
 class Nothing:

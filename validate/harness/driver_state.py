@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a GPU that is there cannot be used, by the driver's own word: torch says that there is none, or one sentence for many causes."""
+import ctypes
+
+from scankit_harness.channel import say
+
+COMPUTE_MODE = 20  # CUdevice_attribute
+PROHIBITED, EXCLUSIVE = 2, 3  # CUcomputemode
+NO_DEVICE, BUSY = 100, 46  # CUresult
+
+
+def _words(code):
+    """Of a CUresult (cuda.h) that says something of the GPU's or the driver's state; None of others."""
+    return {
+        2: say("its memory is in use"),
+        46: say("it is busy or unavailable"),
+        214: say("its memory has an uncorrectable error (ECC); it must be reset"),
+        219: say("its NVLink has an uncorrectable error"),
+        304: say("the operating system refused the driver, as without rights on /dev/nvidia*"),
+        719: say("a kernel failed on it; it may have to be reset"),
+        802: say("the system is not ready, as before the fabric manager has started"),
+        803: say("the driver's library and its kernel module are of different versions"),
+        804: say("the driver's compatibility library does not support this GPU"),
+        999: say("the driver is in an error state; see dmesg for Xid"),
+    }.get(code)
+
+
+def _mode(driver, device):
+    value = ctypes.c_int(0)
+    try:
+        return value.value if driver.cuDeviceGetAttribute(ctypes.byref(value), COMPUTE_MODE, device) == 0 else 0
+    except AttributeError:
+        return 0
+
+
+def why(library="libcuda.so.1"):
+    """"" where there is no driver, no GPU, or nothing is wrong with the first one."""
+    try:
+        driver = ctypes.CDLL(library)
+        status = driver.cuInit(0)
+    except (OSError, AttributeError):
+        return ""
+    device, context = ctypes.c_int(0), ctypes.c_void_p()
+    if status == 0:
+        status = driver.cuDeviceGet(ctypes.byref(device), 0)
+        if status == 0 and _mode(driver, device) == PROHIBITED:
+            return say("its compute mode lets no process compute (nvidia-smi -c 0 allows it)")
+        if status == 0:
+            status = driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+            if status == 0:
+                driver.cuDevicePrimaryCtxRelease_v2(device)
+    if status in (0, NO_DEVICE, 101):
+        return ""
+    if status == BUSY and _mode(driver, device) == EXCLUSIVE:
+        return say("its compute mode is exclusive, and another process has it")
+    words = _words(status)
+    return say("{} (CUDA driver error {})", words, status) if words else say("CUDA driver error {}", status)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words for a GPU that is there and cannot be used, of a libcuda.so.1 that stands in for the driver (gpu_memory_stub.c).
+Needs LD_LIBRARY_PATH."""
+import ctypes
+import pathlib
+import sys
+import types
+import unittest
+
+sys.modules["scankit_harness"] = package = types.ModuleType("scankit_harness")
+package.__path__ = [str(pathlib.Path(__file__).resolve().parent.parent / "harness")]
+from scankit_harness import driver_state, main  # noqa: E402
+
+EXCLUSIVE, PROHIBITED = driver_state.EXCLUSIVE, driver_state.PROHIBITED
+
+
+def refuse(*_, **__):
+    raise RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nCUDA kernel errors might be ...")
+
+
+def torch_that(available, cuda="13.0"):
+    return types.SimpleNamespace(
+        cuda=types.SimpleNamespace(is_available=lambda: available, get_device_name=lambda _: "a GPU"), zeros=refuse,
+        version=types.SimpleNamespace(cuda=cuda), __version__="2.11", get_num_threads=lambda: 1)
+
+
+class DriverState(unittest.TestCase):
+    def setUp(self):
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.said = []
+        main.send = lambda kind, **fields: self.said.append(fields)
+
+    def tearDown(self):
+        self.driver.stub_state(0, 0, 0)
+
+    def why(self, *state):
+        self.driver.stub_state(*state)
+        return driver_state.why()
+
+    def test_nothing_is_wrong_or_nothing_is_there(self):
+        self.assertEqual(self.why(0, 0, 0), "")
+        self.assertEqual(self.why(0, EXCLUSIVE, 0), "", "exclusive, and ours")
+        self.assertEqual(self.why(100, 0, 0), "", "a driver without a GPU")
+        self.assertEqual(driver_state.why("libcuda-that-is-not-here.so.1"), "")
+
+    def test_compute_modes(self):
+        self.assertEqual(self.why(0, EXCLUSIVE, 46), "its compute mode is exclusive, and another process has it")
+        self.assertIn("lets no process compute", self.why(0, PROHIBITED, 46))
+        self.assertEqual(self.why(0, 0, 46), "it is busy or unavailable (CUDA driver error 46)")
+
+    def test_error_states(self):
+        self.assertIn("uncorrectable error (ECC)", self.why(0, 0, 214))
+        self.assertIn("fabric manager", self.why(802, 0, 0))
+        self.assertIn("different versions", self.why(803, 0, 0))
+        self.assertIn("error state", self.why(999, 0, 0))
+        self.assertEqual(self.why(0, 0, 777), "CUDA driver error 777")
+
+    def hello(self, torch, wanted=True):
+        usable = main._hello(torch, wanted)
+        return usable, self.said[-1]["cuda"], self.said[-1]["cuda_problem"]
+
+    def test_what_the_child_says_of_them(self):
+        self.driver.stub_state(0, EXCLUSIVE, 46)
+        told = "the GPU cannot be used: its compute mode is exclusive, and another process has it"
+        self.assertEqual(self.hello(torch_that(True)), (False, "", told))
+        self.driver.stub_state(999, 0, 0)
+        self.assertIn("error state", self.hello(torch_that(False))[2])
+        self.assertEqual(self.hello(torch_that(False, cuda=None))[2], "", "a torch without CUDA has none to miss")
+        self.assertEqual(self.hello(torch_that(False), wanted=False)[2], "")
+        self.driver.stub_state(0, 0, 0)
+        self.assertIn("busy or unavailable CUDA kernel", self.hello(torch_that(True))[2], "torch's own words")
+        self.assertEqual(self.hello(torch_that(True), wanted=False), (True, "a GPU", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
