@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/backward_tile.cuh"
+#include "kernels/selective_scan/cuda/backward_overlap.cuh"
 
 // Backward: the tiles from last to first, each from the states that the forward saved before it.
 namespace scankit::selective_scan {
@@ -150,7 +150,8 @@ struct BackwardKernel {
     load_start(h, step, own);
     Sum::permute(h, group);
     replay<L>(memory, projections, state.A, h, group, q, lane);
-    reverse<L, kSliced>(memory, projections, state, group, q, lane);
+    Nothing nothing;
+    reverse<L, kSliced>(memory, projections, state, group, q, lane, nothing);
     __syncthreads();
     store_projections(step, first_state);
   }
@@ -158,7 +159,7 @@ struct BackwardKernel {
   // The block's sums for dB and dC of a slice: over the warps, then to the block's slab.
   SCANKIT_DEVICE void store_projections(int step, int first_state) const {
     const int warps = blockDim.x / 32, stride = W::M::kWarp;
-    const float* first = memory.dt - threadIdx.x / 32 * stride;
+    const float* first = memory.kept - threadIdx.x / 32 * stride;
     float* slab = reinterpret_cast<float*>(static_cast<char*>(p.workspace) + p.projections);
     // Eight threads in a row write 32 steps of a state: 128 bytes.
     for (int i = threadIdx.x; i < 2 * L::kSlice * 8; i += blockDim.x) {
@@ -230,6 +231,39 @@ struct BackwardKernel {
     Sum::permute(state.dA, group);
   }
 
+  // With O::kOverlap: a tile's second pass and the first one of the tile before it in one loop.
+  SCANKIT_DEVICE void run_overlapped(ScanState<L>& state, float (&dD)[L::kPieces], float (&dbias)[L::kPieces],
+                                     int first, int end) {
+    float* base = memory.dt;
+    float h[L::kChannels][L::kPer];
+    const auto prepare = [&](int chunk) {
+      memory = W(base, chunk & 1);
+      prologue(dD, chunk * kTile, chunk > first);
+      P::stage(projections + (chunk & 1) * L::kProjections, c, place, 0, chunk * kTile, p.aligned);
+      load_start(h, chunk * kTile, q * L::kPer);
+      Sum::permute(h, group);
+    };
+    if (first >= end) return;
+    prepare(end - 1);
+    __syncthreads();
+    replay<L>(memory, projections + ((end - 1) & 1) * L::kProjections, state.A, h, group, q, lane);
+    bool turned = false;
+    for (int chunk = end - 1; chunk >= first; --chunk) {
+      if (chunk > first) prepare(chunk - 1);
+      // B and C are there, and nobody reads the sums that the next scan overwrites.
+      __syncthreads();
+      ReplayBeside<L, W> beside(W(base, ~chunk & 1), projections + (~chunk & 1) * L::kProjections, state.A, h,
+                                turned, group, q, lane);
+      memory = W(base, chunk & 1);
+      reverse<L, false>(memory, projections + (chunk & 1) * L::kProjections, state, group, q, lane, beside);
+      turned = !turned;
+      __syncthreads();
+      store_projections(chunk * kTile, 0);
+      epilogue(dbias, chunk * kTile);
+      __syncwarp();
+    }
+  }
+
   SCANKIT_DEVICE void run() {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
@@ -246,7 +280,8 @@ struct BackwardKernel {
       Sum::permute(state.A, group);
       permute_sums(state);
     }
-    for (int chunk = end - 1; chunk >= first; --chunk) {
+    if constexpr (O::kOverlap) run_overlapped(state, dD, dbias, first, end);
+    for (int chunk = O::kOverlap ? first - 1 : end - 1; chunk >= first; --chunk) {
       const int step = chunk * kTile;
       prologue(dD, step, chunk > first);
       if constexpr (kSliced) memory.clear_sums(lane);

@@ -24,18 +24,17 @@ struct WarpMemory {
 
   float *dt, *w, *dy, *s, *r, *kept;
 
-  SCANKIT_DEVICE explicit WarpMemory(float* at) {
-    dt = at, w = dt + L::kRows, dy = w + L::kRows, r = dy + L::kRows;
+  SCANKIT_DEVICE explicit WarpMemory(float* at, int set = 0) {
+    dt = at + set * 3 * L::kRows, w = dt + L::kRows, dy = w + L::kRows, r = at + M::kSets * 3 * L::kRows;
     s = kSliced ? r + L::kRows : w;  // w is dead where s is written
     kept = at + M::kRowArrays * L::kRows;
   }
-  // Four steps of dB (`which` 0) or dC of state kPer * q + s, from the warp's memory. What a warp writes at
+  // Four steps of dB (`which` 0) or dC of state kPer * q + s, from `kept`. What a warp writes at
   // once, those of every q and two s, is 32 banks; the exclusive or spreads a state's quads, which are read
   // at once.
   SCANKIT_DEVICE static int part_offset(int quad, int which, int s, int q) {
     const int slot = (s % 2 * L::kLanes + q) ^ quad % (2 * L::kLanes);
-    return M::kRowArrays * L::kRows + quad * M::kKept + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes +
-           slot * 4;
+    return M::kParts + quad * M::kPartPitch + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes + slot * 4;
   }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
@@ -206,9 +205,17 @@ SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], cons
   }
 }
 
+// What the reverse pass does beside its own work, quad after quad.
+struct Nothing {
+  SCANKIT_DEVICE static int place(int quad) { return quad; }  // of the states before a quad
+  SCANKIT_DEVICE static void begin(int) {}                    // once those were read
+  SCANKIT_DEVICE static void scan(int) {}                     // for each state of the thread
+};
+
 // Quad after quad from the last.
-template <class L, bool kAdd, class M>
-SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane) {
+template <class L, bool kAdd, class M, class Beside>
+SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane,
+                            Beside& beside) {
   using Sum = ChannelSum<L>;
   const int own = Sum::state(group), first = Sum::first(group);
 #pragma unroll 1
@@ -221,8 +228,9 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       read_quad(memory.dt + row, quad * 4, dt[ch]);
       read_quad(memory.w + row, quad * 4, w[ch]);
       read_quad(memory.dy + row, quad * 4, dy[ch]);
-      memory.recall(quad, ch, lane, h[ch]);
+      memory.recall(beside.place(quad), ch, lane, h[ch]);
     }
+    beside.begin(quad);
     __syncwarp();     // s overwrites w, and the sums the states, where everybody has read them
     float v[8] = {};  // dB, dC
     Sum::template add_states<0, L::kPer, true>(v, [&](int s, float(&to)[8]) {
@@ -234,9 +242,10 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       for (int ch = 0; ch < L::kChannels; ++ch)
         reverse_four(dt[ch], w[ch], dy[ch], b, c, state.A[ch][s], h[ch][s], state.carry[ch][s],
                      state.dA[ch][s], s_sum[ch], r_sum[ch], to);
+      beside.scan(s);
     });
     Sum::template add<8, L::kLanes * L::kPer>(v, lane);
-    Sum::put(memory.dt + M::part_offset(quad, first / 4, own, q) + first % 4, v);
+    Sum::put(memory.kept + M::part_offset(quad, first / 4, own, q) + first % 4, v);
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
       sum_lanes<L::kLanes>(s_sum[ch], q);

@@ -59,12 +59,17 @@ struct EndsMemory {
 template <class L, bool kSliced, class O>
 struct BackwardMemory {
   static constexpr int kFewestWarps = 1, kSpanTiles = 1;
-  static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
-  // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels.
+  static constexpr int kSets = O::kOverlap ? 2 : 1;  // tiles at once
+  // dt, w, dy of each tile, r and, where it is not w, s
+  static constexpr int kRowArrays = kSliced ? 5 : 3 * kSets + 1;
+  // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels
+  // or, in memory of their own behind, the next tile's.
   static constexpr int kPart = 2 * L::kSlice * 4;
-  static constexpr int kKept = L::kSliceStates > kPart ? L::kSliceStates : kPart;
-  static constexpr int kBlock = L::kProjections;
-  static constexpr int kWarp = kRowArrays * L::kRows + 8 * kKept;
+  static constexpr int kKept = L::kSliceStates > kPart || O::kOverlap ? L::kSliceStates : kPart;
+  static constexpr int kParts = O::kOverlap ? 8 * kKept : 0;  // where the sums are, from the first state on
+  static constexpr int kPartPitch = O::kOverlap ? kPart : kKept;
+  static constexpr int kBlock = kSets * L::kProjections;
+  static constexpr int kWarp = kRowArrays * L::kRows + 8 * kKept + (O::kOverlap ? 8 * kPart : 0);
   static constexpr int kWarpSlice = 0;
 };
 

@@ -13,4 +13,8 @@ struct Plain {
   static constexpr bool kOverlap = false;      // a tile's first pass beside the last pass of another
 };
 
+struct Overlap : Plain {
+  static constexpr bool kOverlap = true;
+};
+
 }  // namespace scankit::selective_scan

@@ -77,6 +77,7 @@ Doubles numbers(int count, unsigned seed, double low, double high) {
 struct Shape {
   int batch, dim, length, states, groups;
   bool stateful = false;  // an initial state, the last one, and the gradients of both
+  bool gated = true;      // z
 };
 
 // A problem as the kernels take it, in memory that they fill.
@@ -95,7 +96,8 @@ struct Trial {
     p.softplus = true;
     const int sequence = s.batch * s.dim * s.length, projection = s.batch * s.groups * s.states * s.length;
     p.u = numbers(sequence, 1, -1, 1), p.delta = numbers(sequence, 2, -3, 0);
-    p.z = numbers(sequence, 3, -2, 2), p.dout = numbers(sequence, 4, -1, 1);
+    if (s.gated) p.z = numbers(sequence, 3, -2, 2);
+    p.dout = numbers(sequence, 4, -1, 1);
     p.A = numbers(s.dim * s.states, 5, low_A, high_A);
     p.B = numbers(projection, 6, -1, 1), p.C = numbers(projection, 7, -1, 1);
     p.D = numbers(s.dim, 8, -1, 1), p.delta_bias = numbers(s.dim, 9, -0.5, 0.5);
@@ -128,7 +130,8 @@ struct Trial {
     Common& c = common;
     c.batch = p.batch, c.dim = p.dim, c.length = p.length, c.states = p.states, c.groups = p.groups;
     c.softplus = true;
-    c.u = in(u, p.u), c.delta = in(delta, p.delta), c.z = in(z, p.z);
+    c.u = in(u, p.u), c.delta = in(delta, p.delta);
+    if (!p.z.empty()) c.z = in(z, p.z);
     c.A = start(A, p.A), c.A_dim_stride = p.states, c.A_state_stride = 1;
     const Index row = Index{p.states} * p.length;
     c.B = {start(B, p.B), p.groups * row, row, p.length};
@@ -152,7 +155,8 @@ struct Trial {
   void forward(const Choice& choice) {
     Forward f = {};
     f.common = common;
-    f.out = empty(out), f.out_z = empty(out_z), f.x = saved;
+    f.out = empty(out), f.x = saved;
+    if (!p.z.empty()) f.out_z = empty(out_z);
     if (stateful) f.last_state = empty(last_state, p.initial_state.size());
     device::Plan plan = {};
     device::Message message;
@@ -165,7 +169,8 @@ struct Trial {
     b.common = common;
     b.dout = in(dout, p.dout), b.out = {out.data(), Index{p.dim} * p.length, p.length};
     if (with_x) b.x = saved;
-    b.du = empty(du), b.ddelta = empty(ddelta), b.dz = empty(dz);
+    b.du = empty(du), b.ddelta = empty(ddelta);
+    if (!p.z.empty()) b.dz = empty(dz);
     b.dA = empty(dA, p.A.size()), b.dB = empty(dB, p.B.size()), b.dC = empty(dC, p.C.size());
     b.dD = empty(dD, p.D.size()), b.ddelta_bias = empty(dbias, p.D.size());
     if (stateful) b.dlast_state = given(dlast, p.dlast_state);
@@ -191,13 +196,13 @@ struct Trial {
     describe();
     forward(forward_choice);
     judge("out", out, want.out);
-    judge("out_z", out_z, want.out_z);
+    if (!p.z.empty()) judge("out_z", out_z, want.out_z);
     judge("last", last(), want.last);
     if (stateful) judge("last_state", last_state, want.last);
     backward(backward_choice, forward_choice, with_x);
     judge("du", du, want.du);
     judge("ddelta", ddelta, want.ddelta);
-    judge("dz", dz, want.dz);
+    if (!p.z.empty()) judge("dz", dz, want.dz);
     judge("dA", dA, want.dA);
     judge("dB", dB, want.dB);
     judge("dC", dC, want.dC);
@@ -249,6 +254,22 @@ TEST(Segments, AreRightInEveryVariant) {
           usable(b[w]) ? Choice{w, b[w].fewest_warps, 2, 1} : backward_in(4, states, 1, 1);
       Trial({1, 37, 131, states, 1, true}).check(forward, backward, true);
     }
+  }
+}
+// Fewer steps than a quad, one tile and a step more, several groups, all warps of a block, no z, no states.
+TEST(Segments, EveryBackwardVariantTakesShortAndUngatedSequences) {
+  for (int v = 0; v < kBackwardVariantCount; ++v) {
+    const Variant& variant = kBackwardVariants[v];
+    if (variant.sliced) continue;
+    SCOPED_TRACE("backward variant " + std::to_string(v));
+    const int states = variant.lanes * variant.per_lane;
+    const auto check = [&](Shape shape, int warps, bool with_x) {
+      shape.gated = false;
+      Trial(shape).check(forward_in(4, states, 1, 1), Choice{v, warps, 1, 1}, with_x);
+    };
+    check({1, 3, 3, states, 1}, 1, true);
+    check({2, 6, 33, states, 2}, 2, true);
+    check({1, variant.most_warps * variant.warp_channels + 1, 65, states, 1}, variant.most_warps, false);
   }
 }
 TEST(Segments, AreRightForFewStatesAndSeveralGroups) {
