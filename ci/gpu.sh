@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu.sh --scankit FILE [--python P] [--keep DIR]
+# gpu.sh --scankit FILE [--python P] [--keep DIR]                      the main job, below
+# gpu.sh --scankit FILE --against MODULE [OPTION...]                    every figure beside another module: gpu-figures.sh
 # The main job on a machine with a GPU: a scratch environment on top of P's torch holds a broken module; doctor must name
 # the cause, fix must repair it for this GPU, validate must prove it on CPU and GPU, restore must bring the old state
 # back. Exit status: the first step's that is not as expected; 77 where torch sees no GPU.
 set -uo pipefail
+for argument; do
+  [ "$argument" != --against ] || exec "$(dirname "$0")/gpu-figures.sh" "$@"
+done
 # shellcheck source=ci/gpu-begin.sh
 . "$(dirname "$0")/gpu-begin.sh" --keep "$@"
 keep=$option
