@@ -95,11 +95,14 @@ std::function<void()> body_of(void (*kernel)(const Arguments&), const device::La
   std::memcpy(&arguments, launch.argument, sizeof arguments);
   return [kernel, arguments] { kernel(arguments); };
 }
-inline void run_blocks(const device::Launch& launch, const std::function<void()>& body) {
+inline void run_blocks(
+    const device::Launch& launch, const std::function<void()>& body,
+    const std::function<void()>& before_block = [] {}) {
   ASSERT_EQ(launch.grid_y, 1u);
   for (blockIdx.x = 0; blockIdx.x < launch.grid_x; ++blockIdx.x) {
+    before_block();
     blockDim.x = launch.block_x;
-    emulator::Block(launch.block_x, body).run();
+    emulator::Block(launch.block_x, body, emulator::Block::next_order()).run();
   }
 }
 // Norm of the difference over the norm.

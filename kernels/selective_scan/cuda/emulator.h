@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Device code on the CPU, for a test without a GPU: a block's threads are fibers of one thread, which run in
-// turn from one barrier to the next. Slow, and it shows no data race between barriers; what it shows is wrong
-// arithmetic, wrong indices and barriers that not all threads reach. Included before the device code.
+// turn from one barrier to the next, each block's in another order: where a barrier is missing between a
+// write and a read, one of the orders computes something else. It shows wrong arithmetic, wrong indices and
+// barriers that not all threads reach, too. Slow. Included before the device code.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
+#include <random>
 #include <vector>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
@@ -55,8 +58,19 @@ class Block {
  public:
   enum Barrier { kWarp, kWhole };
 
-  Block(unsigned threads, std::function<void()> body)
-      : body_(std::move(body)), threads_(threads), slots_(threads) {}
+  enum Order { kUp, kDown, kMixed };
+
+  Block(unsigned threads, std::function<void()> body, Order order)
+      : body_(std::move(body)), threads_(threads), slots_(threads), order_(order), turns_(threads) {
+    std::iota(turns_.begin(), turns_.end(), std::size_t{0});
+    if (order == kDown) std::ranges::reverse(turns_);
+  }
+
+  // Each block's threads in another order than those of the block before.
+  static Order next_order() {
+    static unsigned blocks = 0;
+    return static_cast<Order>(blocks++ % 3);
+  }
 
   void run() {
     current() = this;
@@ -72,7 +86,9 @@ class Block {
     }
     for (std::size_t left = threads_.size(); left > 0;) {
       bool moved = false;
-      for (now_ = 0; now_ < threads_.size(); ++now_) {
+      if (order_ == kMixed) std::ranges::shuffle(turns_, random_);
+      for (const std::size_t turn : turns_) {
+        now_ = turn;
         if (threads_[now_].ended || !may_go_on()) continue;
         moved = true;
         resume();
@@ -137,6 +153,9 @@ class Block {
   std::vector<Thread> threads_;
   std::vector<float> slots_;
   std::size_t now_ = 0;
+  Order order_;
+  std::vector<std::size_t> turns_;
+  std::minstd_rand random_{7};
 };
 
 struct ThreadIndex {

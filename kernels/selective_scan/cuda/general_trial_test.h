@@ -48,10 +48,7 @@ inline void run_launch(const device::Launch& launch) {
     body = plain_body<BFloat>(symbol, launch);
   if (unit == std::string("reduce")) body = body_of(&reduce_kernel, launch);
   ASSERT_TRUE(body) << unit << " " << symbol;
-  run_blocks(launch, [&] {
-    if (threadIdx.x == 0) std::memset(memory, 0xff, sizeof memory);  // NaN; the first thread runs first
-    body();
-  });
+  run_blocks(launch, body, [] { std::memset(memory, 0xff, sizeof memory); });  // NaN
 }
 inline void run_plan(device::Plan& plan) {
   const Guarded workspace((plan.workspace_bytes + 15) / 16 * 16, true);

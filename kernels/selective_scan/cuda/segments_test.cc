@@ -50,8 +50,7 @@ void run_launch(const device::Launch& launch) {
     blockIdx.x = block % launch.grid_x, blockIdx.y = block / launch.grid_x;
     std::memset(memory, 0xff, sizeof memory);  // NaN
     blockDim.x = launch.block_x;
-    emulator::Block(launch.block_x, body).run();
-    emulator::Block::current() = nullptr;
+    emulator::Block(launch.block_x, body, emulator::Block::next_order()).run();
   }
 }
 void run_plan(device::Plan& plan) {
