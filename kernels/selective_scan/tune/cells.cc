@@ -21,9 +21,9 @@ constexpr std::string_view kBackwardNames[] = {
 };
 
 constexpr int kBlocks[] = {1, 2, 4, 8};
-constexpr int kSegments[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
+constexpr int kSegments[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 constexpr int kPieces = 2;
-constexpr Index kMostWarps = 64;  // that a multiprocessor holds, on every GPU so far
+constexpr Index kWaves = 2;  // from which a further cut brings no more warps side by side
 
 struct Shape {
   DType dtype;
@@ -110,11 +110,12 @@ std::vector<Choice> choices_of(const Cell& cell, const device::DeviceFacts& fact
   for (int v = 0; v < variants; ++v) {
     const Variant& variant = variant_of(cell.backward, v);
     for (const int warps : kBlocks) {
-      if (!can_run(variant, warps, common, facts)) continue;
+      if (!can_run(variant, warps, common, facts) || (warps == 1 && !variant.sliced)) continue;
+      const Index together = Index{variant.resident_warps[cell.dtype == DType::F32]} * facts.multiprocessors;
       const Index all_warps = block_count(variant, warps, common) * warps;
       std::vector<int> counts;  // of segments, as cut
       for (const int segments : kSegments) {
-        if (segments > 1 && all_warps * (segments - 1) >= kMostWarps * facts.multiprocessors) break;
+        if (segments > 1 && all_warps * (segments - 1) >= kWaves * together) break;
         const Choice choice = {v, warps, segments, kPieces};
         const int count = cut(variant, choice, common).count;
         if (std::find(counts.begin(), counts.end(), count) != counts.end()) continue;

@@ -28,8 +28,9 @@ int shipped_variants(bool backward);
 const Variant& variant_of(bool backward, int variant);
 std::string name_of(bool backward, const Choice& choice);  // "4x4/2 s3 p2"
 
-// Every variant that is made for the cell's states, shipped or candidate, in every block that fits, cut into
-// as many segments as the length has and the GPU may want. Each cut once, though several counts give it.
+// Every variant that is made for the cell's states, shipped or candidate, in every block of two warps and
+// more that fits (one for more than 16 states, too), cut into as many segments as the length has and the GPU
+// may want. Each cut once, though several counts give it.
 std::vector<Choice> choices_of(const Cell& cell, const device::DeviceFacts& facts);
 // What is chosen without a table.
 Choice predicted_choice(const Cell& cell, const device::DeviceFacts& facts);
