@@ -127,8 +127,8 @@ TEST(Lock, TakesNoTextThatCouldLeaveItsPlace) {
       {"/modules/0/path", "../x"},
   };
   for (const auto& [place, value] : hostile) {
-    const std::string why =
-        message(forged([&](auto& json) { json[nlohmann::json::json_pointer(place)] = value; }));
+    const std::string why = message(
+        forged([&at = place, &text = value](auto& json) { json[nlohmann::json::json_pointer(at)] = text; }));
     EXPECT_NE(why.find("which cannot be"), std::string::npos) << place << ": " << why;
     EXPECT_EQ(why.find('\n'), std::string::npos);
   }
