@@ -18,7 +18,7 @@ struct Options {
   std::string source, units, cubins, compile, results = "tune.txt", table, dtype;
   double budget = 1e9;
   int tiers = 9, capability = 90, limit = 1 << 30;
-  bool list = false, forward = true, backward = true;
+  bool list = false, fresh = false, forward = true, backward = true;
 };
 
 [[noreturn]] void usage(const std::string& name) {
@@ -30,8 +30,8 @@ Options parse(int count, char** arguments) {
   Options o;
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
-    if (name == "--list") {
-      o.list = true;
+    if (name == "--list" || name == "--fresh") {
+      (name == "--list" ? o.list : o.fresh) = true;
       continue;
     }
     if (i + 1 == count) usage(name);
@@ -231,6 +231,7 @@ int run(const Options& options) {
   const auto source = sha256_file(options.source);
   if (!source) return fail(source.error());
   const Machine machine = {gpu->name(), facts.capability, facts.multiprocessors, *source};
+  if (options.fresh) std::remove(options.results.c_str());
   auto record = Record::open(options.results, machine);
   if (!record) return fail(record.error());
   std::printf("%s, %d multiprocessors, results in %s\n", machine.gpu.c_str(), facts.multiprocessors,
