@@ -107,6 +107,8 @@ void take_timing(const Json& json, Validation& validation, ChildStory&) {
   const Json& state = json.at("state");
   for (const auto& [side, samples] : sides.items())
     for (const Json& sample : samples) timing.ms[side].push_back(number(sample));
+  timing.wall_ms = json.value("wall", 0.0);
+  timing.in_a_row_ms = json.value("in_a_row", 0.0);
   if (json.at("peak").is_number()) timing.peak = number(json.at("peak"));
   for (const auto& [name, value] : state.items()) timing.state[name] = number(value);
   validation.timings.push_back(std::move(timing));

@@ -166,6 +166,10 @@ std::string json_report(const Validation& v) {
         {"fma_per_s", number(limits.fma)},
         {"exp_per_s", number(limits.exp)},
         {"cached_copy_bytes_per_s", limits.cached_copy > 0 ? number(limits.cached_copy) : Json()}};
+  json["harness"] = Json::object();
+  for (const auto& [device, limits] : v.limits)
+    if (const HarnessCost cost = harness_cost(v, device); cost.known)
+      json["harness"][device] = {{"added", number(cost.added)}, {"around", number(cost.around)}};
   json["kernels"] = kernels_json(v);
   json["against"] = against_json(v);
   json["baseline"] =

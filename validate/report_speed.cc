@@ -33,6 +33,17 @@ std::string limits_text(const Validation& v) {
   return text;
 }
 
+std::string harness_text(const Validation& v) {
+  std::string text;
+  for (const auto& [device, limits] : v.limits)
+    if (const HarnessCost cost = harness_cost(v, device); cost.known)
+      text += say("{}: a timed call took {:.1f} % more than one of many in a row, and {:.1f} % more time "
+                  "went around the calls",
+                  device, 100 * cost.added, 100 * cost.around) +
+              "\n";
+  return text;
+}
+
 std::string limit_name(const std::string& limit) {
   return limit == "copy" ? say("memory") : limit == "fma" ? say("multiply-adds") : say("exponentials");
 }
@@ -117,7 +128,7 @@ std::string speed_text(const Validation& v) {
     text += say_n(passes, "{} pass is not to be trusted: {}", "{} passes are not to be trusted: {}", passes,
                   why) +
             "\n";
-  return text + kernel_rows(v) + against_rows(v) + baseline_rows(v);
+  return text + harness_text(v) + kernel_rows(v) + against_rows(v) + baseline_rows(v);
 }
 
 }  // namespace scankit::validate

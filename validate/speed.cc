@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include "doctor/base/say.h"
 
@@ -143,6 +144,21 @@ Roof roof_of(const Timing& timing, const Limits& limits) {
                         {1e3 * work.exponentials / limits.exp, "exp"}};
   return *std::max_element(std::begin(roofs), std::end(roofs),
                            [](const Roof& a, const Roof& b) { return a.ms < b.ms; });
+}
+
+HarnessCost harness_cost(const Validation& v, const std::string& device) {
+  double samples = 0, in_a_row = 0, wall = 0, calls = 0;
+  for (const Timing& t : v.timings) {
+    const auto mine = t.ms.find("module");
+    if (t.device != device || mine == t.ms.end() || t.wall_ms <= 0) continue;
+    wall += t.wall_ms;
+    for (const auto& [side, times] : t.ms) calls = std::accumulate(times.begin(), times.end(), calls);
+    if (t.in_a_row_ms <= 0) continue;
+    samples += median_of(mine->second).middle;
+    in_a_row += t.in_a_row_ms;
+  }
+  if (calls <= 0 || in_a_row <= 0) return {};
+  return {true, samples / in_a_row - 1, wall / calls - 1};
 }
 
 Fit fit_of(const KernelUse& kernel, const Validation& v) {

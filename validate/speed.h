@@ -47,6 +47,14 @@ struct Roof {
 };
 Roof roof_of(const Timing& timing, const Limits& limits);
 
+// What the harness adds to what it times.
+struct HarnessCost {
+  bool known = false;
+  double added = 0;   // to a call, beside one of many in a row: all warm passes together
+  double around = 0;  // for each second in calls, cold or warm: caches emptied, events, turns
+};
+HarnessCost harness_cost(const Validation& v, const std::string& device);
+
 // Reads the JSON of a former run, and fills `compared` and `baseline_problem`. A pass has regressed where now
 // / before is above 1.1 with certainty.
 void compare_with_baseline(Validation& validation, const std::string& text);

@@ -75,6 +75,23 @@ TEST(Speed, TheRoofIsThatOfTheStudy) {
   EXPECT_NEAR(roof.ms, 0.161, 0.001);
 }
 
+TEST(Speed, WhatTheHarnessAddsIsHeldAgainstCallsInARow) {
+  Validation v;
+  EXPECT_FALSE(harness_cost(v, "cpu").known);
+  v.timings = {timing({}, {}), timing({}, {})};
+  for (Timing& t : v.timings) t.ms = {{"module", {2, 2, 2, 2, 2, 2}}}, t.wall_ms = 15;
+  v.timings[0].in_a_row_ms = 1.6;
+  const std::string device = v.timings[0].device;
+  const HarnessCost cost = harness_cost(v, device);
+  EXPECT_NEAR(cost.added, 0.25, 1e-12);
+  EXPECT_NEAR(cost.around, 0.25, 1e-12);
+  EXPECT_FALSE(harness_cost(v, "another").known);
+  v.limits[device] = {1, 1, 1};
+  EXPECT_NE(json_report(v).find("\"added\": 0.25"), std::string::npos);
+  EXPECT_NE(text_report(v).find("25.0 % more than one of many in a row, and 25.0 % more time"),
+            std::string::npos);
+}
+
 class Baseline : public testing::Test {
  protected:
   Baseline() {

@@ -56,6 +56,8 @@ struct Timing {
   std::map<std::string, std::vector<double>> ms;  // "module", "against", "plain"
   std::optional<double> peak;                     // bytes that a call takes beside its inputs
   std::map<std::string, double> state;            // what NVML said of the GPU right behind it
+  double wall_ms = 0;      // of all rounds, with what stands around the calls; 0: not told
+  double in_a_row_ms = 0;  // of one among calls with nothing between them; 0: only warm ones are
 };
 
 // What a device can do at most, measured in the same run; a second.

@@ -15,6 +15,7 @@ ORDER = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
 LEAST_ROUNDS, MOST_ROUNDS = 6, 41
 SLOWEST = 4  # times the seconds allowed: then even fewer rounds must do
 HOST_CALLS, HOST_SECONDS = 200, 0.3
+MOST_IN_A_ROW, SHARE_IN_A_ROW, GROUPS = 20, 0.04, 5
 
 
 def tensors(shape, device):
@@ -73,9 +74,11 @@ class Stage:
 
 
 def in_turns(calls, sample, seconds):
-    """{name: [seconds]}. The first round is thrown away."""
+    """{name: [seconds]} and what the rounds took. The first round is thrown away."""
     times, begin = {name: [] for name in calls}, time.perf_counter()
+    kept = begin
     for turn in range(MOST_ROUNDS + 1):
+        kept = time.perf_counter() if turn == 1 else kept
         for name, function in calls.items():
             one = sample(function)
             if turn > 0:
@@ -83,7 +86,17 @@ def in_turns(calls, sample, seconds):
         taken = time.perf_counter() - begin
         if taken > seconds and (turn >= LEAST_ROUNDS or turn >= 1 and taken > SLOWEST * seconds):
             break
-    return times
+    return times, time.perf_counter() - kept
+
+
+def in_a_row(function, stage, each, seconds):
+    """What one of several calls takes with nothing of ours between them: samples are held against it."""
+    count = max(2, min(MOST_IN_A_ROW, int(SHARE_IN_A_ROW * seconds / max(each, 1e-9))))
+
+    def several():
+        for _ in range(count):
+            function()
+    return sorted(stage.seconds(several) for _ in range(GROUPS))[GROUPS // 2] / count
 
 
 def host_seconds(calls, gpu):
@@ -96,13 +109,13 @@ def host_seconds(calls, gpu):
         if gpu:
             torch.cuda.synchronize()
         return taken
-    return in_turns(calls, sample, HOST_SECONDS)
+    return in_turns(calls, sample, HOST_SECONDS)[0]
 
 
-def tell(device, shape, pass_, cache, times, stage, peak):
+def tell(device, shape, pass_, cache, times, stage, peak, **cost):
     send("timing", device=device, shape={n: shape[n] for n in ("batch", "dim", "length", "states")}, dtype=shape["dtype"],
          cache=cache, state=stage.state(), peak=peak,
-         ms={name: [number(1e3 * t) for t in each] for name, each in times.items()}, **{"pass": pass_})
+         ms={name: [number(1e3 * t) for t in each] for name, each in times.items()}, **dict(cost, **{"pass": pass_}))
 
 
 def plain_calls(given, dout):
@@ -138,6 +151,9 @@ def run(sides, shape, device, stage):
         peak = stage.peak(calls["module"])
         for cache in stage.caches():
             seconds = shape["seconds"] / (2.0 * len(stage.caches()))
-            times = in_turns(calls, lambda function: stage.sample(function, cache), seconds)
-            tell(device, shape, pass_, cache, times, stage, peak)
+            times, wall = in_turns(calls, lambda function: stage.sample(function, cache), seconds)
+            cost = {"wall": number(1e3 * wall)}
+            if cache == "warm":
+                cost["in_a_row"] = number(1e3 * in_a_row(calls["module"], stage, min(times["module"]), seconds))
+            tell(device, shape, pass_, cache, times, stage, peak, **cost)
     return given, dout
