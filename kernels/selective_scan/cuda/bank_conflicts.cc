@@ -79,7 +79,7 @@ void record(device::Plan& plan) {
     blockIdx.x = blockIdx.y = 0;
     blockDim.x = launch.block_x;
     record_shared(memory, sizeof memory, running_thread);
-    emulator::Block(launch.block_x, body).run();
+    emulator::Block(launch.block_x, body, emulator::Block::kUp).run();
     rows[symbol] = recorded();
   }
 }
