@@ -245,8 +245,8 @@ struct ForwardKernel {
 #pragma unroll 1
       for (int sub = 0; sub < kSubtiles; ++sub) {
         const int row = sub * L::kRows + group_row;
-        scan_tile<L, false>(dt + row, w + row, w + row, bc + sub * L::kProjections + state_row, A, h, q,
-                            end - step - sub * kTile);
+        scan_tile<L, false, O>(dt + row, w + row, w + row, bc + sub * L::kProjections + state_row, A, h, q,
+                               end - step - sub * kTile);
         if (step + (sub + 1) * kTile < c.length)
           save_states<L>(saved, c, place, false, group, q * L::kPer, h);
       }
@@ -297,7 +297,7 @@ struct ForwardKernel {
         P::stage(shared, c, place, slice, step, p.aligned);
         __syncthreads();
         const int row = group * kPitch;
-        scan_tile<L, true>(dt + row, w + row, y + row, shared + q * kPitch, A, h, q, kTile);
+        scan_tile<L, true, O>(dt + row, w + row, y + row, shared + q * kPitch, A, h, q, kTile);
 #pragma unroll
         for (int i = 0; i < L::kChannels * L::kPer; ++i)
           kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];

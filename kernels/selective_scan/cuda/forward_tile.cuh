@@ -14,12 +14,12 @@ SCANKIT_DEVICE SavedStates states_of(const Common& c, const SavedStates& given, 
 
 // One tile of one slice: dt and w (dt * u) are rows of the warp, y's rows receive the sums over the states.
 // All are those of the thread: rows of its first channel, and of its first state.
-template <class L, bool kAdd>
+template <class L, bool kAdd, class O>
 SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
                               const float (&A)[L::kChannels][L::kPer], float (&h)[L::kChannels][L::kPer],
                               int q, int steps) {
   float* c_row = b_row + L::kSlice * kPitch;
-  constexpr int kQuads = L::kQuads;
+  constexpr int kQuads = O::kQuads ? O::kQuads : L::kQuads;
   const int end = kQuads == 1 || steps > kTile ? kTile : steps;  // the others have dt = 0
 #pragma unroll(kQuads == 1 ? 2 : 1)
   for (int step = 0; step < end; step += 4 * kQuads) {
@@ -40,7 +40,9 @@ SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
       for (int ch = 0; ch < L::kChannels; ++ch) {
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          const float a = exp2_approx(dt4[quad][ch][t] * A[ch][s]);
+          const int number = (i * L::kChannels + ch) * 4 + t;
+          const bool by_fma = number * O::kPolySixteenths % 16 < O::kPolySixteenths;  // spread evenly
+          const float x = dt4[quad][ch][t] * A[ch][s], a = by_fma ? exp2_fma(x) : exp2_approx(x);
           h[ch][s] = fmaf(a, h[ch][s], w4[quad][ch][t] * b[t]);
           sum[quad][ch][t] = fmaf(c[t], h[ch][s], sum[quad][ch][t]);
         }

@@ -8,13 +8,28 @@
 namespace scankit::selective_scan {
 
 struct Plain {
-  static constexpr int kPolySixteenths = 0;    // of 16 exponentials of the scan, on the FMA pipe
-  static constexpr bool kTanhSigmoid = false;  // one tanh.approx in place of ex2 and rcp, 16-bit types only
-  static constexpr bool kOverlap = false;      // a tile's first pass beside the last pass of another
+  static constexpr int kPolySixteenths = 0;  // of 16 exponentials of the scan, on the FMA pipe
+  static constexpr int kQuads = 0;           // of steps that the forward takes at once; 0: as the layout says
+  static constexpr bool kOverlap = false;    // a tile's first pass beside the last pass of another
 };
 
 struct Overlap : Plain {
   static constexpr bool kOverlap = true;
+};
+struct OneQuad : Plain {
+  static constexpr int kQuads = 1;
+};
+struct TwoQuads : Plain {
+  static constexpr int kQuads = 2;
+};
+struct SixteenthByFma : Plain {
+  static constexpr int kPolySixteenths = 1;
+};
+struct EighthByFma : Plain {
+  static constexpr int kPolySixteenths = 2;
+};
+struct ThreeSixteenthsByFma : Plain {
+  static constexpr int kPolySixteenths = 3;
 };
 
 }  // namespace scankit::selective_scan

@@ -252,6 +252,7 @@ TEST(Segments, AreRightInEveryVariant) {
       const Choice backward =
           usable(b[w]) ? Choice{w, b[w].fewest_warps, 2, 1} : backward_in(4, states, 1, 1);
       Trial({1, 37, 131, states, 1, true}).check(forward, backward, true);
+      Trial({1, 32, 136, states, 1}).check(forward, backward, true);  // whole pieces, read as vectors
     }
   }
 }
@@ -290,6 +291,26 @@ TEST(Segments, StartFromAStateAndTakeTheLastOnesGradient) {
     }
     Trial({1, 3, 129, 16, 1, true}).check(forward_in(16, 16, 1, 1), backward_in(4, 16, 1, 1), with_x);
   }
+}
+
+// No error above ex2.approx's kind, and what lies outside its range.
+TEST(Segments, Exp2ByMultiplications) {
+  double worst = 0;
+  for (int i = -1000000; i < 1000000; ++i) {
+    const float x = static_cast<float>(i) * 1.26e-4f;
+    const double want = std::exp2(static_cast<double>(x));
+    worst = std::max(worst, std::abs(exp2_fma(x) - want) / want);
+  }
+  EXPECT_LT(worst, 1.7e-7);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(exp2_fma(0.0f), 1.0f);
+  EXPECT_EQ(exp2_fma(-0.0f), 1.0f);
+  EXPECT_EQ(exp2_fma(-150.0f), 0.0f);
+  EXPECT_EQ(exp2_fma(-kInfinity), 0.0f);
+  EXPECT_EQ(exp2_fma(128.0f), kInfinity);
+  EXPECT_EQ(exp2_fma(1e30f), kInfinity);
+  EXPECT_EQ(exp2_fma(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(exp2_fma(std::numeric_limits<float>::quiet_NaN())));
 }
 
 // All channels of a group in one block, and one batch entry: no slabs, no reduction; an odd length, too.
