@@ -12,7 +12,8 @@
 namespace scankit::selective_scan {
 namespace {
 
-constexpr device::DeviceFacts kH200 = {90, 132, 232448, 233472};
+// But for a multiprocessor: of it nothing is measured (dispatch_table.def), so that choices are predicted.
+constexpr device::DeviceFacts kH200 = {90, 131, 232448, 233472};
 constexpr device::DeviceFacts kPascal = {61, 20, 49152, 98304};
 
 Common problem(int batch, int dim, int length, int states, int groups = 1, DType dtype = DType::BF16) {
