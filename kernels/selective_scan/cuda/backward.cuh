@@ -26,10 +26,28 @@ struct BackwardKernel {
   }
   SCANKIT_DEVICE Index piece_offset(int step) const { return (step + lane % 4 * 8) * Index{T::kSize}; }
   SCANKIT_DEVICE int piece_at(int i) const { return piece_channel(lane, i) * kPitch + lane % 4 * 8; }
+  // A piece's row; `which` of those in the table.
+  template <class S>
+  SCANKIT_DEVICE const char* row(const S& of, int which, int i) const {
+    if constexpr (O::kRowTable)
+      return memory.row(which, lane) + i * 8 * of.dim_stride * T::kSize;
+    else
+      return row_of<T>(of, place.batch, place.channel + piece_channel(lane, i));
+  }
+  SCANKIT_DEVICE void fill_table() const {
+    const Sequence* in[] = {&g.dout, &c.u, &c.delta, &c.z, &g.out};
+    const SequenceOut* out[] = {&g.dz, &g.du, &g.ddelta};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const Index channel = place.channel + piece_channel(lane, 0);
+      memory.row(i, lane) =
+          i < 5 ? row_of<T>(*in[i], place.batch, channel) : row_of<T>(*out[i - 5], place.batch, channel);
+    }
+  }
   template <bool kAligned>
-  SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int i, int step, bool more = false) const {
-    const char* at =
-        row_of<T>(from, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step);
+  SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int which, int i, int step,
+                            bool more = false) const {
+    const char* at = row(from, which, i) + piece_offset(step);
     load_piece<kAligned>(e, at, piece_count(i, step));
     if (more) prefetch(at - kTile * T::kSize);
   }
@@ -38,9 +56,8 @@ struct BackwardKernel {
     const int channel = piece_channel(lane, i);
     return from != nullptr && channel < place.channels ? from[place.channel + channel] : 0.0f;
   }
-  SCANKIT_DEVICE void store(const SequenceOut& to, const float (&v)[8], int i, int step) const {
-    store_piece<T>(p.aligned,
-                   row_of<T>(to, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step), v,
+  SCANKIT_DEVICE void store(const SequenceOut& to, int which, const float (&v)[8], int i, int step) const {
+    store_piece<T>(p.aligned, const_cast<char*>(row(to, which, i)) + piece_offset(step), v,
                    piece_count(i, step));
   }
 
@@ -58,8 +75,12 @@ struct BackwardKernel {
       out[j] *= silu;
     }
     if (piece_count(i, step) <= 0) return;
-    store(g.dz, dz, i, step);
-    if (g.out_z.data != nullptr) store(g.out_z, out, i, step);
+    store(g.dz, 5, dz, i, step);
+    if (g.out_z.data != nullptr)
+      store_piece<T>(
+          p.aligned,
+          row_of<T>(g.out_z, place.batch, place.channel + piece_channel(lane, i)) + piece_offset(step), out,
+          piece_count(i, step));
   }
 
   // `more`: has the tile before brought to the L2 cache; its part of a row is 64 or 128 bytes and begins with
@@ -72,12 +93,12 @@ struct BackwardKernel {
       Eight<T> from_dout, from_u, from_delta, from_z, from_out;
       const auto fetch_all = [&](auto aligned) {
         const bool ahead = more && piece_channel(lane, i) < place.channels;
-        fetch<aligned>(from_dout, g.dout, i, step, ahead);
-        fetch<aligned>(from_u, c.u, i, step, ahead);
-        fetch<aligned>(from_delta, c.delta, i, step, ahead);
+        fetch<aligned>(from_dout, g.dout, 0, i, step, ahead);
+        fetch<aligned>(from_u, c.u, 1, i, step, ahead);
+        fetch<aligned>(from_delta, c.delta, 2, i, step, ahead);
         if (c.z.data == nullptr) return;
-        fetch<aligned>(from_z, c.z, i, step, ahead);
-        fetch<aligned>(from_out, g.out, i, step, ahead);
+        fetch<aligned>(from_z, c.z, 3, i, step, ahead);
+        fetch<aligned>(from_out, g.out, 4, i, step, ahead);
       };
       if (T::kSize == 2 && p.aligned)  // fp32 would spill; so would the epilogue's loads
         fetch_all(Constant<true>{});
@@ -109,8 +130,8 @@ struct BackwardKernel {
       const float bias = of_channel(c.delta_bias, i), D = of_channel(c.D, i);
       float u[8], delta[8], s[8], r[8], v[8];
       Eight<T> from_u, from_delta;
-      fetch<false>(from_u, c.u, i, step);
-      fetch<false>(from_delta, c.delta, i, step);
+      fetch<false>(from_u, c.u, 1, i, step);
+      fetch<false>(from_delta, c.delta, 2, i, step);
       T::unpack(from_u.w, u);
       T::unpack(from_delta.w, delta);
       read_eight(memory.s + piece_at(i), s);
@@ -121,12 +142,12 @@ struct BackwardKernel {
         if (c.softplus) r[j] *= sigmoid(delta[j] + bias);
         if (j < count) dbias[i] += r[j];
       }
-      store(g.ddelta, r, i, step);
+      store(g.ddelta, 7, r, i, step);
       read_eight(memory.dt + piece_at(i), delta);
       read_eight(memory.dy + piece_at(i), v);
 #pragma unroll
       for (int j = 0; j < 8; ++j) v[j] = fmaf(delta[j], s[j], D * v[j]);
-      store(g.du, v, i, step);
+      store(g.du, 6, v, i, step);
     }
   }
 
@@ -267,6 +288,7 @@ struct BackwardKernel {
   SCANKIT_DEVICE void run() {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
+    if constexpr (O::kRowTable) fill_table();
     const int slices = kSliced ? (c.states + L::kSlice - 1) / L::kSlice : 1;
     if constexpr (!kSliced) {
       load_A<L>(state.A, c, place, group, q * L::kPer);
@@ -302,8 +324,9 @@ struct BackwardKernel {
         P::stage(projections, c, place, s, step, p.aligned);
         __syncthreads();
         slice(step, first_state, state);
-        // The next stage overwrites B, C; the next scan the sums that store_projections reads.
-        __syncthreads();
+        // The next stage overwrites B, C; the next scan the sums that store_projections reads. But B and C
+        // were read before the last barrier, and a scan comes after the next one.
+        if constexpr (!O::kTwoBarriers) __syncthreads();
         if constexpr (kSliced) {
           permute_sums(state);
           if (chunk == 0) store_given<L>(g.dinitial_state, state.carry, c, place, group, own);

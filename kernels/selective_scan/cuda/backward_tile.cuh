@@ -21,6 +21,7 @@ struct ScanState {
 template <class L, bool kSliced, class O>
 struct WarpMemory {
   using M = BackwardMemory<L, kSliced, O>;
+  using Options = O;
 
   float *dt, *w, *dy, *s, *r, *kept;
 
@@ -35,6 +36,11 @@ struct WarpMemory {
   SCANKIT_DEVICE static int part_offset(int quad, int which, int s, int q) {
     const int slot = (s % 2 * L::kLanes + q) ^ quad % (2 * L::kLanes);
     return M::kParts + quad * M::kPartPitch + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes + slot * 4;
+  }
+  // Where a lane keeps the address of one of its rows.
+  SCANKIT_DEVICE const char*& row(int which, int lane) const {
+    float* table = kept + (M::kTable - M::kRowArrays * L::kRows);
+    return reinterpret_cast<const char**>(table)[which * 32 + lane];
   }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
@@ -163,7 +169,7 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
   load();
 #pragma unroll
   for (int ch = 0; ch < L::kChannels; ++ch) memory.keep(0, ch, lane, h[ch]);
-#pragma unroll 2
+#pragma unroll(M::Options::kReplayQuads)
   for (int quad = 0; quad < 7; ++quad) {
 #pragma unroll
     for (int s = 0; s < L::kPer; ++s) {

@@ -69,7 +69,9 @@ struct BackwardMemory {
   static constexpr int kParts = O::kOverlap ? 8 * kKept : 0;  // where the sums are, from the first state on
   static constexpr int kPartPitch = O::kOverlap ? kPart : kKept;
   static constexpr int kBlock = kSets * L::kProjections;
-  static constexpr int kWarp = kRowArrays * L::kRows + 8 * kKept + (O::kOverlap ? 8 * kPart : 0);
+  // Behind it all, where O::kRowTable: for every lane the addresses of eight rows.
+  static constexpr int kTable = kRowArrays * L::kRows + 8 * kKept + (O::kOverlap ? 8 * kPart : 0);
+  static constexpr int kWarp = kTable + (O::kRowTable ? 8 * 32 * 2 : 0);
   static constexpr int kWarpSlice = 0;
 };
 

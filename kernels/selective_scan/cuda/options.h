@@ -11,6 +11,9 @@ struct Plain {
   static constexpr int kPolySixteenths = 0;  // of 16 exponentials of the scan, on the FMA pipe
   static constexpr int kQuads = 0;           // of steps that the forward takes at once; 0: as the layout says
   static constexpr bool kOverlap = false;    // a tile's first pass beside the last pass of another
+  static constexpr bool kTwoBarriers = false;  // a tile of the backward, not three
+  static constexpr bool kRowTable = false;     // the backward finds its rows once, in shared memory
+  static constexpr int kReplayQuads = 2;       // of the backward's first pass from test to test of its loop
 };
 
 struct Overlap : Plain {
@@ -30,6 +33,15 @@ struct EighthByFma : Plain {
 };
 struct ThreeSixteenthsByFma : Plain {
   static constexpr int kPolySixteenths = 3;
+};
+struct TwoBarriers : Plain {
+  static constexpr bool kTwoBarriers = true;
+};
+struct RowTable : TwoBarriers {
+  static constexpr bool kRowTable = true;
+};
+struct StraightReplay : RowTable {
+  static constexpr int kReplayQuads = 7;
 };
 
 }  // namespace scankit::selective_scan
