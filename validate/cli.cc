@@ -38,6 +38,9 @@ struct Options {
   std::vector<std::string> only, reports;
 };
 
+// Cases that need no list: a block of a model around the module.
+constexpr const char *kModelBlock = "model-block", *kModelOfMamba = "model-mamba_ssm";
+
 int complain(const Error& error, int status) {
   std::fprintf(stderr, "scankit validate: %s%s%s\n", retold(error.message).c_str(),
                error.hint.empty() ? "" : "; ", retold(error.hint).c_str());
@@ -55,6 +58,7 @@ Result<std::vector<validate::Case>> choose_cases(const Options& options, std::ui
   if (options.only.empty()) return cases;
   std::vector<validate::Case> chosen;
   for (const std::string& id : options.only) {
+    if (id == kModelBlock || id == kModelOfMamba) continue;
     const auto found = std::find_if(cases.begin(), cases.end(), [&](const auto& c) { return c.id == id; });
     if (found == cases.end())
       return Error{
@@ -117,7 +121,11 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
   const bool compared = !options.against.empty() || !options.baseline.empty();
   request.timing =
       !options.no_timing && (options.only.empty() || compared) && cases_are_timed(options.module);
-  request.model = options.only.empty() && cases_are_timed(options.module);
+  const auto& only = options.only;
+  const auto asked = [&](const char* id) { return std::find(only.begin(), only.end(), id) != only.end(); };
+  request.upstream_model = options.full || asked(kModelOfMamba);
+  request.model =
+      (only.empty() || asked(kModelBlock) || asked(kModelOfMamba)) && cases_are_timed(options.module);
   request.total = std::chrono::seconds(options.timeout > 0 ? options.timeout : options.full ? 7200 : 600);
   request.each_case = std::min(request.each_case, request.total);
   if (options.device != "all") request.devices = {options.device == "cpu" ? "cpu" : "cuda:0"};

@@ -163,7 +163,7 @@ class Run {
       return job;
     }
     if (request_.model && model_) job.model_devices = request_.devices;
-    job.upstream_model = request_.mode == "full";
+    job.upstream_model = request_.upstream_model;
     if (against_) job.against = request_.against;
     if (request_.timing && !timing_failed_) job.timed = request_.shapes;
     if (request_.timing && !timing_failed_ && job.timed.empty())

@@ -30,6 +30,7 @@ struct ValidateRequest {
   bool timing = true;
   std::string upstream_tests;           // a file of mamba_ssm's tests; "": none
   bool commented_parameters = false;    // of that file: run those too
+  bool upstream_model = false;          // with `model`: mamba_ssm's too, where it is installed
   bool model = false;                   // a Mamba block too; where the module has upstream's contract
   std::vector<TimedShape> shapes;       // what is timed; empty: the list for the mode
   std::string against;                  // a second module, as `module` is given; "": none

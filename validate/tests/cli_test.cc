@@ -74,6 +74,14 @@ TEST(ValidateCli, UpstreamsOwnTestsAreACaseOfTheirOwn) {
   EXPECT_EQ(scankit_validate(command).exit_code, kExitInconclusive);
 }
 
+TEST(ValidateCli, ABlockOfAModelMayBeAskedForByItself) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto run = scankit_validate({"--python", python, "--module", kModules + "right.py", "--case", kCase,
+                                     "--case", "model-block", "--device", "cpu", "--json"});
+  EXPECT_EQ(run.exit_code, kExitClean) << run.err;
+  EXPECT_NE(run.out.find("\"id\": \"model-block\""), std::string::npos) << run.out;
+}
+
 TEST(ValidateCli, NothingToValidateEndsWith4) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto run = scankit_validate({"--python", python, "--module", "scankit_no_such_module"});
