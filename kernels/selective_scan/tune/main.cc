@@ -18,7 +18,7 @@ struct Options {
   std::string source, units, cubins, compile, results = "tune.txt", table, dtype;
   double budget = 1e9;
   int tiers = 9, capability = 90, limit = 1 << 30;
-  bool list = false, fresh = false, forward = true, backward = true;
+  bool list = false, fresh = false, rewrite = false, forward = true, backward = true;
 };
 
 [[noreturn]] void usage(const std::string& name) {
@@ -30,8 +30,8 @@ Options parse(int count, char** arguments) {
   Options o;
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
-    if (name == "--list" || name == "--fresh") {
-      (name == "--list" ? o.list : o.fresh) = true;
+    if (name == "--list" || name == "--fresh" || name == "--rewrite") {
+      (name == "--list" ? o.list : name == "--fresh" ? o.fresh : o.rewrite) = true;
       continue;
     }
     if (i + 1 == count) usage(name);
@@ -197,6 +197,12 @@ int write_table(const std::string& path, const Machine& machine, const std::vect
   return 0;
 }
 
+int rewrite(const Options& options) {
+  Machine machine;
+  const auto record = Record::read(options.results, &machine);
+  return record ? write_table(options.table, machine, record->rows()) : fail(record.error());
+}
+
 int compile(const Options& options) {
   if (auto made = make_directories(options.compile); !made) return fail(made.error());
   const auto compiled =
@@ -210,6 +216,7 @@ int compile(const Options& options) {
 int run(const Options& options) {
   if (options.list) return list_cells(options);
   if (!options.compile.empty()) return compile(options);
+  if (options.rewrite) return rewrite(options);
   const auto begin = std::chrono::steady_clock::now();
 
   auto gpu = Gpu::open();

@@ -44,6 +44,27 @@ bool row_of(const std::vector<std::string>& f, Row* row) {
   return row->choice.variant >= 0 && n[0] >= 0 && n[0] <= 2;
 }
 
+// "forward bf16 B8 D2048 L2048 N16" and "4x4/2 s1 p2", as name_of has them.
+bool cell_of(const std::string& name, Cell* cell) {
+  char pass[16] = "", dtype[8] = "";
+  if (std::sscanf(name.c_str(), "%15s %7s B%d D%d L%d N%d", pass, dtype, &cell->batch, &cell->dim,
+                  &cell->length, &cell->states) != 6)
+    return false;
+  cell->backward = std::string_view(pass) == "backward";
+  for (const DType each : {DType::F32, DType::F16, DType::BF16})
+    if (name_of(each) == dtype) cell->dtype = each;
+  return name_of(*cell) == name;
+}
+bool choice_of(bool backward, const std::string& name, Choice* choice) {
+  const std::size_t slash = name.find('/');
+  if (slash == std::string::npos || std::sscanf(name.c_str() + slash, "/%d s%d p%d", &choice->warps,
+                                                &choice->segments, &choice->pieces) != 3)
+    return false;
+  for (choice->variant = 0; choice->variant < shipped_variants(backward); ++choice->variant)
+    if (variant_name(backward, choice->variant) == name.substr(0, slash)) return true;
+  return false;
+}
+
 // What a row is of: two rows with one key say the same of different measurements.
 std::string key_of(const std::string& line) {
   std::string key;
@@ -77,11 +98,42 @@ Result<Record> Record::open(const std::string& path, const Machine& machine) {
   return record;
 }
 
+Result<Record> Record::read(const std::string& path, Machine* machine) {
+  SCANKIT_TRY(const std::string text, read_whole_file(path));
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  const std::vector<std::string> head = fields_of(line);
+  if (head.size() != 5 || head[0] != "scankit_tune 1")
+    return Error{Errc::InvalidArgument, path + " is not what scankit_tune writes", ""};
+  *machine = {head[1], std::atoi(head[2].c_str()), std::atoi(head[3].c_str()), head[4]};
+  Record record;
+  while (std::getline(lines, line))
+    if (!lines.eof()) record.take(line);
+  record.rows_.clear();
+  for (const auto& [name, timed] : record.timed_)
+    if (record.done_.count(name) > 0) record.rows_.push_back(timed.row);
+  return record;
+}
+
+// "time<TAB>cell<TAB>choice<TAB>ms<TAB>rounds"
+void Record::take_time(const std::vector<std::string>& fields) {
+  Row row;
+  if (fields.size() != 5 || !cell_of(fields[1], &row.cell) ||
+      !choice_of(row.cell.backward, fields[2], &row.choice))
+    return;
+  row.ms = std::atof(fields[3].c_str());
+  const int rounds = std::atoi(fields[4].c_str());
+  Timed& best = timed_[fields[1]];
+  if (rounds > best.rounds || (rounds == best.rounds && row.ms < best.row.ms)) best = {row, rounds};
+}
+
 void Record::take(std::string_view line) {
   const std::vector<std::string> fields = fields_of(line);
   if (fields.size() < 2) return;
   Row row;
   if (fields[0] == "won" && row_of(fields, &row)) rows_.push_back(row);
+  if (fields[0] == "time") take_time(fields);
   if (fields[0] == "done") done_.insert(fields[1]);
   if (fields[0] == "crashed" && fields.size() == 3) crashed_.insert(fields[1] + "\t" + fields[2]);
 }

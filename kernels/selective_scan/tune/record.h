@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ class Record {
   // Reads what is there. Errc::InvalidArgument where it is of another GPU or other device code.
   static Result<Record> open(const std::string& path, const Machine& machine);
 
+  // What was measured anywhere, with rows of what is shipped now: a candidate that has moved to variants.def
+  // since is among it, for its kernel is the one that was measured.
+  static Result<Record> read(const std::string& path, Machine* machine);
+
   bool has(const Cell& cell) const { return done_.count(name_of(cell)) > 0; }
   const std::vector<Row>& rows() const { return rows_; }
   // Appends a cell's outcome: every choice's median, what was wrong, and the winners.
@@ -44,6 +49,13 @@ class Record {
   void take(std::string_view line);
 
   std::string path_;
+  // Of the cell that is being read: the fastest of the shipped choices that were timed the most often.
+  struct Timed {
+    Row row;
+    int rounds = 0;
+  };
+  void take_time(const std::vector<std::string>& fields);
+  std::map<std::string, Timed> timed_;
   std::set<std::string> done_, crashed_;
   std::vector<Row> rows_;
 };

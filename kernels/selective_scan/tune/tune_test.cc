@@ -156,6 +156,30 @@ TEST_F(TuneRecord, WhatCrashedIsNotTriedAgain) {
   EXPECT_FALSE(again->has(kMain));
 }
 
+TEST_F(TuneRecord, TheTableIsMadeAgainOfWhatWasMeasured) {
+  auto record = Record::open(path_, machine_);
+  ASSERT_TRUE(record);
+  ASSERT_TRUE(record->add(kMain, won("8x2/4 s1 p2")));
+  const auto text = read_whole_file(path_);
+  ASSERT_TRUE(text);
+  Cell other = kMain;
+  other.backward = true;
+  const std::string name = name_of(other);
+  ASSERT_TRUE(write_file_atomically(
+      path_, *text + "time\t" + name + "\tnot_shipped/2 s1 p2\t0.1\t21\ntime\t" + name +
+                 "\t4x4/8 s1 p2\t0.3\t21\ntime\t" + name + "\t8x2/4 s3 p2\t0.2\t9\ndone\t" + name +
+                 "\ntime\t" + "forward bf16 B1 D64 L64 N16\t4x4/2 s1 p2\t0.2\t9\n"));
+  Machine machine;
+  const auto again = Record::read(path_, &machine);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(machine.gpu, machine_.gpu);
+  EXPECT_EQ(table_text("", machine, again->rows()),
+            "MEASURED_BACKWARD(90, 132, BF16, 16, 2048, 16384, 4x4, 8, 1, 2)\n"
+            "MEASURED_FORWARD(90, 132, BF16, 16, 2048, 16384, 8x2, 4, 1, 2)\n");
+  ASSERT_TRUE(write_file_atomically(path_, "another file\n"));
+  EXPECT_FALSE(Record::read(path_, &machine));
+}
+
 TEST_F(TuneRecord, AnotherMachinesOrSourcesAreRefused) {
   ASSERT_TRUE(Record::open(path_, machine_));
   for (const Machine& other :
