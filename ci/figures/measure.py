@@ -2,14 +2,33 @@
 """Times and memory of a figure's calls. Times as KERNELS_MEASURED.md has them: CUDA events around one Python call, the
 sides in turns, medians. On a CPU the clock's."""
 import statistics
+import time
 
 import torch
-from scankit_harness import limits, timing
+from scankit_harness import limits
 
 from sides import reason_of
 
 SPREAD = 0.1  # of the calls are left out at either end
-SLOW = 0.03   # seconds of a call from which few rounds have to do
+SLOW = 0.03    # seconds of a call from which few rounds have to do
+
+
+LEAST_ROUNDS, MOST_ROUNDS = 6, 41
+SLOWEST = 4   # times the seconds allowed: then even fewer rounds have to do
+
+
+def _in_turns(calls, one, seconds):
+    """{side: [seconds]}, A B A B. The first round is thrown away."""
+    times, begin = {side: [] for side in calls}, time.perf_counter()
+    for turn in range(MOST_ROUNDS + 1):
+        for side, call in calls.items():
+            taken = one(call)
+            if turn > 0:
+                times[side].append(taken)
+        spent = time.perf_counter() - begin
+        if spent > seconds and (turn >= LEAST_ROUNDS or turn >= 1 and spent > SLOWEST * seconds):
+            break
+    return times
 
 
 def _spread(times):
@@ -37,7 +56,7 @@ def times_of(calls, device, seconds):
     slow = {side for side, call in there.items() if side not in ("module", "against") and one(call) > SLOW}
     groups = [[s for s in there if s not in slow]] + [[s] for s in there if s in slow]
     for group in groups:
-        samples = timing.in_turns({s: there[s] for s in group}, one, seconds)
+        samples = _in_turns({s: there[s] for s in group}, one, seconds)
         for side, times in samples.items():
             found[side] = {"ms": 1e3 * statistics.median(times), "spread": _spread(times), "rounds": len(times)}
     return found
