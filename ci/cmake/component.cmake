@@ -34,7 +34,7 @@ function(scankit_component name)
     if(SCANKIT_SANITIZE)
       scankit_sanitize_less(${name})
       add_test(NAME ${name} COMMAND scankit_${name}_test --gtest_brief=1)
-      set_tests_properties(${name} PROPERTIES LABELS "ci;unit" TIMEOUT 600)
+      set_tests_properties(${name} PROPERTIES LABELS "ci;unit;component" TIMEOUT 600)
       return()
     endif()
     gtest_discover_tests(scankit_${name}_test DISCOVERY_TIMEOUT 60 TEST_LIST scankit_${name}_tests
