@@ -14,7 +14,7 @@ mkdir -p "$work/served" "$work/home/.config/pip" "$work/home/.config/uv" "$work/
 cp -l "$served/$wheel" "$work/served/" 2>/dev/null || cp "$served/$wheel" "$work/served/"
 printf 'not a wheel' >"$work/other/$wheel"
 servers=()
-trap 'kill "${servers[@]}" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill "${servers[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 serve() { # FOLDER [--html]: sets $index
   python3 -B "$here/fetch_server.py" "$@" >"$work/port" &
   servers+=($!)

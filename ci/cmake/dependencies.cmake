@@ -17,6 +17,7 @@
 # apt: ccache time
 # apt: qemu-user          (the kernels on processors without AVX-512 and without AVX)
 # apt: zsh fish mandoc  (the completions in their shells, the manual page)
+# apt: patchelf         (modules whose paths were rewritten)
 # The HTML report is opened in it; ci/install-deps.sh --browser.
 # apt-browser: chromium fonts-dejavu-core
 # The test of `scankit fleet` on a real Slurm; ci/install-deps.sh --slurm.

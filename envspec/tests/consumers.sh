@@ -24,7 +24,7 @@ handler = functools.partial(h.SimpleHTTPRequestHandler, directory=sys.argv[1])
 server = h.ThreadingHTTPServer(("127.0.0.1", 0), handler); print(server.server_address[1], flush=True); server.serve_forever()' \
   "$work/channel" >"$work/channel.port" 2>/dev/null &
 channel_server=$!
-trap 'kill "$server" "$channel_server" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill "$server" "$channel_server" 2>/dev/null || true; rm -rf "$work"' EXIT
 for _ in $(seq 100); do [ -s "$work/channel.port" ] && break || sleep 0.1; done
 channel=http://127.0.0.1:$(cat "$work/channel.port")
 check "an environment of it" read_by "$here/conda_channel.py" create "$work/conda" "$channel" zeta

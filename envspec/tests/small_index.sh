@@ -22,7 +22,7 @@ serve() { # serve [--html]: the index, from now on at $url
   : >"$work/port"
   "$base" -B "$here/../../builder/tests/fetch_server.py" "$work/served" "$@" >"$work/port" &
   server=$!
-  trap 'kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
+  trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
   for _ in $(seq 100); do [ -s "$work/port" ] && break || sleep 0.1; done
   url=http://127.0.0.1:$(cat "$work/port")
   export PIP_INDEX_URL=$url/simple UV_DEFAULT_INDEX=$url/simple
