@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "validate/guard/guard.h"
+#include "validate/guard/lock.h"
 
 namespace {
 
@@ -65,18 +66,7 @@ bool has_remembered = false;
 ScankitGpuTrouble trouble;
 unsigned char seen[kMostBand];  // a band as it came back
 
-class Lock {
- public:
-  Lock() {
-    while (__atomic_test_and_set(&held, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
-  }
-  ~Lock() { __atomic_clear(&held, __ATOMIC_RELEASE); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  static inline bool held = false;
-};
+bool held = false;
 
 bool failed(int status) {
   if (status != 0 && trouble.status == 0) trouble.status = status;
@@ -148,7 +138,7 @@ __attribute__((visibility("default"))) int scankit_gpu_guard_start(const char** 
 // no memory; torch does not ask, so that the harness has to (`trouble`).
 __attribute__((visibility("default"))) void* scankit_gpu_allocate(std::ptrdiff_t wanted, int device,
                                                                   void* stream) {
-  const Lock lock;
+  const Lock lock(held);
   const auto size = static_cast<std::size_t>(wanted);
   const std::size_t band = band_of(size);
   // So much is asked for that what it begins with is a whole number of elements, and a quad, from its end.
@@ -174,7 +164,7 @@ __attribute__((visibility("default"))) void* scankit_gpu_allocate(std::ptrdiff_t
 __attribute__((visibility("default"))) void scankit_gpu_free(void* pointer, std::ptrdiff_t, int device,
                                                              void*) {
   if (pointer == nullptr) return;
-  const Lock lock;
+  const Lock lock(held);
   const auto begin = static_cast<Address>(reinterpret_cast<std::uintptr_t>(pointer));
   int at = count - 1;  // the newest die first
   while (at >= 0 && blocks[at].begin != begin) --at;
@@ -195,7 +185,7 @@ __attribute__((visibility("default"))) void scankit_gpu_free(void* pointer, std:
 }
 
 __attribute__((visibility("default"))) int scankit_gpu_guard_damaged(ScankitDamage* damage) {
-  const Lock lock;
+  const Lock lock(held);
   if (has_remembered) {
     *damage = remembered;
     has_remembered = false;
@@ -208,7 +198,7 @@ __attribute__((visibility("default"))) int scankit_gpu_guard_damaged(ScankitDama
 }
 
 __attribute__((visibility("default"))) ScankitGpuTrouble scankit_gpu_guard_trouble() {
-  const Lock lock;
+  const Lock lock(held);
   const ScankitGpuTrouble now = trouble;
   trouble = {};
   return now;

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "validate/guard/lock.h"
+
 namespace {
 
 constexpr std::size_t kAlignment = 64, kLeastBand = 1024, kMostBand = 65536;
@@ -62,19 +64,7 @@ bool resolved() {
   return next.free != nullptr;
 }
 
-// No mutex of libpthread: it may allocate in old releases, and waits here are short.
-class Lock {
- public:
-  Lock() {
-    while (__atomic_test_and_set(&held, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
-  }
-  ~Lock() { __atomic_clear(&held, __ATOMIC_RELEASE); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  static inline bool held = false;
-};
+bool held = false;
 
 std::size_t slot_of(const void* pointer) {
   return (reinterpret_cast<std::uintptr_t>(pointer) >> 6) * 0x9e3779b97f4a7c15u >> (64 - 15);
@@ -142,7 +132,7 @@ __attribute__((visibility("default"))) int posix_memalign(void** result, std::si
   char* const begin = static_cast<char*>(base) + band;
   bool known = false;
   {
-    const Lock lock;
+    const Lock lock(held);
     known = remember(begin, static_cast<char*>(base), size, band);
   }
   if (!known) {
@@ -157,7 +147,7 @@ __attribute__((visibility("default"))) void free(void* pointer) {
   if (!pointer || !resolved()) return;
   void* base = pointer;
   if (reinterpret_cast<std::uintptr_t>(pointer) % kAlignment == 0) {
-    const Lock lock;
+    const Lock lock(held);
     if (Block* const block = find_block(pointer)) {
       ScankitDamage damage;
       if (damaged(*block, &damage) && !has_remembered) {
@@ -176,7 +166,7 @@ __attribute__((visibility("default"))) void free(void* pointer) {
 __attribute__((visibility("default"))) std::size_t malloc_usable_size(void* pointer) {
   if (!pointer || !resolved()) return 0;
   {
-    const Lock lock;
+    const Lock lock(held);
     if (const Block* const block = find_block(pointer)) return block->size;
   }
   return next.size(pointer);
@@ -186,7 +176,7 @@ __attribute__((visibility("default"))) void* realloc(void* pointer, std::size_t 
   if (!resolved()) return nullptr;
   std::size_t had = 0;
   if (pointer) {
-    const Lock lock;
+    const Lock lock(held);
     if (const Block* const block = find_block(pointer)) had = block->size;
   }
   if (had == 0) return next.realloc(pointer, size);
@@ -200,7 +190,7 @@ __attribute__((visibility("default"))) void* realloc(void* pointer, std::size_t 
 __attribute__((visibility("default"))) void scankit_guard_bands(int on) { wanted = on != 0; }
 
 __attribute__((visibility("default"))) int scankit_guard_damaged(ScankitDamage* damage) {
-  const Lock lock;
+  const Lock lock(held);
   if (has_remembered) {
     *damage = remembered;
     has_remembered = false;

@@ -21,42 +21,16 @@ alignas(16) static float memory[57 << 10];  // a block's shared memory, as the k
 #include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/entry.cuh"
+//
+#include "kernels/selective_scan/cuda/emulated_launch_test.h"
 
 namespace scankit::selective_scan {
 namespace {
 
-template <class Arguments>
-std::function<void()> body_of(void (*kernel)(Arguments), const device::Launch& launch) {
-  Arguments arguments;
-  EXPECT_EQ(launch.argument_bytes, sizeof arguments);
-  std::memcpy(&arguments, launch.argument, sizeof arguments);
-  return [kernel, arguments] { kernel(arguments); };
-}
-
-void run_launch(const device::Launch& launch) {
-  const std::string symbol = kCudaKernels[launch.kernel].symbol;
-  ASSERT_LE(launch.shared_bytes, sizeof memory);
-  std::function<void()> body;
-#define FORWARD_VARIANT(name, ...) \
-  if (symbol == "scankit_forward_" #name) body = body_of(scankit_forward_##name, launch);
-#define BACKWARD_VARIANT(name, ...) \
-  if (symbol == "scankit_backward_" #name) body = body_of(scankit_backward_##name, launch);
-#include "kernels/selective_scan/cuda/variants.def"
-  if (symbol == "scankit_forward_ends") body = body_of(scankit_forward_ends, launch);
-  if (symbol == "scankit_backward_ends") body = body_of(scankit_backward_ends, launch);
-  if (symbol == "scankit_reduce") body = body_of(scankit_reduce, launch);
-  ASSERT_TRUE(body) << symbol;
-  for (unsigned block = 0; block < launch.grid_x * launch.grid_y; ++block) {
-    blockIdx.x = block % launch.grid_x, blockIdx.y = block / launch.grid_x;
-    std::memset(memory, 0xff, sizeof memory);  // NaN
-    blockDim.x = launch.block_x;
-    emulator::Block(launch.block_x, body, emulator::Block::next_order()).run();
-  }
-}
 void run_plan(device::Plan& plan) {
   std::vector<float4> workspace(plan.workspace_bytes / sizeof(float4) + 1, {NAN, NAN, NAN, NAN});
   device::set_workspace(plan, workspace.data());
-  for (int i = 0; i < plan.launch_count; ++i) run_launch(plan.launches[i]);
+  for (int i = 0; i < plan.launch_count; ++i) emulate(plan.launches[i]);
 }
 
 using Floats = std::vector<float>;

@@ -18,6 +18,8 @@ namespace scankit::selective_scan {
 alignas(16) static float memory[57 << 10];  // a block's shared memory, as the kernels declare it
 }
 #include "kernels/selective_scan/cuda/entry.cuh"
+//
+#include "kernels/selective_scan/cuda/emulated_launch_test.h"
 #include "kernels/selective_scan/tune/gpu_bench.h"
 
 namespace scankit::selective_scan {
@@ -26,34 +28,8 @@ namespace {
 constexpr device::DeviceFacts kFacts = {90, 132, 232448, 233472};
 std::string g_left_out;  // a kernel that is not run: a defect
 
-template <class Arguments>
-std::function<void()> body_of(void (*kernel)(Arguments), const device::Launch& launch) {
-  Arguments arguments;
-  EXPECT_EQ(launch.argument_bytes, sizeof arguments);
-  std::memcpy(&arguments, launch.argument, sizeof arguments);
-  return [kernel, arguments] { kernel(arguments); };
-}
-
 void run_launch(const device::Launch& launch) {
-  const std::string symbol = kCudaKernels[launch.kernel].symbol;
-  if (symbol == g_left_out) return;
-  ASSERT_LE(launch.shared_bytes, sizeof memory);
-  std::function<void()> body;
-#define FORWARD_VARIANT(name, ...) \
-  if (symbol == "scankit_forward_" #name) body = body_of(scankit_forward_##name, launch);
-#define BACKWARD_VARIANT(name, ...) \
-  if (symbol == "scankit_backward_" #name) body = body_of(scankit_backward_##name, launch);
-#include "kernels/selective_scan/cuda/variants.def"
-  if (symbol == "scankit_forward_ends") body = body_of(scankit_forward_ends, launch);
-  if (symbol == "scankit_backward_ends") body = body_of(scankit_backward_ends, launch);
-  if (symbol == "scankit_reduce") body = body_of(scankit_reduce, launch);
-  ASSERT_TRUE(body) << symbol;
-  for (unsigned block = 0; block < launch.grid_x * launch.grid_y; ++block) {
-    blockIdx.x = block % launch.grid_x, blockIdx.y = block / launch.grid_x;
-    blockDim.x = launch.block_x;
-    emulator::Block(launch.block_x, body, emulator::Block::next_order()).run();
-    emulator::Block::current() = nullptr;
-  }
+  if (kCudaKernels[launch.kernel].symbol != g_left_out) emulate(launch);
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// No mutex of libpthread: it may allocate in old releases, and waits here are short. The guard and the GPU's
+// allocator have each a flag of their own.
+class Lock {
+ public:
+  explicit Lock(bool& held) : held_(held) {
+    while (__atomic_test_and_set(&held_, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+  }
+  ~Lock() { __atomic_clear(&held_, __ATOMIC_RELEASE); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  bool& held_;
+};
