@@ -40,9 +40,7 @@ SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
       for (int ch = 0; ch < L::kChannels; ++ch) {
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          const int number = (i * L::kChannels + ch) * 4 + t;
-          const bool by_fma = number * O::kPolySixteenths % 16 < O::kPolySixteenths;  // spread evenly
-          const float x = dt4[quad][ch][t] * A[ch][s], a = by_fma ? exp2_fma(x) : exp2_approx(x);
+          const float a = exp2_approx(dt4[quad][ch][t] * A[ch][s]);
           h[ch][s] = fmaf(a, h[ch][s], w4[quad][ch][t] * b[t]);
           sum[quad][ch][t] = fmaf(c[t], h[ch][s], sum[quad][ch][t]);
         }

@@ -267,24 +267,21 @@ TEST(Segments, StartFromAStateAndTakeTheLastOnesGradient) {
   }
 }
 
-// No error above ex2.approx's kind, and what lies outside its range.
-TEST(Segments, Exp2ByMultiplications) {
-  double worst = 0;
-  for (int i = -1000000; i < 1000000; ++i) {
-    const float x = static_cast<float>(i) * 1.26e-4f;
-    const double want = std::exp2(static_cast<double>(x));
-    worst = std::max(worst, std::abs(exp2_fma(x) - want) / want);
+// What softplus is made of, in units of its value.
+TEST(Segments, Log1pOfTheUnitInterval) {
+  double worst = 0, worst_exact = 0;
+  for (int i = 1; i <= 1000000; ++i) {
+    const float e = static_cast<float>(i) * 1e-6f;
+    const double want = std::log1p(static_cast<double>(e));
+    worst = std::max(worst, std::abs(log1p_unit<false>(e) - want) / want);
+    worst_exact = std::max(worst_exact, std::abs(log1p_unit<true>(e) - want) / want);
   }
-  EXPECT_LT(worst, 1.7e-7);
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(exp2_fma(0.0f), 1.0f);
-  EXPECT_EQ(exp2_fma(-0.0f), 1.0f);
-  EXPECT_EQ(exp2_fma(-150.0f), 0.0f);
-  EXPECT_EQ(exp2_fma(-kInfinity), 0.0f);
-  EXPECT_EQ(exp2_fma(128.0f), kInfinity);
-  EXPECT_EQ(exp2_fma(1e30f), kInfinity);
-  EXPECT_EQ(exp2_fma(kInfinity), kInfinity);
-  EXPECT_TRUE(std::isnan(exp2_fma(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_LT(worst, 1.5e-6);
+  EXPECT_LT(worst_exact, 2.2e-7);
+  for (const float small : {1e-38f, 1e-20f, 1e-8f}) EXPECT_NEAR(log1p_unit<true>(small) / small, 1.0f, 2e-7f);
+  EXPECT_EQ(log1p_unit<false>(0.0f), 0.0f);
+  EXPECT_EQ(log1p_unit<true>(0.0f), 0.0f);
+  EXPECT_TRUE(std::isnan(log1p_unit<true>(std::numeric_limits<float>::quiet_NaN())));
 }
 
 // All channels of a group in one block, and one batch entry: no slabs, no reduction; an odd length, too.
