@@ -41,6 +41,7 @@ struct BackwardArguments {
   Tiling tiling;
   Segments segments;
   bool aligned;
+  bool halves;  // of 16-bit tensors: every such row starts at an 8-byte place and has 4 k steps
   bool x_in_workspace;
   // fp32 slabs, one per block (projections) or per segment and batch entry (the others), summed by the reduce
   // kernel.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/backward_overlap.cuh"
+#include "kernels/selective_scan/cuda/backward_tile.cuh"
 
 // Backward: the tiles from last to first, each from the states that the forward saved before it.
 namespace scankit::selective_scan {
 
+// One long file: the members share the kernel's state, and a base of a template would need this-> at each
+// use.
 template <class T, class L, bool kSliced, class O>
 struct BackwardKernel {
   using P = Projections<T, L>;
@@ -18,6 +20,7 @@ struct BackwardKernel {
   W memory;
   float* projections;
   int lane, group, q;
+  int mine;  // with O::kAsync: of the warp's memory, a lane's first 16 bytes
 
   SCANKIT_DEVICE static int piece_channel(int lane, int i) { return (lane + 32 * i) / 4; }
   SCANKIT_DEVICE int piece_count(int i, int step) const {
@@ -43,13 +46,63 @@ struct BackwardKernel {
       memory.row(i, lane) =
           i < 5 ? row_of<T>(*in[i], place.batch, channel) : row_of<T>(*out[i - 5], place.batch, channel);
     }
+    if constexpr (kStartIsAhead) memory.row(8, lane) = reinterpret_cast<const char*>(start_of(0, kTile, 0));
+    if constexpr (O::kAsync) P::find(projections + L::kProjections, c, place);
+    __syncwarp();  // the lanes of a row write one address, all of them the same
+  }
+  static_assert(!O::kAsync || T::kSize == 2);
+  // A lane's 16 bytes in one of the arrays of raw pieces.
+  SCANKIT_DEVICE float* raw_array(int array, int i) const {
+    return projections + mine + (W::M::kRaw + array * W::M::kRawArray + i * 128);
+  }
+  SCANKIT_DEVICE float* start(int ch) const { return projections + mine + (W::M::kStart + ch * 128); }
+  // u and delta have two buffers in turn: the epilogue reads them when those of the tile before are on the
+  // way.
+  SCANKIT_DEVICE float* raw(int which, int i, int step) const {
+    if (which == 1 || which == 2)
+      return raw_array(which + 2, i) + (step & kTile) * (2 * W::M::kRawArray / kTile);
+    return raw_array(which == 0 ? 0 : which - 2, i);
+  }
+  // Asks for the tile at `step`.
+  SCANKIT_DEVICE void ask(int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      if (piece_channel(lane, i) >= L::kWarpChannels) continue;
+      // All addresses before the first copy: before each copy that follows a load from shared memory nvcc
+      // puts three empty loads.
+      const Sequence* sequences[] = {&g.dout, &c.u, &c.delta, &c.z, &g.out};
+      const char* from[5];
+#pragma unroll
+      for (int which = 0; which < 5; ++which)
+        from[which] = row(*sequences[which], which, i) + piece_offset(step);
+      const int count = piece_count(i, step);
+      const auto copy = [&](int which) { copy_16_bytes(raw(which, i, step), from[which], count > 0); };
+      if (!p.aligned) {
+#pragma unroll
+        for (int which = 0; which < 5; ++which)
+          if (which < 3 || c.z.data != nullptr) copy_halves(raw(which, i, step), from[which], count);
+      } else if (c.z.data != nullptr)  // all of them on either side, for the same reason
+        copy(0), copy(1), copy(2), copy(3), copy(4);
+      else
+        copy(0), copy(1), copy(2);
+    }
+    P::ask(projections + L::kProjections, c, step, p.aligned);
+    if constexpr (kStartIsAhead) {
+      if (step > 0) ask_start(step);
+    }
+    commit_copies();
   }
   template <bool kAligned>
   SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int which, int i, int step,
                             bool more = false) const {
-    const char* at = row(from, which, i) + piece_offset(step);
-    load_piece<kAligned>(e, at, piece_count(i, step));
-    if (more) prefetch(at - kTile * T::kSize);
+    if constexpr (kAligned && O::kAsync) {
+      const uint4 v = *reinterpret_cast<const uint4*>(raw(which, i, step));
+      e.w[0] = v.x, e.w[1] = v.y, e.w[2] = v.z, e.w[3] = v.w;
+    } else {
+      const char* at = row(from, which, i) + piece_offset(step);
+      load_piece<kAligned>(e, at, piece_count(i, step));
+      if (more) prefetch(at - kTile * T::kSize);
+    }
   }
   // D or delta_bias of a piece's channel. Read again for each tile: a register less for the scan.
   SCANKIT_DEVICE float of_channel(const float* from, int i) const {
@@ -86,6 +139,7 @@ struct BackwardKernel {
   // `more`: has the tile before brought to the L2 cache; its part of a row is 64 or 128 bytes and begins with
   // a lane's piece.
   SCANKIT_DEVICE void prologue(float (&dD)[L::kPieces], int step, bool more) const {
+    if (O::kAsync && p.halves) wait_for_copies();
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
       if (piece_channel(lane, i) >= L::kWarpChannels) continue;
@@ -100,7 +154,8 @@ struct BackwardKernel {
         fetch<aligned>(from_z, c.z, 3, i, step, ahead);
         fetch<aligned>(from_out, g.out, 4, i, step, ahead);
       };
-      if (T::kSize == 2 && p.aligned)  // fp32 would spill; so would the epilogue's loads
+      if (O::kAsync ? p.halves
+                    : T::kSize == 2 && p.aligned)  // fp32 would spill; so would the epilogue's loads
         fetch_all(Constant<true>{});
       else
         fetch_all(Constant<false>{});
@@ -130,8 +185,14 @@ struct BackwardKernel {
       const float bias = of_channel(c.delta_bias, i), D = of_channel(c.D, i);
       float u[8], delta[8], s[8], r[8], v[8];
       Eight<T> from_u, from_delta;
-      fetch<false>(from_u, c.u, 1, i, step);
-      fetch<false>(from_delta, c.delta, 2, i, step);
+      const auto fetch_both = [&](auto aligned) {
+        fetch<aligned>(from_u, c.u, 1, i, step);
+        fetch<aligned>(from_delta, c.delta, 2, i, step);
+      };
+      if (O::kAsync && p.halves)
+        fetch_both(Constant<true>{});
+      else
+        fetch_both(Constant<false>{});
       T::unpack(from_u.w, u);
       T::unpack(from_delta.w, delta);
       read_eight(memory.s + piece_at(i), s);
@@ -154,25 +215,61 @@ struct BackwardKernel {
   // The states before the tile that starts at `step`.
   SCANKIT_DEVICE void load_start(float (&h)[L::kChannels][L::kPer], int step, int state) const {
     if (step == 0) return load_given<L>(h, c.initial_state, c, place, group, state);
-    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
-      const int channel = group + ch * L::kGroups;
-      const float* from = x.data + place.batch * x.batch_stride + (place.channel + channel) * x.dim_stride +
-                          (step / kTile - 1) * x.chunk_stride + state;
-      load_states<L::kPer>(h[ch], from, channel < place.channels ? c.states - state : 0);
+      if constexpr (kStartIsAhead) {
+        if (p.halves) {
+          read_quad(start(ch), 0, h[ch]);
+          continue;
+        }
+      }
+      load_states<L::kPer>(h[ch], start_of(ch, step, state), start_count(ch, state));
+    }
+  }
+  SCANKIT_DEVICE const float* start_of(int ch, int step, int state) const {
+    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
+    return x.data + place.batch * x.batch_stride + (place.channel + group + ch * L::kGroups) * x.dim_stride +
+           (step / kTile - 1) * x.chunk_stride + state;
+  }
+  SCANKIT_DEVICE int start_count(int ch, int state) const {
+    return group + ch * L::kGroups < place.channels ? c.states - state : 0;
+  }
+  // A lane's 16 bytes of a channel. In the layout whose lanes of a channel are those of its pieces.
+  static constexpr bool kStartIsAhead = O::kAsync && L::kPer == 4 && L::kLanes == 4;
+  SCANKIT_DEVICE void ask_start(int step) const {
+    const int state = q * L::kPer;
+    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
+    const float* first = reinterpret_cast<const float*>(memory.row(8, lane)) + state;
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) {
+      const float* from = first + ch * L::kGroups * x.dim_stride + (step / kTile - 1) * x.chunk_stride;
+      const int count = start_count(ch, state);
+      float v[L::kPer];
+      if (count >= 4 && misalignment(from) == 0) {
+        copy_16_bytes(start(ch), reinterpret_cast<const char*>(from), true);
+      } else {
+        load_states<L::kPer>(v, from, count);
+        write_states<L::kPer>(start(ch), v);
+      }
     }
   }
 
-  // One slice of one tile; all warps.
-  SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state) const {
+  SCANKIT_DEVICE void stage(int slice, int step) const {
+    if constexpr (O::kAsync) {
+      if (p.halves) return P::stage_raw(projections, projections + L::kProjections);
+    }
+    P::stage(projections, c, place, slice, step, p.aligned);
+  }
+
+  // One slice of one tile; all warps. `more`: there is a tile before, to ask for.
+  SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state, bool more) const {
     const int own = first_state + q * L::kPer;
     float h[L::kChannels][L::kPer];
     load_start(h, step, own);
+    if (O::kAsync && p.halves && more) ask(step - kTile);  // all that is in its place has been read
     Sum::permute(h, group);
     replay<L>(memory, projections, state.A, h, group, q, lane);
-    Nothing nothing;
-    reverse<L, kSliced>(memory, projections, state, group, q, lane, nothing);
+    reverse<L, kSliced>(memory, projections, state, group, q, lane);
     __syncthreads();
     store_projections(step, first_state);
   }
@@ -182,6 +279,9 @@ struct BackwardKernel {
     const int warps = blockDim.x / 32, stride = W::M::kWarp;
     const float* first = memory.kept - threadIdx.x / 32 * stride;
     float* slab = reinterpret_cast<float*>(static_cast<char*>(p.workspace) + p.projections);
+    const auto row = [&](int state) {
+      return (Index{place.batch} * c.groups + place.group) * c.states + state;
+    };
     // Eight threads in a row write 32 steps of a state: 128 bytes.
     for (int i = threadIdx.x; i < 2 * L::kSlice * 8; i += blockDim.x) {
       const int quad = i % 8, value = i / 8;  // value: which * kSlice + state
@@ -195,13 +295,13 @@ struct BackwardKernel {
         sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
       }
       const int which = value / L::kSlice;
-      const Index row = (Index{place.batch} * c.groups + place.group) * c.states + state;
       if (p.direct) {
-        put_gradient(which, row, step + quad * 4, sum);
+        put_gradient(which, row(state), step + quad * 4, sum);
         continue;
       }
-      const Index rows = Index{c.batch} * c.groups * c.states;
-      *reinterpret_cast<float4*>(slab + ((Index{place.tile} * 2 + which) * rows + row) * p.pitch + step +
+      const Index half =
+          Index{c.batch} * c.groups * c.states * p.pitch;  // floats of dB's slab; dC's is behind
+      *reinterpret_cast<float4*>(slab + (2 * place.tile + which) * half + row(state) * p.pitch + step +
                                  quad * 4) = sum;
     }
   }
@@ -252,39 +352,6 @@ struct BackwardKernel {
     Sum::permute(state.dA, group);
   }
 
-  // With O::kOverlap: a tile's second pass and the first one of the tile before it in one loop.
-  SCANKIT_DEVICE void run_overlapped(ScanState<L>& state, float (&dD)[L::kPieces], float (&dbias)[L::kPieces],
-                                     int first, int end) {
-    float* base = memory.dt;
-    float h[L::kChannels][L::kPer];
-    const auto prepare = [&](int chunk) {
-      memory = W(base, chunk & 1);
-      prologue(dD, chunk * kTile, chunk > first);
-      P::stage(projections + (chunk & 1) * L::kProjections, c, place, 0, chunk * kTile, p.aligned);
-      load_start(h, chunk * kTile, q * L::kPer);
-      Sum::permute(h, group);
-    };
-    if (first >= end) return;
-    prepare(end - 1);
-    __syncthreads();
-    replay<L>(memory, projections + ((end - 1) & 1) * L::kProjections, state.A, h, group, q, lane);
-    bool turned = false;
-    for (int chunk = end - 1; chunk >= first; --chunk) {
-      if (chunk > first) prepare(chunk - 1);
-      // B and C are there, and nobody reads the sums that the next scan overwrites.
-      __syncthreads();
-      ReplayBeside<L, W> beside(W(base, ~chunk & 1), projections + (~chunk & 1) * L::kProjections, state.A, h,
-                                turned, group, q, lane);
-      memory = W(base, chunk & 1);
-      reverse<L, false>(memory, projections + (chunk & 1) * L::kProjections, state, group, q, lane, beside);
-      turned = !turned;
-      __syncthreads();
-      store_projections(chunk * kTile, 0);
-      epilogue(dbias, chunk * kTile);
-      __syncwarp();
-    }
-  }
-
   SCANKIT_DEVICE void run() {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
@@ -302,8 +369,8 @@ struct BackwardKernel {
       Sum::permute(state.A, group);
       permute_sums(state);
     }
-    if constexpr (O::kOverlap) run_overlapped(state, dD, dbias, first, end);
-    for (int chunk = O::kOverlap ? first - 1 : end - 1; chunk >= first; --chunk) {
+    if (O::kAsync && p.halves && first < end) ask((end - 1) * kTile);
+    for (int chunk = end - 1; chunk >= first; --chunk) {
       const int step = chunk * kTile;
       prologue(dD, step, chunk > first);
       if constexpr (kSliced) memory.clear_sums(lane);
@@ -321,9 +388,9 @@ struct BackwardKernel {
           Sum::permute(state.A, group);
           permute_sums(state);
         }
-        P::stage(projections, c, place, s, step, p.aligned);
+        stage(s, step);
         __syncthreads();
-        slice(step, first_state, state);
+        slice(step, first_state, state, chunk > first);
         // The next stage overwrites B, C; the next scan the sums that store_projections reads. But B and C
         // were read before the last barrier, and a scan comes after the next one.
         if constexpr (!O::kTwoBarriers) __syncthreads();
@@ -362,6 +429,10 @@ SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
   k.lane = threadIdx.x % 32;
   k.group = k.lane / L::kLanes;
   k.q = k.lane % L::kLanes;
+  k.mine = M::kBlock + threadIdx.x / 32 * M::kWarp + k.lane * 4;
+#ifndef SCANKIT_EMULATED
+  if constexpr (O::kAsync) asm volatile("" : "+r"(k.mine));  // not to be computed again at each use
+#endif
   k.run();
 }
 

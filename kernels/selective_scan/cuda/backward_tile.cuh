@@ -25,8 +25,8 @@ struct WarpMemory {
 
   float *dt, *w, *dy, *s, *r, *kept;
 
-  SCANKIT_DEVICE explicit WarpMemory(float* at, int set = 0) {
-    dt = at + set * 3 * L::kRows, w = dt + L::kRows, dy = w + L::kRows, r = at + M::kSets * 3 * L::kRows;
+  SCANKIT_DEVICE explicit WarpMemory(float* at) {
+    dt = at, w = dt + L::kRows, dy = w + L::kRows, r = dy + L::kRows;
     s = kSliced ? r + L::kRows : w;  // w is dead where s is written
     kept = at + M::kRowArrays * L::kRows;
   }
@@ -35,12 +35,12 @@ struct WarpMemory {
   // at once.
   SCANKIT_DEVICE static int part_offset(int quad, int which, int s, int q) {
     const int slot = (s % 2 * L::kLanes + q) ^ quad % (2 * L::kLanes);
-    return M::kParts + quad * M::kPartPitch + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes + slot * 4;
+    return quad * M::kKept + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes + slot * 4;
   }
-  // Where a lane keeps the address of one of its rows.
+  // Where a lane keeps the address of one of its rows; the four lanes of a row write and read the same one.
   SCANKIT_DEVICE const char*& row(int which, int lane) const {
     float* table = kept + (M::kTable - M::kRowArrays * L::kRows);
-    return reinterpret_cast<const char**>(table)[which * 32 + lane];
+    return reinterpret_cast<const char**>(table)[which * 8 + lane / 4];
   }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
@@ -211,17 +211,9 @@ SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], cons
   }
 }
 
-// What the reverse pass does beside its own work, quad after quad.
-struct Nothing {
-  SCANKIT_DEVICE static int place(int quad) { return quad; }  // of the states before a quad
-  SCANKIT_DEVICE static void begin(int) {}                    // once those were read
-  SCANKIT_DEVICE static void scan(int) {}                     // for each state of the thread
-};
-
 // Quad after quad from the last.
-template <class L, bool kAdd, class M, class Beside>
-SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane,
-                            Beside& beside) {
+template <class L, bool kAdd, class M>
+SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane) {
   using Sum = ChannelSum<L>;
   const int own = Sum::state(group), first = Sum::first(group);
 #pragma unroll 1
@@ -234,9 +226,8 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       read_quad(memory.dt + row, quad * 4, dt[ch]);
       read_quad(memory.w + row, quad * 4, w[ch]);
       read_quad(memory.dy + row, quad * 4, dy[ch]);
-      memory.recall(beside.place(quad), ch, lane, h[ch]);
+      memory.recall(quad, ch, lane, h[ch]);
     }
-    beside.begin(quad);
     __syncwarp();     // s overwrites w, and the sums the states, where everybody has read them
     float v[8] = {};  // dB, dC
     Sum::template add_states<0, L::kPer, true>(v, [&](int s, float(&to)[8]) {
@@ -248,7 +239,6 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       for (int ch = 0; ch < L::kChannels; ++ch)
         reverse_four(dt[ch], w[ch], dy[ch], b, c, state.A[ch][s], h[ch][s], state.carry[ch][s],
                      state.dA[ch][s], s_sum[ch], r_sum[ch], to);
-      beside.scan(s);
     });
     Sum::template add<8, L::kLanes * L::kPer>(v, lane);
     Sum::put(memory.kept + M::part_offset(quad, first / 4, own, q) + first % 4, v);

@@ -100,7 +100,8 @@ void time_backward(Gpu& gpu, const Arrays& a, const device::DeviceFacts& facts) 
     const Variant& variant = kBackwardVariants[v];
     if (variant.sliced || variant.lanes * variant.per_lane != 16) continue;
     for (const int warps : {2, 4, 8})
-      if (warps <= variant.most_warps && shared_bytes(variant, warps, 16) <= facts.shared_per_block)
+      if (warps <= variant.most_warps &&
+          shared_bytes(variant, warps, 16, DType::BF16) <= facts.shared_per_block)
         time_segments(gpu, variant, v, warps, chosen, plan_as);
   }
 }

@@ -9,7 +9,8 @@
 namespace scankit::selective_scan {
 namespace {
 
-template <class L, class Memory>
+// Memory32: of fp32's kernel.
+template <class L, class Memory, class Memory32>
 constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks32, int busy, int alone) {
   return {L::kLanes,
           L::kPer,
@@ -20,8 +21,8 @@ constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks3
           {threads / 32 * blocks, threads / 32 * blocks32},
           L::kWarpChannels,
           sliced ? 1 : Memory::kSpanTiles,
-          Memory::kBlock,
-          Memory::kWarp,
+          {Memory::kBlock, Memory32::kBlock},
+          {Memory::kWarp, Memory32::kWarp},
           Memory::kWarpSlice,
           busy,
           alone};
@@ -71,8 +72,8 @@ Index resident_blocks(const Variant& variant, int warps, const Common& common,
                       const device::DeviceFacts& facts) {
   const int by_registers = variant.resident_warps[common.dtype == DType::F32] / warps;
   constexpr int kReserved = 1024;  // by the system, of each block's shared memory
-  const int by_memory =
-      facts.shared_per_multiprocessor / (shared_bytes(variant, warps, common.states) + kReserved);
+  const int by_memory = facts.shared_per_multiprocessor /
+                        (shared_bytes(variant, warps, common.states, common.dtype) + kReserved);
   const int blocks = by_registers < by_memory ? by_registers : by_memory;
   return blocks < 1 ? 1 : blocks;
 }
@@ -88,7 +89,7 @@ bool fits(const Variant& variant, const Common& common) {
 
 bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts) {
   return fits(variant, common) && warps <= variant.most_warps && warps >= variant.fewest_warps &&
-         shared_bytes(variant, warps, common.states) <= facts.shared_per_block;
+         shared_bytes(variant, warps, common.states, common.dtype) <= facts.shared_per_block;
 }
 
 namespace {
@@ -218,7 +219,8 @@ bool choose_once(Choices* choices, const Direction& d, const DispatchTable& tabl
 }  // namespace
 
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
-  make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced, options>>(  \
+  make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced, options>,   \
+               ForwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(            \
       sliced, threads, blocks, blocks32, busy, alone),
 const Variant kForwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
@@ -232,9 +234,10 @@ const int kForwardShipped = kForwardVariantCount
     ;
 #undef FORWARD_VARIANT
 
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,         \
-                         options)                                                                            \
-  make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced, options>>( \
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,        \
+                         options)                                                                           \
+  make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced, options>, \
+               BackwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(          \
       sliced, threads, blocks, blocks32, busy, alone),
 const Variant kBackwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
@@ -268,10 +271,12 @@ Segments cut(const Variant& variant, const Choice& choice, const Common& common)
   return s;
 }
 
-int shared_bytes(const Variant& variant, int warps, int states) {
+int shared_bytes(const Variant& variant, int warps, int states, DType dtype) {
   const int slice = variant.lanes * variant.per_lane;
   const int slices = (states + slice - 1) / slice;
-  return 4 * (variant.block_floats + warps * (variant.warp_floats + slices * variant.warp_slice_floats));
+  const bool wide = dtype == DType::F32;
+  return 4 * (variant.block_floats[wide] +
+              warps * (variant.warp_floats[wide] + slices * variant.warp_slice_floats));
 }
 
 Index block_count(const Variant& variant, int warps, const Common& common) {

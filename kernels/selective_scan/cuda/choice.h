@@ -12,8 +12,8 @@ struct Variant {
   int fewest_warps, most_warps;
   int resident_warps[2];  // of a multiprocessor, as registers allow; for fp32
   int warp_channels;
-  int span_tiles;                                    // a segment is a multiple of
-  int block_floats, warp_floats, warp_slice_floats;  // shared memory
+  int span_tiles;                                          // a segment is a multiple of
+  int block_floats[2], warp_floats[2], warp_slice_floats;  // shared memory, likewise
   // Cycles per step: of a scheduler for each warp it has where many hide each other's waits, and of one warp
   // alone. Measured on an H200; only their ratios matter.
   int busy, alone;
@@ -40,7 +40,7 @@ Tiling ends_tiling(const Common& common);
 
 // Whether a variant in blocks of so many warps is made for this count of states and fits the device.
 bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts);
-int shared_bytes(const Variant& variant, int warps, int states);
+int shared_bytes(const Variant& variant, int warps, int states, DType dtype);
 // Blocks of the launch; negative where grid.x cannot hold them.
 Index block_count(const Variant& variant, int warps, const Common& common);
 

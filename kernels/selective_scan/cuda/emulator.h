@@ -3,7 +3,8 @@
 // Device code on the CPU, for a test without a GPU: a block's threads are fibers of one thread, which run in
 // turn from one barrier to the next, each block's in another order: where a barrier is missing between a
 // write and a read, one of the orders computes something else. It shows wrong arithmetic, wrong indices and
-// barriers that not all threads reach, too. Slow. Included before the device code.
+// barriers that not all threads reach, too. Copies that a thread has to wait for happen when it waits, or at
+// once. Slow. Included before the device code.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -60,6 +62,10 @@ class Block {
 
   enum Order { kUp, kDown, kMixed };
 
+  // When a copy that somebody has to wait for happens: when its thread waits for it, when it is asked for (a
+  // GPU may do either), or never, as if nobody waited.
+  enum Copies { kLate, kAtOnce, kNever };
+
   Block(unsigned threads, std::function<void()> body, Order order)
       : body_(std::move(body)), threads_(threads), slots_(threads), order_(order), turns_(threads) {
     std::iota(turns_.begin(), turns_.end(), std::size_t{0});
@@ -106,6 +112,24 @@ class Block {
     ++threads_[now_].passed[barrier];
     if (_setjmp(threads_[now_].place) == 0) _longjmp(main_place_, 1);
   }
+  // Zeros where `from` is null. Those not committed are not waited for.
+  void copy(void* to, const void* from, std::size_t bytes) {
+    const Copy copy = {to, from, bytes};
+    if (copies() == kAtOnce) copy.run();
+    if (copies() == kLate) threads_[now_].asked.push_back(copy);
+  }
+  void commit_copies() { threads_[now_].committed = threads_[now_].asked.size(); }
+  void wait_for_copies() {
+    Thread& thread = threads_[now_];
+    const auto begin = thread.asked.begin(), end = begin + static_cast<std::ptrdiff_t>(thread.committed);
+    std::for_each(begin, end, [](const Copy& copy) { copy.run(); });
+    thread.asked.erase(begin, end);
+    thread.committed = 0;
+  }
+  static Copies& copies() {
+    static Copies when = kLate;
+    return when;
+  }
   float& slot(unsigned thread) { return slots_[thread]; }
   unsigned thread() const { return static_cast<unsigned>(now_); }
   static Block*& current() {
@@ -114,6 +138,17 @@ class Block {
   }
 
  private:
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+    void run() const {
+      if (from != nullptr)
+        std::memcpy(to, from, bytes);
+      else
+        std::memset(to, 0, bytes);
+    }
+  };
   struct Thread {
     ucontext_t context = {};
     jmp_buf place = {};
@@ -121,6 +156,8 @@ class Block {
     unsigned passed[2] = {};  // barriers of each kind, with the one it waits at
     Barrier at = kWhole;
     bool ended = false;
+    std::vector<Copy> asked = {};  // not yet done
+    std::size_t committed = 0;     // the first ones of them
   };
 
   // swapcontext asks the kernel for the signal mask each time: it is used where a fiber begins, no more.

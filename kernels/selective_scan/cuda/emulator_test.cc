@@ -50,5 +50,30 @@ TEST(Emulator, GivesEachBlockAnotherOrder) {
   EXPECT_EQ((std::set{first, second, third}).size(), 3u);
 }
 
+// What a thread sees of four words that it copies, and then of zeros over them.
+std::vector<unsigned> copied(bool commits, bool waits) {
+  static const unsigned from[4] = {1, 2, 3, 4};
+  std::vector<unsigned> to(4, 9), result;
+  const auto copy = [&](const void* source) {
+    Block& block = *Block::current();
+    block.copy(to.data(), source, 16);
+    if (commits) block.commit_copies();
+    if (waits) block.wait_for_copies();
+    result.insert(result.end(), to.begin(), to.end());
+  };
+  Block(
+      1, [&] { copy(from), copy(nullptr); }, Block::kUp)
+      .run();
+  return result;
+}
+
+TEST(Emulator, CopiesWhenAThreadWaits) {
+  EXPECT_EQ(copied(true, true), (std::vector<unsigned>{1, 2, 3, 4, 0, 0, 0, 0}));
+}
+TEST(Emulator, FindsACopyThatNobodyWaitsFor) {
+  EXPECT_EQ(copied(true, false), std::vector<unsigned>(8, 9));
+  EXPECT_EQ(copied(false, true), std::vector<unsigned>(8, 9));
+}
+
 }  // namespace
 }  // namespace scankit::emulator

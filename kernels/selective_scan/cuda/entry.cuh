@@ -29,7 +29,8 @@ namespace scankit::selective_scan {
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
   extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks)        \
       scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                                        \
-    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, options>(p);                          \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                           \
+    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                          \
   }
 #define BACKWARD_VARIANT(...)
 #include "kernels/selective_scan/cuda/variants.def"
@@ -45,7 +46,8 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
                          options)                                                                     \
   extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
       scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                               \
-    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, options>(p);                  \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                  \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)

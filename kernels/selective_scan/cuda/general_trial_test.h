@@ -25,11 +25,15 @@ template <class T>
 std::function<void()> plain_body(const std::string& symbol, const device::Launch& launch) {
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
   if (symbol == "scankit_forward_" #name)                                                                    \
-    return body_of(&forward_kernel<T, Layout<lanes, per, channels>, sliced, options>, launch);
+    return body_of(&forward_kernel<T, Layout<lanes, per, channels>, sliced,                                  \
+                                   typename OptionsOf<options, T::kSize>::Type>,                             \
+                   launch);
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, \
                          options)                                                                    \
   if (symbol == "scankit_backward_" #name)                                                           \
-    return body_of(&backward_kernel<T, Layout<lanes, per, channels>, sliced, options>, launch);
+    return body_of(&backward_kernel<T, Layout<lanes, per, channels>, sliced,                         \
+                                    typename OptionsOf<options, T::kSize>::Type>,                    \
+                   launch);
 #include "kernels/selective_scan/cuda/variants.def"
   if (symbol == "scankit_forward_ends") return body_of(&ends_kernel<T, false>, launch);
   if (symbol == "scankit_backward_ends") return body_of(&ends_kernel<T, true>, launch);

@@ -106,7 +106,8 @@ bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choi
   if (!add_segments(variant, choice, common, blocks, nullptr, &arguments.segments, plan, message))
     return false;
   add_launch(plan, forward_kernel_index(choice.variant, common.dtype), blocks, choice.warps * 32,
-             shared_bytes(variant, choice.warps, common.states), arguments, arguments.segments.count);
+             shared_bytes(variant, choice.warps, common.states, common.dtype), arguments,
+             arguments.segments.count);
   return true;
 }
 
@@ -316,6 +317,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   arguments.tiling = make_tiling(variant, choice.warps, c);
   arguments.aligned = is_aligned(backward);
+  arguments.halves = is_aligned(backward, 8);
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
     if (takes_states(backward)) {
@@ -330,7 +332,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
       return false;
     if (!set_direct(&arguments, variant.sliced)) reserve_slabs(&arguments, variant.sliced, plan);
     add_launch(plan, backward_kernel_index(choice.variant, c.dtype), blocks, choice.warps * 32,
-               shared_bytes(variant, choice.warps, c.states), arguments, arguments.segments.count);
+               shared_bytes(variant, choice.warps, c.states, c.dtype), arguments, arguments.segments.count);
   }
   return arguments.direct || add_reduce(arguments, plan, message);
 }

@@ -46,7 +46,7 @@ TEST(Launch, ForwardTakesTheUnitOfItsType) {
     ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
     ASSERT_EQ(plan.launch_count, 1);
     EXPECT_EQ(unit(plan, 0), units[dtype]);
-    EXPECT_EQ(symbol(plan, 0), "scankit_forward_4x4");
+    EXPECT_EQ(symbol(plan, 0), "scankit_forward_2x8");
     EXPECT_EQ(plan.workspace_bytes, 0u);
   }
 }
@@ -64,8 +64,8 @@ TEST(Launch, EveryStateCountHasAVariantThatHoldsIt) {
       const Variant& b = kBackwardVariants[backward.variant];
       EXPECT_TRUE(f.sliced || f.lanes * f.per_lane >= states) << states;
       EXPECT_TRUE(b.sliced || b.lanes * b.per_lane >= states) << states;
-      EXPECT_LE(shared_bytes(f, forward.warps, states), facts.shared_per_block);
-      EXPECT_LE(shared_bytes(b, backward.warps, states), facts.shared_per_block);
+      EXPECT_LE(shared_bytes(f, forward.warps, states, c.dtype), facts.shared_per_block);
+      EXPECT_LE(shared_bytes(b, backward.warps, states, c.dtype), facts.shared_per_block);
       EXPECT_TRUE(plan_backward(backward_of(c), facts, &plan, &message)) << message.text;
     }
   }

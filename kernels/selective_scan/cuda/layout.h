@@ -58,20 +58,24 @@ struct EndsMemory {
 
 template <class L, bool kSliced, class O>
 struct BackwardMemory {
+  static_assert(!O::kAsync || (O::kRowTable && !kSliced));
   static constexpr int kFewestWarps = 1, kSpanTiles = 1;
-  static constexpr int kSets = O::kOverlap ? 2 : 1;  // tiles at once
-  // dt, w, dy of each tile, r and, where it is not w, s
-  static constexpr int kRowArrays = kSliced ? 5 : 3 * kSets + 1;
-  // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels
-  // or, in memory of their own behind, the next tile's.
+  static constexpr int kRowArrays = kSliced ? 5 : 4;  // dt, w, dy, r and, where it is not w, s
+  // For each of eight quads the states before it; when those are used up, dB and dC summed over the channels.
   static constexpr int kPart = 2 * L::kSlice * 4;
-  static constexpr int kKept = L::kSliceStates > kPart || O::kOverlap ? L::kSliceStates : kPart;
-  static constexpr int kParts = O::kOverlap ? 8 * kKept : 0;  // where the sums are, from the first state on
-  static constexpr int kPartPitch = O::kOverlap ? kPart : kKept;
-  static constexpr int kBlock = kSets * L::kProjections;
-  // Behind it all, where O::kRowTable: for every lane the addresses of eight rows.
-  static constexpr int kTable = kRowArrays * L::kRows + 8 * kKept + (O::kOverlap ? 8 * kPart : 0);
-  static constexpr int kWarp = kTable + (O::kRowTable ? 8 * 32 * 2 : 0);
+  static constexpr int kKept = L::kSliceStates > kPart ? L::kSliceStates : kPart;
+  // Behind B and C, where O::kAsync, their pieces as they are in global memory, 16 bytes each, and where
+  // those are.
+  static constexpr int kBlock = L::kProjections + (O::kAsync ? 2 * L::kSlice * 4 * 6 : 0);
+  // Behind it all, where O::kRowTable: for every channel that a piece 0 is of the addresses of eight rows and
+  // of its states.
+  static constexpr int kTable = kRowArrays * L::kRows + 8 * kKept;
+  static constexpr int kRaw = kTable + (O::kRowTable ? 9 * 8 * 2 : 0);
+  // Behind that, where O::kAsync: pieces as they are in global memory, a lane's 16 bytes each, in seven
+  // arrays: dout, z, out, and two each of u and delta. Then the states before a tile.
+  static constexpr int kRawArray = O::kAsync ? L::kPieces * 32 * 4 : 0;
+  static constexpr int kStart = kRaw + 7 * kRawArray;
+  static constexpr int kWarp = kStart + (O::kAsync ? L::kSliceStates : 0);
   static constexpr int kWarpSlice = 0;
 };
 

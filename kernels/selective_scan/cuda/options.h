@@ -3,45 +3,38 @@
 
 // What a kernel does otherwise than its layout says: a type of compile-time constants, the last column of a
 // row of variants.def. A new one derives from Plain and names what differs:
-//   struct SixteenthByFma : Plain { static constexpr int kPolySixteenths = 1; };
+//   struct OneQuad : Plain { static constexpr int kQuads = 1; };
 // A constant that only one direction knows means nothing to the other.
 namespace scankit::selective_scan {
 
 struct Plain {
-  static constexpr int kPolySixteenths = 0;  // of 16 exponentials of the scan, on the FMA pipe
-  static constexpr int kQuads = 0;           // of steps that the forward takes at once; 0: as the layout says
-  static constexpr bool kOverlap = false;    // a tile's first pass beside the last pass of another
+  static constexpr int kQuads = 0;  // of steps that the forward takes at once; 0: as the layout says
   static constexpr bool kTwoBarriers = false;  // a tile of the backward, not three
   static constexpr bool kRowTable = false;     // the backward finds its rows once, in shared memory
+  static constexpr bool kAsync = false;        // what the backward reads comes a tile ahead, by cp.async
   static constexpr int kReplayQuads = 2;       // of the backward's first pass from test to test of its loop
 };
 
-struct Overlap : Plain {
-  static constexpr bool kOverlap = true;
-};
-struct OneQuad : Plain {
-  static constexpr int kQuads = 1;
-};
 struct TwoQuads : Plain {
   static constexpr int kQuads = 2;
 };
-struct SixteenthByFma : Plain {
-  static constexpr int kPolySixteenths = 1;
-};
-struct EighthByFma : Plain {
-  static constexpr int kPolySixteenths = 2;
-};
-struct ThreeSixteenthsByFma : Plain {
-  static constexpr int kPolySixteenths = 3;
-};
-struct TwoBarriers : Plain {
-  static constexpr bool kTwoBarriers = true;
-};
-struct RowTable : TwoBarriers {
-  static constexpr bool kRowTable = true;
-};
-struct StraightReplay : RowTable {
+struct Straight : Plain {
+  static constexpr bool kTwoBarriers = true, kRowTable = true;
   static constexpr int kReplayQuads = 7;
+};
+// Of 16-bit tensors. The rows of others do not fit into shared memory.
+struct Async : Straight {
+  static constexpr bool kAsync = true;
+};
+
+// The options of a kernel whose tensors have elements of kSize bytes.
+template <class O, int kSize>
+struct OptionsOf {
+  using Type = O;
+};
+template <>
+struct OptionsOf<Async, 4> {
+  using Type = Straight;
 };
 
 }  // namespace scankit::selective_scan

@@ -149,6 +149,49 @@ SCANKIT_DEVICE void prefetch(const char*) {}
 SCANKIT_DEVICE void prefetch(const char* p) { asm volatile("prefetch.L2 [%0];" ::"l"(p)); }
 #endif
 
+// 16 bytes from global to shared memory, zeros where they are not `there`. Since compute capability 8.0
+// nobody waits for them before wait_for_copies, which waits for the thread's own ones.
+#ifdef SCANKIT_EMULATED
+SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
+  emulator::Block::current()->copy(to, there ? from : nullptr, 16);
+}
+SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
+  emulator::Block::current()->copy(to, there ? from : nullptr, 8);
+}
+SCANKIT_DEVICE void commit_copies() { emulator::Block::current()->commit_copies(); }
+SCANKIT_DEVICE void wait_for_copies() { emulator::Block::current()->wait_for_copies(); }
+#elif __CUDA_ARCH__ < 800
+SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
+  *reinterpret_cast<uint4*>(to) = there ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+}
+SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
+  *reinterpret_cast<uint2*>(to) = there ? *reinterpret_cast<const uint2*>(from) : make_uint2(0, 0);
+}
+SCANKIT_DEVICE void commit_copies() {}
+SCANKIT_DEVICE void wait_for_copies() {}
+#else
+SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 16 : 0)
+               : "memory");
+}
+SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               :
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 8 : 0)
+               : "memory");
+}
+SCANKIT_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+SCANKIT_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+#endif
+
+// Eight 16-bit elements, of which `count` exist, a multiple of four, from an 8-byte place.
+SCANKIT_DEVICE void copy_halves(float* to, const char* from, int count) {
+  copy_8_bytes(to, from, count > 0);
+  copy_8_bytes(to + 2, from + 8, count > 4);
+}
+
 SCANKIT_DEVICE float4& quad_at(float* row, int step) { return *reinterpret_cast<float4*>(row + step); }
 SCANKIT_DEVICE void read_eight(float* row, float (&v)[8]) {
   const float4 a = quad_at(row, 0), b = quad_at(row, 4);
@@ -206,6 +249,31 @@ struct Projections {
     float v[8];
     T::unpack(e.w, v);
     write_eight(shared + at(piece), v);
+  }
+  // The pieces of a tile as they are, asked for while the tile after it is computed; of 16-bit types and
+  // slice 0. Behind them the address of each at step 0, null where its state does not exist.
+  SCANKIT_DEVICE static const char*& address(float* raw, int piece) {
+    return reinterpret_cast<const char**>(raw + kCount * 4)[piece];
+  }
+  SCANKIT_DEVICE static void find(float* raw, const Common& c, const Place& place) {
+    for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x)
+      address(raw, piece) = piece / 4 % L::kSlice < c.states ? place_of(c, place, piece, 0) : nullptr;
+  }
+  SCANKIT_DEVICE static void ask(float* raw, const Common& c, int step, bool aligned) {
+    for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
+      const char *at = address(raw, piece), *from = at + step * Index{T::kSize};
+      const int count = at != nullptr ? c.length - step - piece % 4 * 8 : 0;
+      if (aligned)
+        copy_16_bytes(raw + piece * 4, from, count > 0);
+      else
+        copy_halves(raw + piece * 4, from, count);
+    }
+  }
+  SCANKIT_DEVICE static void stage_raw(float* shared, const float* raw) {
+    for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
+      const uint4 v = *reinterpret_cast<const uint4*>(raw + piece * 4);
+      store(shared, piece, Eight<T>{{v.x, v.y, v.z, v.w}});
+    }
   }
   SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step,
                                    bool aligned) {
