@@ -46,7 +46,7 @@ int log2_256(Index n) {
 }
 
 constexpr int kMostLength = 323, kMostChannels = 150, kMostStates = 256;  // in such units
-constexpr Index kOtherType = 64 * 64;
+constexpr Index kOtherType = 64 * 64, kOtherPlaces = 128 * 128;
 
 // Squared; negative where the row says nothing of the problem.
 Index distance(const Measurement& row, const Common& c) {
@@ -62,9 +62,14 @@ Index distance(const Measurement& row, const Common& c) {
   const auto within = [](int n, int most) { return n <= most && -n <= most; };
   if (!within(length, kMostLength) || !within(channels, kMostChannels) || !within(states, kMostStates))
     return -1;
-  // Waves hang on the channels first.
-  return Index{4} * channels * channels + Index{length} * length + Index{states} * states +
-         (row.dtype == c.dtype ? 0 : kOtherType);
+  // Rows of 8 k steps start at 16-byte places, others are read and written otherwise.
+  const bool alike = (row.length % 8 == 0) == (c.length % 8 == 0);
+  const bool same =
+      row.length == c.length && row.channels == Index{c.batch} * c.dim && row.states == c.states;
+  // Waves hang on the channels first. The logarithms of neighbours, as 4096 and 4097, are one number.
+  return 2 * (Index{4} * channels * channels + Index{length} * length + Index{states} * states +
+              (row.dtype == c.dtype ? 0 : kOtherType) + (alike ? 0 : kOtherPlaces)) +
+         (same ? 0 : 1);
 }
 
 }  // namespace

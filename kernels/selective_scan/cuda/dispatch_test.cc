@@ -105,6 +105,16 @@ TEST(Dispatch, StatesGoBySliceAndTypesBySize) {
   EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 64, DType::F32)), nullptr);
 }
 
+TEST(Dispatch, RowsOfOneLogarithmAreToldApart) {
+  const Common even = problem(8, 2048, 4096, 16), odd = problem(8, 2048, 4097, 16);
+  const std::vector<Measurement> rows = {measured(odd, {variant_of(4, 4), 2, 1, 1}),
+                                         measured(even, {variant_of(2, 8), 2, 1, 1})};
+  EXPECT_EQ(nearest(rows, odd), &rows[0]);
+  EXPECT_EQ(nearest(rows, even), &rows[1]);
+  EXPECT_EQ(nearest(rows, problem(8, 2048, 4099, 16)), &rows[0]) << "rows at odd places too";
+  EXPECT_EQ(nearest(rows, problem(8, 2048, 4104, 16)), &rows[1]);
+}
+
 TEST(Dispatch, AnothersRowIsNoExactOne) {
   const Common c = problem(8, 2048, 2048, 16);
   const Measurement row = measured(c, {variant_of(4, 4), 2, 1, 1});
@@ -124,7 +134,7 @@ TEST(Dispatch, ANeighboursChoiceIsTakenWhereItIsNotPredictedToBeSlow) {
   const Common measured_at = problem(1, 2048, 16384, 16), c = problem(1, 2100, 16384, 16);
   Choice near = chosen({}, c);
   ASSERT_GT(near.segments, 2);
-  near.segments += 1;
+  near.segments -= 1;
   EXPECT_TRUE(same(chosen({measured(measured_at, near)}, c), near));
   const Choice far = {variant_of(4, 4), 4, 1, 1};
   EXPECT_FALSE(same(chosen({measured(measured_at, far)}, c), far));
