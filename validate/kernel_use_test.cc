@@ -27,7 +27,7 @@ TEST(KernelUse, NamesTheKernelsThatTheModulesOwnPlannerLaunches) {
   const auto kernels = launched_kernels(timed_on_h200());
   ASSERT_GE(kernels.size(), 2u);
   EXPECT_EQ(kernels[0].unit, "forward_bf16");
-  EXPECT_EQ(kernels[0].name, "scankit_forward_4x4");  // as launch_test.cc has it
+  EXPECT_EQ(kernels[0].name, "scankit_forward_2x8");  // as launch_test.cc has it
   EXPECT_EQ(kernels[0].of, "fwd B8 D2048 L2048 N16 bf16");
   EXPECT_EQ(kernels[1].unit, "backward_bf16");
   for (const KernelUse& k : kernels) {
