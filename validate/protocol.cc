@@ -72,6 +72,7 @@ void take_hello(const Json& json, Validation& validation, ChildStory& story) {
   validation.torch_version = json.at("torch");
   validation.gpu = json.at("cuda");
   validation.cpu = json.value("cpu", "");
+  validation.gpu_shared = json.value("cuda_shared", false);
   validation.gpu_problem = json.value("cuda_problem", "");
   story.greeted = true;
 }
@@ -204,6 +205,7 @@ std::string job_text(const Job& job) {
                  {"step", job.tolerance.step}}},
                {"timing", Json::array()}};
   if (!job.against.empty()) options["against"] = job.against;
+  if (!job.alone.empty()) options["alone"] = job.alone;
   if (!job.gpu_bands.empty()) options["gpu_bands"] = job.gpu_bands;
   if (!job.model_devices.empty())
     options["model"] = {

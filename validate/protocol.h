@@ -42,6 +42,7 @@ struct Job {
   bool upstream_model = false;  // mamba_ssm's own too, where it is installed: its import takes long
   std::uint64_t seed = 0;
   std::vector<KernelQuestion> kernels;
+  std::string alone;      // a file: nothing is timed on a GPU's machine before scankit lets go of its lock
   std::string gpu_bands;  // the guard library: torch allocates through it on the GPU; "": as ever
 };
 

@@ -53,6 +53,9 @@ TEST(Protocol, AJobIsOneLineOfOptionsAndOneATask) {
   const std::string text = job_text(job);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   EXPECT_EQ(text.back(), '\n');
+  EXPECT_EQ(text.find("\"alone\""), std::string::npos);
+  job.alone = "/a/lock";
+  EXPECT_NE(job_text(job).find("\"alone\":\"/a/lock\""), std::string::npos);
 }
 
 }  // namespace

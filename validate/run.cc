@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/run.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -66,6 +73,26 @@ std::vector<Task> tasks_of(const ValidateRequest& request) {
   return tasks;
 }
 
+// What a child waits for before it times anything: a lock that ends with us, however we end.
+class Gate {
+ public:
+  explicit Gate(std::string path) : path_(std::move(path)) {
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    closed_ = file_.get() >= 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+  }
+  // Closing would not do: the process that watches over our children may have the descriptor too.
+  void open() {
+    if (closed_.exchange(false)) ::flock(file_.get(), LOCK_UN);
+  }
+  bool closed() const { return closed_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  std::atomic<bool> closed_{false};
+};
+
 // Runs children until no task is left: a crash or hang costs its own case, and the next child goes on behind
 // it.
 class Run {
@@ -81,6 +108,7 @@ class Run {
     seen_.baseline = request.baseline;
     tasks_ = tasks_of(request);
     banded_tasks_ = banded_tasks_of(request);
+    if (!banded_tasks_.empty()) gate_.emplace(path_join(path_dirname(harness_.script), "timing.lock"));
     total_ = tasks_.size() + banded_tasks_.size();
     total_on_cpu_ = static_cast<std::size_t>(
         std::count_if(tasks_.begin(), tasks_.end(), [](const Task& task) { return on_cpu(task.device); }));
@@ -89,7 +117,7 @@ class Run {
   Validation run() {
     const auto start = Clock::now();
     seen_.blocked = why_python_does_not_work(request_.python);
-    while (seen_.blocked.empty() && !finished_) child();
+    children();
     look_between_bands();
     if (!seen_.cases.empty()) leave_out_the_rest();
     for (CaseResult& result : seen_.cases)
@@ -112,16 +140,69 @@ class Run {
   }
 
  private:
-  void look_between_bands() {
-    if (banded_tasks_.empty() || seen_.gpu.empty() || seen_.cases.empty() || !seen_.blocked.empty()) return;
-    if (seen_.module_problem != ModuleProblem::None) return;
-    if (seen_.left_out > 0)
-      total_ -= std::erase_if(banded_tasks_, [](const Task& task) { return task.what->stateful; });
-    const std::vector<Task> rest = std::exchange(tasks_, banded_tasks_);
-    banded_ = true;
-    finished_ = tasks_.empty();
+  // The children with bands around what lies on the GPU, of another run.
+  Run(const Run& main, std::vector<Task> banded)
+      : request_(main.request_),
+        harness_(main.harness_),
+        deadline_(main.deadline_),
+        tasks_(std::move(banded)),
+        finished_(tasks_.empty()),
+        banded_(true) {
+    seen_.module = request_.module;
+  }
+
+  void children() {
     while (seen_.blocked.empty() && !finished_) child();
-    tasks_.insert(tasks_.end(), rest.begin(), rest.end());
+  }
+
+  // Once a case has run it is known whether there is a GPU, and a module.
+  bool has_to_look_between_bands() const {
+    return !banded_tasks_.empty() && !seen_.gpu.empty() && !seen_.cases.empty() && seen_.blocked.empty() &&
+           seen_.module_problem == ModuleProblem::None;
+  }
+
+  void prepare_banded() {
+    if (seen_.left_out > 0)  // of the functions that the module lacks
+      total_ -= std::erase_if(banded_tasks_, [](const Task& task) { return task.what->stateful; });
+    beside_.reset(new Run(*this, banded_tasks_));
+  }
+
+  // Beside the children without bands, which do what is not timed in the meantime.
+  void begin_beside() {
+    if (!gate_ || !gate_->closed() || seen_.cases.empty() || beside_) return;
+    if (!has_to_look_between_bands() || !seen_.gpu_shared) return gate_->open();
+    prepare_banded();
+    beside_done_ = std::async(std::launch::async, [this] {
+      beside_->children();
+      gate_->open();
+    });
+  }
+
+  void look_between_bands() {
+    if (beside_) beside_done_.get();
+    // One that did not get the GPU because the other child had all its memory gets it now.
+    if (beside_ && beside_->seen_.gpu_problem.empty()) {
+      take_over(beside_->seen_);
+    } else if (has_to_look_between_bands()) {
+      prepare_banded();
+      beside_->children();
+      take_over(beside_->seen_);
+    }
+  }
+
+  void take_over(Validation& other) {
+    std::move(other.cases.begin(), other.cases.end(), std::back_inserter(seen_.cases));
+    std::move(other.refused.begin(), other.refused.end(), std::back_inserter(seen_.refused));
+    for (const std::string& note : other.notes)
+      if (std::find(seen_.notes.begin(), seen_.notes.end(), note) == seen_.notes.end())
+        seen_.notes.push_back(note);
+    if (seen_.blocked.empty()) seen_.blocked = other.blocked;
+    if (seen_.gpu_problem.empty()) seen_.gpu_problem = other.gpu_problem;
+    if (seen_.module_problem == ModuleProblem::None) {
+      seen_.module_problem = other.module_problem;
+      seen_.module_message = other.module_message;
+    }
+    tasks_.insert(tasks_.end(), beside_->tasks_.begin(), beside_->tasks_.end());
   }
 
   void child() {
@@ -165,6 +246,7 @@ class Run {
     if (request_.model && model_) job.model_devices = request_.devices;
     job.upstream_model = request_.upstream_model;
     if (against_) job.against = request_.against;
+    if (gate_ && gate_->closed()) job.alone = gate_->path();
     if (request_.timing && !timing_failed_) job.timed = request_.shapes;
     if (request_.timing && !timing_failed_ && job.timed.empty())
       for (const std::string& device : request_.devices)
@@ -179,15 +261,18 @@ class Run {
       take_line(std::string_view(partial).substr(0, end), seen_, story);
       partial.erase(0, end + 1);
     }
+    done_ = seen_.cases.size();
+    if (banded_) return;
+    begin_beside();
     if (story.greeted && !request_.baseline.empty() && !compared_devices_) {
       compared_devices_ = true;
       const std::string why = baseline_device_problem(seen_, request_.devices, request_.baseline_text);
-      if (!why.empty() && request_.progress)
-        request_.progress({seen_.cases.size(), expected(), story.started, why});
+      if (!why.empty() && request_.progress) request_.progress({done(), expected(), story.started, why});
     }
-    if (request_.progress) request_.progress({seen_.cases.size(), expected(), story.started, ""});
+    if (request_.progress) request_.progress({done(), expected(), story.started, ""});
   }
 
+  std::size_t done() const { return done_ + (beside_ ? beside_->done_.load() : 0); }
   std::size_t expected() const {
     const bool all = seen_.python_version.empty() || !seen_.gpu.empty();
     return (all ? total_ : total_on_cpu_) - seen_.left_out;
@@ -319,8 +404,12 @@ class Run {
   std::size_t total_ = 0, total_on_cpu_ = 0;
   Validation seen_;
   bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true, compared_devices_ = false,
-       banded_ = false;  // the children that run now have bands around what lies on the GPU
+       banded_ = false;  // the children have bands around what lies on the GPU
   int crashes_ = 0;
+  std::atomic<std::size_t> done_ = 0;  // cases
+  std::optional<Gate> gate_;
+  std::unique_ptr<Run> beside_;    // with bands
+  std::future<void> beside_done_;  // waits for it when it is destroyed
 };
 
 }  // namespace

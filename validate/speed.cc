@@ -146,13 +146,20 @@ Roof roof_of(const Timing& timing, const Limits& limits) {
                            [](const Roof& a, const Roof& b) { return a.ms < b.ms; });
 }
 
+double times_plain(const Timing& timing) {
+  const auto mine = timing.ms.find("module"), plain = timing.ms.find("plain");
+  if (mine == timing.ms.end() || plain == timing.ms.end()) return 0;
+  return median_of(plain->second).middle / median_of(mine->second).middle;
+}
+
 HarnessCost harness_cost(const Validation& v, const std::string& device) {
   double samples = 0, in_a_row = 0, wall = 0, calls = 0;
   for (const Timing& t : v.timings) {
     const auto mine = t.ms.find("module");
     if (t.device != device || mine == t.ms.end() || t.wall_ms <= 0) continue;
     wall += t.wall_ms;
-    for (const auto& [side, times] : t.ms) calls = std::accumulate(times.begin(), times.end(), calls);
+    for (const auto& [side, times] : t.ms)
+      if (side != "plain") calls = std::accumulate(times.begin(), times.end(), calls);
     if (t.in_a_row_ms <= 0) continue;
     samples += median_of(mine->second).middle;
     in_a_row += t.in_a_row_ms;

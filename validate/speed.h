@@ -28,6 +28,9 @@ struct Comparison {
 inline constexpr double kSame = 0.03;
 Comparison compare(const Timing& timing, const std::string& other);
 
+// How many times as long plain PyTorch takes, which is timed by itself; 0 where it is not.
+double times_plain(const Timing& timing);
+
 // Why the samples are not to be trusted: another process on the GPU, a clock held back by heat; "" else.
 std::string disturbance(const Timing& timing);
 // What differs between the timings of one run that should not: the clock. "" where nothing does.

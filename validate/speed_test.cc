@@ -92,6 +92,27 @@ TEST(Speed, WhatTheHarnessAddsIsHeldAgainstCallsInARow) {
             std::string::npos);
 }
 
+// It is timed before the modules and not in turns with them: none of it is theirs.
+TEST(Speed, PlainPyTorchIsHeldAgainstByItsMedian) {
+  Validation v;
+  v.timings = {timing({2, 2, 2, 2, 2, 2}, {})};
+  Timing& t = v.timings[0];
+  EXPECT_EQ(times_plain(t), 0);
+  t.ms["plain"] = {500, 100, 200};
+  t.wall_ms = 15, t.in_a_row_ms = 2;
+  EXPECT_NEAR(times_plain(t), 100, 1e-12);
+  EXPECT_NEAR(harness_cost(v, t.device).around, 0.25, 1e-12);
+}
+
+TEST(Speed, TheHarnessMayAddTooMuch) {
+  Validation v;
+  v.timings = {timing({1.06, 1.06, 1.06, 1.06, 1.06, 1.06}, {}), timing({0.03, 0.03}, {})};
+  v.timings[0].wall_ms = v.timings[1].wall_ms = 10;
+  v.timings[0].in_a_row_ms = 1;
+  v.timings[1].in_a_row_ms = 0.02;  // short: half as long again, and yet little
+  EXPECT_NEAR(harness_cost(v, v.timings[0].device).added, 1.09 / 1.02 - 1, 1e-12);
+}
+
 class Baseline : public testing::Test {
  protected:
   Baseline() {

@@ -100,6 +100,7 @@ struct Validation {
   std::vector<std::pair<std::string, std::string>> refused;  // device, the module's own words
   std::string gpu_problem;                                   // torch sees one, and it cannot be used
   std::string cpu;                                           // its name
+  bool gpu_shared = false;                                   // takes more than one process at a time
   std::string against, against_file;                         // the module that it is compared with
   std::string against_problem;                               // why it is not
   std::vector<CaseResult> against_cases;  // what that one gets right and wrong; no part of the verdict

@@ -20,16 +20,18 @@ class ContractError(Exception):
 
 
 class Exact:
-    """The fp64 results of a case; kept while the next device runs the same case."""
+    """The fp64 results of a case, of both its data sets; kept while the next device or way runs the same case."""
 
     def __init__(self):
-        self.key = None
+        self.case, self.kept = None, {}
 
     def of(self, case, placed, second):
-        if self.key != (case["id"], second):
+        if self.case != case["id"]:
+            self.case, self.kept = case["id"], {}
+        if second not in self.kept:
             given = {n: p.exact for n, p in placed.items() if p.exact is not None}
-            self.results = oracle.run(softplus=case["softplus"], cu_seqlens=case.get("cu_seqlens"), **given)
-            self.given, self.key = given, (case["id"], second)
+            self.kept[second] = given, oracle.run(softplus=case["softplus"], cu_seqlens=case.get("cu_seqlens"), **given)
+        self.given, self.results = self.kept[second]
         return self.results
 
     def rounded(self, name, dtype):

@@ -33,6 +33,16 @@ def _mode(driver, device):
         return 0
 
 
+def shared(library="libcuda.so.1"):
+    """False where the first GPU takes one process at a time."""
+    try:
+        driver, device = ctypes.CDLL(library), ctypes.c_int(0)
+        return driver.cuInit(0) != 0 or driver.cuDeviceGet(ctypes.byref(device), 0) != 0 or \
+            _mode(driver, device) != EXCLUSIVE
+    except (OSError, AttributeError):
+        return True
+
+
 def why(library="libcuda.so.1"):
     """"" where there is no driver, no GPU, or nothing is wrong with the first one."""
     try:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver says of the GPU, and of kernels on it: registers, memory, and how many blocks a multiprocessor holds."""
+"""What the driver says of the GPU, and of kernels on it: registers, memory, and how many blocks a multiprocessor holds. Without
+torch, whose import takes longer than all that is asked here."""
 import ctypes
-
-import torch
 
 # CUdevice_attribute
 FACTS = {"capability_major": 75, "capability_minor": 76, "multiprocessors": 16, "shared_per_block": 97,
@@ -18,9 +17,13 @@ def _call(driver, name, *arguments):
 
 
 def _driver():
-    """With torch's own context current."""
-    torch.zeros(1, device="cuda:0")
-    return ctypes.CDLL("libcuda.so.1")
+    """With the context current that torch has too."""
+    driver, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+    _call(driver, "cuInit", 0)
+    _call(driver, "cuDeviceGet", ctypes.byref(device), 0)
+    _call(driver, "cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    _call(driver, "cuCtxSetCurrent", context)
+    return driver
 
 
 def facts():

@@ -2,6 +2,7 @@
 """Runs in the user's Python as a child of scankit (CPython >= 3.8, torch >= 1.13, nothing else). Standard input holds
 a JSON line with the options, then one line a task: {"device": ..., "case": {...}}. Answers go to descriptor 3."""
 import faulthandler
+import fcntl
 import json
 import platform
 import sys
@@ -52,7 +53,7 @@ def _hello(torch, wanted):
     except Exception as error:
         cuda, problem = "", say("the GPU cannot be used: {}", driver_state.why() or _line(error))
     send("hello", python=platform.python_version(), torch=torch.__version__, cuda=cuda, cuda_problem=problem, cpu=_cpu_name(),
-         threads=torch.get_num_threads())
+         threads=torch.get_num_threads(), cuda_shared=bool(cuda) and driver_state.shared())
     return bool(cuda)
 
 
@@ -156,6 +157,7 @@ class Session:
         if device in self.refused or device not in self.accepted:
             return
         send("start", id="timing", device=device)
+        _alone(self.options.get("alone"))
         faulthandler.dump_traceback_later(self.options["case_timeout"] + shape["seconds"], exit=True)
         begin = time.perf_counter()
         sides = {"module": self.module}
@@ -172,6 +174,13 @@ class Session:
             faulthandler.cancel_dump_traceback_later()
         if fields is not None:
             send("case", id=timed.identifier(shape), device=device, seconds=number(time.perf_counter() - begin), **fields)
+
+
+def _alone(path):
+    """Waits until no other child of scankit's computes: nothing is timed beside one."""
+    if path:
+        with open(path, encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def _load_against(options):
@@ -232,6 +241,12 @@ def main():
     lines = sys.stdin.read().splitlines()
     options, tasks = json.loads(lines[0]), [json.loads(line) for line in lines[1:]]
     faulthandler.dump_traceback_later(options["start_timeout"], exit=True)
+    if options["mode"] == "kernels":
+        from scankit_harness import kernels
+        for kernel in options["kernels"]:
+            send("kernel", **kernels.occupancy(**kernel))
+        send("end")
+        return
     send("start", id="import torch", device="")
     torch = _import_torch()
     if torch is None:
@@ -248,12 +263,6 @@ def main():
     if options["mode"] == "oracle":
         faulthandler.cancel_dump_traceback_later()
         _print_oracle(tasks, torch)
-        send("end")
-        return
-    if options["mode"] == "kernels":
-        from scankit_harness import kernels
-        for kernel in options["kernels"]:
-            send("kernel", **kernels.occupancy(**kernel))
         send("end")
         return
     send("start", id="import module", device="")

@@ -13,21 +13,24 @@ from scankit_harness.channel import number, say, send
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ORDER = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
 LEAST_ROUNDS, MOST_ROUNDS = 6, 41
+PLAIN_ROUNDS, PLAIN_SHARE = 3, 0.125  # of the seconds of a shape, for each of its passes
+PAUSE_CYCLES = 400000  # about 0.2 ms: what no caller of ours needs to prepare a call
 SLOWEST = 4  # times the seconds allowed: then even fewer rounds must do
 HOST_CALLS, HOST_SECONDS = 200, 0.3
 MOST_IN_A_ROW, SHARE_IN_A_ROW, GROUPS = 20, 0.04, 5
 
 
 def tensors(shape, device):
+    """Drawn on the device: the largest would take a processor a second."""
     batch, dim, length, states = (shape[n] for n in ("batch", "dim", "length", "states"))
-    generator = torch.Generator().manual_seed(shape["seed"] % (1 << 62))
+    generator = torch.Generator(device=device).manual_seed(shape["seed"] % (1 << 62))
     kind = DTYPES[shape["dtype"]]
 
     def normal(*size):
-        return torch.randn(*size, generator=generator).to(kind).to(device)
+        return torch.randn(*size, generator=generator, device=device).to(kind)
 
     given = {"u": normal(batch, dim, length), "delta": 0.1 * normal(batch, dim, length),
-             "A": -1.0 - 15.0 * torch.rand(dim, states, generator=generator).to(device),
+             "A": -1.0 - 15.0 * torch.rand(dim, states, generator=generator, device=device),
              "B": normal(batch, 1, states, length), "C": normal(batch, 1, states, length), "D": normal(dim).float(),
              "z": normal(batch, dim, length), "delta_bias": -4.0 + normal(dim).float()}
     return given, normal(batch, dim, length)
@@ -49,12 +52,12 @@ class Stage:
         return ("cold", "warm") if self.gpu else ("warm",)
 
     def sample(self, function, cache):
-        if not self.gpu:
-            return self.seconds(function)
-        if cache == "cold":
+        """The GPU is busy while the call is prepared, as in a model: else it would wait for the caller, and that be taken for
+        the kernels' time."""
+        if self.gpu and cache == "cold":
             self.flushed.add_(1.0)
-        else:
-            torch.cuda._sleep(60000)  # the GPU is busy while the call is prepared, as in a model
+        if self.gpu:
+            torch.cuda._sleep(PAUSE_CYCLES)
         return self.seconds(function)
 
     def state(self):
@@ -73,7 +76,7 @@ class Stage:
         return torch.cuda.max_memory_allocated() - before
 
 
-def in_turns(calls, sample, seconds):
+def in_turns(calls, sample, seconds, least=LEAST_ROUNDS):
     """{name: [seconds]} and what the rounds took. The first round is thrown away."""
     times, begin = {name: [] for name in calls}, time.perf_counter()
     kept = begin
@@ -84,7 +87,7 @@ def in_turns(calls, sample, seconds):
             if turn > 0:
                 times[name].append(one)
         taken = time.perf_counter() - begin
-        if taken > seconds and (turn >= LEAST_ROUNDS or turn >= 1 and taken > SLOWEST * seconds):
+        if taken > seconds and (turn >= least or turn >= 1 and taken > SLOWEST * seconds):
             break
     return times, time.perf_counter() - kept
 
@@ -96,7 +99,7 @@ def in_a_row(function, stage, each, seconds):
     def several():
         for _ in range(count):
             function()
-    return sorted(stage.seconds(several) for _ in range(GROUPS))[GROUPS // 2] / count
+    return sorted(stage.sample(several, "warm") for _ in range(GROUPS))[GROUPS // 2] / count
 
 
 def host_seconds(calls, gpu):
@@ -130,6 +133,16 @@ def plain_calls(given, dout):
     return {"fwd": forward, "bwd": lambda: torch.autograd.grad(graph, list(leaves.values()), retain_graph=True)}
 
 
+def plain_times(given, dout, shape, stage):
+    """{pass: [seconds]} of plain PyTorch: once for all caches, whose thousands of kernels empty them, and before the modules.
+    Beside its turns a module's caller lost so much of its own caches that a GPU waited for it."""
+    times = {}
+    for pass_, function in plain_calls(given, dout).items():
+        found = in_turns({"plain": function}, stage.seconds, PLAIN_SHARE * shape["seconds"], PLAIN_ROUNDS)[0]
+        times[pass_] = found["plain"]
+    return times
+
+
 def passes_of(module, order, dout):
     out, x = module.fwd(*order, True)[:2]
     return {"fwd": lambda: module.fwd(*order, True),
@@ -140,9 +153,10 @@ def run(sides, shape, device, stage):
     """`sides`: {"module": ..., "against": ...}. Returns the tensors, for what is computed once more."""
     given, dout = tensors(shape, device)
     order = [given[n] for n in ORDER]
+    plain = plain_times(given, dout, shape, stage) if shape["plain"] else {}
+    if stage.gpu:
+        torch.cuda.empty_cache()
     each = {name: passes_of(module, order, dout) for name, module in sides.items()}
-    if shape["plain"]:
-        each["plain"] = plain_calls(given, dout)
     for pass_ in ("fwd", "bwd"):
         calls = {name: passes[pass_] for name, passes in each.items()}
         if shape["host"]:
@@ -155,5 +169,7 @@ def run(sides, shape, device, stage):
             cost = {"wall": number(1e3 * wall)}
             if cache == "warm":
                 cost["in_a_row"] = number(1e3 * in_a_row(calls["module"], stage, min(times["module"]), seconds))
+            if plain:
+                times["plain"] = plain[pass_]
             tell(device, shape, pass_, cache, times, stage, peak, **cost)
     return given, dout

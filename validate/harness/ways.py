@@ -6,7 +6,7 @@ import torch
 from scankit_harness import call
 from scankit_harness.channel import say
 
-SLEEP_CYCLES = 20000000  # about 10 ms: long enough that work which did not wait is done before the inputs are there
+SLEEP_CYCLES = 6000000  # about 3 ms: long enough that work which did not wait is done before the inputs are there
 
 
 def split(label):

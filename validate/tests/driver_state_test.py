@@ -9,7 +9,7 @@ import unittest
 
 sys.modules["scankit_harness"] = package = types.ModuleType("scankit_harness")
 package.__path__ = [str(pathlib.Path(__file__).resolve().parent.parent / "harness")]
-from scankit_harness import driver_state, main  # noqa: E402
+from scankit_harness import driver_state, kernels, main  # noqa: E402
 
 EXCLUSIVE, PROHIBITED = driver_state.EXCLUSIVE, driver_state.PROHIBITED
 
@@ -47,6 +47,20 @@ class DriverState(unittest.TestCase):
         self.assertEqual(self.why(0, EXCLUSIVE, 46), "its compute mode is exclusive, and another process has it")
         self.assertIn("lets no process compute", self.why(0, PROHIBITED, 46))
         self.assertEqual(self.why(0, 0, 46), "it is busy or unavailable (CUDA driver error 46)")
+
+    def test_whether_more_than_one_process_may_have_it(self):
+        for state, expected in (((0, 0, 0), True), ((0, EXCLUSIVE, 0), False), ((100, 0, 0), True)):
+            self.driver.stub_state(*state)
+            self.assertEqual(driver_state.shared(), expected, state)
+        self.assertTrue(driver_state.shared("libcuda-that-is-not-here.so.1"))
+
+    def test_kernels_are_asked_about_in_the_context_of_torch_and_without_it(self):
+        driver, current = kernels._driver(), ctypes.c_void_p()
+        driver.cuCtxGetCurrent(ctypes.byref(current))
+        self.assertTrue(current.value)
+        self.driver.stub_state(0, 0, 214)
+        with self.assertRaisesRegex(RuntimeError, "cuDevicePrimaryCtxRetain: CUDA driver error 214"):
+            kernels._driver()
 
     def test_error_states(self):
         self.assertIn("uncorrectable error (ECC)", self.why(0, 0, 214))

@@ -29,7 +29,8 @@ int cuDevicePrimaryCtxRetain(void** context, int device) {
 }
 int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  return *value = attribute == 20 ? mode : 0, device;
+  const char* of_a_child = getenv("SCANKIT_STUB_MODE");
+  return *value = attribute != 20 ? 0 : of_a_child ? atoi(of_a_child) : mode, device;
 }
 int cuCtxSynchronize(void) { return ++waits, broken ? broken : current ? 0 : kNoContext; }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "doctor/base/files.h"
 #include "validate/run.h"
 #include "validate/tests/test_python.h"
 
@@ -27,14 +28,16 @@ class Variable {
 };
 
 Validation pretended(const std::string& python, const std::string& module, const char* driver,
-                     const std::vector<std::string>& devices = {"cuda:0"}) {
+                     const std::vector<std::string>& devices = {"cuda:0"},
+                     const std::vector<TimedShape>& shapes = {}) {
   const Variable path("PYTHONPATH", std::string(kFolder) + "pretended_gpu");
   const Variable libraries("LD_LIBRARY_PATH", std::string(SCANKIT_STUBS "/") + driver);
   ValidateRequest request;
   request.python = python;
   request.module = kFolder + module;
   request.devices = devices;
-  request.timing = false;
+  request.timing = !shapes.empty();
+  request.shapes = shapes;
   request.cases = quick_cases(99);
   request.cases.resize(2);
   auto result = run_validation(request);
@@ -67,6 +70,40 @@ TEST(PretendedGpu, SmallCasesRunOnceMoreBetweenBandsInAChildOfTheirOwn) {
       std::string::npos)
       << told(v, "cuda:0+bands") << notes(v);
   EXPECT_EQ(v.verdict, Verdict::Failed);
+}
+
+// The child with bands imports torch first: had the other one not waited, it would have timed long before.
+TEST(PretendedGpu, NothingIsTimedBesideTheChildWithBands) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto folder = TemporaryDirectory::create("scankit-test");
+  ASSERT_TRUE(folder) << folder.error().message;
+  for (const char* mode : {"0", "3"}) {  // and one process at a time: then the bands come last
+    const std::string file = path_join(folder->path(), mode);
+    const Variable list("SCANKIT_TOLD", file), compute_mode("SCANKIT_STUB_MODE", mode);
+    const auto v = pretended(python, "pretended_gpu/tells_when.py", "gpu_memory_stub", {"cpu", "cuda:0"},
+                             {{"cpu", "fp32", 1, 4, 77, 16, 0.1, false, true}});
+    const std::string seen = read_whole_file(file).value_or("");
+    ASSERT_NE(seen.find("bands"), std::string::npos) << notes(v) << v.blocked;
+    ASSERT_NE(seen.find("timed"), std::string::npos) << notes(v) << v.blocked;
+    EXPECT_EQ(told(v, "cpu") + told(v, "cuda:0") + told(v, "cuda:0+bands"), "");
+    if (*mode == '0') {
+      EXPECT_LT(seen.rfind("bands"), seen.find("timed"));
+    } else {
+      EXPECT_LT(seen.rfind("timed"), seen.find("bands"));
+    }
+  }
+}
+
+TEST(PretendedGpu, AChildWithBandsThatFoundNoMemoryBesideTheOtherRunsBehindIt) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const auto folder = TemporaryDirectory::create("scankit-test");
+  ASSERT_TRUE(folder) << folder.error().message;
+  const std::string file = path_join(folder->path(), "once");
+  const Variable full("SCANKIT_PRETENDED_FULL", file);
+  const auto v = pretended(python, "pretended_gpu/writes_beside.py", "gpu_memory_stub");
+  EXPECT_TRUE(read_whole_file(file)) << "there was memory";
+  EXPECT_EQ(v.blocked, "");
+  EXPECT_NE(told(v, "cuda:0+bands").find("fwd wrote behind the end"), std::string::npos) << notes(v);
 }
 
 TEST(PretendedGpu, ADriverWithoutWhatTheBandsNeedIsANote) {

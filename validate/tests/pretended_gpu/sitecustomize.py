@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """A torch that says it has a GPU and computes on the CPU, for pretended_gpu_test.cc: which children run, and with what. Side
-streams do nothing of their own, and graphs are not replayed. With SCANKIT_PRETENDED_TROUBLE nothing can be put on it."""
+streams do nothing of their own, and graphs are not replayed. With SCANKIT_PRETENDED_TROUBLE nothing can be put on it, with
+SCANKIT_PRETENDED_FULL, a file to be made, nothing by the first child with bands."""
 import contextlib
 import os
 import sys
 
 
+def full():
+    path, guard = os.environ.get("SCANKIT_PRETENDED_FULL"), sys.modules.get("scankit_harness.gpu_guard")
+    if not path or os.path.exists(path) or guard is None or not guard.active():
+        return False
+    with open(path, "w", encoding="ascii"):
+        return True
+
+
 def here(value):
     if not isinstance(value, str) or not value.startswith("cuda"):
         return value
+    if full():
+        raise RuntimeError("CUDA error: out of memory")
     if "SCANKIT_PRETENDED_TROUBLE" in os.environ:
         raise RuntimeError("CUDA error: " + os.environ["SCANKIT_PRETENDED_TROUBLE"])
     return "cpu"
