@@ -8,21 +8,10 @@
 #include <map>
 #include <string>
 
-#define SCANKIT_EMULATED
-#include "kernels/selective_scan/cuda/emulator.h"
-
-#define SCANKIT_FORWARD
-#define SCANKIT_BACKWARD
-#define SCANKIT_REDUCE
-#define SCANKIT_DTYPE BF16
-namespace scankit::selective_scan {
-alignas(16) static float memory[57 << 10];  // a block's shared memory, as the kernels declare it
-}
+#include "kernels/selective_scan/cuda/emulated_bf16_test.h"
+//
 #include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/choice.h"
-#include "kernels/selective_scan/cuda/entry.cuh"
-//
-#include "kernels/selective_scan/cuda/emulated_launch_test.h"
 #include "kernels/selective_scan/cuda/emulated_test.h"
 #include "validate/random.h"
 

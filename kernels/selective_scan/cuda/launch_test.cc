@@ -51,6 +51,19 @@ TEST(Launch, ForwardTakesTheUnitOfItsType) {
   }
 }
 
+// What comes a tile ahead lies in shared memory meanwhile: where a multiprocessor has 100 KB, as that of
+// capability 8.6 and of later cards, too few warps would be left.
+TEST(Launch, TheBackwardReadsAheadWhereSharedMemoryHasRoom) {
+  constexpr device::DeviceFacts kSmall = {86, 84, 101376, 102400};
+  device::Plan plan;
+  device::Message message;
+  const Backward b = backward_of(problem(8, 2048, 2048, 16, 1, DType::BF16));
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(symbol(plan, 0), "scankit_backward_4x4");
+  ASSERT_TRUE(plan_backward(b, kSmall, &plan, &message)) << message.text;
+  EXPECT_EQ(symbol(plan, 0), "scankit_backward_4x4_straight");
+}
+
 TEST(Launch, EveryStateCountHasAVariantThatHoldsIt) {
   device::Plan plan;
   device::Message message;

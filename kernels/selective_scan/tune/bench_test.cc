@@ -7,19 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#define SCANKIT_EMULATED
-#include "kernels/selective_scan/cuda/emulator.h"
-
-#define SCANKIT_FORWARD
-#define SCANKIT_BACKWARD
-#define SCANKIT_REDUCE
-#define SCANKIT_DTYPE BF16
-namespace scankit::selective_scan {
-alignas(16) static float memory[57 << 10];  // a block's shared memory, as the kernels declare it
-}
-#include "kernels/selective_scan/cuda/entry.cuh"
+#include "kernels/selective_scan/cuda/emulated_bf16_test.h"
 //
-#include "kernels/selective_scan/cuda/emulated_launch_test.h"
 #include "kernels/selective_scan/tune/gpu_bench.h"
 
 namespace scankit::selective_scan {
