@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/run.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -23,6 +20,8 @@
 #include "validate/protocol.h"
 #include "validate/sanitizer.h"
 #include "validate/speed.h"
+#include "validate/tasks.h"
+#include "validate/timing_gate.h"
 #include "validate/upstream_tests.h"
 
 namespace scankit::validate {
@@ -31,67 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kCrashesInARow = 5;  // each costs an import of torch; then the module has said enough
 
-bool on_cpu(const std::string& device) { return device.starts_with("cpu"); }
 bool is_against(const CaseResult& result) { return result.device.ends_with("@against"); }
-
-// Small enough to be done in another way too, which shows the same whatever the shape.
-constexpr std::int64_t kOtherWays = 100000;  // states over all steps
-bool in_other_ways(const Case& c) {
-  const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * c.states;
-  return c.width == 0 && !c.stateful && states > 0 && states <= kOtherWays;
-}
-
-// Between bands: each allocation is one of the driver's own, so small ones only.
-constexpr std::int64_t kBetweenBands = 20000;  // states over all steps
-bool between_bands(const Case& c) {
-  const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * std::max(c.states, 1);
-  return states > 0 && states <= kBetweenBands;
-}
-
-// Torch cannot go back from another allocator to its own, and graphs and timing need that one: children of
-// their own.
-std::vector<Task> banded_tasks_of(const ValidateRequest& request) {
-  std::vector<Task> tasks;
-  for (const std::string& device : request.devices)
-    for (const Case& c : request.cases)
-      if (!on_cpu(device) && between_bands(c)) tasks.push_back({&c, device + "+bands"});
-  return tasks;
-}
-
-// One case after the other on all devices and in all ways: the harness computes the exact result once for
-// them all.
-std::vector<Task> tasks_of(const ValidateRequest& request) {
-  std::vector<Task> tasks;
-  for (const Case& c : request.cases) {
-    for (const std::string& device : request.devices) {
-      tasks.push_back({&c, device});
-      if (!on_cpu(device) && in_other_ways(c))
-        for (const char* way : {"+stream", "+graph"}) tasks.push_back({&c, device + way});
-      if (!request.against.empty() && !c.stateful) tasks.push_back({&c, device + "@against"});
-    }
-  }
-  return tasks;
-}
-
-// What a child waits for before it times anything: a lock that ends with us, however we end.
-class Gate {
- public:
-  explicit Gate(std::string path) : path_(std::move(path)) {
-    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    closed_ = file_.get() >= 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
-  }
-  // Closing would not do: the process that watches over our children may have the descriptor too.
-  void open() {
-    if (closed_.exchange(false)) ::flock(file_.get(), LOCK_UN);
-  }
-  bool closed() const { return closed_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  Descriptor file_;
-  std::atomic<bool> closed_{false};
-};
 
 // Runs children until no task is left: a crash or hang costs its own case, and the next child goes on behind
 // it.
