@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu-validate.sh --scankit FILE [--python P] [--against MODULE] [--upstream-tests FILE] [--keep DIR] [--budget SECONDS]
+# gpu-validate.sh --scankit FILE [--python P] [--against MODULE] [--upstream-tests FILE] [--mamba FOLDER] [--keep DIR] [--budget SECONDS]
 # On a machine with a GPU, within --budget (540 s): what scankit validate does there. Our module must pass in every way (as it
 # is, on a side stream, inside a graph, between bands), wrong modules must be caught and named, limits, kernels, NVML's
 # words, two modules, baselines and reports must be there. A step that fails does not end it; what the time does not
-# suffice for is said not to have run. Everything written is under --keep. Exit status: 1 where a step failed; 4 where
+# suffice for is said not to have run. FOLDER holds mamba_ssm and what it needs, for its two steps. Everything written is under --keep. Exit status: 1 where a step failed; 4 where
 # none did and one did not run; 77 where torch sees no GPU.
 set -uo pipefail
-scankit='' python=python3 against='' upstream='' keep='' budget=540
+scankit='' python=python3 against='' upstream='' mamba='' keep='' budget=540
 while [ $# -gt 0 ]; do
   case "$1" in
     --scankit) scankit=$(readlink -f "$2"); shift 2 ;;
     --python) python=$2; shift 2 ;;
     --against) against=$2; shift 2 ;;
     --upstream-tests) upstream=$2; shift 2 ;;
+    --mamba) mamba=$(readlink -f "$2"); shift 2 ;;
     --keep) keep=$2; shift 2 ;;
     --budget) budget=$2; shift 2 ;;
     *) echo "gpu-validate.sh: unknown option $1 (see its first lines)" >&2; exit 2 ;;
@@ -92,17 +93,22 @@ validated long 0 --module "$ours" --full --seed 1 --against "$ours" "${long[@]/#
 sed -n '/^speed/,/^$/p' "$work/long.txt" 2>/dev/null
 holds long "any(t['shape']['length'] == 65536 for t in r['timing'])"
 
-if "$python" -c 'import mamba_ssm' 2>/dev/null; then
-  validated mamba 0 --module "$ours" --no-timing --case q000-fp32-b2-d4-l128-n8-g1-Dzbsf --case model-mamba_ssm
+# mamba_ssm's fast path wants the convolution, too.
+step build_conv "$scankit" build --python "$python" --module causal_conv1d_cuda --arch native --cache-dir "$work/cache" \
+  --out "$work/modules/"
+beside=$work/modules${mamba:+:$mamba}${PYTHONPATH:+:$PYTHONPATH}
+if PYTHONPATH=$beside "$python" -c 'import mamba_ssm' 2>"$work/mamba_import.err"; then
+  PYTHONPATH=$beside validated mamba 0 --module "$ours" --no-timing --case q000-fp32-b2-d4-l128-n8-g1-Dzbsf --case model-mamba_ssm
   holds mamba "any(c['id'] == 'model-mamba_ssm' and c['state'] == 'passed' for c in r['cases'])"
   if [ -n "$upstream" ]; then
-    PYTHONPATH=$work/modules validated upstream_tests 0 --no-timing --upstream-tests "$upstream" --commented-parameters "${some[@]}"
+    PYTHONPATH=$beside validated upstream_tests 0 --no-timing --upstream-tests "$upstream" --commented-parameters "${some[@]}"
     tail -n 25 "$work/upstream_tests.txt" 2>/dev/null
   else
     left_out upstream_tests "give --upstream-tests tests/ops/test_selective_scan.py"
   fi
 else
-  left_out mamba "mamba_ssm is not in this Python"
+  tail -n 2 "$work/mamba_import.err"
+  left_out mamba "mamba_ssm is not in this Python: give --mamba FOLDER"
 fi
 
 validated baseline 0 --module "$ours" --baseline "$work/quick.json" "${some[@]}"
