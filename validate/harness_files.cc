@@ -36,7 +36,8 @@ Result<Harness> write_harness(const std::string& directory) {
     const std::string path = path_join(package, std::string(file.name) + ".py");
     SCANKIT_CHECK(write_file_atomically(path, {file.begin, static_cast<std::size_t>(file.end - file.begin)}));
   }
-  Harness harness{path_join(directory, "scankit_harness_start.py"), path_join(directory, "scankit_guard.so")};
+  Harness harness{path_join(directory, "scankit_harness_start.py"), path_join(package, "pytest_file.py"),
+                  path_join(directory, "scankit_guard.so")};
   SCANKIT_CHECK(write_file_atomically(harness.script, kStart));
   SCANKIT_CHECK(write_file_atomically(
       harness.guard, {scankit_guard, static_cast<std::size_t>(scankit_guard_end - scankit_guard)}));

@@ -7,7 +7,8 @@
 namespace scankit::validate {
 
 struct Harness {
-  std::string script;  // the file that Python is to run
+  std::string script;       // the file that Python is to run
+  std::string pytest_file;  // a script: runs a pytest file for a limited time
   std::string guard;  // the library to preload: bands around what torch allocates on the CPU (guard/guard.cc)
 };
 // Writes the embedded harness into `directory`.

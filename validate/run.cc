@@ -65,7 +65,10 @@ class Run {
     if (request_.mode == "full" && gpu && seen_.blocked.empty() && !seen_.cases.empty())
       run_sanitizer(request_, harness_.script, seen_);
     if (gpu && seen_.blocked.empty()) look_at_kernels(request_, harness_, seen_);
-    if (!request_.upstream_tests.empty() && seen_.blocked.empty()) run_upstream_tests(request_, seen_);
+    if (!request_.upstream_tests.empty() && seen_.blocked.empty()) {
+      const std::chrono::duration<double> left = deadline_ - Clock::now();
+      run_upstream_tests(request_, harness_, std::max(left.count(), 1.0), seen_);
+    }
     if (seen_.blocked.empty()) seen_.blocked = seen_.gpu_problem;
     std::copy_if(seen_.cases.begin(), seen_.cases.end(), std::back_inserter(seen_.against_cases), is_against);
     std::erase_if(seen_.cases, is_against);

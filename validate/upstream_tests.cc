@@ -4,6 +4,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "doctor/base/files.h"
@@ -101,6 +102,42 @@ TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   return file;
 }
 
+// What harness/pytest_file.py tells on its channel.
+struct Heard {
+  std::size_t done = 0, total = 0, left = 0;
+  std::string partial;
+
+  // True where a test has ended.
+  bool take(std::string_view piece) {
+    static const RE2 test(R"((\d+) (\d+))"), rest(R"(left (\d+))");
+    bool ended = false;
+    partial += piece;
+    for (std::size_t end; (end = partial.find('\n')) != std::string::npos; partial.erase(0, end + 1)) {
+      const std::string_view line = std::string_view(partial).substr(0, end);
+      ended |= RE2::FullMatch(line, test, &done, &total);
+      RE2::FullMatch(line, rest, &left);
+    }
+    return ended;
+  }
+};
+
+void judge(const ProcessResult& result, const ValidateRequest& request, CaseResult& c,
+           std::vector<std::string>& notes) {
+  c.seconds = static_cast<double>(result.duration.count()) / 1000;
+  if (result.ok()) {
+    c.state = CaseState::Passed;
+    const auto words = words_of(result.out);
+    if (!words.empty()) notes.push_back(say("{}: {}", request.upstream_tests, words.back()));
+  } else if (result.signal == 0 && !result.timed_out && result.exit_code == kSomeFailed &&
+             result.out.find("FAILED ") != std::string::npos) {
+    c.state = CaseState::Failed;
+    c.reasons = words_of(result.out);
+  } else {
+    c.reasons = {result.out.empty() ? describe_end(result) : words_of(result.out).back()};
+    if (result.signal != 0) c.state = CaseState::Crashed;
+  }
+}
+
 }  // namespace
 
 std::string with_commented_parameters(std::string_view source, int& enabled) {
@@ -117,7 +154,8 @@ std::string with_commented_parameters(std::string_view source, int& enabled) {
   return text;
 }
 
-void run_upstream_tests(const ValidateRequest& request, Validation& seen) {
+void run_upstream_tests(const ValidateRequest& request, const Harness& harness, double seconds,
+                        Validation& seen) {
   CaseResult c;
   c.id = "upstream-tests";
   c.device = seen.gpu.empty() ? "cpu" : "cuda:0";
@@ -127,25 +165,26 @@ void run_upstream_tests(const ValidateRequest& request, Validation& seen) {
     seen.cases.push_back(std::move(c));
     return;
   }
-  const auto result = run_process(python_request(
-      request.python,
-      {"-m", "pytest", "-q", "-rf", "--tb=no", "--color=no", "-p", "no:cacheprovider", file.path},
-      std::chrono::duration_cast<std::chrono::milliseconds>(request.total)));
-  if (!result) {
+  const std::uint64_t seed = request.commented_parameters ? request.seed : 0;
+  constexpr double kOneTest = 60;  // the time is looked at between two tests
+  ProcessRequest process = python_request(
+      request.python, {harness.pytest_file, file.path, std::to_string(seconds), std::to_string(seed)},
+      std::chrono::milliseconds(static_cast<std::int64_t>((seconds + kOneTest) * 1000)));
+  Heard heard;
+  process.on_channel = [&](std::string_view piece) {
+    if (heard.take(piece) && request.progress)
+      request.progress({heard.done, heard.total, path_basename(request.upstream_tests), ""});
+  };
+  const auto result = run_process(process);
+  if (result)
+    judge(*result, request, c, seen.notes);
+  else
     c.reasons = {result.error().message};
-  } else if (result->ok()) {
-    c.state = CaseState::Passed;
-    const auto words = words_of(result->out);
-    if (!words.empty()) seen.notes.push_back(say("{}: {}", request.upstream_tests, words.back()));
-  } else if (result->signal == 0 && !result->timed_out && result->exit_code == kSomeFailed &&
-             result->out.find("FAILED ") != std::string::npos) {
-    c.state = CaseState::Failed;
-    c.reasons = words_of(result->out);
-  } else {
-    c.reasons = {result->out.empty() ? describe_end(*result) : words_of(result->out).back()};
-    if (result->signal != 0) c.state = CaseState::Crashed;
-  }
-  if (result) c.seconds = static_cast<double>(result->duration.count()) / 1000;
+  if (heard.left > 0)
+    seen.notes.push_back(say_n(heard.left,
+                               "{}: {} test of {} was not run: the time was over (--timeout gives more)",
+                               "{}: {} tests of {} were not run: the time was over (--timeout gives more)",
+                               request.upstream_tests, heard.left, heard.total));
   seen.cases.push_back(std::move(c));
 }
 

@@ -74,6 +74,21 @@ TEST(ValidateCli, UpstreamsOwnTestsAreACaseOfTheirOwn) {
   EXPECT_EQ(scankit_validate(command).exit_code, kExitInconclusive);
 }
 
+TEST(ValidateCli, UpstreamsOwnTestsEndWithTheTimeAndTheRestIsCounted) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const std::string file = testing::TempDir() + "scankit_many_upstream_test.py";
+  std::ofstream(file) << "import pytest, time\n"
+                         "# @pytest.mark.parametrize('n', [*range(1000)])\n"
+                         "@pytest.mark.parametrize('n', [0])\n"
+                         "def test_slow(n): time.sleep(0.1)\n";
+  const auto run = scankit_validate({"--python", python, "--module", kModules + "right.py", "--case", kCase,
+                                     "--device", "cpu", "--upstream-tests", file, "--commented-parameters",
+                                     "--timeout", "15", "--seed", "3"});
+  EXPECT_EQ(run.exit_code, kExitClean) << run.out << run.err;
+  EXPECT_NE(run.out.find("tests of 1000 were not run: the time was over"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("of 1000 cases"), std::string::npos) << run.err;
+}
+
 TEST(ValidateCli, ABlockOfAModelMayBeAskedForByItself) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto run = scankit_validate({"--python", python, "--module", kModules + "right.py", "--case", kCase,
