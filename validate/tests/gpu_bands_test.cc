@@ -24,18 +24,12 @@ Validation validated(const std::string& python, const std::string& module) {
   return result ? std::move(*result) : Validation{};
 }
 
-// The reasons of what failed between bands; what failed on the device as it is is a failure of the test. The
-// right module computes step by step in Python, which no graph can capture and which takes part in no side
-// stream's race.
-std::string said_between_bands(const Validation& v) {
+// The reasons of what failed on `device`, and the notes.
+std::string said_on(const std::string& device, const Validation& v) {
   std::string text;
-  for (const CaseResult& c : v.cases) {
-    if (c.device == "cuda:0+graph" || c.device == "cuda:0+stream") continue;
-    for (const std::string& reason : c.reasons) {
-      EXPECT_EQ(c.device, "cuda:0+bands") << c.id << ": " << reason;
-      text += reason + "\n";
-    }
-  }
+  for (const CaseResult& c : v.cases)
+    if (c.device == device)
+      for (const std::string& reason : c.reasons) text += c.id + ": " + reason + "\n";
   for (const std::string& note : v.notes) text += "note: " + note + "\n";
   return text;
 }
@@ -47,7 +41,8 @@ TEST(GpuBands, TheRightModulePasses) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto v = validated(python, "modules/right.py");
   SCANKIT_NEEDS_A_GPU(v);
-  EXPECT_EQ(said_between_bands(v), "");
+  EXPECT_EQ(said_on("cuda:0", v), "");
+  EXPECT_EQ(said_on("cuda:0+bands", v), "");
   std::size_t seen = 0;
   for (const CaseResult& c : v.cases)
     if (c.device == "cuda:0+bands" && c.state == CaseState::Passed) ++seen;
@@ -63,7 +58,10 @@ TEST_P(WritesBeside, IsCaughtAndNamed) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto v = validated(python, GetParam().module);
   SCANKIT_NEEDS_A_GPU(v);
-  EXPECT_NE(said_between_bands(v).find(GetParam().says), std::string::npos) << said_between_bands(v);
+  // What lies beside is another tensor where torch's own allocator is in use, whose byte may or may not
+  // matter.
+  const std::string said = said_on("cuda:0+bands", v);
+  EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, WritesBeside,

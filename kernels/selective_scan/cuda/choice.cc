@@ -108,13 +108,13 @@ Index slab_cycles(const Variant& variant, int warps, const Common& c, const devi
 struct Direction {
   const Variant* variants;
   int count;
-  int warps[4];
+  int warps[5];
   bool slabs;
 };
 // Forward: small blocks start and end more evenly; slices need much shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
-Direction forward_direction() { return {kForwardVariants, kForwardShipped, {2, 4, 1, 1}, false}; }
-Direction backward_direction() { return {kBackwardVariants, kBackwardShipped, {8, 4, 2, 1}, true}; }
+Direction forward_direction() { return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false}; }
+Direction backward_direction() { return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true}; }
 
 // A choice's whole prediction.
 Index predict(const Direction& d, const Choice& choice, Index blocks, const Common& common,

@@ -20,7 +20,7 @@ constexpr std::string_view kBackwardNames[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
 
-constexpr int kBlocks[] = {1, 2, 4, 8};
+constexpr int kBlocks[] = {1, 2, 4, 8, 16};
 constexpr int kSegments[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 constexpr int kPieces = 2;
 constexpr Index kWaves = 2;  // from which a further cut brings no more warps side by side
