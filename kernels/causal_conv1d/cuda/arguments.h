@@ -19,16 +19,58 @@ struct ForwardArguments {
   Index segments;
 };
 
-// The workspace holds a slab per batch and segment: [width + 1][dim], the last row is dbias.
+// The workspace holds the slabs, [width + 1][dim] each, the last row is dbias: one for each batch and
+// segment, or for each part of a channel.
 struct BackwardArguments {
   void* workspace;
   Backward conv;
-  Index segments;
+  Index segments, slabs;
+};
+
+// The kernels of vector.cuh. A warp's lanes take kPiece neighbouring steps each, together a tile. The tiles
+// of a channel, those of one batch behind those of the batch before, go to `parts` blocks (grid_y), and in
+// those to the warps: `warp_tiles` neighbouring ones to each.
+inline constexpr int kTileBytes = 32 * 16, kMostParts = 65535, kWarpsWanted = 8192;
+struct Tiles {
+  int row, warp, parts;
+  bool states;  // there are initial or final ones, or their gradients
+};
+struct ForwardVectorArguments {
+  void* workspace;
+  Forward conv;
+  Tiles tiles;
+  // Bytes from behind a row's last tile to the next batch's row.
+  Index x_jump, out_jump;
+};
+// With one part the kernel writes dweight and dbias, else a slab for each part.
+struct BackwardVectorArguments {
+  void* workspace;
+  Backward conv;
+  Tiles tiles;
+  Index x_jump, dout_jump, dx_jump;
 };
 
 struct UpdateArguments {
   void* workspace;
   Update conv;
+};
+
+// The kernels of forward_pairs.cuh: a lane has two neighbouring channels, a warp kPairChannels and a segment
+// of `steps` steps of one batch. Blocks along y have kWarps segments each; the backward's have a slab each.
+inline constexpr int kPairChannels = 64;
+struct Segments {
+  int steps, count;  // count: of a batch
+  bool states;       // as in Tiles
+};
+struct ForwardPairsArguments {
+  void* workspace;
+  Forward conv;
+  Segments segments;
+};
+struct BackwardPairsArguments {
+  void* workspace;
+  Backward conv;
+  Segments segments;
 };
 
 }  // namespace scankit::causal_conv1d

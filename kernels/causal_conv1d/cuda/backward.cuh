@@ -110,6 +110,14 @@ SCANKIT_DEVICE void backward_by_step(const BackwardArguments& p) {
   if (lane == 0) sums.put_slab(p, at.batch, at.segment, at.channel);
 }
 
+// To dbias where row is the width, else to a tap of dweight.
+SCANKIT_DEVICE void put_sum(const Backward& conv, int row, Index channel, float sum) {
+  float* to = conv.dbias != nullptr ? conv.dbias + channel : nullptr;
+  if (row < conv.common.width)
+    to = conv.dweight + channel * conv.dweight_dim_stride + row * conv.dweight_tap_stride;
+  if (to != nullptr) *to = conv.add ? *to + sum : sum;
+}
+
 // A block has kReduceChannels channels of one row of the slabs; part i adds the slabs i, i + kReduceParts ...
 SCANKIT_DEVICE void reduce_slabs(const BackwardArguments& p) {
   __shared__ float parts[kReduceParts][kReduceChannels];
@@ -117,22 +125,19 @@ SCANKIT_DEVICE void reduce_slabs(const BackwardArguments& p) {
   const Index tiles = (c.dim + kReduceChannels - 1) / kReduceChannels;
   const int row = static_cast<int>(blockIdx.x / tiles), lane = threadIdx.x % kReduceChannels,
             part = threadIdx.x / kReduceChannels;
-  const Index channel = blockIdx.x % tiles * kReduceChannels + lane, slabs = c.batch * p.segments;
+  const Index channel = blockIdx.x % tiles * kReduceChannels + lane;
   const float* from = static_cast<const float*>(p.workspace) + row * static_cast<Index>(c.dim) + channel;
   float sum = 0.0f;
   if (channel < c.dim) {
 #pragma unroll 4
-    for (Index slab = part; slab < slabs; slab += kReduceParts) sum += from[slab * (c.width + 1) * c.dim];
+    for (Index slab = part; slab < p.slabs; slab += kReduceParts) sum += from[slab * (c.width + 1) * c.dim];
   }
   parts[part][lane] = sum;
   __syncthreads();
   if (part != 0 || channel >= c.dim) return;
 #pragma unroll
   for (int i = 1; i < kReduceParts; ++i) sum += parts[i][lane];
-  float* to = p.conv.dbias != nullptr ? p.conv.dbias + channel : nullptr;
-  if (row < c.width)
-    to = p.conv.dweight + channel * p.conv.dweight_dim_stride + row * p.conv.dweight_tap_stride;
-  if (to != nullptr) *to = p.conv.add ? *to + sum : sum;
+  put_sum(p.conv, row, channel, sum);
 }
 
 }  // namespace scankit::causal_conv1d

@@ -7,6 +7,14 @@
 // used, not even times 0: an input may be infinite.
 namespace scankit::causal_conv1d {
 
+// The input of a step, at most width - 1 before the first.
+template <class T>
+SCANKIT_DEVICE float input_of(const Common& c, Index batch, Index channel, Index step) {
+  if (step >= 0) return get<T>(c.x, batch, channel, step);
+  return c.initial.data != nullptr && step > -c.width ? get<T>(c.initial, batch, channel, c.width - 1 + step)
+                                                      : 0.0f;
+}
+
 template <class T>
 struct Channel {
   const Common& c;
@@ -17,16 +25,28 @@ struct Channel {
 
   SCANKIT_DEVICE Channel(const Common& common, Index batch_, Index channel_)
       : c(common), batch(batch_), channel(channel_) {
-#pragma unroll
-    for (int back = 0; back < kMaxWidth; ++back)
-      weight[back] =
-          back < c.width
-              ? get_weight(c.weight_dtype, c.weight,
-                           channel * c.weight_dim_stride + (c.width - 1 - back) * c.weight_tap_stride)
-              : 0.0f;
-    bias = c.bias != nullptr ? get_weight(c.weight_dtype, c.bias, channel) : 0.0f;
+    if (c.weight_dtype == DType::F32)
+      take<Float>();
+    else if (c.weight_dtype == DType::F16)
+      take<Half>();
+    else
+      take<BFloat>();
     numbers = c.sequence != nullptr ? c.sequence + batch * c.length : nullptr;
     before = numbers != nullptr && c.initial.data != nullptr && c.length > 0 ? numbers[0] : -1;
+  }
+
+  // All loads stand before the first use: one wait for memory instead of five.
+  template <class W>
+  SCANKIT_DEVICE void take() {
+    typename W::Bits bits[kMaxWidth + 1] = {};
+    const auto* from = static_cast<const typename W::Bits*>(c.weight) + channel * c.weight_dim_stride;
+#pragma unroll
+    for (int back = 0; back < kMaxWidth; ++back)
+      if (back < c.width) bits[back] = from[(c.width - 1 - back) * c.weight_tap_stride];
+    if (c.bias != nullptr) bits[kMaxWidth] = static_cast<const typename W::Bits*>(c.bias)[channel];
+#pragma unroll
+    for (int back = 0; back < kMaxWidth; ++back) weight[back] = W::widen(bits[back]);
+    bias = W::widen(bits[kMaxWidth]);
   }
 
   SCANKIT_DEVICE int number(Index step) const { return step < 0 ? before : numbers[step]; }
@@ -35,13 +55,7 @@ struct Channel {
   }
   SCANKIT_DEVICE bool is_padding(Index step) const { return numbers != nullptr && numbers[step] < 0; }
 
-  // The input of a step, at most width - 1 before the first.
-  SCANKIT_DEVICE float input(Index step) const {
-    if (step >= 0) return get<T>(c.x, batch, channel, step);
-    return c.initial.data != nullptr && step > -c.width
-               ? get<T>(c.initial, batch, channel, c.width - 1 + step)
-               : 0.0f;
-  }
+  SCANKIT_DEVICE float input(Index step) const { return input_of<T>(c, batch, channel, step); }
 
   // `x(back)` gives the inputs.
   template <class Inputs>

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/causal_conv1d/cuda/backward.cuh"
+#include "kernels/causal_conv1d/cuda/backward_pairs.cuh"
+#include "kernels/causal_conv1d/cuda/backward_vector.cuh"
 #include "kernels/causal_conv1d/cuda/forward.cuh"
+#include "kernels/causal_conv1d/cuda/forward_pairs.cuh"
+#include "kernels/causal_conv1d/cuda/forward_vector.cuh"
 #include "kernels/causal_conv1d/cuda/update.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_DTYPE (F32, F16, BF16) chooses the element type,

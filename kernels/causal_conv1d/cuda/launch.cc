@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/causal_conv1d/cuda/arguments.h"
+#include "kernels/causal_conv1d/cuda/pairs_cut.h"
 
 namespace scankit::causal_conv1d {
 
@@ -42,6 +42,7 @@ bool add_launch(device::Plan* plan, int kernel, Index blocks, int threads, const
   device::Launch& launch = plan->launches[plan->launch_count++];
   launch.kernel = kernel;
   launch.grid_x = static_cast<unsigned>(blocks);
+  launch.grid_y = 1;
   launch.block_x = static_cast<unsigned>(threads);
   launch.shared_bytes = 0;
   launch.argument_bytes = sizeof arguments;
@@ -77,10 +78,73 @@ void reset(device::Plan* plan) {
   plan->workspace_bytes = 0;
 }
 
+template <class Arguments>
+bool add_parts(device::Plan* plan, int kernel, Index blocks, Index parts, unsigned threads,
+               const Arguments& arguments, device::Message* message) {
+  if (!add_launch(plan, kernel, blocks, static_cast<int>(threads), arguments, message)) return false;
+  plan->launches[plan->launch_count - 1].grid_y = static_cast<unsigned>(parts);
+  return true;
+}
+
+bool add_reduction(device::Plan* plan, const Backward& conv, Index segments, Index slabs,
+                   device::Message* message) {
+  const Common& c = conv.common;
+  const BackwardArguments arguments = {nullptr, conv, segments, slabs};
+  plan->workspace_bytes = static_cast<size_t>(slabs) * static_cast<size_t>(c.width + 1) *
+                          static_cast<size_t>(c.dim) * sizeof(float);
+  return add_launch(plan, kCudaKernelCount - 1, divide_up(c.dim, kReduceChannels) * (c.width + 1),
+                    kReduceChannels * kReduceParts, arguments, message);
+}
+
+bool plan_forward_vector(const Forward& conv, Rows rows, device::Plan* plan, device::Message* message) {
+  const Common& c = conv.common;
+  const VectorCut cut = cut_forward(conv);
+  const ForwardVectorArguments arguments = {nullptr, conv, cut.tiles, jump_of(c.x, c, cut.tiles),
+                                            jump_of(conv.out, c, cut.tiles)};
+  const Kernel kernel = rows == Rows::kWhole ? k_forward_whole : k_forward_single;
+  return add_parts(plan, kernel_index(kernel, c.dtype), c.dim, cut.tiles.parts, cut.threads, arguments,
+                   message);
+}
+
+bool plan_backward_vector(const Backward& conv, Rows rows, device::Plan* plan, device::Message* message) {
+  const Common& c = conv.common;
+  const VectorCut cut = cut_backward(conv);
+  const BackwardVectorArguments arguments = {nullptr,
+                                             conv,
+                                             cut.tiles,
+                                             jump_of(c.x, c, cut.tiles),
+                                             jump_of(conv.dout, c, cut.tiles),
+                                             jump_of(conv.dx, c, cut.tiles)};
+  const Kernel kernel = rows == Rows::kWhole ? k_backward_whole : k_backward_single;
+  if (!add_parts(plan, kernel_index(kernel, c.dtype), c.dim, cut.tiles.parts, cut.threads, arguments,
+                 message))
+    return false;
+  return cut.tiles.parts == 1 || add_reduction(plan, conv, 0, cut.tiles.parts, message);
+}
+
+bool plan_forward_pairs(const Forward& conv, device::Plan* plan, device::Message* message) {
+  const Common& c = conv.common;
+  const ForwardPairsArguments arguments = {nullptr, conv, cut_to_segments(c, has_states(conv))};
+  return add_parts(plan, kernel_index(k_forward_pairs, c.dtype), divide_up(c.dim, kPairChannels),
+                   parts_of(c, arguments.segments), kThreads, arguments, message);
+}
+
+bool plan_backward_pairs(const Backward& conv, device::Plan* plan, device::Message* message) {
+  const Common& c = conv.common;
+  const BackwardPairsArguments arguments = {nullptr, conv, cut_to_segments(c, has_states(conv))};
+  const Index parts = parts_of(c, arguments.segments);
+  return add_parts(plan, kernel_index(k_backward_pairs, c.dtype), divide_up(c.dim, kPairChannels), parts,
+                   kThreads, arguments, message) &&
+         add_reduction(plan, conv, 0, parts, message);
+}
+
 }  // namespace
 
 bool plan_forward(const Forward& conv, device::Plan* plan, device::Message* message) {
   reset(plan);
+  const Rows rows = rows_of(conv.common, conv.common.x, conv.out);
+  if (rows != Rows::kOther) return plan_forward_vector(conv, rows, plan, message);
+  if (pairs_go(conv.common, conv.common.x, conv.out)) return plan_forward_pairs(conv, plan, message);
   const Cut cut = cut_of(conv.common);
   const ForwardArguments arguments = {nullptr, conv, cut.segments};
   const Kernel kernel = cut.by_channel ? k_forward_by_channel : k_forward_by_step;
@@ -90,17 +154,15 @@ bool plan_forward(const Forward& conv, device::Plan* plan, device::Message* mess
 bool plan_backward(const Backward& conv, device::Plan* plan, device::Message* message) {
   reset(plan);
   const Common& c = conv.common;
+  const Rows rows = rows_of(c, c.x, conv.dout, conv.dx);
+  if (rows != Rows::kOther) return plan_backward_vector(conv, rows, plan, message);
+  if (pairs_go(c, c.x, conv.dout, conv.dx)) return plan_backward_pairs(conv, plan, message);
   const Cut cut = cut_of(c);
-  const BackwardArguments arguments = {nullptr, conv, cut.segments};
+  const Index slabs = c.batch * cut.segments;
+  const BackwardArguments arguments = {nullptr, conv, cut.segments, slabs};
   const Kernel kernel = cut.by_channel ? k_backward_by_channel : k_backward_by_step;
-  if (!add_launch(plan, kernel_index(kernel, c.dtype), cut.blocks, kThreads, arguments, message))
-    return false;
-  const size_t slabs = static_cast<size_t>(c.batch) * static_cast<size_t>(cut.segments);
-  plan->workspace_bytes =
-      slabs * static_cast<size_t>(c.width + 1) * static_cast<size_t>(c.dim) * sizeof(float);
-  const Index tiles = divide_up(c.dim, kReduceChannels);
-  return add_launch(plan, kCudaKernelCount - 1, tiles * (c.width + 1), kReduceChannels * kReduceParts,
-                    arguments, message);
+  return add_launch(plan, kernel_index(kernel, c.dtype), cut.blocks, kThreads, arguments, message) &&
+         add_reduction(plan, conv, cut.segments, slabs, message);
 }
 
 bool plan_update(const Update& conv, device::Plan* plan, device::Message* message) {

@@ -216,4 +216,13 @@ inline float __shfl_xor_sync(unsigned, float value, int distance) {
   __syncwarp();
   return other;
 }
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  auto& block = *scankit::emulator::Block::current();
+  block.slot(block.thread()) = std::bit_cast<float>(value);
+  __syncwarp();
+  const T other = std::bit_cast<T>(block.slot(block.thread() / 32 * 32 + static_cast<unsigned>(lane)));
+  __syncwarp();
+  return other;
+}
 // NOLINTEND(bugprone-reserved-identifier)

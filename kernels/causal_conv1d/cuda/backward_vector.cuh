@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/causal_conv1d/cuda/backward.cuh"
+#include "kernels/causal_conv1d/cuda/vector.cuh"
+
+// A warp walks its tiles from the last one down: dx of a step needs dy of the kHistory steps behind it. Those
+// behind its last tile it computes too, another warp has them as well. Sums of dweight and dbias stay in
+// registers from tile to tile and are added in a fixed order.
+namespace scankit::causal_conv1d {
+
+struct VectorSums {
+  float weight[kMaxWidth] = {}, bias = 0.0f;
+
+  // The first `left` steps of a piece.
+  template <class Kind, bool kAllOrNothing, int kPiece>
+  SCANKIT_DEVICE void add(const Common& c, int left, const float* dy, const float (&x)[kHistory + kPiece]) {
+    if (kAllOrNothing ? left > 0 : left >= kPiece) {
+      add_taps<Kind, kPiece>(c, kPiece, dy, x);
+    } else if (left > 0) {
+      add_taps<Kind, kPiece>(c, left, dy, x);
+    }
+  }
+
+ private:
+  template <class Kind, int kPiece>
+  SCANKIT_DEVICE void add_taps(const Common& c, int left, const float* dy,
+                               const float (&x)[kHistory + kPiece]) {
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i) {
+      if (i >= left) continue;
+      bias += dy[i];
+      weight[0] = fmaf(dy[i], x[kHistory + i], weight[0]);
+      weight[1] = fmaf(dy[i], x[kHistory + i - 1], weight[1]);
+    }
+    if (Kind::reaches(c, 2)) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i)
+        if (i < left) weight[2] = fmaf(dy[i], x[kHistory + i - 2], weight[2]);
+    }
+    if (Kind::reaches(c, 3)) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i)
+        if (i < left) weight[3] = fmaf(dy[i], x[kHistory + i - 3], weight[3]);
+    }
+  }
+};
+
+template <class T, class Access, class Kind>
+struct BackwardVector {
+  static constexpr int kPiece = T::kPiece, kTile = 32 * kPiece, kAhead = Access::kBackwardAhead;
+  const BackwardVectorArguments& p;
+  const Common& c;
+  const int lane;
+  const Index channel;
+  Stage* const stage;
+
+  struct Asked {
+    typename Access::Asked x, dout;
+    typename Access::Before before;
+  };
+
+  // dy of the kHistory steps from `step` on, for every lane; 0 behind the end.
+  SCANKIT_DEVICE void behind(const Taps& taps, Index batch, int step, float (&dy)[kHistory]) const {
+    const int mine = step + lane;
+    float gradient = 0.0f;
+    if (lane < kHistory && mine < c.length) {
+      float y = taps.bias;
+#pragma unroll
+      for (int back = 0; back < kMaxWidth; ++back)
+        if (back < c.width) y = fmaf(taps.weight[back], input_of<T>(c, batch, channel, mine - back), y);
+      gradient = get<T>(p.conv.dout, batch, channel, mine);
+      if (c.silu) gradient = through_silu(gradient, y);
+    }
+#pragma unroll
+    for (int i = 0; i < kHistory; ++i) dy[i] = __shfl_sync(kAllLanes, gradient, i);
+  }
+
+  // dy of the piece, from dout.
+  SCANKIT_DEVICE void differentiate(const Taps& taps, int left, const float (&x)[kHistory + kPiece],
+                                    float* dy) const {
+    if (Kind::silu(c)) {
+      float y[kPiece];
+      taps.convolve<Kind>(c, x, y);
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i) dy[i] = through_silu(dy[i], y[i]);
+    }
+    // Behind the row's end dy is 0, from dout, or NaN, where infinite inputs made that of the last steps NaN.
+    // Those who share a piece with others are added up, and must be 0.
+    if constexpr (Access::kAllOrNothing) return;
+    if (left >= kPiece) return;
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i)
+      if (i >= left) dy[i] = 0.0f;
+  }
+
+  SCANKIT_DEVICE void inputs_gradient(const Taps& taps, const float (&dy)[kPiece + kHistory],
+                                      float (&dx)[kPiece]) const {
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i) dx[i] = fmaf(taps.weight[1], dy[i + 1], taps.weight[0] * dy[i]);
+    if (Kind::reaches(c, 2)) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i) dx[i] = fmaf(taps.weight[2], dy[i + 2], dx[i]);
+    }
+    if (Kind::reaches(c, 3)) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i) dx[i] = fmaf(taps.weight[3], dy[i + 3], dx[i]);
+    }
+  }
+
+  // The last width - 1 inputs are the final state too.
+  SCANKIT_DEVICE void add_final(Index batch, int left, float (&dx)[kPiece]) const {
+    if (p.conv.dfinal.data == nullptr || left <= 0 || left >= kPiece + c.width - 1) return;
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i) {
+      const int final = i - left + c.width - 1;
+      if (i < left && final >= 0) dx[i] += get<T>(p.conv.dfinal, batch, channel, final);
+    }
+  }
+
+  // Of the inputs before the first step; dy from that on.
+  SCANKIT_DEVICE void put_initial(const Taps& taps, Index batch, const float* dy) const {
+    if (p.conv.dinitial.data == nullptr || lane != 0) return;
+#pragma unroll
+    for (int before = 1; before < kMaxWidth; ++before) {
+      if (before >= c.width) continue;
+      float sum = 0.0f;
+#pragma unroll
+      for (int j = before; j < kMaxWidth; ++j)
+        if (j < c.width && j - before < c.length) sum = fmaf(taps.weight[j], dy[j - before], sum);
+      const int final = c.width - 1 - before - c.length;
+      if (p.conv.dfinal.data != nullptr && final >= 0) sum += get<T>(p.conv.dfinal, batch, channel, final);
+      put<T>(p.conv.dinitial, batch, channel, c.width - 1 - before, sum);
+    }
+  }
+
+  // One tile, at the first of `rest` elements of the row; `next` is dy of the first steps behind it, and of
+  // its own first ones afterwards, in lane 0.
+  SCANKIT_DEVICE void tile(const Taps& taps, const unsigned (&w)[4], const unsigned (&before)[4],
+                           float (&dy)[kPiece + kHistory], Index batch, int rest, char* dx_at,
+                           float (&next)[kHistory], VectorSums& sums) const {
+    const int left = rest - lane * kPiece;
+    float x[kHistory + kPiece], dx[kPiece];
+    history_of<T>(w, before, lane, x);
+    T::unpack(w, x + kHistory);
+    differentiate(taps, left, x, dy);
+    sums.add<Kind, Access::kAllOrNothing, kPiece>(c, left, dy, x);
+#pragma unroll
+    for (int i = 0; i < kHistory; ++i) {
+      dy[kPiece + i] = __shfl_sync(kAllLanes, lane == 0 ? next[i] : dy[i], (lane + 1) % 32);
+      next[i] = dy[i];
+    }
+    inputs_gradient(taps, dy, dx);
+    if (Kind::states(p.tiles.states)) add_final(batch, left, dx);
+    unsigned words[4];
+    T::pack(dx, words);
+    Access::put(dx_at, rest, lane, stage, words);
+    if (Kind::states(p.tiles.states) && rest == c.length) put_initial(taps, batch, dy);
+  }
+
+  SCANKIT_DEVICE void run(int first, int count, VectorSums& sums) const {
+    const int last = first + count - 1, row = p.tiles.row, lane_bytes = lane * Access::kLaneBytes;
+    int batch = last / row;
+    const int at = last % row, end = c.length - (row - 1) * kTile;  // elements of a row's last tile
+    int ahead = c.length - at * kTile, now = ahead, asked = 0;
+    const char* x = place<T>(static_cast<const char*>(c.x.data), c.x.batch_stride, c.x.dim_stride, batch,
+                             channel, at, lane_bytes);
+    const char* dout = place<T>(static_cast<const char*>(p.conv.dout.data), p.conv.dout.batch_stride,
+                                p.conv.dout.dim_stride, batch, channel, at, lane_bytes);
+    char* dx = place<T>(static_cast<char*>(p.conv.dx.data), p.conv.dx.batch_stride, p.conv.dx.dim_stride,
+                        batch, channel, at, lane_bytes);
+    const auto ask = [&](Asked& to) {
+      const int left = asked++ < count ? ahead : 0;
+      Access::ask(x, left, lane, to.x);
+      Access::ask(dout, left, lane, to.dout);
+      Access::ask_before(x, left > 0 && ahead < c.length, lane, to.before);
+      x -= kTileBytes, dout -= kTileBytes, ahead += kTile;
+      if (ahead > c.length) x -= p.x_jump, dout -= p.dout_jump, ahead = end;
+    };
+    Asked tiles[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) ask(tiles[k]);
+    const Taps taps(c, channel, lane);
+    float next[kHistory];
+    behind(taps, batch, (at + 1) * kTile, next);
+    for (int left = count; left > 0; left -= kAhead) {
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        if (k >= left) return;
+        unsigned w[4], before[4], dout_words[4];
+        Access::get(tiles[k].x, stage, lane, w);
+        Access::get_before(tiles[k].before, stage, lane, before);
+        Access::get(tiles[k].dout, stage, lane, dout_words);
+        float dy[kPiece + kHistory];
+        T::unpack(dout_words, dy);
+        ask(tiles[k]);
+        if (Kind::states(p.tiles.states) && now == c.length) initial_piece<T>(c, batch, channel, before);
+        tile(taps, w, before, dy, batch, now, dx, next, sums);
+        dx -= kTileBytes, now += kTile;
+        if (now <= c.length) continue;
+        dx -= p.dx_jump, now = end, --batch;
+#pragma unroll
+        for (int i = 0; i < kHistory; ++i) next[i] = 0.0f;
+      }
+    }
+  }
+};
+
+// The warps' sums, in order, to the block's part of the channel.
+SCANKIT_DEVICE void put_sums(const BackwardVectorArguments& p, Index channel, int lane,
+                             const VectorSums& sums) {
+  __shared__ float shared[kWarps][kMaxWidth + 1];
+  const Common& c = p.conv.common;
+  float* const mine = shared[threadIdx.x / 32];
+#pragma unroll
+  for (int back = 0; back < kMaxWidth; ++back) {
+    const float sum = warp_sum(sums.weight[back]);
+    if (lane == 0) mine[back] = sum;
+  }
+  const float bias = warp_sum(sums.bias);
+  if (lane == 0) mine[kMaxWidth] = bias;
+  __syncthreads();
+  const int row = threadIdx.x, from = row < c.width ? c.width - 1 - row : kMaxWidth;
+  if (row > c.width) return;
+  float sum = 0.0f;
+  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) sum += shared[warp][from];
+  if (p.tiles.parts == 1) {
+    put_sum(p.conv, row, channel, sum);
+  } else {
+    static_cast<float*>(p.workspace)[(Index{blockIdx.y} * (c.width + 1) + row) * c.dim + channel] = sum;
+  }
+}
+
+template <class T, class Access, class Kind>
+SCANKIT_DEVICE void backward_tiles(const BackwardVectorArguments& p, Stage* stage) {
+  const Common& c = p.conv.common;
+  const WarpTiles mine(c, p.tiles);
+  const Index channel = blockIdx.x;
+  VectorSums sums;
+  if (mine.count > 0)
+    BackwardVector<T, Access, Kind>{p, c, mine.lane, channel, stage}.run(mine.first, mine.count, sums);
+  put_sums(p, channel, mine.lane, sums);
+}
+
+template <class T>
+SCANKIT_DEVICE void backward_whole(const BackwardVectorArguments& p) {
+  if (is_usual(p.conv.common, p.tiles.states))
+    backward_tiles<T, Whole<T>, CallKind<true>>(p, nullptr);
+  else
+    backward_tiles<T, Whole<T>, CallKind<false>>(p, nullptr);
+}
+
+template <class T>
+SCANKIT_DEVICE void backward_single(const BackwardVectorArguments& p) {
+  __shared__ Stage stages[kWarps];
+  backward_tiles<T, Single<T>, CallKind<false>>(p, &stages[threadIdx.x / 32]);
+}
+
+}  // namespace scankit::causal_conv1d

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/causal_conv1d/cuda/call_kind.cuh"
+
+// For signals whose steps are neighbours in memory, without sequence numbers: a lane has 16 bytes of a tile
+// and gets what lies beside them from the neighbouring lane. A tile is asked for several tiles before it is
+// used.
+namespace scankit::causal_conv1d {
+
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// A channel's weights by how many steps back they reach, and its bias. One load for all: of a lane each.
+struct Taps {
+  float weight[kMaxWidth], bias;
+
+  SCANKIT_DEVICE Taps(const Common& c, Index channel, int lane) {
+    const void* data = c.weight;
+    Index at = channel * c.weight_dim_stride + (c.width - 1 - lane) * c.weight_tap_stride;
+    if (lane == kMaxWidth) data = c.bias, at = channel;
+    float mine = 0.0f;
+    if (lane < c.width || (lane == kMaxWidth && data != nullptr)) mine = get_weight(c.weight_dtype, data, at);
+#pragma unroll
+    for (int back = 0; back < kMaxWidth; ++back) weight[back] = __shfl_sync(kAllLanes, mine, back);
+    bias = __shfl_sync(kAllLanes, mine, kMaxWidth);
+  }
+
+  // y of kPiece steps; x begins kHistory steps before.
+  template <class Kind, int kPiece>
+  SCANKIT_DEVICE void convolve(const Common& c, const float (&x)[kHistory + kPiece],
+                               float (&y)[kPiece]) const {
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i)
+      y[i] = fmaf(weight[1], x[kHistory + i - 1], fmaf(weight[0], x[kHistory + i], bias));
+    if (Kind::reaches(c, 2)) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i) y[i] = fmaf(weight[2], x[kHistory + i - 2], y[i]);
+    }
+    if (Kind::reaches(c, 3)) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i) y[i] = fmaf(weight[3], x[kHistory + i - 3], y[i]);
+    }
+  }
+};
+
+// A warp's place in shared memory for a tile and for what lies before it.
+struct alignas(16) Stage {
+  unsigned words[32 + 1][4];
+};
+
+// How lanes get and put their pieces: at the first of `left` elements of a row, of which the tile has up to
+// 32 pieces. What is asked for is not touched before it is got: it may be under way. Words that are not there
+// are 0. k...Ahead: how many tiles a warp has asked for. `Before` holds what the last lane gives to the first
+// one, the piece before the tile, of which the kHistory last elements count.
+//
+// Rows of whole pieces at places of whole pieces.
+template <class T>
+struct Whole {
+  static constexpr int kLaneBytes = 16, kForwardAhead = 4, kBackwardAhead = 2;
+  static constexpr bool kAllOrNothing = true;  // a lane's piece is there, or nothing of it
+  struct Asked {
+    unsigned w[4];
+  };
+  struct Before {
+    unsigned w[4];
+  };
+
+  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Asked& to) {
+    uint4 v = make_uint4(0, 0, 0, 0);
+    if (left > lane * T::kPiece) v = *reinterpret_cast<const uint4*>(from);
+    to.w[0] = v.x, to.w[1] = v.y, to.w[2] = v.z, to.w[3] = v.w;
+  }
+  SCANKIT_DEVICE static void get(const Asked& asked, Stage*, int, unsigned (&w)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] = asked.w[i];
+  }
+  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Before& to) {
+    uint4 v = make_uint4(0, 0, 0, 0);
+    const char* last = from - kTileBytes;
+    if (any && lane == 31) {
+      if constexpr (T::kSize == 4) {
+        v = *reinterpret_cast<const uint4*>(last);
+      } else {
+        const uint2 two = *reinterpret_cast<const uint2*>(last + 8);
+        v.z = two.x, v.w = two.y;
+      }
+    }
+    to.w[0] = v.x, to.w[1] = v.y, to.w[2] = v.z, to.w[3] = v.w;
+  }
+  SCANKIT_DEVICE static void get_before(const Before& asked, Stage*, int, unsigned (&w)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] = asked.w[i];
+  }
+  SCANKIT_DEVICE static void put(char* to, int left, int lane, Stage*, const unsigned (&w)[4]) {
+    if (left > lane * T::kPiece) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
+  }
+};
+
+// Any rows: neighbouring lanes read and write neighbouring elements, and pass them on in shared memory.
+template <class T>
+struct Single {
+  static constexpr int kLaneBytes = T::kSize, kForwardAhead = 2, kBackwardAhead = 1;
+  static constexpr bool kAllOrNothing = false;
+  using Bits = typename T::Bits;
+  struct Asked {
+    Bits elements[T::kPiece];
+  };
+  struct Before {
+    Bits element;
+  };
+
+  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Asked& to) {
+#pragma unroll
+    for (int i = 0; i < T::kPiece; ++i)
+      to.elements[i] = left > 32 * i + lane ? reinterpret_cast<const Bits*>(from)[32 * i] : Bits{};
+  }
+  SCANKIT_DEVICE static void get(const Asked& asked, Stage* stage, int lane, unsigned (&w)[4]) {
+    auto* const elements = reinterpret_cast<Bits*>(stage->words);
+#pragma unroll
+    for (int i = 0; i < T::kPiece; ++i) elements[32 * i + lane] = asked.elements[i];
+    read(*stage, lane, w);
+  }
+  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Before& to) {
+    to.element = any && lane < kHistory ? reinterpret_cast<const Bits*>(from)[-kHistory] : Bits{};
+  }
+  SCANKIT_DEVICE static void get_before(const Before& asked, Stage* stage, int lane, unsigned (&w)[4]) {
+    if (lane < kHistory)
+      reinterpret_cast<Bits*>(stage->words[32])[T::kPiece - kHistory + lane] = asked.element;
+    read(*stage, 32, w);
+  }
+  SCANKIT_DEVICE static void put(char* to, int left, int lane, Stage* stage, const unsigned (&w)[4]) {
+    *reinterpret_cast<uint4*>(stage->words[lane]) = make_uint4(w[0], w[1], w[2], w[3]);
+    __syncwarp();
+    const auto* const elements = reinterpret_cast<const Bits*>(stage->words);
+#pragma unroll
+    for (int i = 0; i < T::kPiece; ++i)
+      if (left > 32 * i + lane) reinterpret_cast<Bits*>(to)[32 * i] = elements[32 * i + lane];
+    __syncwarp();
+  }
+
+ private:
+  SCANKIT_DEVICE static void read(const Stage& stage, int at, unsigned (&w)[4]) {
+    __syncwarp();
+    const uint4 v = *reinterpret_cast<const uint4*>(stage.words[at]);
+    w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+    __syncwarp();
+  }
+};
+
+// The piece before a row's first step.
+template <class T>
+SCANKIT_DEVICE void initial_piece(const Common& c, Index batch, Index channel, unsigned (&w)[4]) {
+  float x[T::kPiece] = {};
+#pragma unroll
+  for (int i = 0; i < kHistory; ++i)
+    x[T::kPiece - kHistory + i] = input_of<T>(c, batch, channel, i - kHistory);
+  T::pack(x, w);
+}
+
+// kHistory elements before a lane's piece w: the previous lane's, before the first lane's those that the last
+// lane has in `before`.
+template <class T>
+SCANKIT_DEVICE void history_of(const unsigned (&w)[4], const unsigned (&before)[4], int lane, float* x) {
+  unsigned edge[T::kEdge];
+#pragma unroll
+  for (int i = 0; i < T::kEdge; ++i)
+    edge[i] =
+        __shfl_sync(kAllLanes, lane == 31 ? before[4 - T::kEdge + i] : w[4 - T::kEdge + i], (lane + 31) % 32);
+  T::unpack_edge(edge, x);
+}
+
+// The tiles of a warp: those from `first` on of its channel.
+struct WarpTiles {
+  int lane, first, count;
+
+  SCANKIT_DEVICE WarpTiles(const Common& c, const Tiles& tiles) : lane(threadIdx.x % 32) {
+    const int warp = static_cast<int>(blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32);
+    first = warp * tiles.warp;
+    count = c.batch * tiles.row - first;
+    if (count > tiles.warp) count = tiles.warp;
+  }
+};
+
+// Where a signal's tile begins for a lane.
+template <class T, class Bytes>
+SCANKIT_DEVICE Bytes* place(Bytes* data, Index batch_stride, Index dim_stride, Index batch, Index channel,
+                            int tile, int lane_bytes) {
+  return data + (batch * batch_stride + channel * dim_stride) * T::kSize + tile * Index{kTileBytes} +
+         lane_bytes;
+}
+
+}  // namespace scankit::causal_conv1d
