@@ -151,9 +151,8 @@ struct Update {
 [[maybe_unused]] static constexpr int parts_of(const Common& c) { return c.complex ? 2 : 1; }
 // Of a channel.
 [[maybe_unused]] static constexpr int numbers_of(const Common& c) { return c.states * parts_of(c); }
-// What the kernels for real A, variable B and variable C do not do.
-[[maybe_unused]] static constexpr bool is_general(const Common& c) {
-  return c.complex || c.constant_B.data || c.constant_C.data;
+[[maybe_unused]] static constexpr bool has_constant(const Common& c) {
+  return c.constant_B.data || c.constant_C.data;
 }
 // Each has its own initial and last state.
 [[maybe_unused]] static constexpr int sequences_of(const Common& c) {

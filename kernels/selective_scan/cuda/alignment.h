@@ -21,8 +21,8 @@ inline bool is_aligned(const SequenceOut& s, const Common& c, Index bytes = 16) 
   return !s.data || at_places(bytes, s.data, s.batch_stride, s.dim_stride, c.dtype);
 }
 inline bool is_aligned(const Projection& p, const Common& c, Index bytes = 16) {
-  return at_places(bytes, p.data, p.batch_stride, p.group_stride, c.dtype) &&
-         at_places(bytes, p.data, p.state_stride, 0, c.dtype);
+  return !p.data || (at_places(bytes, p.data, p.batch_stride, p.group_stride, c.dtype) &&
+                     at_places(bytes, p.data, p.state_stride, 0, c.dtype));
 }
 
 inline bool is_aligned(const Common& c, Index bytes = 16) {

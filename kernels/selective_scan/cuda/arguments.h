@@ -54,6 +54,9 @@ struct BackwardArguments {
   // There is one slab of each: the kernel writes the gradients themselves, and nothing is left to reduce. dA,
   // dD and dbias are then their addresses, and there is no workspace.
   bool direct;
+  // Of the kernel for a constant B or C, in place of `projections`: a variable one's slabs, [tile][batch]
+  // [group][state][pitch], or a constant one's, in dA's form. Never direct.
+  Index dB, dC;
 };
 
 struct EndsArguments {

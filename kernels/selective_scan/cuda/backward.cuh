@@ -9,7 +9,7 @@ namespace scankit::selective_scan {
 // use.
 template <class T, class L, bool kSliced, class O>
 struct BackwardKernel {
-  using P = Projections<T, L>;
+  using P = Projections<T, L, O::kConstant>;
   using W = WarpMemory<L, kSliced, O>;
   using Sum = ChannelSum<L>;
 
@@ -256,20 +256,36 @@ struct BackwardKernel {
 
   SCANKIT_DEVICE void stage(int slice, int step) const {
     if constexpr (O::kAsync) {
-      if (p.halves) return P::stage_raw(projections, projections + L::kProjections);
+      if (p.halves) return P::stage_raw(projections, projections + L::kProjections, c);
     }
     P::stage(projections, c, place, slice, step, p.aligned);
   }
 
   // One slice of one tile; all warps. `more`: there is a tile before, to ask for.
-  SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state, bool more) const {
+  SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state,
+                            ConstantSums<L, O::kConstant>& sums, bool more) const {
     const int own = first_state + q * L::kPer;
     float h[L::kChannels][L::kPer];
     load_start(h, step, own);
     if (O::kAsync && p.halves && more) ask(step - kTile);  // all that is in its place has been read
     Sum::permute(h, group);
-    replay<L>(memory, projections, state.A, h, group, q, lane);
-    reverse<L, kSliced>(memory, projections, state, group, q, lane);
+    Constants<L, O::kConstant> constants;
+    if constexpr (O::kConstant) {
+      constants.load(c, place, group, own);
+      load_A<L>(state.A, c, place, group, own);  // again for each tile: four registers less meanwhile
+      Sum::permute(state.A, group);
+      Sum::permute(constants.B, group);
+      Sum::permute(constants.C, group);
+    }
+    move_sums<true>(sums);
+    with_constants<L>(c, constants, [&](const auto& held) {
+      int own_lane = lane;  // places are found anew in each kind: held for all of them they spill
+      if constexpr (O::kConstant && !O::kAsync) scankit::selective_scan::keep(own_lane);
+      const int own_group = own_lane / L::kLanes, own_q = own_lane % L::kLanes;
+      replay<L>(memory, projections, state.A, h, own_group, own_q, own_lane, held);
+      reverse<L, kSliced>(memory, projections, state, own_group, own_q, own_lane, held, sums);
+    });
+    move_sums<false>(sums);
     __syncthreads();
     store_projections(step, first_state);
   }
@@ -286,7 +302,7 @@ struct BackwardKernel {
     for (int i = threadIdx.x; i < 2 * L::kSlice * 8; i += blockDim.x) {
       const int quad = i % 8, value = i / 8;  // value: which * kSlice + state
       const int state = first_state + value % L::kSlice;
-      if (state >= c.states) continue;
+      if (state >= c.states || P::is_constant(c, i / 2)) continue;  // i / 2: its piece
       float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       for (int warp = 0; warp < warps; ++warp) {
         const float4 part = *reinterpret_cast<const float4*>(
@@ -295,6 +311,10 @@ struct BackwardKernel {
         sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
       }
       const int which = value / L::kSlice;
+      if constexpr (O::kConstant) {
+        put_variable(which, row(state), step + quad * 4, sum);
+        continue;
+      }
       if (p.direct) {
         put_gradient(which, row(state), step + quad * 4, sum);
         continue;
@@ -304,6 +324,12 @@ struct BackwardKernel {
       *reinterpret_cast<float4*>(slab + (2 * place.tile + which) * half + row(state) * p.pitch + step +
                                  quad * 4) = sum;
     }
+  }
+  // To the slab of dB or dC where the other one may be constant, which has none.
+  SCANKIT_DEVICE void put_variable(int which, Index row, int step, float4 sum) const {
+    const Index half = Index{c.batch} * c.groups * c.states * p.pitch;
+    *reinterpret_cast<float4*>(slab(which == 0 ? p.dB : p.dC) + place.tile * half + row * p.pitch + step) =
+        sum;
   }
   // Of dB, or dC where `which` is 1, at a quad of steps.
   SCANKIT_DEVICE void put_gradient(int which, Index row, int step, float4 sum) const {
@@ -347,6 +373,25 @@ struct BackwardKernel {
     }
   }
 
+  // From shared memory, or there.
+  template <bool kRead>
+  SCANKIT_DEVICE void move_sums(ConstantSums<L, O::kConstant>& sums) const {
+    if constexpr (W::M::kSumsApart) {
+#pragma unroll
+      for (int i = 0; i < 2 * L::kChannels * L::kPer; ++i) {
+        const int at = i % (L::kChannels * L::kPer);
+        float& number = (i == at ? sums.dB : sums.dC)[at / L::kPer][at % L::kPer];
+        float& place = memory.constant_sum(i, lane);
+        (kRead ? number : place) = kRead ? place : number;
+      }
+    }
+  }
+  SCANKIT_DEVICE void store_sums(ConstantSums<L, true>& sums) const {
+    Sum::permute(sums.dB, group);
+    Sum::permute(sums.dC, group);
+    if (c.constant_B.data != nullptr) exchange<false>(sums.dB, p.dB, p.dA_pitch, q * L::kPer);
+    if (c.constant_C.data != nullptr) exchange<false>(sums.dC, p.dC, p.dA_pitch, q * L::kPer);
+  }
   SCANKIT_DEVICE void permute_sums(ScanState<L>& state) const {
     Sum::permute(state.carry, group);
     Sum::permute(state.dA, group);
@@ -355,6 +400,8 @@ struct BackwardKernel {
   SCANKIT_DEVICE void run() {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
+    ConstantSums<L, O::kConstant> sums = {};
+    move_sums<false>(sums);
     if constexpr (O::kRowTable) fill_table();
     const int slices = kSliced ? (c.states + L::kSlice - 1) / L::kSlice : 1;
     if constexpr (!kSliced) {
@@ -390,7 +437,7 @@ struct BackwardKernel {
         }
         stage(s, step);
         __syncthreads();
-        slice(step, first_state, state, chunk > first);
+        slice(step, first_state, state, sums, chunk > first);
         // The next stage overwrites B, C; the next scan the sums that store_projections reads. But B and C
         // were read before the last barrier, and a scan comes after the next one.
         if constexpr (!O::kTwoBarriers) __syncthreads();
@@ -409,6 +456,8 @@ struct BackwardKernel {
       if (first == 0) store_given<L>(g.dinitial_state, state.carry, c, place, group, q * L::kPer);
       exchange<false>(state.dA, p.dA, p.dA_pitch, q * L::kPer);
     }
+    move_sums<true>(sums);
+    if constexpr (O::kConstant) store_sums(sums);
     if (g.dD != nullptr) store_channel_sums(dD, p.dD);
     if (g.ddelta_bias != nullptr) store_channel_sums(dbias, p.dbias);
   }

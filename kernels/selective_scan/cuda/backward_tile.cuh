@@ -42,6 +42,10 @@ struct WarpMemory {
     float* table = kept + (M::kTable - M::kRowArrays * L::kRows);
     return reinterpret_cast<const char**>(table)[which * 8 + lane / 4];
   }
+  // The place of a lane's number of those sums.
+  SCANKIT_DEVICE float& constant_sum(int i, int lane) const {
+    return kept[M::kSums - M::kRowArrays * L::kRows + i * 32 + lane];
+  }
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
   }
@@ -71,10 +75,11 @@ struct WarpMemory {
 // then the lower one of the lane that it sends them to, and halves change hands without a choice of
 // registers. Then halves of the eight values do, until each lane has its own of one state. By shuffles and
 // not through shared memory, whose bandwidth is what the backward waits for.
-template <class L>
+template <class L, int kValues = 8>
 struct ChannelSum {
-  static_assert(L::kGroups >= L::kPer && L::kGroups <= 8 * L::kPer);
-  static constexpr int kOwn = 8 * L::kPer / L::kGroups;  // values that a lane is left with, of one state
+  static_assert(L::kGroups >= L::kPer && L::kGroups <= kValues * L::kPer);
+  static constexpr int kOwn =
+      kValues * L::kPer / L::kGroups;  // values that a lane is left with, of one state
 
   // Of register 0, and of a part's rows; an exclusive or with it is the state of every other register.
   SCANKIT_DEVICE static int state(int group) { return group % L::kPer; }
@@ -95,17 +100,17 @@ struct ChannelSum {
     }
   }
 
-  // one(s, v) adds what register s has to v. A lane is left with eight values of state(group).
+  // one(s, v) adds what register s has to v. A lane is left with kValues values of state(group).
   template <int kFirst, int kCount, bool kZero, class One>
-  SCANKIT_DEVICE static void add_states(float (&v)[8], const One& one) {
+  SCANKIT_DEVICE static void add_states(float (&v)[kValues], const One& one) {
     if constexpr (kCount == 1) {
       one(kFirst, v);
     } else {
       constexpr int kHalf = kCount / 2;
-      float send[8] = {};
+      float send[kValues] = {};
       add_states<kFirst + kHalf, kHalf, true>(send, one);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < kValues; ++i) {
         const float got = __shfl_xor_sync(0xffffffffu, send[i], L::kLanes * kHalf);
         v[i] = kZero ? got : v[i] + got;
       }
@@ -113,7 +118,7 @@ struct ChannelSum {
     }
   }
   template <int kCount, int kDistance>
-  SCANKIT_DEVICE static void add(float (&v)[8], int lane) {
+  SCANKIT_DEVICE static void add(float (&v)[kValues], int lane) {
     if constexpr (kDistance < 32) {
       constexpr int kHalf = kCount / 2;
       const bool upper = (lane & kDistance) != 0;
@@ -125,15 +130,16 @@ struct ChannelSum {
       add<kHalf, 2 * kDistance>(v, lane);
     }
   }
-  // Which of dB's four, then dC's four values the lane's first one is: upper halves by the bits of its group.
+  // Which of dB's four, then dC's four values, or of one's four, the lane's first one is: upper halves by the
+  // bits of its group.
   SCANKIT_DEVICE static int first(int group) {
     int at = 0;
 #pragma unroll
-    for (int bit = L::kPer, half = 4; bit < L::kGroups; bit *= 2, half /= 2)
+    for (int bit = L::kPer, half = kValues / 2; bit < L::kGroups; bit *= 2, half /= 2)
       if (group & bit) at += half;
     return at;
   }
-  SCANKIT_DEVICE static void put(float* to, const float (&v)[8]) {
+  SCANKIT_DEVICE static void put(float* to, const float (&v)[kValues]) {
     if constexpr (kOwn == 4) {
       quad_at(to, 0) = make_float4(v[0], v[1], v[2], v[3]);
     } else {
@@ -144,9 +150,9 @@ struct ChannelSum {
 };
 
 // From the states before the tile: those before each of its eight quads of steps.
-template <class L, class M>
+template <class L, class M, class H>
 SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kChannels][L::kPer],
-                           float (&h)[L::kChannels][L::kPer], int group, int q, int lane) {
+                           float (&h)[L::kChannels][L::kPer], int group, int q, int lane, const H& held) {
   float dt[L::kChannels][4], w[L::kChannels][4], b[L::kPer][4];
   // Moved on from quad to quad: as products of the quad's number the places cost more.
   float *row = memory.dt + group * kPitch, *b_row[L::kPer];
@@ -160,10 +166,12 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
       read_quad(row + ch * L::kGroups * kPitch + L::kRows, 0, w[ch]);
     }
     row += 4;
+    if constexpr (!H::kB) {
 #pragma unroll
-    for (int s = 0; s < L::kPer; ++s) {
-      read_quad(b_row[s], 0, b[s]);
-      b_row[s] += 4;
+      for (int s = 0; s < L::kPer; ++s) {
+        read_quad(b_row[s], 0, b[s]);
+        b_row[s] += 4;
+      }
     }
   };
   load();
@@ -175,6 +183,7 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
     for (int s = 0; s < L::kPer; ++s) {
 #pragma unroll
       for (int ch = 0; ch < L::kChannels; ++ch) {
+        if constexpr (H::kB) held.fill_B(b[s], ch, s);
 #pragma unroll
         for (int t = 0; t < 4; ++t)
           h[ch][s] = fmaf(exp2_approx(dt[ch][t] * A[ch][s]), h[ch][s], w[ch][t] * b[s][t]);
@@ -188,21 +197,22 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
 }
 
 // One state of one channel over four steps.
+template <class G>
 SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], const float (&dy)[4],
                                  const float (&b)[4], const float (&c)[4], float A, float h, float& carry,
-                                 float& dA, float (&s)[4], float (&r)[4], float (&v)[8]) {
+                                 float& dA, float (&s)[4], float (&r)[4], const G& gradients) {
   float a[4], before[4];
 #pragma unroll
   for (int t = 0; t < 4; ++t) {
     a[t] = exp2_approx(dt[t] * A);
     before[t] = h;
     h = fmaf(a[t], h, w[t] * b[t]);
-    v[4 + t] = fmaf(dy[t], h, v[4 + t]);
+    gradients.add_dC(t, dy[t], h);
   }
 #pragma unroll
   for (int t = 3; t >= 0; --t) {
     const float g = fmaf(c[t], dy[t], carry);
-    v[t] = fmaf(g, w[t], v[t]);
+    gradients.add_dB(t, g, w[t]);
     s[t] = fmaf(g, b[t], s[t]);
     carry = a[t] * g;
     const float part = carry * before[t];
@@ -212,9 +222,10 @@ SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], cons
 }
 
 // Quad after quad from the last.
-template <class L, bool kAdd, class M>
-SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane) {
-  using Sum = ChannelSum<L>;
+template <class L, bool kAdd, class M, class H, class Own>
+SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane,
+                            const H& held, Own& own_sums) {
+  using Sum = ChannelSum<L, Gradients<H>::kCount>;
   const int own = Sum::state(group), first = Sum::first(group);
 #pragma unroll 1
   for (int quad = 7; quad >= 0; --quad) {
@@ -228,20 +239,30 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
       read_quad(memory.dy + row, quad * 4, dy[ch]);
       memory.recall(quad, ch, lane, h[ch]);
     }
-    __syncwarp();     // s overwrites w, and the sums the states, where everybody has read them
-    float v[8] = {};  // dB, dC
-    Sum::template add_states<0, L::kPer, true>(v, [&](int s, float(&to)[8]) {
+    __syncwarp();  // s overwrites w, and the sums the states, where everybody has read them
+    float v[Gradients<H>::kCount] = {};  // dB, dC
+    const auto one = [&](int s, float(&to)[Gradients<H>::kCount]) {
       float b[4], c[4];
       float* row = projections + ((s ^ own) * L::kLanes + q) * kPitch;
-      read_quad(row, quad * 4, b);
-      read_quad(row + L::kSlice * kPitch, quad * 4, c);
+      if constexpr (!H::kB) read_quad(row, quad * 4, b);
+      if constexpr (!H::kC) read_quad(row + L::kSlice * kPitch, quad * 4, c);
 #pragma unroll
-      for (int ch = 0; ch < L::kChannels; ++ch)
+      for (int ch = 0; ch < L::kChannels; ++ch) {
+        if constexpr (H::kB) held.fill_B(b, ch, s);
+        if constexpr (H::kC) held.fill_C(c, ch, s);
         reverse_four(dt[ch], w[ch], dy[ch], b, c, state.A[ch][s], h[ch][s], state.carry[ch][s],
-                     state.dA[ch][s], s_sum[ch], r_sum[ch], to);
-    });
-    Sum::template add<8, L::kLanes * L::kPer>(v, lane);
-    Sum::put(memory.kept + M::part_offset(quad, first / 4, own, q) + first % 4, v);
+                     state.dA[ch][s], s_sum[ch], r_sum[ch], gradients_of<H>(to, own_sums, ch, s));
+      }
+    };
+    if constexpr (H::kB && H::kC) {
+#pragma unroll
+      for (int s = 0; s < L::kPer; ++s) one(s, v);
+    } else {
+      Sum::template add_states<0, L::kPer, true>(v, one);
+      Sum::template add<Gradients<H>::kCount, L::kLanes * L::kPer>(v, lane);
+      const int value = first + (H::kB ? 4 : 0);
+      Sum::put(memory.kept + M::part_offset(quad, value / 4, own, q) + first % 4, v);
+    }
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
       sum_lanes<L::kLanes>(s_sum[ch], q);

@@ -21,6 +21,7 @@
 #define SCANKIT_FORWARD
 #define SCANKIT_BACKWARD
 #define SCANKIT_GENERAL
+#define SCANKIT_CONSTANT
 #define SCANKIT_REDUCE
 #define SCANKIT_DTYPE F32
 namespace scankit::selective_scan {
@@ -60,6 +61,8 @@ std::function<void()> body_of(const std::string& symbol, const device::Launch& l
 #include "kernels/selective_scan/cuda/variants.def"
   if (symbol == "scankit_forward_ends") return body_of(scankit_forward_ends, launch);
   if (symbol == "scankit_backward_ends") return body_of(scankit_backward_ends, launch);
+  if (symbol == "scankit_constant_forward") return body_of(scankit_constant_forward, launch);
+  if (symbol == "scankit_constant_backward") return body_of(scankit_constant_backward, launch);
   if (symbol == "scankit_general_forward_real") return body_of(scankit_general_forward_real, launch);
   if (symbol == "scankit_general_forward_complex") return body_of(scankit_general_forward_complex, launch);
   if (symbol == "scankit_general_backward_real") return body_of(scankit_general_backward_real, launch);
@@ -141,6 +144,20 @@ void record_variants() {
     }
   }
 }
+// B is constant, C is not.
+void record_constant() {
+  device::Plan plan = {};
+  device::Message message;
+  Common c = problem(64, 16);
+  c.B = {};
+  c.constant_B = {zeros, c.A_dim_stride, c.A_state_stride};
+  check(plan_forward(forward_of(c), kH200, &plan, &message), message);
+  record(plan);
+  Backward b = backward_of(c);
+  b.x = {zeros, 0, 0, 0};
+  check(plan_backward(b, kH200, &plan, &message), message);
+  record(plan);
+}
 void record_general() {
   device::Plan plan = {};
   device::Message message;
@@ -166,6 +183,7 @@ int main(int count, char** arguments) {
   using namespace scankit::selective_scan;
   if (count > 1) only = arguments[1];
   record_variants();
+  record_constant();
   record_general();
   for (const auto& [symbol, row] : rows)
     std::printf("{\"%s\", %ld, %ld, %ld},\n", symbol.c_str(), row.requests, row.wavefronts.least,

@@ -190,8 +190,11 @@ class Case {
     text_ += text;
   }
 
-  // What the fast kernels take.
-  bool is_plain() const { return s_.kind == 0 && !s_.initial && !s_.last && s_.cu_seqlens.empty(); }
+  // What the fast kernels take, cut as the case wants it; with states beside the scan one kind of them.
+  bool is_plain() const {
+    const bool constant = s_.kind >= 1 && s_.kind <= 3 && s_.states <= 16 && s_.length > 0;
+    return s_.cu_seqlens.empty() && (constant || (s_.kind == 0 && !s_.initial && !s_.last));
+  }
   // The planner's choice, cut as the case wants it.
   void cut_as_wanted(Choice& choice) const {
     if (s_.segments > 0) choice.segments = s_.segments, choice.pieces = 1 + s_.segments % 2;

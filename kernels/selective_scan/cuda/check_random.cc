@@ -30,6 +30,8 @@ CaseShape random_case(unsigned seed, bool small) {
   s.wide_x = coin(), s.without_x = pick({0, 0, 1}) == 1, s.out_z = coin();
   s.segments = pick({0, 0, 2, 3, 7});
   s.rounded = coin();
+  s.kind = pick({0, 0, 0, 0, 0, 0, 1, 2, 3});
+  if ((s.kind & 2) != 0) s.groups = 1;  // as the binding takes a constant B
   return s;
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 // Memory32: of fp32's kernel.
 template <class L, class Memory, class Memory32>
-constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks32, int busy, int alone) {
+constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks32, int busy, int alone,
+                               bool constant = false) {
   return {L::kLanes,
           L::kPer,
           L::kChannels,
@@ -25,7 +26,8 @@ constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks3
           {Memory::kWarp, Memory32::kWarp},
           Memory::kWarpSlice,
           busy,
-          alone};
+          alone,
+          constant};
 }
 
 constexpr Index kMostBlocks = 0x7fffffff;
@@ -79,10 +81,11 @@ Index resident_blocks(const Variant& variant, int warps, const Common& common,
 }
 
 bool fits(const Variant& variant, const Common& common) {
+  if (variant.constant != has_constant(common)) return false;
   if (variant.sliced) return common.states > 16;
   const int slice = variant.lanes * variant.per_lane;
   // A smaller slice that holds all states does the same work with fewer idle lanes.
-  return common.states <= slice && (slice == 4 || common.states > slice / 2);
+  return common.states <= slice && (variant.constant || slice == 4 || common.states > slice / 2);
 }
 
 }  // namespace
@@ -98,8 +101,9 @@ namespace {
 // where there is one of each, which nothing reduces.
 Index slab_cycles(const Variant& variant, int warps, const Common& c, const device::DeviceFacts& facts) {
   const Index blocks = divide_up(c.dim / c.groups, Index{warps} * variant.warp_channels);
-  if (blocks == 1 && c.batch == 1 && !variant.sliced) return 0;
-  const Index numbers = blocks * 2 * c.batch * c.groups * c.states * c.length;
+  if (blocks == 1 && c.batch == 1 && !variant.sliced && !variant.constant) return 0;
+  const int variable = (c.constant_B.data ? 0 : 1) + (c.constant_C.data ? 0 : 1);
+  const Index numbers = blocks * variable * c.batch * c.groups * c.states * c.length;
   constexpr Index kNumbersPerCycle = 4;  // of a multiprocessor, from memory
   return 1 + 2 * numbers / (kNumbersPerCycle * facts.multiprocessors);
 }
@@ -113,8 +117,14 @@ struct Direction {
 };
 // Forward: small blocks start and end more evenly; slices need much shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
-Direction forward_direction() { return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false}; }
-Direction backward_direction() { return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true}; }
+Direction forward_direction(const Common& c) {
+  if (has_constant(c)) return {&kConstantForward, 1, {2, 4, 1, 1, 1}, false};
+  return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false};
+}
+Direction backward_direction(const Common& c) {
+  if (has_constant(c)) return {&kConstantBackward, 1, {8, 4, 2, 1, 1}, true};
+  return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true};
+}
 
 // A choice's whole prediction.
 Index predict(const Direction& d, const Choice& choice, Index blocks, const Common& common,
@@ -155,7 +165,8 @@ Index choose_by_waves(const Direction& d, const Common& common, const device::De
 
 bool choose(const Direction& d, const DispatchTable& table, const Common& common,
             const device::DeviceFacts& facts, Choice* choice) {
-  const Found found = find_measurement(table, common, facts);
+  // Nothing is measured of a constant B or C.
+  const Found found = has_constant(common) ? Found{} : find_measurement(table, common, facts);
   const bool there = found.row && found.row->choice.variant < d.count &&
                      can_run(d.variants[found.row->choice.variant], found.row->choice.warps, common, facts);
   if (there && found.exact) {
@@ -176,7 +187,9 @@ class Choices {
  public:
   // Null: not known; keep() then puts it there.
   const Choice* find(const Common& c, const device::DeviceFacts& facts) {
-    const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype)}, facts};
+    const int constant = (c.constant_B.data ? 2 : 0) + (c.constant_C.data ? 1 : 0);
+    const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype), constant},
+                     facts};
     unsigned mix = 0;
     for (const int number : key.problem) mix = (mix ^ static_cast<unsigned>(number)) * 0x9e3779b1u;
     place_ = &entries_[mix >> 28];
@@ -192,10 +205,10 @@ class Choices {
 
  private:
   struct Key {
-    int problem[6];
+    int problem[7];
     device::DeviceFacts facts;
   };
-  static_assert(sizeof(Key) == 10 * sizeof(int), "compared as bytes");
+  static_assert(sizeof(Key) == 11 * sizeof(int), "compared as bytes");
   struct Entry {
     Key key;
     Choice choice;
@@ -251,6 +264,20 @@ const int kBackwardShipped = kBackwardVariantCount
     ;
 #undef BACKWARD_VARIANT
 
+#define CONSTANT_FORWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)      \
+  const Variant kConstantForward =                                                                   \
+      make_variant<Layout<lanes, per, channels>,                                                     \
+                   ForwardMemory<Layout<lanes, per, channels>, false, options>,                      \
+                   ForwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
+          false, threads, blocks, blocks32, busy, alone, true);
+#define CONSTANT_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)      \
+  const Variant kConstantBackward =                                                                   \
+      make_variant<Layout<lanes, per, channels>,                                                      \
+                   BackwardMemory<Layout<lanes, per, channels>, false, options>,                      \
+                   BackwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
+          false, threads, blocks, blocks32, busy, alone, true);
+#include "kernels/selective_scan/cuda/variants.def"
+
 Tiling ends_tiling(const Common& common) {
   const int channels = common.dim / common.groups, of_block = kEndsWarps * (32 / kEndsLanes);
   return {channels, (channels + of_block - 1) / of_block};
@@ -288,19 +315,19 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
 
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   static Choices known;
-  return choose_once(&known, forward_direction(), kForwardMeasured, common, facts, choice);
+  return choose_once(&known, forward_direction(common), kForwardMeasured, common, facts, choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
   static Choices known;
-  return choose_once(&known, backward_direction(), kBackwardMeasured, common, facts, choice);
+  return choose_once(&known, backward_direction(common), kBackwardMeasured, common, facts, choice);
 }
 bool choose_forward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
                        Choice* choice) {
-  return choose(forward_direction(), table, common, facts, choice);
+  return choose(forward_direction(common), table, common, facts, choice);
 }
 bool choose_backward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
                         Choice* choice) {
-  return choose(backward_direction(), table, common, facts, choice);
+  return choose(backward_direction(common), table, common, facts, choice);
 }
 
 }  // namespace scankit::selective_scan

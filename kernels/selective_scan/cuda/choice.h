@@ -17,6 +17,7 @@ struct Variant {
   // Cycles per step: of a scheduler for each warp it has where many hide each other's waits, and of one warp
   // alone. Measured on an H200; only their ratios matter.
   int busy, alone;
+  bool constant;  // for a constant B or C: of any count of states up to its slice
 };
 
 struct Choice {
@@ -32,6 +33,14 @@ extern const int kForwardShipped;  // the first of them; choose_forward knows no
 extern const Variant kBackwardVariants[];
 extern const int kBackwardVariantCount;
 extern const int kBackwardShipped;
+// For a constant B or C there is one of each direction; a choice's `variant` is then 0.
+extern const Variant kConstantForward, kConstantBackward;
+inline const Variant& forward_variant(const Choice& choice, const Common& c) {
+  return has_constant(c) ? kConstantForward : kForwardVariants[choice.variant];
+}
+inline const Variant& backward_variant(const Choice& choice, const Common& c) {
+  return has_constant(c) ? kConstantBackward : kBackwardVariants[choice.variant];
+}
 
 // The cuts of a choice. Fewer than wanted where the length has no more; count 1 for more than 16 states.
 Segments cut(const Variant& variant, const Choice& choice, const Common& common);

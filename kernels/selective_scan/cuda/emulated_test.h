@@ -98,8 +98,8 @@ std::function<void()> body_of(void (*kernel)(const Arguments&), const device::La
 inline void run_blocks(
     const device::Launch& launch, const std::function<void()>& body,
     const std::function<void()>& before_block = [] {}) {
-  ASSERT_EQ(launch.grid_y, 1u);
-  for (blockIdx.x = 0; blockIdx.x < launch.grid_x; ++blockIdx.x) {
+  for (unsigned block = 0; block < launch.grid_x * launch.grid_y; ++block) {
+    blockIdx.x = block % launch.grid_x, blockIdx.y = block / launch.grid_x;
     before_block();
     blockDim.x = launch.block_x;
     emulator::Block(launch.block_x, body, emulator::Block::next_order()).run();

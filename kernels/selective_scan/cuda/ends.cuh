@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/tile.cuh"
+#include "kernels/selective_scan/cuda/constant.cuh"
 
 // The length cut into segments (arguments.h): what a piece of it adds to the state (forward) or to the
 // gradient that is carried through it (backward, from right to left), and what therefore enters a segment.
@@ -130,7 +130,8 @@ SCANKIT_DEVICE void enter_segment(float (&v)[L::kChannels][L::kPer], const float
 
 // The end of one piece from zero, and the sum of its dt. Forward: h_t = a_t h_(t-1) + dt u B. Backward, last
 // step to first: g_t = a_(t+1) g_(t+1) + C dy, and what leaves is a g of the first step.
-template <class T, class L, bool kReverse>
+// kConstant: B (forward) or C is; the other one is not read.
+template <class T, class L, bool kReverse, bool kConstant>
 struct EndsKernel {
   using P = Projections<T, L>;
   static_assert(L::kChannels == 1 && L::kPieces == 1 && P::kCount / 2 <= kEndsWarps * 32);
@@ -166,7 +167,7 @@ struct EndsKernel {
     fetch<kAligned>(to.other, kReverse ? p.dout : c.u, step);
     if (kReverse && c.z.data != nullptr) fetch<kAligned>(to.z, c.z, step);
     const int piece = threadIdx.x;
-    if (piece < P::kCount / 2)
+    if (!kConstant && piece < P::kCount / 2)
       load_piece<kAligned>(
           to.projection,
           P::place_of(c, place, piece + (kReverse ? P::kCount / 2 : 0), 0) + step * Index{T::kSize},
@@ -191,11 +192,12 @@ struct EndsKernel {
     }
     write_eight(dt + lane / 4 * kPitch + lane % 4 * 8, d);
     write_eight(x + lane / 4 * kPitch + lane % 4 * 8, v);
-    if (threadIdx.x < P::kCount / 2) P::store(projections, threadIdx.x, from.projection);
+    if (!kConstant && threadIdx.x < P::kCount / 2) P::store(projections, threadIdx.x, from.projection);
     return sum;
   }
 
-  SCANKIT_DEVICE void scan(float* projections, const float (&A)[1][L::kPer], float (&h)[L::kPer],
+  SCANKIT_DEVICE void scan(float* projections, const float (&A)[1][L::kPer],
+                           const Constants<L, kConstant>& constants, float (&h)[L::kPer],
                            float (&decay)[L::kPer]) const {
 #pragma unroll 2
     for (int i = 0; i < kTile / 4; ++i) {
@@ -206,7 +208,10 @@ struct EndsKernel {
 #pragma unroll
       for (int s = 0; s < L::kPer; ++s) {
         float b[4];
-        read_quad(projections + (s * L::kLanes + q) * kPitch, step, b);
+        if constexpr (kConstant)
+          Held<L, true, true>::repeat(b, (kReverse ? constants.C : constants.B)[0][s]);
+        else
+          read_quad(projections + (s * L::kLanes + q) * kPitch, step, b);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const int t = kReverse ? 3 - j : j;
@@ -221,6 +226,8 @@ struct EndsKernel {
   SCANKIT_DEVICE void run() {
     float A[1][L::kPer], h[L::kPer] = {}, decay[L::kPer] = {}, sum = 0.0f;
     load_A<L>(A, c, place, group, q * L::kPer);
+    Constants<L, kConstant> constants;
+    if constexpr (kConstant) constants.load(c, place, group, q * L::kPer);
     const bool here = lane / 4 < place.channels;
     const float bias = c.delta_bias != nullptr && here ? c.delta_bias[place.channel + lane / 4] : 0.0f;
     const int piece = p.first + segment_index(), first = piece * p.segments.tiles_per_piece;
@@ -234,7 +241,7 @@ struct EndsKernel {
       sum += prologue(now, bias, step_of(i), projections);
       if (i + 1 < tiles) load(now, step_of(i + 1));
       __syncthreads();
-      scan(projections, A, h, decay);
+      scan(projections, A, constants, h, decay);
       __syncwarp();  // the next prologue overwrites the rows
     }
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
@@ -251,12 +258,12 @@ struct EndsKernel {
   }
 };
 
-template <class T, bool kReverse>
+template <class T, bool kReverse, bool kConstant = false>
 SCANKIT_DEVICE void ends_kernel(const EndsArguments& p) {
   using L = Layout<kEndsLanes, kEndsPer, 1>;
   using M = EndsMemory<L>;
   extern __shared__ __align__(16) float memory[];
-  EndsKernel<T, L, kReverse> k{p, p.common, find_place(p.common, p.tiling, L::kWarpChannels)};
+  EndsKernel<T, L, kReverse, kConstant> k{p, p.common, find_place(p.common, p.tiling, L::kWarpChannels)};
   k.lane = threadIdx.x % 32;
   k.group = k.lane / L::kLanes;
   k.q = k.lane % L::kLanes;

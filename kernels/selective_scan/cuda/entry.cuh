@@ -7,7 +7,8 @@
 #include "kernels/selective_scan/cuda/update.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD, SCANKIT_GENERAL (both
-// directions of the general kernels), SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what
+// directions of the general kernels), SCANKIT_CONSTANT (both of the plain ones for a constant B or C),
+// SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what
 // and SCANKIT_DTYPE (F32, F16, BF16) the element type.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #define SCANKIT_PARAMETER(type) const type
@@ -53,6 +54,30 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
   ends_kernel<SCANKIT_TYPE, true>(p);
+}
+#endif
+
+#ifdef SCANKIT_CONSTANT
+#define CONSTANT_FORWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)       \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
+      scankit_constant_forward(SCANKIT_PARAMETER(ForwardArguments) p) {                               \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, false, Options>(p);                    \
+  }
+#define CONSTANT_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)      \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
+      scankit_constant_backward(SCANKIT_PARAMETER(BackwardArguments) p) {                             \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, false, Options>(p);                   \
+  }
+#include "kernels/selective_scan/cuda/variants.def"
+extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
+    scankit_constant_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  ends_kernel<SCANKIT_TYPE, false, true>(p);
+}
+extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
+    scankit_constant_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  ends_kernel<SCANKIT_TYPE, true, true>(p);
 }
 #endif
 

@@ -7,7 +7,7 @@ namespace scankit::selective_scan {
 
 template <class T, class L, bool kSliced, class O>
 struct ForwardKernel {
-  using P = Projections<T, L>;
+  using P = Projections<T, L, O::kConstant>;
   static constexpr int kSubtiles = kSliced ? 1 : L::kSubtiles;
   static constexpr int kSpan = kSubtiles * kTile;  // steps from one barrier to the next
   // Pieces of B and C that a thread carries from one span to the next.
@@ -94,6 +94,9 @@ struct ForwardKernel {
     return P::count_of(c, piece % P::kCount, 0) - piece / P::kCount * kTile;
   }
   SCANKIT_DEVICE bool has_projection(int k) const {
+    if constexpr (O::kConstant) {
+      if (P::is_constant(c, (threadIdx.x + k * blockDim.x) % P::kCount)) return false;
+    }
     return threadIdx.x + k * blockDim.x < kSubtiles * P::kCount;
   }
   SCANKIT_DEVICE void load_projections(Loaded& to, const char* (&from)[kCarried], int fewest_here,
@@ -221,6 +224,12 @@ struct ForwardKernel {
         fewest_projections = projection_limit(k);
     }
     keep(fewest_projections);
+    Constants<L, O::kConstant> constants;
+    if constexpr (O::kConstant) {
+      constants.load(c, place, group, q * L::kPer);
+      // The first piece stands in for one that is not there.
+      if (P::is_constant(c, threadIdx.x % P::kCount)) fewest_projections = 0;
+    }
     int group_row = group * kPitch, state_row = q * kPitch;
     if constexpr (kSubtiles == 1) keep(group_row), keep(state_row);
     if (segment_index() > 0) enter_segment<L, false>(h, A, p.segments, p.workspace, c, place, group, q);
@@ -245,8 +254,10 @@ struct ForwardKernel {
 #pragma unroll 1
       for (int sub = 0; sub < kSubtiles; ++sub) {
         const int row = sub * L::kRows + group_row;
-        scan_tile<L, false, O>(dt + row, w + row, w + row, bc + sub * L::kProjections + state_row, A, h, q,
-                               end - step - sub * kTile);
+        with_constants<L>(c, constants, [&](const auto& held) {
+          scan_tile<L, false, O>(dt + row, w + row, w + row, bc + sub * L::kProjections + state_row, A, h, q,
+                                 end - step - sub * kTile, held);
+        });
         if (step + (sub + 1) * kTile < c.length)
           save_states<L>(saved, c, place, false, group, q * L::kPer, h);
       }

@@ -14,10 +14,10 @@ SCANKIT_DEVICE SavedStates states_of(const Common& c, const SavedStates& given, 
 
 // One tile of one slice: dt and w (dt * u) are rows of the warp, y's rows receive the sums over the states.
 // All are those of the thread: rows of its first channel, and of its first state.
-template <class L, bool kAdd, class O>
+template <class L, bool kAdd, class O, class H = AllVariable>
 SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
                               const float (&A)[L::kChannels][L::kPer], float (&h)[L::kChannels][L::kPer],
-                              int q, int steps) {
+                              int q, int steps, const H& held = {}) {
   float* c_row = b_row + L::kSlice * kPitch;
   constexpr int kQuads = O::kQuads ? O::kQuads : L::kQuads;
   const int end = kQuads == 1 || steps > kTile ? kTile : steps;  // the others have dt = 0
@@ -34,10 +34,12 @@ SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
     for (int i = 0; i < kQuads * L::kPer; ++i) {
       const int quad = i / L::kPer, s = i % L::kPer;
       float b[4], c[4];
-      read_quad(b_row + s * L::kLanes * kPitch, step + 4 * quad, b);
-      read_quad(c_row + s * L::kLanes * kPitch, step + 4 * quad, c);
+      if constexpr (!H::kB) read_quad(b_row + s * L::kLanes * kPitch, step + 4 * quad, b);
+      if constexpr (!H::kC) read_quad(c_row + s * L::kLanes * kPitch, step + 4 * quad, c);
 #pragma unroll
       for (int ch = 0; ch < L::kChannels; ++ch) {
+        if constexpr (H::kB) held.fill_B(b, ch, s);
+        if constexpr (H::kC) held.fill_C(c, ch, s);
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
           const float a = exp2_approx(dt4[quad][ch][t] * A[ch][s]);

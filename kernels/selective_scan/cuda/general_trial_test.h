@@ -40,12 +40,32 @@ std::function<void()> plain_body(const std::string& symbol, const device::Launch
   return {};
 }
 
+template <class T>
+std::function<void()> constant_body(const std::string& symbol, const device::Launch& launch) {
+#define CONSTANT_FORWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options) \
+  if (symbol == "scankit_constant_forward")                                                     \
+    return body_of(&forward_kernel<T, Layout<lanes, per, channels>, false,                      \
+                                   typename OptionsOf<options, T::kSize>::Type>,                \
+                   launch);
+#define CONSTANT_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options) \
+  if (symbol == "scankit_constant_backward")                                                     \
+    return body_of(&backward_kernel<T, Layout<lanes, per, channels>, false,                      \
+                                    typename OptionsOf<options, T::kSize>::Type>,                \
+                   launch);
+#include "kernels/selective_scan/cuda/variants.def"
+  if (symbol == "scankit_constant_forward_ends") return body_of(&ends_kernel<T, false, true>, launch);
+  if (symbol == "scankit_constant_backward_ends") return body_of(&ends_kernel<T, true, true>, launch);
+  return {};
+}
+
 inline void run_launch(const device::Launch& launch) {
   const auto& [unit, symbol] = kCudaKernels[launch.kernel];
   ASSERT_LE(launch.shared_bytes, sizeof memory);
   std::function<void()> body;
   if (unit == std::string("general_f32")) body = general_body<Float>(symbol, launch);
   if (unit == std::string("general_bf16")) body = general_body<BFloat>(symbol, launch);
+  if (unit == std::string("constant_f32")) body = constant_body<Float>(symbol, launch);
+  if (unit == std::string("constant_bf16")) body = constant_body<BFloat>(symbol, launch);
   if (unit == std::string("forward_f32") || unit == std::string("backward_f32"))
     body = plain_body<Float>(symbol, launch);
   if (unit == std::string("forward_bf16") || unit == std::string("backward_bf16"))
@@ -67,6 +87,7 @@ struct Shape {
   DType dtype = DType::F32;
   bool initial = false, last = false;  // an initial state; the last one and its gradient
   std::vector<int> cu_seqlens = {};
+  bool dense = false;  // no pads between rows
 };
 
 // The case as the kernels take it, in memory that they fill.
@@ -113,9 +134,9 @@ class Trial {
     DType dtype;
     Index rows, columns, pad;
   };
-  Form sequence() const { return {s_.dtype, Index{s_.batch} * s_.dim, s_.length, 3}; }
+  Form sequence() const { return {s_.dtype, Index{s_.batch} * s_.dim, s_.length, s_.dense ? 0 : 3}; }
   Form projection(DType dtype, Index pad) const {
-    return {dtype, Index{s_.batch} * s_.groups * s_.states, Index{s_.length} * parts_, pad};
+    return {dtype, Index{s_.batch} * s_.groups * s_.states, Index{s_.length} * parts_, s_.dense ? 0 : pad};
   }
   Form matrix() const { return {DType::F32, s_.dim, Index{s_.states} * parts_, 0}; }
   Form state() const { return {DType::F32, sequences_ * s_.dim, Index{s_.states} * parts_, 0}; }

@@ -6,10 +6,13 @@
 namespace scankit::selective_scan {
 
 // The forward's variants, then the backward's, then the general kernels, each for every DType in its order;
-// then the single step for every DType, then the reduction.
+// then what a constant B or C has of its own, and the ends, the single step for every DType, the reduction.
 #define GENERAL_KERNEL(name)                                                          \
   {"general_f32", "scankit_general_" name}, {"general_f16", "scankit_general_" name}, \
       {"general_bf16", "scankit_general_" name},
+#define CONSTANT_KERNEL(name)                                                             \
+  {"constant_f32", "scankit_constant_" name}, {"constant_f16", "scankit_constant_" name}, \
+      {"constant_bf16", "scankit_constant_" name},
 #define FORWARD_VARIANT(name, ...)                                                      \
   {"forward_f32", "scankit_forward_" #name}, {"forward_f16", "scankit_forward_" #name}, \
       {"forward_bf16", "scankit_forward_" #name},
@@ -19,7 +22,9 @@ namespace scankit::selective_scan {
 const device::KernelName kCudaKernels[] = {
 #include "kernels/selective_scan/cuda/variants.def"
     GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
-        GENERAL_KERNEL("backward_complex"){"forward_f32", "scankit_forward_ends"},
+        GENERAL_KERNEL("backward_complex") CONSTANT_KERNEL("forward") CONSTANT_KERNEL("backward")
+            CONSTANT_KERNEL("forward_ends")
+                CONSTANT_KERNEL("backward_ends"){"forward_f32", "scankit_forward_ends"},
     {"forward_f16", "scankit_forward_ends"},
     {"forward_bf16", "scankit_forward_ends"},
     {"backward_f32", "scankit_backward_ends"},
@@ -39,6 +44,10 @@ int backward_kernel_index(int variant, DType dtype) {
 int general_kernel_index(bool backward, const Common& c) {
   const int kernel = (backward ? 2 : 0) + (c.complex ? 1 : 0);
   return (kForwardVariantCount + kBackwardVariantCount + kernel) * 3 + static_cast<int>(c.dtype);
+}
+int constant_kernel_index(bool backward, bool ends, DType dtype) {
+  const int kernel = (ends ? 2 : 0) + (backward ? 1 : 0);
+  return kCudaKernelCount - 22 + kernel * 3 + static_cast<int>(dtype);
 }
 int ends_kernel_index(bool backward, DType dtype) {
   return kCudaKernelCount - 10 + (backward ? 3 : 0) + static_cast<int>(dtype);

@@ -1,43 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/selective_scan/cuda/launch.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/selective_scan/cuda/alignment.h"
-#include "kernels/selective_scan/cuda/arguments.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/kernel_table.h"
+#include "kernels/selective_scan/cuda/launch_parts.h"
 #include "kernels/selective_scan/cuda/layout.h"
 
 namespace scankit::selective_scan {
 
 namespace {
-
-constexpr const char* kTooManyBlocks = "batch times channels is too large for one launch";
-
-size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
-// Takes `floats` floats of the workspace, aligned for the kernels' 16-byte accesses.
-Index reserve(device::Plan* plan, Index floats) {
-  const size_t offset = plan->workspace_bytes;
-  plan->workspace_bytes = round_up(offset + static_cast<size_t>(floats) * sizeof(float), 256);
-  return static_cast<Index>(offset);
-}
-
-template <class Arguments>
-void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int shared,
-                const Arguments& arguments, Index rows = 1) {
-  static_assert(sizeof(Arguments) <= device::kArgumentCapacity);
-  device::Launch& launch = plan->launches[plan->launch_count++];
-  launch.kernel = kernel;
-  launch.grid_x = static_cast<unsigned>(blocks);
-  launch.grid_y = static_cast<unsigned>(rows);
-  launch.block_x = static_cast<unsigned>(threads);
-  launch.shared_bytes = static_cast<unsigned>(shared);
-  launch.argument_bytes = sizeof arguments;
-  memcpy(launch.argument, &arguments, sizeof arguments);
-}
 
 Tiling make_tiling(const Variant& variant, int warps, const Common& common) {
   const int channels = common.dim / common.groups, of_block = warps * variant.warp_channels;
@@ -61,11 +33,6 @@ bool is_known(const Parameters& p, device::Message* message) {
   return true;
 }
 
-bool refuse(device::Message* message, const char* what, const char* next) {
-  snprintf(message->text, sizeof message->text, "selective_scan: %s: %s", what, next);
-  return false;
-}
-
 // Cuts the length, and has the ends of the pieces found that the segments start from. dout: backward.
 bool add_segments(const Variant& variant, const Choice& choice, const Common& c, Index blocks,
                   const Sequence* dout, Segments* segments, device::Plan* plan, device::Message* message) {
@@ -86,15 +53,17 @@ bool add_segments(const Variant& variant, const Choice& choice, const Common& c,
   if (ends_blocks > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
   constexpr int kFloats = EndsMemory<Layout<kEndsLanes, kEndsPer, 1>>::kBlock +
                           kEndsWarps * EndsMemory<Layout<kEndsLanes, kEndsPer, 1>>::kWarp;
-  add_launch(plan, ends_kernel_index(dout != nullptr, c.dtype), ends_blocks, kEndsWarps * 32, 4 * kFloats,
-             arguments, pieces);
+  const bool constant = (dout ? c.constant_C : c.constant_B).data != nullptr;
+  const int kernel = constant ? constant_kernel_index(dout != nullptr, true, c.dtype)
+                              : ends_kernel_index(dout != nullptr, c.dtype);
+  add_launch(plan, kernel, ends_blocks, kEndsWarps * 32, 4 * kFloats, arguments, pieces);
   return true;
 }
 
 bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choice, device::Plan* plan,
                  device::Message* message) {
   const Common& common = forward.common;
-  const Variant& variant = kForwardVariants[choice.variant];
+  const Variant& variant = forward_variant(choice, common);
   const Index blocks = block_count(variant, choice.warps, common);
   if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   if (blocks == 0) return true;
@@ -105,18 +74,12 @@ bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choi
   arguments.x_in_workspace = x_in_workspace;
   if (!add_segments(variant, choice, common, blocks, nullptr, &arguments.segments, plan, message))
     return false;
-  add_launch(plan, forward_kernel_index(choice.variant, common.dtype), blocks, choice.warps * 32,
+  const int kernel = has_constant(common) ? constant_kernel_index(false, false, common.dtype)
+                                          : forward_kernel_index(choice.variant, common.dtype);
+  add_launch(plan, kernel, blocks, choice.warps * 32,
              shared_bytes(variant, choice.warps, common.states, common.dtype), arguments,
              arguments.segments.count);
   return true;
-}
-
-void add_job(ReduceArguments* arguments, int* count, Index source, Index slabs, Index stride, Index rows,
-             Index length, Index pitch, void* out, DType type = DType::F32) {
-  const Index blocks = out == nullptr ? 0 : (rows * (pitch / 4) + kReduceThreads - 1) / kReduceThreads;
-  arguments->jobs[*count] = {source, slabs, stride, rows, length, pitch, out, type};
-  arguments->first_block[*count + 1] = arguments->first_block[*count] + blocks;
-  ++*count;
 }
 
 bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::Message* message) {
@@ -128,12 +91,21 @@ bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::M
   const Index half = rows * backward.pitch, tiles = empty ? 0 : backward.tiling.tiles_per_group;
   ReduceArguments arguments = {};
   int count = 0;
-  add_job(&arguments, &count, backward.projections, tiles, 2 * half, rows, c.length, backward.pitch,
-          b.rounded_dB ? b.rounded_dB : b.dB, b.rounded_dB ? c.dtype : DType::F32);
-  add_job(&arguments, &count, backward.projections + half * Index{sizeof(float)}, tiles, 2 * half, rows,
-          c.length, backward.pitch, b.rounded_dC ? b.rounded_dC : b.dC, b.rounded_dC ? c.dtype : DType::F32);
-  add_job(&arguments, &count, backward.dA, batches, backward.dA_pitch, 1, Index{c.dim} * c.states,
-          backward.dA_pitch, b.dA);
+  const bool constant = has_constant(c);
+  const Index second = backward.projections + half * Index{sizeof(float)},
+              stride = constant ? half : 2 * half;
+  const auto add_matrix = [&](Index source, float* out) {
+    add_job(&arguments, &count, source, batches, backward.dA_pitch, 1, Index{c.dim} * c.states,
+            backward.dA_pitch, out);
+  };
+  const auto add_projection = [&](const Matrix& of, Index own, Index pair, float* out, void* rounded) {
+    if (of.data) return add_matrix(own, out);
+    add_job(&arguments, &count, constant ? own : pair, tiles, stride, rows, c.length, backward.pitch,
+            rounded ? rounded : out, rounded ? c.dtype : DType::F32);
+  };
+  add_projection(c.constant_B, backward.dB, backward.projections, b.dB, b.rounded_dB);
+  add_projection(c.constant_C, backward.dC, second, b.dC, b.rounded_dC);
+  add_matrix(backward.dA, b.dA);
   add_job(&arguments, &count, backward.dD, batches, backward.dim_pitch, 1, c.dim, backward.dim_pitch, b.dD);
   add_job(&arguments, &count, backward.dbias, batches, backward.dim_pitch, 1, c.dim, backward.dim_pitch,
           b.ddelta_bias);
@@ -156,8 +128,14 @@ void set_pitches(BackwardArguments* arguments) {
 void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan) {
   const Common& c = arguments->backward.common;
   const Index rows = Index{c.batch} * c.groups * c.states;
-  arguments->projections = reserve(plan, arguments->tiling.tiles_per_group * 2 * rows * arguments->pitch);
   const Index slabs = Index{c.batch} * arguments->segments.count;
+  const Index projection = arguments->tiling.tiles_per_group * rows * arguments->pitch;
+  if (has_constant(c)) {
+    arguments->dB = reserve(plan, c.constant_B.data ? slabs * arguments->dA_pitch : projection);
+    arguments->dC = reserve(plan, c.constant_C.data ? slabs * arguments->dA_pitch : projection);
+  } else {
+    arguments->projections = reserve(plan, 2 * projection);
+  }
   arguments->dA = reserve(plan, slabs * arguments->dA_pitch);
   arguments->dD = reserve(plan, slabs * arguments->dim_pitch);
   arguments->dbias = reserve(plan, slabs * arguments->dim_pitch);
@@ -172,7 +150,7 @@ bool set_direct(BackwardArguments* arguments, bool sliced) {
   const bool rounded = c.dtype != DType::F32;
   const bool has_places =
       b.dA && (rounded ? b.rounded_dB && b.rounded_dC : b.dB && b.dC && !b.rounded_dB && !b.rounded_dC);
-  if (sliced || !has_places || c.batch != 1 || arguments->tiling.tiles_per_group != 1 ||
+  if (sliced || !has_places || has_constant(c) || c.batch != 1 || arguments->tiling.tiles_per_group != 1 ||
       arguments->segments.count != 1 || arguments->x_in_workspace)
     return false;
   arguments->direct = true;
@@ -182,116 +160,12 @@ bool set_direct(BackwardArguments* arguments, bool sliced) {
   return true;
 }
 
-bool takes_general(const Common& c) { return is_general(c) || c.packed.cu_seqlens; }
+bool takes_general(const Common& c) {
+  return c.complex || c.packed.cu_seqlens || (has_constant(c) && c.states > 16);
+}
 // The backward of no steps only hands a gradient on, which the plain kernel is not launched for.
 bool takes_general(const Backward& b) {
   return takes_general(b.common) || (b.common.length == 0 && b.dinitial_state);
-}
-
-// Whether the states have to be computed again. One tile starts from zero: no saved ones are read.
-bool takes_states(const Backward& b) { return b.x.data == nullptr && b.common.length > kStateInterval; }
-
-Tiling general_tiling(const Common& c) {
-  const int channels = c.dim / c.groups, of_block = 2 * kGeneralWarps;
-  return {channels, (channels + of_block - 1) / of_block};
-}
-int general_floats(const Common& c, bool backward) {  // of shared memory
-  const int parts = parts_of(c), slices = (c.states + kGeneralLanes - 1) / kGeneralLanes;
-  const int projections = 2 * kGeneralLanes * parts * kPitch, threads = kGeneralWarps * 32;
-  if (!backward) return projections + kGeneralWarps * 6 * kPitch + slices * parts * threads;
-  const int values = 2 * kGeneralLanes * 4 * parts;
-  return projections + kGeneralWarps * 10 * kPitch + 2 * kGeneralWarps * values + 8 * parts * threads;
-}
-
-bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Plan* plan,
-                         device::Message* message) {
-  const Common& c = forward.common;
-  ForwardArguments arguments = {};
-  arguments.forward = forward;
-  arguments.tiling = general_tiling(c);
-  arguments.x_in_workspace = x_in_workspace;
-  const Index blocks = Index{arguments.tiling.tiles_per_group} * c.groups * sequences_of(c);
-  if (blocks > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
-  if (blocks > 0)
-    add_launch(plan, general_kernel_index(false, c), blocks, kGeneralWarps * 32, 4 * general_floats(c, false),
-               arguments);
-  return true;
-}
-
-// Runs enough for four blocks a multiprocessor: each costs a slab as large as dB and dC.
-void set_runs(GeneralBackwardArguments* arguments, const device::DeviceFacts& facts) {
-  const Common& c = arguments->backward.common;
-  const int tiles = arguments->tiling.tiles_per_group;
-  const Index entries = Index{sequences_of(c)} * c.groups;
-  const int wanted = static_cast<int>((4 * facts.multiprocessors + entries - 1) / entries);
-  const bool no_slabs = c.constant_B.data && c.constant_C.data;
-  arguments->tiles_per_run = no_slabs || wanted >= tiles ? 1 : (tiles + wanted - 1) / wanted;
-  arguments->runs = (tiles + arguments->tiles_per_run - 1) / arguments->tiles_per_run;
-}
-
-bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::Plan* plan,
-                        device::Message* message) {
-  const Backward& b = a.backward;
-  const Common& c = b.common;
-  const Index rows = Index{c.batch} * c.groups * c.states, sequences = empty ? 0 : sequences_of(c);
-  const Index runs = empty ? 0 : a.runs, matrix = Index{c.dim} * numbers_of(c);
-  ReduceArguments arguments = {};
-  int count = 0;
-  const auto add_matrix = [&](Index source, float* out) {
-    add_job(&arguments, &count, source, sequences, a.matrix_pitch, 1, matrix, a.matrix_pitch, out);
-  };
-  const auto add_projection = [&](const Matrix& constant, Index source, float* out, void* rounded) {
-    if (constant.data) return add_matrix(source, out);
-    add_job(&arguments, &count, source, runs, rows * a.pitch, rows, Index{c.length} * parts_of(c), a.pitch,
-            rounded ? rounded : out, rounded ? c.dtype : DType::F32);
-  };
-  add_projection(c.constant_B, a.dB, b.dB, b.rounded_dB);
-  add_projection(c.constant_C, a.dC, b.dC, b.rounded_dC);
-  add_matrix(a.dA, b.dA);
-  add_job(&arguments, &count, a.dD, sequences, a.dim_pitch, 1, c.dim, a.dim_pitch, b.dD);
-  add_job(&arguments, &count, a.dbias, sequences, a.dim_pitch, 1, c.dim, a.dim_pitch, b.ddelta_bias);
-  const Index blocks = arguments.first_block[kMaxReduceJobs];
-  if (blocks > 0x7fffffff)
-    return refuse(message, "dB and dC are too large for one launch", "split the batch");
-  if (blocks > 0) add_launch(plan, reduce_kernel_index(), blocks, kReduceThreads, 0, arguments);
-  return true;
-}
-
-bool plan_general_backward(const Backward& backward, const device::DeviceFacts& facts, device::Plan* plan,
-                           device::Message* message) {
-  const Common& c = backward.common;
-  GeneralBackwardArguments a = {};
-  a.backward = backward;
-  a.tiling = general_tiling(c);
-  a.pitch = chunk_count(c.length) * kStateInterval * parts_of(c);
-  a.dim_pitch = static_cast<Index>(round_up(static_cast<size_t>(c.dim), 4));
-  a.matrix_pitch = (Index{c.dim} * numbers_of(c) + 3) / 4 * 4;
-  const Index sequences = sequences_of(c), entries = sequences * c.groups;
-  // Without steps the gradient of the initial state is that of the last.
-  if (sequences == 0 || c.dim == 0 || (c.length == 0 && !backward.dinitial_state))
-    return add_general_reduce(a, true, plan, message);
-  set_runs(&a, facts);
-  if (entries * a.runs > 0x7fffffff) return refuse(message, kTooManyBlocks, "split the batch");
-  if (takes_states(backward)) {
-    a.x_in_workspace = true;
-    const Index chunks = c.packed.cu_seqlens ? packed_chunks(c.length, sequences) : chunk_count(c.length) + 1;
-    reserve(plan, Index{c.batch} * c.dim * chunks * numbers_of(c));
-    Forward states = {};
-    states.common = c;
-    states.common.z = {};
-    if (!add_general_forward(states, true, plan, message)) return false;
-  }
-  const Index matrix = sequences * a.matrix_pitch;
-  const Index projection = Index{a.runs} * c.batch * c.groups * c.states * a.pitch;
-  a.dB = reserve(plan, c.constant_B.data ? matrix : projection);
-  a.dC = reserve(plan, c.constant_C.data ? matrix : projection);
-  a.dA = reserve(plan, matrix);
-  a.carry = reserve(plan, matrix);
-  a.dD = reserve(plan, sequences * a.dim_pitch);
-  a.dbias = reserve(plan, sequences * a.dim_pitch);
-  add_launch(plan, general_kernel_index(true, c), entries * a.runs, kGeneralWarps * 32,
-             4 * general_floats(c, true), a);
-  return add_general_reduce(a, false, plan, message);
 }
 
 }  // namespace
@@ -312,7 +186,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   if (!is_known(c, message)) return false;
   BackwardArguments arguments = {};
   arguments.backward = backward;
-  const Variant& variant = kBackwardVariants[choice.variant];
+  const Variant& variant = backward_variant(choice, c);
   const Index blocks = block_count(variant, choice.warps, c);
   if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   arguments.tiling = make_tiling(variant, choice.warps, c);
@@ -331,7 +205,9 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
     if (!add_segments(variant, choice, c, blocks, &backward.dout, &arguments.segments, plan, message))
       return false;
     if (!set_direct(&arguments, variant.sliced)) reserve_slabs(&arguments, variant.sliced, plan);
-    add_launch(plan, backward_kernel_index(choice.variant, c.dtype), blocks, choice.warps * 32,
+    const int kernel = has_constant(c) ? constant_kernel_index(true, false, c.dtype)
+                                       : backward_kernel_index(choice.variant, c.dtype);
+    add_launch(plan, kernel, blocks, choice.warps * 32,
                shared_bytes(variant, choice.warps, c.states, c.dtype), arguments, arguments.segments.count);
   }
   return arguments.direct || add_reduce(arguments, plan, message);

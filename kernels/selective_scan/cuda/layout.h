@@ -75,7 +75,11 @@ struct BackwardMemory {
   // arrays: dout, z, out, and two each of u and delta. Then the states before a tile.
   static constexpr int kRawArray = O::kAsync ? L::kPieces * 32 * 4 : 0;
   static constexpr int kStart = kRaw + 7 * kRawArray;
-  static constexpr int kWarp = kStart + (O::kAsync ? L::kSliceStates : 0);
+  // Behind all, where O::kConstant and the rows leave room: the sums of constant ones' gradients, from tile
+  // to tile, which fp32 has no registers for.
+  static constexpr bool kSumsApart = O::kConstant && !O::kAsync;
+  static constexpr int kSums = kStart + (O::kAsync ? L::kSliceStates : 0);
+  static constexpr int kWarp = kSums + (kSumsApart ? 2 * L::kSliceStates : 0);
   static constexpr int kWarpSlice = 0;
 };
 

@@ -13,6 +13,7 @@ struct Plain {
   static constexpr bool kRowTable = false;     // the backward finds its rows once, in shared memory
   static constexpr bool kAsync = false;        // what the backward reads comes a tile ahead, by cp.async
   static constexpr int kReplayQuads = 2;       // of the backward's first pass from test to test of its loop
+  static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
 };
 
 struct TwoQuads : Plain {
@@ -27,6 +28,20 @@ struct Async : Straight {
   static constexpr bool kAsync = true;
 };
 
+struct ConstantForward : Plain {
+  static constexpr bool kConstant = true;
+};
+// The loops are there for each of three kinds: shorter than Async's.
+struct ConstantAsync : Async {
+  static constexpr bool kConstant = true;
+  static constexpr int kReplayQuads = 1;
+};
+// A table of rows would spill.
+struct ConstantPlain : Plain {
+  static constexpr bool kConstant = true;
+  static constexpr int kReplayQuads = 1;
+};
+
 // The options of a kernel whose tensors have elements of kSize bytes.
 template <class O, int kSize>
 struct OptionsOf {
@@ -35,6 +50,10 @@ struct OptionsOf {
 template <>
 struct OptionsOf<Async, 4> {
   using Type = Straight;
+};
+template <>
+struct OptionsOf<ConstantAsync, 4> {
+  using Type = ConstantPlain;
 };
 
 }  // namespace scankit::selective_scan

@@ -224,9 +224,15 @@ SCANKIT_DEVICE char* row_of(const SequenceOut& s, int batch, Index channel) {
 
 // B and C of a tile and of one slice of states, as fp32 in shared memory: B's rows, then C's. State kPer *
 // lane + s is row s * kLanes + lane, so that the lanes of a channel read neighbouring rows.
-template <class T, class L>
+template <class T, class L, bool kConstant = false>
 struct Projections {
   static constexpr int kCount = 2 * L::kSlice * 4;  // pieces of eight steps
+
+  // Of what is constant there are no pieces, and its rows in shared memory are not touched.
+  SCANKIT_DEVICE static bool is_constant(const Common& c, int piece) {
+    if constexpr (kConstant) return (piece < kCount / 2 ? c.constant_B : c.constant_C).data != nullptr;
+    return false;
+  }
 
   // Where a piece starts at step 0, and how many elements its row has from there.
   SCANKIT_DEVICE static const char* place_of(const Common& c, const Place& place, int piece, int slice) {
@@ -261,6 +267,7 @@ struct Projections {
   }
   SCANKIT_DEVICE static void ask(float* raw, const Common& c, int step, bool aligned) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
+      if (is_constant(c, piece)) continue;
       const char *at = address(raw, piece), *from = at + step * Index{T::kSize};
       const int count = at != nullptr ? c.length - step - piece % 4 * 8 : 0;
       if (aligned)
@@ -269,8 +276,9 @@ struct Projections {
         copy_halves(raw + piece * 4, from, count);
     }
   }
-  SCANKIT_DEVICE static void stage_raw(float* shared, const float* raw) {
+  SCANKIT_DEVICE static void stage_raw(float* shared, const float* raw, const Common& c) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
+      if (is_constant(c, piece)) continue;
       const uint4 v = *reinterpret_cast<const uint4*>(raw + piece * 4);
       store(shared, piece, Eight<T>{{v.x, v.y, v.z, v.w}});
     }
@@ -278,6 +286,7 @@ struct Projections {
   SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step,
                                    bool aligned) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
+      if (is_constant(c, piece)) continue;
       Eight<T> e;
       const char* from = place_of(c, place, piece, slice) + step * Index{T::kSize};
       const int count = count_of(c, piece, slice) - step;
