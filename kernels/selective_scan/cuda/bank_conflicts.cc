@@ -162,7 +162,7 @@ void record_general() {
   device::Plan plan = {};
   device::Message message;
   for (const bool complex : {false, true}) {
-    Common c = problem(kGeneralWarps * 2, 2 * kGeneralLanes);
+    Common c = problem(kGeneralWarps * kGeneralChannels, 2 * kGeneralSlice);
     c.complex = complex;
     if (complex) c.A_dim_stride *= 2, c.A_state_stride = 2;
     c.B = {};

@@ -2,10 +2,11 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward.cuh"
 
-// What the kernels for a complex A, constant B and C, and packed sequences share, with or without states
-// beside the scan. 16 lanes have a channel, each one state of a slice of 16; a warp has two channels, a
-// block eight. Slices are taken one after the other within a tile, as in the sliced kernels for real A. Plain
-// before fast: the element-wise work is done by a quarter of the lanes.
+// What the kernels for a complex A, packed sequences, and constant B and C of more than 16 states share, with
+// or without states beside the scan. Eight lanes have a channel, each two states of a slice of 16 (the second
+// is eight after the first, so that the lanes read neighbouring rows of B and C); a warp has four channels, a
+// block 16. Slices are taken one after the other within a tile, as in the sliced kernels for real A. The
+// element-wise work is done by half of the lanes.
 namespace scankit::selective_scan {
 
 // A number of the scan: real ones are complex ones whose imaginary part nobody computes.
@@ -30,34 +31,53 @@ SCANKIT_DEVICE void store_number(float* to, const Number<kComplex>& value) {
   if constexpr (kComplex) to[1] = value.im;
 }
 
-// cos and sin of dt * rate, as the CPU has it (cpu/complex.h says why so).
-SCANKIT_DEVICE Number<true> turn(float dt, float rate) {
-  const float angle = dt * rate, rounding = fmaf(dt, rate, -angle);
-  const float n = rintf(angle * 0.63661977f);
-  float r = fmaf(n, -1.5703125f, angle);
-  r = fmaf(n, -4.837512969970703125e-4f, r);
-  r = fmaf(n, -7.54978995489188216e-8f, r);
-  r = fminf(fmaxf(r, -1.0f), 1.0f) + rounding;  // NaN where the angle is infinite
-  const float r2 = r * r;
-  float sine = fmaf(r2, -1.9515295891e-4f, 8.3321608736e-3f);
-  sine = fmaf(r2, sine, -1.6666654611e-1f);
-  sine = fmaf(r2 * r, sine, r);
-  float cosine = fmaf(r2, 2.443315711809948e-5f, -1.388731625493765e-3f);
-  cosine = fmaf(r2, cosine, 4.166664568298827e-2f);
-  cosine = fmaf(r2 * r2, cosine, fmaf(r2, -0.5f, 1.0f));
-  const float quarter = n - 4.0f * rintf(n * 0.25f);
-  const bool odd = fabsf(quarter) == 1.0f;
-  const float x = odd ? sine : cosine, y = odd ? cosine : sine;
-  return {quarter > 0.5f || quarter < -1.5f ? -x : x, quarter < -0.5f || quarter > 1.5f ? -y : y};
+// A for the decay: its real part times log2 e and, where complex, its imaginary part in half turns a unit of
+// dt, in two parts, and up to which dt the angle has a fraction that fp32 knows of (2^22 half turns).
+template <bool kComplex>
+struct Rate {
+  float size, turns, rest, most;
+};
+template <>
+struct Rate<false> {
+  float size;
+};
+template <bool kComplex>
+SCANKIT_DEVICE Rate<kComplex> make_rate(const Number<kComplex>& A) {
+  Rate<kComplex> rate = {};
+  rate.size = A.re * kLog2E;
+  if constexpr (kComplex) {
+    constexpr float kHigh = 0.31830987334251404f, kLow = 1.2841276486e-8f;  // 1 / pi
+    rate.turns = A.im * kHigh;
+    rate.rest = fmaf(A.im, kLow, fmaf(A.im, kHigh, -rate.turns));
+    const float most = 4.0e6f * rcp_approx(fabsf(rate.turns));
+    rate.most = most < 3.0e38f ? most : 3.0e38f;
+  }
+  return rate;
 }
 
-// e^(dt A) from A with its real part times log2 e.
-template <bool kComplex>
-SCANKIT_DEVICE Number<kComplex> decay(float dt, const Number<kComplex>& A) {
-  const float size = exp2_approx(dt * A.re);
+// e^(dt A). Rounded to whole half turns the angle leaves a sign and no choice of sine or cosine; products
+// with 1 / pi in two parts leave the fraction exact to its last place. The polynomials (minimax on [-1/2,
+// 1/2], relative for the sine, 2e-8 and 3e-10 or, for 16-bit types, 6e-8) take it as it is. Where nothing is
+// left of the size the angle is finite, as dt is bounded: zero.
+template <bool kComplex, bool kExact>
+SCANKIT_DEVICE Number<kComplex> decay(float dt, const Rate<kComplex>& rate) {
+  const float size = exp2_approx(dt * rate.size);
   if constexpr (kComplex) {
-    const Number<true> direction = turn(size == 0.0f ? 0.0f : dt, A.im);
-    return {size * direction.re, size * direction.im};
+    constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: added, the sum's last place is one
+    const float bounded = fminf(dt, rate.most), near = fmaf(bounded, rate.turns, kRound);
+    const float r = fmaf(bounded, rate.rest, fmaf(bounded, rate.turns, kRound - near)), r2 = r * r;
+    float sine = fmaf(r2, 0.077761404f, -0.59835011f);
+    sine = fmaf(r2, sine, 2.5500886f);
+    sine = fmaf(r2, sine, -5.1677108f);
+    sine =
+        kExact ? fmaf(r, 3.14159274f, r * fmaf(r2, sine, -8.7422777e-8f)) : r * fmaf(r2, sine, 3.14159274f);
+    float cosine = kExact ? fmaf(r2, fmaf(r2, -0.024417991f, 0.23495244f), -1.3352158f)
+                          : fmaf(r2, 0.22005107f, -1.3320814f);
+    cosine = fmaf(r2, cosine, kExact ? 4.0587096f : 4.0584498f);
+    cosine = fmaf(r2, cosine, kExact ? -4.9348022f : -4.9347955f);
+    cosine = fmaf(r2, cosine, 1.0f);
+    const float signed_size = __uint_as_float(__float_as_uint(near) << 31 ^ __float_as_uint(size));
+    return {signed_size * cosine, signed_size * sine};
   } else {
     return {size};
   }
@@ -109,18 +129,21 @@ template <class T, bool kComplex>
 struct General {
   using N = Number<kComplex>;
   static constexpr int kParts = kComplex ? 2 : 1;
-  static constexpr int kProjection = kGeneralLanes * kParts * kPitch;  // floats of B or C
-  static constexpr int kPieces = 2 * kGeneralLanes * 4 * kParts;       // of eight elements, B's then C's
+  static constexpr int kProjection = kGeneralSlice * kParts * kPitch;  // floats of B or C: [part][state]
+  static constexpr int kPieces = 2 * kGeneralSlice * 4 * kParts;       // of eight elements, B's then C's
 
   const Common& c;
   Place place;
   int entry;        // the sequence's number; place.batch, too, where sequences are not packed
   int begin, end;   // its steps in its row
-  int lane, q, ch;  // ch: which of the warp's two channels
+  int lane, q, ch;  // ch: which of the warp's four channels
   float* projections;
 
   SCANKIT_DEVICE void find_lane() {
     lane = threadIdx.x % 32;
+    place_lane();
+  }
+  SCANKIT_DEVICE void place_lane() {
     q = lane % kGeneralLanes;
     ch = lane / kGeneralLanes;
   }
@@ -138,10 +161,12 @@ struct General {
   SCANKIT_DEVICE int first_chunk() const {
     return c.packed.cu_seqlens == nullptr ? 0 : begin / kTile + entry;
   }
+  // Of a slice, the thread's state s. Those of odd channels are in the other order, for ChannelSum.
+  SCANKIT_DEVICE int own_state(int s) const { return q + kGeneralLanes * (s ^ (ch & 1)); }
   SCANKIT_DEVICE bool exists(int state) const { return ch < place.channels && state < c.states; }
 
-  // A piece is eight steps of one of the warp's channels; lanes 0 to 7 have one each.
-  SCANKIT_DEVICE bool has_piece() const { return lane < 8; }
+  // A piece is eight steps of one of the warp's channels; lanes 0 to 15 have one each.
+  SCANKIT_DEVICE bool has_piece() const { return lane < 4 * kGeneralChannels; }
   SCANKIT_DEVICE int piece_count(int step) const {
     return has_piece() && lane / 4 < place.channels ? end - step - lane % 4 * 8 : 0;
   }
@@ -202,35 +227,36 @@ struct General {
                 static_cast<int>(left < 8 ? left : 8));
       float v[8];
       T::unpack(e.w, v);
-      float* row = projections + (is_C ? kProjection : 0) + state * kParts * kPitch;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const int at = part * 8 + i;
-        row[at % kParts * kPitch + at / kParts] = v[i];
+      float* row = projections + (is_C ? kProjection : 0) + state * kPitch + part * (8 / kParts);
+      if constexpr (kComplex) {
+        quad_at(row, 0) = make_float4(v[0], v[2], v[4], v[6]);
+        quad_at(row + kGeneralSlice * kPitch, 0) = make_float4(v[1], v[3], v[5], v[7]);
+      } else {
+        write_eight(row, v);
       }
     }
   }
-  // B (which 0) or C (which 1) of the thread's state at four steps; C times two where complex.
-  SCANKIT_DEVICE void values(N (&v)[4], int which, const Matrix& constant, const N& own, int quad) const {
-    if (constant.data != nullptr) {
+  SCANKIT_DEVICE bool has_constant() const {
+    return c.constant_B.data != nullptr || c.constant_C.data != nullptr;
+  }
+  // B (which 0) or C (which 1) of a state of the slice at four steps. kConstant: either may be constant;
+  // asked once a tile, since at each use the answer costs a move a value.
+  template <bool kConstant>
+  SCANKIT_DEVICE void values(N (&v)[4], int which, const N& own, int state, int quad) const {
+    if (kConstant && (which == 0 ? c.constant_B : c.constant_C).data != nullptr) {
 #pragma unroll
       for (int t = 0; t < 4; ++t) v[t] = own;
     } else {
-      float* row = projections + which * kProjection + q * kParts * kPitch;
+      float* row = projections + which * kProjection + state * kPitch;
       float part[4];
       read_quad(row, quad * 4, part);
 #pragma unroll
       for (int t = 0; t < 4; ++t) v[t].re = part[t];
       if constexpr (kComplex) {
-        read_quad(row + kPitch, quad * 4, part);
+        read_quad(row + kGeneralSlice * kPitch, quad * 4, part);
 #pragma unroll
         for (int t = 0; t < 4; ++t) v[t].im = part[t];
       }
-    }
-    if constexpr (kComplex) {
-      if (which == 0) return;
-#pragma unroll
-      for (int t = 0; t < 4; ++t) v[t] = {2.0f * v[t].re, 2.0f * v[t].im};
     }
   }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/selective_scan/cuda/backward_tile.cuh"
 #include "kernels/selective_scan/cuda/general_forward.cuh"
 
 // The backward of general.cuh: within a tile the states at every fourth step are replayed, then the quads run
@@ -12,24 +13,22 @@ struct GeneralBackward : General<T, kComplex> {
   using G = General<T, kComplex>;
   using N = Number<kComplex>;
   using G::c, G::place, G::lane, G::q, G::ch, G::kParts;
-  static constexpr int kValues = 2 * kGeneralLanes * 4 * kParts;  // of a quad: [dB, dC][state][step][part]
-  static_assert(kValues % kGeneralThreads == 0);
+  using Sum = ChannelSum<Layout<kGeneralLanes, kGeneralPer, 1>, 8 * kParts>;
+  // dB and dC of a quad, [dB, dC][state][step][part]: of a warp's channels the first half of them where its
+  // states before the quad were, the second behind those, for two pairs of quads in turn.
+  static constexpr int kHalf = kGeneralSlice * 4 * kParts;
+  static constexpr int kKept = kGeneralPer * kParts * 32;  // states of a warp before a quad
+  static_assert(kHalf == kKept);
 
   const GeneralBackwardArguments& p;
   const Backward& g;
   int run;                     // of the group's runs
-  float *dt, *w, *dy, *s, *r;  // rows of the warp's two channels
-  float* kept;                 // [quad][part], a thread's own
-  float* sums;                 // [2][warp][kValues]
+  float *dt, *w, *dy, *s, *r;  // rows of the warp's channels
+  float* kept;  // of all warps, [warp][quad][kKept], then [warp][four quads][kHalf], and two a thread
 
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(static_cast<char*>(p.workspace) + offset);
   }
-
-  // Values of a lane with a piece, from one end of a tile to the other.
-  struct Piece {
-    float u[8], slope[8];
-  };
 
   SCANKIT_DEVICE void ungate(float (&v)[8], int step) const {
     float z[8], out[8], dz[8];
@@ -46,20 +45,17 @@ struct GeneralBackward : General<T, kComplex> {
     if (g.out_z.data != nullptr) G::store(g.out_z, out, step);
   }
 
-  SCANKIT_DEVICE void prologue(Piece& piece, float bias, int step) const {
+  SCANKIT_DEVICE void prologue(float bias, int step) const {
     if (!G::has_piece()) return;
     const int count = G::piece_count(step);
     Eight<T> delta;
-    float d[8], v[8], zero[8] = {};
+    float d[8], u[8], v[8], zero[8] = {};
     load_some(delta, G::piece_of(c.delta, step), count);
-    T::unpack(delta.w, v);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) piece.slope[j] = c.softplus ? sigmoid(v[j] + bias) : 1.0f;
     discretize<true>(delta, bias, c.softplus, count, d);
-    G::fetch(piece.u, c.u, step);
+    G::fetch(u, c.u, step);
     write_eight(dt + G::piece_at(), d);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) d[j] *= piece.u[j];
+    for (int j = 0; j < 8; ++j) d[j] *= u[j];
     write_eight(w + G::piece_at(), d);
     G::fetch(v, g.dout, step);
     if (c.z.data != nullptr) ungate(v, step);
@@ -68,26 +64,35 @@ struct GeneralBackward : General<T, kComplex> {
     write_eight(r + G::piece_at(), zero);
   }
 
-  SCANKIT_DEVICE void epilogue(const Piece& piece, float D, float& dD, float& dbias, int step) const {
+  // Of dD, then the bias's gradient: the thread's sums over the tiles, which it has no registers for.
+  SCANKIT_DEVICE float& total(int which) const {
+    return kept[(8 * kKept + 4 * kHalf) * kGeneralWarps + which * kGeneralThreads + threadIdx.x];
+  }
+  SCANKIT_DEVICE void epilogue(float bias, float D, int step) const {
     const int count = G::piece_count(step);
     if (count <= 0) return;
-    float input[8], rate[8], step_size[8], v[8];
+    float dD = 0.0f, dbias = 0.0f;
+    float u[8], delta[8], input[8], rate[8], step_size[8], v[8];
+    G::fetch(u, c.u, step);  // read again: 16 registers less for the scan
+    G::fetch(delta, c.delta, step);
     read_eight(s + G::piece_at(), input);
     read_eight(r + G::piece_at(), rate);
     read_eight(dt + G::piece_at(), step_size);
     read_eight(dy + G::piece_at(), v);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      rate[j] = fmaf(piece.u[j], input[j], rate[j]) * piece.slope[j];
+      rate[j] = fmaf(kLn2, rate[j], u[j] * input[j]);
+      if (c.softplus) rate[j] *= sigmoid(delta[j] + bias);
       if (j < count) {
         dbias += rate[j];
-        dD = fmaf(v[j], piece.u[j], dD);
+        dD = fmaf(v[j], u[j], dD);
       }
       input[j] *= step_size[j];
       if (c.D != nullptr) input[j] = fmaf(D, v[j], input[j]);
     }
     G::store(g.ddelta, rate, step);
     G::store(g.du, input, step);
+    total(0) += dD, total(1) += dbias;
   }
 
   // The states before the tile that starts at `step`.
@@ -105,6 +110,11 @@ struct GeneralBackward : General<T, kComplex> {
     return slab(offset) + G::entry * p.matrix_pitch +
            ((place.channel + ch) * Index{c.states} + state) * kParts;
   }
+  // The thread's places in global memory are found again where this is: held over the scans, they spill.
+  SCANKIT_DEVICE void find_again() {
+    scankit::selective_scan::keep(lane);
+    G::place_lane();
+  }
   SCANKIT_DEVICE N recall(Index offset, int state, bool first) const {
     if (first || !G::exists(state)) return {};
     return load_number<kComplex>(waiting(offset, state));
@@ -113,148 +123,229 @@ struct GeneralBackward : General<T, kComplex> {
     if (G::exists(state)) store_number<kComplex>(waiting(offset, state), v);
   }
 
-  SCANKIT_DEVICE void keep_quad(int quad, const N& h) const {
-    kept[quad * kParts * kGeneralThreads] = h.re;
-    if constexpr (kComplex) kept[(quad * kParts + 1) * kGeneralThreads] = h.im;
+  // Of the warp's sums in shared memory.
+  SCANKIT_DEVICE float* part(int warp, int quad, int which) const {
+    if (which == 0) return kept + (warp * 8 + quad) * kKept;
+    return kept + (8 * kGeneralWarps) * kKept + (warp * 4 + quad % 4) * kHalf;
   }
-  SCANKIT_DEVICE N quad_start(int quad) const {
+  SCANKIT_DEVICE float* own_kept(int quad, int s) const {
+    return part(threadIdx.x / 32, quad, 0) + s * kParts * 32 + lane;
+  }
+  SCANKIT_DEVICE void keep_quad(int quad, int s, const N& h) const {
+    own_kept(quad, s)[0] = h.re;
+    if constexpr (kComplex) own_kept(quad, s)[32] = h.im;
+  }
+  SCANKIT_DEVICE N quad_start(int quad, int s) const {
     N h = {};
-    h.re = kept[quad * kParts * kGeneralThreads];
-    if constexpr (kComplex) h.im = kept[(quad * kParts + 1) * kGeneralThreads];
+    h.re = own_kept(quad, s)[0];
+    if constexpr (kComplex) h.im = own_kept(quad, s)[32];
     return h;
   }
 
-  struct Slice {
-    N A, rate, B, C;  // rate: A with its real part times log2 e; B and C where constant
-    N carry, dA, dB, dC;
+  // Of one state; B and C where constant. angle: A's imaginary part, times log2 e as its real one in `rate`.
+  struct State {
+    Rate<kComplex> rate;
+    float angle;
+    N B, C, carry, dA, dB, dC;
   };
+  using Pair = State[kGeneralPer];
 
-  SCANKIT_DEVICE void replay(const Slice& v, N h) const {
+  template <bool kConstant>
+  SCANKIT_DEVICE void replay(const Pair& states, N (&h)[kGeneralPer]) const {
 #pragma unroll 1
     for (int quad = 0; quad < 8; ++quad) {
-      keep_quad(quad, h);
       float dt4[4], w4[4];
-      N b[4];
       read_quad(dt + ch * kPitch, quad * 4, dt4);
       read_quad(w + ch * kPitch, quad * 4, w4);
-      G::values(b, 0, c.constant_B, v.B, quad);
 #pragma unroll
-      for (int t = 0; t < 4; ++t) h = advance<kComplex>(decay<kComplex>(dt4[t], v.rate), h, w4[t], b[t]);
-    }
-  }
-
-  // What of dB and dC a thread sums up: always of the same state and step of a quad.
-  SCANKIT_DEVICE static int summed_state() { return threadIdx.x / (4 * kParts) % kGeneralLanes; }
-  // The quads of a tile that hold the step; behind the sequence's end is another's place.
-  SCANKIT_DEVICE int summed_quads(int first_state, int step) const {
-    const int steps = G::end - step - static_cast<int>(threadIdx.x % (4 * kParts) / kParts);
-    return first_state + summed_state() < c.states ? (steps + 3) / 4 : 0;
-  }
-
-  // dB and dC of a quad, of a channel that exists or 0, over the block's channels to the slab. All threads.
-  SCANKIT_DEVICE void sum_channels(const N (&dB)[4], const N (&dC)[4], int first_state, int step, int quad,
-                                   int quads, bool first) const {
-    float* mine = sums + (quad % 2 * kGeneralWarps + threadIdx.x / 32) * kValues;
-    const bool is_there = ch < place.channels;
+      for (int s = 0; s < kGeneralPer; ++s) {
+        keep_quad(quad, s, h[s]);
+        if (quad == 7) continue;
+        N b[4];
+        G::template values<kConstant>(b, 0, states[s].B, G::own_state(s), quad);
 #pragma unroll
-    for (int which = 0; which < 2; ++which) {
-#pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        const N& v = which == 0 ? dB[t] : dC[t];
-        float* to = mine + ((which * kGeneralLanes + q) * 4 + t) * kParts;
-        const float re = is_there ? v.re : 0.0f, both = re + __shfl_xor_sync(0xffffffffu, re, 16);
-        if (ch == 0) to[0] = both;
-        if constexpr (kComplex) {
-          const float im = is_there ? v.im : 0.0f, two = im + __shfl_xor_sync(0xffffffffu, im, 16);
-          if (ch == 0) to[1] = two;
-        }
+        for (int t = 0; t < 4; ++t)
+          h[s] = advance<kComplex>(decay<kComplex, T::kExact>(dt4[t], states[s].rate), h[s], w4[t], b[t]);
       }
     }
-    __syncthreads();
-    if (quad >= quads) return;
-    const int state = first_state + summed_state();
+  }
+
+  // Four of the block's sums for dB and dC of the quads `quad` and `quad` + 1, a thread's, to the slab:
+  // always the same thread's of a place, as it adds to what it wrote. Behind the sequence's end is another's
+  // place.
+  SCANKIT_DEVICE void add_to_slab(int first_state, int step, int quad, bool first) const {
+    const int i = threadIdx.x, row = i / (2 * kParts), which = row / kGeneralSlice;
+    const int state = first_state + row % kGeneralSlice;
+    if (which > 1 || state >= c.states || (which == 0 ? c.constant_B : c.constant_C).data != nullptr) return;
+    const int own_quad = quad + i / kParts % 2, at = step + own_quad * 4;
+    const Index left = Index{G::end - at} * kParts - i % kParts * 4;
+    if (left <= 0) return;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
-    for (int round = 0; round < kValues / kGeneralThreads; ++round) {
-      const int i = round * kGeneralThreads + threadIdx.x, which = i / (kValues / 2);
-      if ((which == 0 ? c.constant_B : c.constant_C).data != nullptr) continue;
-      float sum = 0.0f;
-      for (int warp = 0; warp < kGeneralWarps; ++warp)
-        sum += sums[(quad % 2 * kGeneralWarps + warp) * kValues + i];
-      const Index row = ((Index{run} * c.batch + place.batch) * c.groups + place.group) * c.states + state;
-      float* to =
-          slab(which == 0 ? p.dB : p.dC) + row * p.pitch + Index{step + quad * 4} * kParts + i % (4 * kParts);
-      *to = first ? sum : *to + sum;
+    for (int warp = 0; warp < kGeneralWarps; ++warp) {
+      const float4 v =
+          quad_at(part(warp, own_quad, which), row % kGeneralSlice * 4 * kParts + i % kParts * 4);
+      sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+    }
+    const Index line = ((Index{run} * c.batch + place.batch) * c.groups + place.group) * c.states + state;
+    float* to = slab(which == 0 ? p.dB : p.dC) + line * p.pitch + Index{at} * kParts + i % kParts * 4;
+    if (left >= 4 && misalignment(to) == 0) {
+      if (!first) {
+        const float4 v = quad_at(to, 0);
+        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+      }
+      quad_at(to, 0) = sum;
+      return;
+    }
+    const float v[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (k < left) to[k] = first ? v[k] : to[k] + v[k];
+  }
+
+  SCANKIT_DEVICE static N add_product(N sum, float x, const N& y) {
+    sum.re = fmaf(x, y.re, sum.re);
+    if constexpr (kComplex) sum.im = fmaf(x, y.im, sum.im);
+    return sum;
+  }
+  // Four steps of state s. v: what its parts of dB and dC are added to; the constant ones' sums, too, dC's
+  // being that of the conjugate.
+  template <bool kConstant>
+  SCANKIT_DEVICE void reverse_four(State& state, int s, int first_state, int quad, N h, const float (&dt4)[4],
+                                   const float (&w4)[4], const float (&dy4)[4], float (&input)[4],
+                                   float (&rate)[4], float (&v)[8 * kParts]) const {
+    const bool is_state = first_state + G::own_state(s) < c.states;
+    N b[4], cs[4], a[4], before[4];
+    G::template values<kConstant>(b, 0, state.B, G::own_state(s), quad);
+    G::template values<kConstant>(cs, 1, state.C, G::own_state(s), quad);
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      a[t] = decay<kComplex, T::kExact>(dt4[t], state.rate);
+      before[t] = h;
+      h = advance<kComplex>(a[t], h, w4[t], b[t]);
+      v[(4 + t) * kParts] = fmaf(dy4[t], h.re, v[(4 + t) * kParts]);
+      if constexpr (kComplex) {
+        v[(4 + t) * 2 + 1] = fmaf(-dy4[t], h.im, v[(4 + t) * 2 + 1]);
+      }
+      if constexpr (kConstant) state.dC = add_product(state.dC, dy4[t], h);
+    }
+#pragma unroll
+    for (int t = 3; t >= 0; --t) {
+      N dh = {};
+      dh.re = fmaf(cs[t].re, dy4[t], state.carry.re);
+      if constexpr (kComplex) dh.im = fmaf(-cs[t].im, dy4[t], state.carry.im);
+      v[t * kParts] = fmaf(dh.re, w4[t], v[t * kParts]);
+      if constexpr (kComplex) {
+        v[t * 2 + 1] = fmaf(dh.im, w4[t], v[t * 2 + 1]);
+      }
+      if constexpr (kConstant) state.dB = add_product(state.dB, w4[t], dh);
+      state.carry = times_conjugate<kComplex>(dh, a[t]);
+      const N from_rate = times_conjugate<kComplex>(state.carry, before[t]);
+      if (is_state) {
+        input[t] = inner<kComplex>(dh, b[t], input[t]);
+        rate[t] = fmaf(from_rate.re, state.rate.size, rate[t]);
+        if constexpr (kComplex) rate[t] = fmaf(from_rate.im, state.angle, rate[t]);
+      }
+      state.dA.re = fmaf(dt4[t], from_rate.re, state.dA.re);
+      if constexpr (kComplex) state.dA.im = fmaf(dt4[t], from_rate.im, state.dA.im);
     }
   }
 
-  SCANKIT_DEVICE void reverse(Slice& v, int first_state, int step, bool first) const {
-    const int quads = summed_quads(first_state, step);
+  template <bool kConstant>
+  SCANKIT_DEVICE void reverse(Pair& states, int first_state, int step, bool first) const {
 #pragma unroll 1
     for (int quad = 7; quad >= 0; --quad) {
-      const bool is_state = first_state + q < c.states;
-      float dt4[4], w4[4], dy4[4], input[4], rate[4];
-      N b[4], cs[4], a[4], before[4], dB[4], dC[4];
+      float dt4[4], w4[4], dy4[4], input[4] = {}, rate[4] = {};
+      float v[8 * kParts] = {};
       read_quad(dt + ch * kPitch, quad * 4, dt4);
       read_quad(w + ch * kPitch, quad * 4, w4);
       read_quad(dy + ch * kPitch, quad * 4, dy4);
-      G::values(b, 0, c.constant_B, v.B, quad);
-      G::values(cs, 1, c.constant_C, v.C, quad);
-      N h = quad_start(quad);
+      N h[kGeneralPer];
 #pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        a[t] = decay<kComplex>(dt4[t], v.rate);
-        before[t] = h;
-        h = advance<kComplex>(a[t], h, w4[t], b[t]);
-        dC[t].re = (kComplex ? 2.0f : 1.0f) * dy4[t] * h.re;
-        if constexpr (kComplex) dC[t].im = -2.0f * dy4[t] * h.im;
-      }
+      for (int i = 0; i < kGeneralPer; ++i) h[i] = quad_start(quad, i);
+        // y is 2 Re(C h).
 #pragma unroll
-      for (int t = 3; t >= 0; --t) {
-        N dh = {};
-        dh.re = fmaf(cs[t].re, dy4[t], v.carry.re);
-        if constexpr (kComplex) dh.im = fmaf(-cs[t].im, dy4[t], v.carry.im);
-        dB[t].re = dh.re * w4[t];
-        if constexpr (kComplex) dB[t].im = dh.im * w4[t];
-        v.carry = times_conjugate<kComplex>(dh, a[t]);
-        const N from_rate = times_conjugate<kComplex>(v.carry, before[t]);
-        input[t] = is_state ? inner<kComplex>(dh, b[t], 0.0f) : 0.0f;
-        rate[t] = is_state ? inner<kComplex>(from_rate, v.A, 0.0f) : 0.0f;
-        v.dA.re = fmaf(dt4[t], from_rate.re, v.dA.re);
-        v.dB.re += dB[t].re, v.dC.re += dC[t].re;
-        if constexpr (kComplex) {
-          v.dA.im = fmaf(dt4[t], from_rate.im, v.dA.im);
-          v.dB.im += dB[t].im, v.dC.im += dC[t].im;
-        }
-      }
+      for (int t = 0; t < 4; ++t) dy4[t] *= kComplex ? 2.0f : 1.0f;
+      __syncwarp();  // the sums overwrite the states
+      Sum::template add_states<0, kGeneralPer, true>(v, [&](int i, float(&to)[8 * kParts]) {
+        reverse_four<kConstant>(states[i], i, first_state, quad, h[i], dt4, w4, dy4, input, rate, to);
+      });
+      Sum::template add<8 * kParts, kGeneralLanes * kGeneralPer>(v, lane);
+      float* to = part(threadIdx.x / 32, quad, ch / 2) + (q + kGeneralLanes * (ch % 2)) * 4 * kParts;
+#pragma unroll
+      for (int i = 0; i < kParts; ++i)
+        quad_at(to, 4 * i) = make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
       sum_lanes<kGeneralLanes>(input, q);
       sum_lanes<kGeneralLanes>(rate, q);
       put_lanes<kGeneralLanes, true>(s + ch * kPitch, quad * 4, input, q);
       put_lanes<kGeneralLanes, true>(r + ch * kPitch, quad * 4, rate, q);
-      sum_channels(dB, dC, first_state, step, quad, quads, first);
+      if (quad % 2 != 0) continue;
+      __syncthreads();
+      add_to_slab(first_state, step, quad, first);
     }
   }
 
-  SCANKIT_DEVICE void slice(int first_state, int step, bool last_tile, bool first) const {
-    const int state = first_state + q;
-    Slice v = {};
-    v.A = v.rate = G::rate_of(state);
-    v.rate.re *= kLog2E;
-    if (c.constant_B.data != nullptr) v.B = G::number_of(c.constant_B, state);
-    if (c.constant_C.data != nullptr) v.C = G::number_of(c.constant_C, state);
-    v.carry = last_tile ? G::state_of(g.dlast_state, state) : recall(p.carry, state, false);
-    v.dA = recall(p.dA, state, last_tile);
-    if (c.constant_B.data != nullptr) v.dB = recall(p.dB, state, last_tile);
-    if (c.constant_C.data != nullptr) v.dC = recall(p.dC, state, last_tile);
+  SCANKIT_DEVICE void load_constants(Pair& states, int first_state, bool last_tile) const {
+#pragma unroll
+    for (int i = 0; i < kGeneralPer; ++i) {
+      const int state = first_state + G::own_state(i);
+      if (c.constant_B.data != nullptr) {
+        states[i].B = G::number_of(c.constant_B, state);
+        states[i].dB = recall(p.dB, state, last_tile);
+      }
+      if (c.constant_C.data != nullptr) {
+        states[i].C = G::number_of(c.constant_C, state);
+        states[i].dC = recall(p.dC, state, last_tile);
+        if constexpr (kComplex) states[i].dC.im = -states[i].dC.im;
+      }
+    }
+  }
+  SCANKIT_DEVICE void keep_constants(const Pair& states, int first_state) const {
+#pragma unroll
+    for (int i = 0; i < kGeneralPer; ++i) {
+      if (c.constant_B.data != nullptr) keep(p.dB, first_state + G::own_state(i), states[i].dB);
+      N dC = states[i].dC;
+      if constexpr (kComplex) dC.im = -dC.im;
+      if (c.constant_C.data != nullptr) keep(p.dC, first_state + G::own_state(i), dC);
+    }
+  }
+
+  SCANKIT_DEVICE void slice(int first_state, int step, bool last_tile, bool first) {
+    Pair states = {};
+    N h[kGeneralPer];
+#pragma unroll
+    for (int i = 0; i < kGeneralPer; ++i) {
+      const int state = first_state + G::own_state(i);
+      State& v = states[i];
+      const N A = G::rate_of(state);
+      v.rate = make_rate<kComplex>(A);
+      if constexpr (kComplex) v.angle = kLog2E * A.im;
+      v.carry = last_tile ? G::state_of(g.dlast_state, state) : recall(p.carry, state, false);
+      v.dA = recall(p.dA, state, last_tile);
+      h[i] = load_start(step, state);
+    }
     __syncthreads();
     G::stage(first_state, step);
     __syncthreads();
-    replay(v, load_start(step, state));
-    reverse(v, first_state, step, first);
-    keep(p.carry, state, v.carry);
-    if (step == G::begin) G::store_state(g.dinitial_state, state, v.carry);
-    keep(p.dA, state, v.dA);
-    if (c.constant_B.data != nullptr) keep(p.dB, state, v.dB);
-    if (c.constant_C.data != nullptr) keep(p.dC, state, v.dC);
+    if (G::has_constant()) {
+      load_constants(states, first_state, last_tile);
+      replay<true>(states, h);
+      reverse<true>(states, first_state, step, first);
+      find_again();
+      keep_constants(states, first_state);
+    } else {
+      replay<false>(states, h);
+      reverse<false>(states, first_state, step, first);
+    }
+    find_again();
+#pragma unroll
+    for (int i = 0; i < kGeneralPer; ++i) {
+      const int state = first_state + G::own_state(i);
+      const State& v = states[i];
+      keep(p.carry, state, v.carry);
+      if (step == G::begin) G::store_state(g.dinitial_state, state, v.carry);
+      keep(p.dA, state, v.dA);
+    }
   }
 
   // Sums of a channel's four pieces, to the sequence's slab.
@@ -266,22 +357,21 @@ struct GeneralBackward : General<T, kComplex> {
   }
 
   // One tile of channels.
-  SCANKIT_DEVICE void tile(bool first) const {
-    const float bias = G::of_channel(c.delta_bias), D = G::of_channel(c.D);
-    float dD = 0.0f, dbias = 0.0f;
+  SCANKIT_DEVICE void tile(bool first) {
+    total(0) = total(1) = 0.0f;
     // A sequence without steps still has sums and a state's gradient.
     const int steps = G::end > G::begin ? G::end - G::begin : 1;
     for (int step = G::begin + (steps - 1) / kTile * kTile; step >= G::begin; step -= kTile) {
-      Piece piece = {};
-      prologue(piece, bias, step);
-      for (int state = 0; state < c.states; state += kGeneralLanes)
+      find_again();
+      prologue(G::of_channel(c.delta_bias), step);
+      for (int state = 0; state < c.states; state += kGeneralSlice)
         slice(state, step, G::end - step <= kTile, first);
       __syncwarp();
-      epilogue(piece, D, dD, dbias, step);
+      epilogue(G::of_channel(c.delta_bias), G::of_channel(c.D), step);
       __syncwarp();
     }
-    if (g.dD != nullptr) store_channel_sum(dD, p.dD);
-    if (g.ddelta_bias != nullptr) store_channel_sum(dbias, p.dbias);
+    if (g.dD != nullptr) store_channel_sum(total(0), p.dD);
+    if (g.ddelta_bias != nullptr) store_channel_sum(total(1), p.dbias);
   }
 };
 
@@ -297,19 +387,19 @@ SCANKIT_DEVICE void general_backward(const GeneralBackwardArguments& p) {
   k.place.group = static_cast<int>(blockIdx.x / p.runs % c.groups);
   k.place.batch = static_cast<int>(blockIdx.x / p.runs / c.groups);
   k.find_steps();
+  constexpr int kRows = kGeneralChannels * kPitch;
   k.projections = memory;
-  k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 10 * kPitch;
-  k.w = k.dt + 2 * kPitch;
-  k.dy = k.w + 2 * kPitch;
-  k.s = k.dy + 2 * kPitch;
-  k.r = k.s + 2 * kPitch;
-  k.sums = memory + 2 * K::kProjection + kGeneralWarps * 10 * kPitch;
-  k.kept = k.sums + 2 * kGeneralWarps * K::kValues + threadIdx.x;
+  k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 5 * kRows;
+  k.w = k.dt + kRows;
+  k.dy = k.w + kRows;
+  k.s = k.dy + kRows;
+  k.r = k.s + kRows;
+  k.kept = memory + 2 * K::kProjection + kGeneralWarps * 5 * kRows;
   const int begin = k.run * p.tiles_per_run;
   for (int tile = begin; tile < begin + p.tiles_per_run && tile < p.tiling.tiles_per_group; ++tile) {
-    const Index at = Index{tile} * kGeneralWarps * 2 + threadIdx.x / 32 * 2;
+    const Index at = (Index{tile} * kGeneralWarps + threadIdx.x / 32) * kGeneralChannels;
     const Index left = p.tiling.channels_per_group - at;
-    k.place.channels = static_cast<int>(left < 0 ? 0 : left < 2 ? left : 2);
+    k.place.channels = static_cast<int>(left < 0 ? 0 : left < kGeneralChannels ? left : kGeneralChannels);
     k.place.channel =
         static_cast<int>(Index{k.place.group} * p.tiling.channels_per_group + (left > 0 ? at : 0));
     k.tile(tile == begin);

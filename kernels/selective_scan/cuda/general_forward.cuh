@@ -10,9 +10,11 @@ struct GeneralForward : General<T, kComplex> {
   using N = Number<kComplex>;
   using G::c, G::place, G::lane, G::q, G::ch, G::kParts;
 
-  float *dt, *w, *y, *kept;  // rows of the warp's two channels; kept: states of all slices, a thread's own
+  float *dt, *w, *y, *kept;  // rows of the warp's channels; kept: states of all slices, a thread's own
 
-  SCANKIT_DEVICE float* kept_number(int slice) const { return kept + slice * kParts * kGeneralThreads; }
+  SCANKIT_DEVICE float* kept_number(int slice, int s) const {
+    return kept + (slice * kGeneralPer + s) * kParts * kGeneralThreads;
+  }
 
   SCANKIT_DEVICE void prologue(int step, float bias, float (&u)[8]) const {
     if (!G::has_piece()) return;
@@ -46,25 +48,41 @@ struct GeneralForward : General<T, kComplex> {
     G::store(f.out_z, v, step);
   }
 
+  SCANKIT_DEVICE void keep_number(const N& h, int slice, int s) const {
+    kept_number(slice, s)[0] = h.re;
+    if constexpr (kComplex) kept_number(slice, s)[kGeneralThreads] = h.im;
+  }
+  // Of one state.
+  struct State {
+    Rate<kComplex> rate;
+    N B, C, h;
+    bool exists;  // a lane without one computes with zeros, of which an infinite step makes NaN
+  };
+
   // One tile of one slice.
-  // is_state: a lane without one computes with zeros, of which an infinite step makes NaN.
-  SCANKIT_DEVICE void scan(const N& A, const N& B, const N& C, bool is_state, N& h) const {
+  template <bool kConstant>
+  SCANKIT_DEVICE void scan(State (&states)[kGeneralPer]) const {
 #pragma unroll 1
     for (int quad = 0; quad < 8; ++quad) {
-      float dt4[4], w4[4], sum[4];
-      N b[4], cs[4];
+      float dt4[4], w4[4], sum[4] = {};
       read_quad(dt + ch * kPitch, quad * 4, dt4);
       read_quad(w + ch * kPitch, quad * 4, w4);
-      G::values(b, 0, c.constant_B, B, quad);
-      G::values(cs, 1, c.constant_C, C, quad);
 #pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        h = advance<kComplex>(decay<kComplex>(dt4[t], A), h, w4[t], b[t]);
-        sum[t] = cs[t].re * h.re;
-        if constexpr (kComplex) sum[t] = fmaf(-cs[t].im, h.im, sum[t]);
-        if (!is_state) sum[t] = 0.0f;
+      for (int s = 0; s < kGeneralPer; ++s) {
+        State& v = states[s];
+        N b[4], cs[4];
+        G::template values<kConstant>(b, 0, v.B, G::own_state(s), quad);
+        G::template values<kConstant>(cs, 1, v.C, G::own_state(s), quad);
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+          v.h = advance<kComplex>(decay<kComplex, T::kExact>(dt4[t], v.rate), v.h, w4[t], b[t]);
+          if (!v.exists) continue;
+          sum[t] = fmaf(cs[t].re, v.h.re, sum[t]);
+          if constexpr (kComplex) sum[t] = fmaf(-cs[t].im, v.h.im, sum[t]);
+        }
       }
       sum_lanes<kGeneralLanes>(sum, q);
+      if constexpr (kComplex) sum[0] *= 2.0f;
       put_lanes<kGeneralLanes, true>(y + ch * kPitch, quad * 4, sum, q);
     }
   }
@@ -78,38 +96,58 @@ struct GeneralForward : General<T, kComplex> {
     store_number<kComplex>(row + (last ? 2 * state + 1 : state) * kParts, h);
   }
 
+  SCANKIT_DEVICE void load(State& v, int slice, int s) const {
+    const int state = slice * kGeneralSlice + G::own_state(s);
+    v.rate = make_rate<kComplex>(G::rate_of(state));
+    v.exists = state < c.states;
+    v.h.re = kept_number(slice, s)[0];
+    if constexpr (kComplex) v.h.im = kept_number(slice, s)[kGeneralThreads];
+  }
+
+  SCANKIT_DEVICE void load_constants(State& v, int state) const {
+    if (c.constant_B.data != nullptr) v.B = G::number_of(c.constant_B, state);
+    if (c.constant_C.data != nullptr) v.C = G::number_of(c.constant_C, state);
+  }
+
   SCANKIT_DEVICE void run(const ForwardArguments& p) const {
     const SavedStates x = general_states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
-    const int slices = (c.states + kGeneralLanes - 1) / kGeneralLanes;
+    const int slices = (c.states + kGeneralSlice - 1) / kGeneralSlice;
     for (int slice = 0; slice < slices; ++slice) {
-      const N h = G::state_of(c.initial_state, slice * kGeneralLanes + q);
-      kept_number(slice)[0] = h.re;
-      if constexpr (kComplex) kept_number(slice)[kGeneralThreads] = h.im;
+#pragma unroll
+      for (int s = 0; s < kGeneralPer; ++s) {
+        const N h = G::state_of(c.initial_state, slice * kGeneralSlice + G::own_state(s));
+        keep_number(h, slice, s);
+      }
     }
     const float bias = G::of_channel(c.delta_bias), D = G::of_channel(c.D);
     // A sequence without steps still has a last state.
     bool last = false;
+    State states[kGeneralPer] = {};  // one slice's stay from tile to tile
     for (int step = G::begin, chunk = G::first_chunk(); !last; step += kTile, ++chunk) {
       last = G::end - step <= kTile;
       float u[8];
       prologue(step, bias, u);
       for (int slice = 0; slice < slices; ++slice) {
-        const int state = slice * kGeneralLanes + q;
-        float* own = kept_number(slice);
-        N A = G::rate_of(state), h = {}, B = {}, C = {};
-        A.re *= kLog2E;
-        if (c.constant_B.data != nullptr) B = G::number_of(c.constant_B, state);
-        if (c.constant_C.data != nullptr) C = G::number_of(c.constant_C, state);
-        h.re = own[0];
-        if constexpr (kComplex) h.im = own[kGeneralThreads];
+#pragma unroll
+        for (int s = 0; s < kGeneralPer && (slices > 1 || step == G::begin); ++s) load(states[s], slice, s);
         __syncthreads();
-        G::stage(slice * kGeneralLanes, step);
+        G::stage(slice * kGeneralSlice, step);
         __syncthreads();
-        scan(A, B, C, state < c.states, h);
-        own[0] = h.re;
-        if constexpr (kComplex) own[kGeneralThreads] = h.im;
-        save(x, chunk, last, state, h);
-        if (last) G::store_state(p.forward.last_state, state, h);
+        if (G::has_constant()) {
+#pragma unroll
+          for (int s = 0; s < kGeneralPer; ++s)
+            load_constants(states[s], slice * kGeneralSlice + G::own_state(s));
+          scan<true>(states);
+        } else {
+          scan<false>(states);
+        }
+#pragma unroll
+        for (int s = 0; s < kGeneralPer; ++s) {
+          const int state = slice * kGeneralSlice + G::own_state(s);
+          if (slices > 1) keep_number(states[s].h, slice, s);
+          save(x, chunk, last, state, states[s].h);
+          if (last) G::store_state(p.forward.last_state, state, states[s].h);
+        }
       }
       __syncwarp();
       epilogue(p.forward, step, D, u);
@@ -122,14 +160,14 @@ template <class T, bool kComplex>
 SCANKIT_DEVICE void general_forward(const ForwardArguments& p) {
   using K = GeneralForward<T, kComplex>;
   extern __shared__ __align__(16) float memory[];
-  K k{{p.forward.common, find_place(p.forward.common, p.tiling, 2)}};
+  K k{{p.forward.common, find_place(p.forward.common, p.tiling, kGeneralChannels)}};
   k.find_lane();
   k.find_steps();
   k.projections = memory;
-  k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 6 * kPitch;
-  k.w = k.dt + 2 * kPitch;
-  k.y = k.w + 2 * kPitch;
-  k.kept = memory + 2 * K::kProjection + kGeneralWarps * 6 * kPitch + threadIdx.x;
+  k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 3 * kGeneralChannels * kPitch;
+  k.w = k.dt + kGeneralChannels * kPitch;
+  k.y = k.w + kGeneralChannels * kPitch;
+  k.kept = memory + 2 * K::kProjection + kGeneralWarps * 3 * kGeneralChannels * kPitch + threadIdx.x;
   k.run(p);
 }
 

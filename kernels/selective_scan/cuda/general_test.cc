@@ -15,6 +15,35 @@ namespace {
 constexpr device::DeviceFacts kSmall = {90, 1, 49152, 65536};  // few runs: several channel tiles a block
 constexpr device::DeviceFacts kLarge = {90, 132, 49152, 65536};
 
+// e^(dt A) against double precision, from no angle to 10^6 radians of a step.
+template <bool kExact>
+double worst_decay() {
+  double worst = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const auto rate = static_cast<float>((i % 2 == 0 ? 1 : -1) * std::exp2(i % 4001 * 0.01 - 20));
+    const float dt = 0.001f + static_cast<float>(i % 977) * 0.001f;
+    const Number<true> a = decay<true, kExact>(dt, make_rate<true>({-0.25f, rate}));
+    const double size = std::exp(-0.25 * dt), angle = static_cast<double>(dt) * rate;
+    worst =
+        std::max({worst, std::abs(a.re / size - std::cos(angle)), std::abs(a.im / size - std::sin(angle))});
+  }
+  return worst;
+}
+TEST(GeneralKernels, TurnByAnyAngle) {
+  EXPECT_LT(worst_decay<true>(), 3e-7);
+  EXPECT_LT(worst_decay<false>(), 4e-7);
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (const float dt : {infinite, 1e30f}) {
+    const Number<true> gone = decay<true, true>(dt, make_rate<true>({-1.0f, 3.0f}));
+    EXPECT_EQ(gone.re, 0.0f);
+    EXPECT_EQ(gone.im, 0.0f);
+  }
+  const Number<true> real = decay<true, true>(0.5f, make_rate<true>({-1.0f, 0.0f}));
+  EXPECT_FLOAT_EQ(real.re, std::exp(-0.5f));
+  EXPECT_EQ(real.im, 0.0f);
+  EXPECT_TRUE(std::isnan(decay<true, true>(NAN, make_rate<true>({-1.0f, 3.0f})).re));
+}
+
 // What the fast kernels do not take; stateless.
 TEST(GeneralKernels, AreRightInEveryKind) {
   for (int kind = 1; kind < 8; ++kind) {
@@ -24,6 +53,16 @@ TEST(GeneralKernels, AreRightInEveryKind) {
 }
 TEST(GeneralKernels, AreRightWhereABlockTakesSeveralTilesOfChannels) {
   Trial({4, 3, 34, 33, 3, 2, true}).check(kSmall);
+}
+TEST(GeneralKernels, AreRightForEveryRest) {
+  for (const int states : {1, 7, 8, 9, 15, 16, 17, 25}) {
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      SCOPED_TRACE(states);
+      Shape shape{states % 2 == 0 ? 4 : 4 + states % 4, 2, 1 + states, 41, states, 1, true, dtype};
+      shape.dense = dtype == DType::F32;
+      Trial(shape, states > 8).check(kLarge, states % 3 == 0);
+    }
+  }
 }
 TEST(GeneralKernels, AreRightAtTheEdges) {
   Trial({7, 1, 1, 1, 1, 1, true}).check(kLarge, true);

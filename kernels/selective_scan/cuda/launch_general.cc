@@ -8,15 +8,16 @@ namespace scankit::selective_scan {
 namespace {
 
 Tiling general_tiling(const Common& c) {
-  const int channels = c.dim / c.groups, of_block = 2 * kGeneralWarps;
+  const int channels = c.dim / c.groups, of_block = kGeneralChannels * kGeneralWarps;
   return {channels, (channels + of_block - 1) / of_block};
 }
 int general_floats(const Common& c, bool backward) {  // of shared memory
-  const int parts = parts_of(c), slices = (c.states + kGeneralLanes - 1) / kGeneralLanes;
-  const int projections = 2 * kGeneralLanes * parts * kPitch, threads = kGeneralWarps * 32;
-  if (!backward) return projections + kGeneralWarps * 6 * kPitch + slices * parts * threads;
-  const int values = 2 * kGeneralLanes * 4 * parts;
-  return projections + kGeneralWarps * 10 * kPitch + 2 * kGeneralWarps * values + 8 * parts * threads;
+  const int parts = parts_of(c), slices = (c.states + kGeneralSlice - 1) / kGeneralSlice;
+  const int projections = 2 * kGeneralSlice * parts * kPitch, threads = kGeneralWarps * 32;
+  const int rows = kGeneralWarps * kGeneralChannels * kPitch, states = kGeneralPer * parts * threads;
+  if (!backward) return projections + 3 * rows + slices * states;
+  // States before each quad, half of the sums of four, and two sums a thread.
+  return projections + 5 * rows + (8 + 4) * states + 2 * threads;
 }
 
 // Runs enough for four blocks a multiprocessor: each costs a slab as large as dB and dC.

@@ -201,7 +201,7 @@ TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
   ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
   EXPECT_EQ(unit(plan, 0), "general_f16");
   EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_complex");
-  EXPECT_EQ(plan.launches[0].grid_x, 2u * 2 * 6);
+  EXPECT_EQ(plan.launches[0].grid_x, 2u * 2 * 3);
 
   for (const int states : {1, 16, kMaxStates}) {
     for (const bool complex : {false, true}) {
@@ -295,7 +295,7 @@ TEST(Launch, StatesOfPackedSequencesAndOfTheOtherKindsGoToTheGeneralKernels) {
     ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
     ASSERT_EQ(plan.launch_count, 1);
     EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_real");
-    EXPECT_EQ(plan.launches[0].grid_x, which == 1 ? 5u * 12 : 12u);
+    EXPECT_EQ(plan.launches[0].grid_x, which == 1 ? 5u * 6 : 6u);
 
     Backward b = backward_of(f.common);
     if (which == 2) b.dlast_state = {&sink, 96 * 32, 32};

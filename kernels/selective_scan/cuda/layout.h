@@ -11,8 +11,10 @@ inline constexpr int kTile = kStateInterval;  // steps
 // Floats from one row of a tile to the next in shared memory: rows side by side start in different groups of
 // four banks, so that the 16-byte reads of a warp do not meet.
 inline constexpr int kPitch = 36;
-// The general kernels (general.cuh): lanes of a channel, of which a warp has two, and warps of a block.
-inline constexpr int kGeneralLanes = 16, kGeneralWarps = 4;
+// The general kernels (general.cuh): lanes of a channel, states of each in a slice, channels of a warp, and
+// warps of a block.
+inline constexpr int kGeneralLanes = 8, kGeneralPer = 2, kGeneralChannels = 4, kGeneralWarps = 4;
+inline constexpr int kGeneralSlice = kGeneralLanes * kGeneralPer;
 
 // The kernels that find the ends of pieces (ends.cuh): lanes of a channel, states of each, warps of a block.
 inline constexpr int kEndsLanes = 4, kEndsPer = 4, kEndsWarps = 4;
