@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels run what is not a real A with a variable B and C, or has states beside the scan.
+#include "kernels/selective_scan/cuda/launch_problem_test.h"
+
+namespace scankit::selective_scan {
+namespace {
+
+TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(2, 96, 100, 16, 2, DType::F16);
+  f.common.complex = true;
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(unit(plan, 0), "general_f16");
+  EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_complex");
+  EXPECT_EQ(plan.launches[0].grid_x, 2u * 2 * 3);
+
+  for (const int states : {1, 16, kMaxStates}) {
+    for (const bool complex : {false, true}) {
+      if (!complex && states <= 16) continue;
+      Backward b = backward_of(problem(2, 96, 100, states));
+      b.common.complex = complex;
+      b.common.constant_B.data = &sink;
+      b.x.data = nullptr;
+      ASSERT_TRUE(plan_backward(b, kPascal, &plan, &message)) << message.text;
+      ASSERT_EQ(plan.launch_count, 3);
+      EXPECT_EQ(symbol(plan, 1),
+                complex ? "scankit_general_backward_complex" : "scankit_general_backward_real");
+      for (int i = 0; i < plan.launch_count; ++i)
+        EXPECT_LE(plan.launches[i].shared_bytes, static_cast<unsigned>(kPascal.shared_per_block));
+    }
+  }
+}
+
+TEST(Launch, AConstantBOrCHasPlainKernelsOfItsOwn) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  for (const int kind : {1, 2, 3}) {
+    for (const int length : {100, 512}) {  // 512: cut
+      Backward b = backward_of(problem(1, 9, length, 5));
+      if (kind & 2) b.common.constant_B = {&sink, 5, 1};
+      if (kind & 1) b.common.constant_C = {&sink, 5, 1};
+      b.x.data = nullptr;
+      ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+      const int ends = length == 512 ? 1 : 0;
+      ASSERT_EQ(plan.launch_count, 3 + 2 * ends);
+      EXPECT_EQ(symbol(plan, ends), "scankit_constant_forward");
+      EXPECT_EQ(unit(plan, ends), "constant_bf16");
+      EXPECT_EQ(symbol(plan, 1 + 2 * ends), "scankit_constant_backward");
+      EXPECT_EQ(symbol(plan, 2 + 2 * ends), "scankit_reduce");
+      ReduceArguments reduce;
+      std::memcpy(&reduce, plan.launches[2 + 2 * ends].argument, sizeof reduce);
+      for (const int which : {0, 1}) {  // dB, dC
+        const bool constant = (kind & (which == 0 ? 2 : 1)) != 0;
+        EXPECT_EQ(reduce.jobs[which].rows * reduce.jobs[which].length, constant ? 9 * 5 : 5 * length);
+      }
+      if (ends == 0) continue;
+      EXPECT_EQ(symbol(plan, 0), kind & 2 ? "scankit_constant_forward_ends" : "scankit_forward_ends");
+      EXPECT_EQ(symbol(plan, 2), kind & 1 ? "scankit_constant_backward_ends" : "scankit_backward_ends");
+    }
+  }
+  // Beside a variable B and C of the same shape, whose choice is remembered too.
+  Forward f = {};
+  f.common = problem(8, 2048, 2048, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(symbol(plan, 0), "scankit_forward_2x8");
+  f.common.constant_C = {&sink, 16, 1};
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  EXPECT_EQ(symbol(plan, 0), "scankit_constant_forward");
+}
+
+TEST(Launch, StatesBesideAPlainScanCostNoLaunch) {
+  static float sink;
+  device::Plan plan, bare;
+  device::Message message;
+  Forward f = {};
+  f.common = problem(1, 96, 100, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &bare, &message)) << message.text;
+  f.common.initial_state = {&sink, 96 * 16, 16}, f.last_state = &sink;
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, bare.launch_count);
+  EXPECT_EQ(symbol(plan, 0), symbol(bare, 0));
+
+  Backward b = backward_of(problem(1, 96, 100, 16));
+  ASSERT_TRUE(plan_backward(b, kH200, &bare, &message)) << message.text;
+  b.common.initial_state = f.common.initial_state, b.dlast_state = {&sink, 96 * 16, 16},
+  b.dinitial_state = &sink;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, bare.launch_count);
+  EXPECT_EQ(symbol(plan, 0), symbol(bare, 0));
+  EXPECT_EQ(plan.workspace_bytes, bare.workspace_bytes);
+}
+
+TEST(Launch, StatesOfPackedSequencesAndOfTheOtherKindsGoToTheGeneralKernels) {
+  static float sink;
+  static int ends;
+  device::Plan plan;
+  device::Message message;
+  for (int which = 0; which < 3; ++which) {
+    Forward f = {};
+    f.common = problem(1, 96, 100, 32);
+    if (which != 1) f.common.constant_B = {&sink, 32, 1};
+    if (which == 0) f.common.initial_state = {&sink, 96 * 32, 32};
+    if (which == 1) f.common.packed = {&ends, 5};
+    if (which == 2) f.last_state = &sink;
+    ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 1);
+    EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_real");
+    EXPECT_EQ(plan.launches[0].grid_x, which == 1 ? 5u * 6 : 6u);
+
+    Backward b = backward_of(f.common);
+    if (which == 2) b.dlast_state = {&sink, 96 * 32, 32};
+    ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 2);
+    EXPECT_EQ(symbol(plan, 0), "scankit_general_backward_real");
+    const std::size_t slabs = plan.workspace_bytes;
+    b.x.data = nullptr;
+    ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 3);
+    const std::size_t chunks = which == 1 ? 100 / 32 + 5 : 4 + 1;
+    EXPECT_EQ(plan.workspace_bytes, slabs + chunks * 96 * 32 * 4);
+  }
+}
+
+TEST(Launch, SumsOfPackedSequencesAreOverSequencesAndTheirRowsOverRuns) {
+  static int ends;
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(1, 96, 100, 16));
+  b.common.packed = {&ends, 500};
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(plan.launches[0].grid_x, 500u * 2);
+  ReduceArguments arguments;
+  std::memcpy(&arguments, plan.launches[1].argument, sizeof arguments);
+  EXPECT_EQ(arguments.jobs[0].slabs, 2);  // dB: of two runs, each sequence in its own steps
+  EXPECT_EQ(arguments.jobs[0].rows, 16);
+  EXPECT_EQ(arguments.jobs[2].slabs, 500);  // dA
+
+  b.common.packed.sequences = 0;
+  b.common.length = 0;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 1);  // zeros for dA
+}
+
+TEST(Launch, WithoutStepsTheGradientOfTheInitialStateIsStillWritten) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(2, 96, 0, 16));
+  b.common.initial_state = {&sink, 96 * 16, 16};
+  b.dinitial_state = &sink;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(symbol(plan, 0), "scankit_general_backward_real");
+}
+
+TEST(Launch, AConstantGradientWithoutWorkIsZeroAndOfItsOwnSize) {
+  static float sink;
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(0, 96, 100, 16));
+  b.common.complex = true;
+  b.common.constant_B.data = &sink;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 1);
+  ReduceArguments arguments;
+  std::memcpy(&arguments, plan.launches[0].argument, sizeof arguments);
+  EXPECT_EQ(arguments.jobs[0].slabs, 0);
+  EXPECT_EQ(arguments.jobs[0].rows * arguments.jobs[0].length, 96 * 16 * 2);
+  EXPECT_EQ(arguments.jobs[1].rows, 0);  // dC: no batch
+}
+
+}  // namespace
+}  // namespace scankit::selective_scan
