@@ -55,13 +55,18 @@ Index predict(Index blocks, int warps, Index resident, int busy, int alone,
   return here / resident * cycles(resident) + cycles(here % resident);
 }
 
+int slice_count(const Variant& variant, int states) {
+  const int slice = variant.lanes * variant.per_lane;
+  return (states + slice - 1) / slice;
+}
+
 // Cycles of the whole call. The ends of the pieces of all segments but one are found first.
 Index predict(const Variant& variant, const Choice& choice, Index blocks, Index resident,
               const Common& common, const device::DeviceFacts& facts) {
   const Segments segments = cut(variant, choice, common);
   const Index all =
       predict(blocks * segments.count, choice.warps, resident, variant.busy, variant.alone, facts);
-  if (segments.count == 1) return all * common.length;
+  if (segments.count == 1) return all * common.length * slice_count(variant, common.states);
   const Index ends = Index{ends_tiling(common).tiles_per_group} * common.groups * common.batch *
                      (segments.pieces - segments.tiles / segments.tiles_per_piece);
   return all * (segments.tiles * kTile) + kEndsLaunch +
@@ -299,8 +304,7 @@ Segments cut(const Variant& variant, const Choice& choice, const Common& common)
 }
 
 int shared_bytes(const Variant& variant, int warps, int states, DType dtype) {
-  const int slice = variant.lanes * variant.per_lane;
-  const int slices = (states + slice - 1) / slice;
+  const int slices = slice_count(variant, states);
   const bool wide = dtype == DType::F32;
   return 4 * (variant.block_floats[wide] +
               warps * (variant.warp_floats[wide] + slices * variant.warp_slice_floats));

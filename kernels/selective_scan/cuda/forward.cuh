@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/forward_tile.cuh"
+#include "kernels/selective_scan/cuda/slices.cuh"
 
 // Forward: sequential in L, tile by tile; no parallel scan.
 namespace scankit::selective_scan {
@@ -8,7 +9,7 @@ namespace scankit::selective_scan {
 template <class T, class L, bool kSliced, class O>
 struct ForwardKernel {
   using P = Projections<T, L, O::kConstant>;
-  static constexpr int kSubtiles = kSliced ? 1 : L::kSubtiles;
+  static constexpr int kSubtiles = L::kSubtiles;
   static constexpr int kSpan = kSubtiles * kTile;  // steps from one barrier to the next
   // Pieces of B and C that a thread carries from one span to the next.
   static constexpr int kFewest = ForwardMemory<L, kSliced, O>::kFewestWarps * 32;
@@ -271,53 +272,94 @@ struct ForwardKernel {
     store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
   }
 
-  SCANKIT_DEVICE float& kept_state(int slice, int ch, int s) const {
-    return kept[((slice * L::kChannels + ch) * L::kPer + s) * 32 + lane];
+  // A thread's states of a slice or, `which` 1, their A. Where a slice has few states, A is read again: in
+  // shared memory it would cost more warps than it is worth.
+  static constexpr bool kKeepsA = L::kSlice > 16;
+  SCANKIT_DEVICE float* kept_at(int which, int slices, int slice, int ch) const {
+    return kept + (((which * slices + slice) * L::kChannels + ch) * 32 + lane) * L::kPer;
   }
-  // Any number of states, a slice after the other within a tile; the states of the others wait in shared
-  // memory.
+  SCANKIT_DEVICE void put_kept(int which, int slices, int slice,
+                               const float (&v)[L::kChannels][L::kPer]) const {
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) write_states<L::kPer>(kept_at(which, slices, slice, ch), v[ch]);
+  }
+  SCANKIT_DEVICE void get_kept(int which, int slices, int slice, float (&v)[L::kChannels][L::kPer]) const {
+    static_assert(!kSliced || L::kPer == 4);
+#pragma unroll
+    for (int ch = 0; ch < L::kChannels; ++ch) read_quad(kept_at(which, slices, slice, ch), 0, v[ch]);
+  }
+  SCANKIT_DEVICE void begin_slices(int slices) const {
+    for (int slice = 0; slice < slices; ++slice) {
+      float v[L::kChannels][L::kPer];
+      load_given<L>(v, c.initial_state, c, place, group, slice * L::kSlice + q * L::kPer);
+      put_kept(0, slices, slice, v);
+      if constexpr (kKeepsA) {
+        load_A<L>(v, c, place, group, slice * L::kSlice + q * L::kPer);
+        put_kept(1, slices, slice, v);
+      }
+    }
+  }
+  // Has u, delta and z of a span brought to the L2 cache.
+  SCANKIT_DEVICE void ask_for_next(int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      if (piece_count(i, step) <= 0) continue;
+      prefetch(data_of(c.u) + u_at + piece_offset(i, c.u.dim_stride));
+      prefetch(data_of(c.delta) + delta_at + piece_offset(i, c.delta.dim_stride));
+      if (c.z.data != nullptr)
+        prefetch(data_of(c.z) + z_at + kSpan * T::kSize + piece_offset(i, c.z.dim_stride));
+    }
+  }
+  // Any number of states, a slice after the other within a span; the states of the others wait in shared
+  // memory. B and C of a tile and slice are on their way while the one before is scanned from the other
+  // buffer.
   SCANKIT_DEVICE void run_sliced() {
     const int slices = (c.states + L::kSlice - 1) / L::kSlice;
     float bias[L::kPieces], D[L::kPieces];
     per_channel(bias, c.delta_bias);
     per_channel(D, c.D);
-    for (int slice = 0; slice < slices; ++slice) {
-      float h[L::kChannels][L::kPer];
-      load_given<L>(h, c.initial_state, c, place, group, slice * L::kSlice + q * L::kPer);
-#pragma unroll
-      for (int i = 0; i < L::kChannels * L::kPer; ++i)
-        kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];
-    }
-    const Index chunks = tile_count(c.length);
+    begin_slices(slices);
     find_rows(0);
-    Loaded now;
+    SliceStages<T, L> stages(c, place, p.aligned);
+    stages.load(0, 0);
+    int buffer = 0;
     // A sequence without steps still has a last state.
-    for (Index chunk = 0; chunk < (chunks > 0 ? chunks : 1); ++chunk) {
-      const int step = static_cast<int>(chunk) * kTile;
+    for (int step = 0; step == 0 || step < c.length; step += kSpan) {
+      Loaded now;
+      Eight<T> z[L::kPieces];
+      load_z(z, step);
       load(now, step);
+      ask_for_next(step + kSpan);
       prologue(now, bias, step);
-      for (int i = lane; i < L::kRows; i += 32) y[i] = 0.0f;
+      for (int i = lane; i < kSubtiles * L::kRows; i += 32) y[i] = 0.0f;
+#pragma unroll 1
       for (int slice = 0; slice < slices; ++slice) {
         const int state = slice * L::kSlice + q * L::kPer;
         float A[L::kChannels][L::kPer], h[L::kChannels][L::kPer];
-        load_A<L>(A, c, place, group, state);
-#pragma unroll
-        for (int i = 0; i < L::kChannels * L::kPer; ++i)
-          h[i / L::kPer][i % L::kPer] = kept_state(slice, i / L::kPer, i % L::kPer);
-        __syncthreads();
-        P::stage(shared, c, place, slice, step, p.aligned);
-        __syncthreads();
-        const int row = group * kPitch;
-        scan_tile<L, true, O>(dt + row, w + row, y + row, shared + q * kPitch, A, h, q, kTile);
-#pragma unroll
-        for (int i = 0; i < L::kChannels * L::kPer; ++i)
-          kept_state(slice, i / L::kPer, i % L::kPer) = h[i / L::kPer][i % L::kPer];
-        SavePlace saved = save_place<L>(states(), c, place, chunk, group, state);
-        save_states<L>(saved, c, place, chunk + 1 >= chunks, group, state, h);
-        if (chunk + 1 >= chunks) store_given<L>(p.forward.last_state, h, c, place, group, state);
+        if constexpr (kKeepsA)
+          get_kept(1, slices, slice, A);
+        else
+          load_A<L>(A, c, place, group, state);
+        get_kept(0, slices, slice, h);
+        SavePlace saved = save_place<L>(states(), c, place, step / kTile, group, state);
+        bool last = false;
+#pragma unroll 1
+        for (int sub = 0; sub < kSubtiles && !last; ++sub) {
+          const int end = step + (sub + 1) * kTile;
+          last = end >= c.length;
+          const bool stays = sub + 1 < kSubtiles && !last, turns = slice + 1 == slices;
+          float* bc = shared + buffer * L::kProjections;  // of which nothing is read since the last barrier
+          buffer ^= 1;
+          stages.store(bc, slice, end - kTile);
+          stages.load(stays ? slice : turns ? 0 : slice + 1, stays ? end : turns ? step + kSpan : step);
+          __syncthreads();
+          const int row = sub * L::kRows + group * kPitch;
+          scan_tile<L, true, O>(dt + row, w + row, y + row, bc + q * kPitch, A, h, q, c.length - end + kTile);
+          save_states<L>(saved, c, place, last, group, state, h);
+        }
+        put_kept(0, slices, slice, h);
+        if (last) store_given<L>(p.forward.last_state, h, c, place, group, state);
       }
-      Eight<T> z[L::kPieces];
-      load_z(z, step);
       __syncwarp();
       epilogue(now.u, z, D, step);
       advance();
@@ -340,7 +382,7 @@ SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
   float* own = memory + M::kBlock + threadIdx.x / 32 * (M::kWarp + slices * M::kWarpSlice);
   k.dt = own;
   k.w = own + K::kSubtiles * L::kRows;
-  k.y = kSliced ? k.w + L::kRows : k.w;
+  k.y = kSliced ? k.w + K::kSubtiles * L::kRows : k.w;
   k.kept = own + M::kWarp;
   if constexpr (kSliced)
     k.run_sliced();

@@ -4,7 +4,7 @@
 #include "kernels/selective_scan/cuda/emulator.h"
 
 namespace scankit::selective_scan {
-alignas(16) static float memory[16384];  // a block's shared memory, as the kernels declare it
+alignas(16) static float memory[57 << 10];  // a block's shared memory, as the kernels declare it
 }
 #include "kernels/selective_scan/cuda/entry.cuh"
 #include "kernels/selective_scan/cuda/general_trial_test.h"
@@ -97,6 +97,16 @@ TEST(PlainKernels, TakeStatesInEverySliceAndType) {
       shape.initial = shape.last = true;
       Trial(shape, states != 7).check(kLarge, true);
     }
+  }
+}
+// Where shared memory has room the planner takes the forward with wide slices for these.
+TEST(PlainKernels, TakeManyStatesOfFewChannelsInHalfWords) {
+  constexpr device::DeviceFacts kRoom = {90, 131, 232448, 233472};
+  for (const int length : {97, 104, 100, 160}) {  // 16-byte, 8-byte and odd places
+    SCOPED_TRACE(length);
+    Shape shape{0, 2, 6, length, 100, 2, true, DType::BF16};
+    shape.initial = shape.last = length != 100;
+    Trial(shape, length != 104).check(kRoom, true);
   }
 }
 TEST(GeneralKernels, HandTheStateThroughWhereThereAreNoSteps) {

@@ -42,14 +42,15 @@ struct Layout {
 template <class L, bool kSliced, class O>
 struct ForwardMemory {
   static constexpr int kSpanTiles = L::kSubtiles;
-  static constexpr int kFewestWarps = kSliced            ? 1
-                                      : L::kSubtiles > 1 ? 4
+  static constexpr int kFewestWarps = kSliced && L::kSlice == 16 ? 1
+                                      : L::kSubtiles > 1         ? 4
                                                          : 2;  // else a thread carries too much of B, C
   static constexpr int kBlock =
-      (kSliced ? 1 : 2 * L::kSubtiles) * L::kProjections;  // one in use, one being filled
+      (kSliced ? 2 : 2 * L::kSubtiles) * L::kProjections;  // one in use, one being filled
   static constexpr int kWarp =
-      (kSliced ? 3 : 2 * L::kSubtiles) * L::kRows;                  // dt, w and, where it is not w, y
-  static constexpr int kWarpSlice = kSliced ? L::kSliceStates : 0;  // states of the slices not in registers
+      (kSliced ? 3 : 2) * L::kSubtiles * L::kRows;  // dt, w and, where it is not w, y
+  // States of the slices not in registers and, of wide slices, A.
+  static constexpr int kWarpSlice = !kSliced ? 0 : L::kSlice > 16 ? 2 * L::kSliceStates : L::kSliceStates;
 };
 
 template <class L>

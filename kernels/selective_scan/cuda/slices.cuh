@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/tile.cuh"
+
+// B and C of more states than a slice has: of one tile of one slice after the other, a tile ahead.
+namespace scankit::selective_scan {
+
+template <class T, class L>
+struct SliceStages {
+  using P = Projections<T, L>;
+  // Pieces of a thread in registers. In smaller blocks, and off 16-byte places, nothing is ahead.
+  static constexpr int kThreads = L::kSlice > 16 ? 128 : 64;
+  static constexpr int kCarried = P::kCount / kThreads;
+
+  const Common& c;
+  const Place& place;
+  bool ahead;
+  Eight<T> pieces[kCarried];
+
+  SCANKIT_DEVICE SliceStages(const Common& common, const Place& of, bool aligned)
+      : c(common), place(of), ahead(aligned && static_cast<int>(blockDim.x) >= kThreads) {}
+
+  // Steps behind the last one are there as zeros.
+  SCANKIT_DEVICE void load(int slice, int step) {
+    if (!ahead) return;
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k) {
+      const int piece = threadIdx.x + k * blockDim.x;
+      if (piece < P::kCount)
+        load_whole(pieces[k], P::place_of(c, place, piece, slice) + step * Index{T::kSize},
+                   P::count_of(c, piece, slice) > step);
+    }
+  }
+  SCANKIT_DEVICE void store(float* to, int slice, int step) const {
+    if (!ahead) return P::stage(to, c, place, slice, step, false);
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k) {
+      const int piece = threadIdx.x + k * blockDim.x;
+      if (piece < P::kCount) P::store(to, piece, pieces[k]);
+    }
+  }
+};
+
+}  // namespace scankit::selective_scan
