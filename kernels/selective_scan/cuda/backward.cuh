@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
+#include "kernels/selective_scan/cuda/step_lanes_backward.cuh"
 
 // Backward: the tiles from last to first, each from the states that the forward saved before it.
 namespace scankit::selective_scan {
@@ -294,10 +295,6 @@ struct BackwardKernel {
   SCANKIT_DEVICE void store_projections(int step, int first_state) const {
     const int warps = blockDim.x / 32, stride = W::M::kWarp;
     const float* first = memory.kept - threadIdx.x / 32 * stride;
-    float* slab = reinterpret_cast<float*>(static_cast<char*>(p.workspace) + p.projections);
-    const auto row = [&](int state) {
-      return (Index{place.batch} * c.groups + place.group) * c.states + state;
-    };
     // Eight threads in a row write 32 steps of a state: 128 bytes.
     for (int i = threadIdx.x; i < 2 * L::kSlice * 8; i += blockDim.x) {
       const int quad = i % 8, value = i / 8;  // value: which * kSlice + state
@@ -311,33 +308,18 @@ struct BackwardKernel {
         sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
       }
       const int which = value / L::kSlice;
-      if constexpr (O::kConstant) {
-        put_variable(which, row(state), step + quad * 4, sum);
-        continue;
-      }
-      if (p.direct) {
-        put_gradient(which, row(state), step + quad * 4, sum);
-        continue;
-      }
-      const Index half =
-          Index{c.batch} * c.groups * c.states * p.pitch;  // floats of dB's slab; dC's is behind
-      *reinterpret_cast<float4*>(slab + (2 * place.tile + which) * half + row(state) * p.pitch + step +
-                                 quad * 4) = sum;
+      if constexpr (O::kConstant)
+        put_variable(which, state, step + quad * 4, sum);
+      else
+        put_projection<T>(p, place, which, state, step + quad * 4, sum);
     }
   }
   // To the slab of dB or dC where the other one may be constant, which has none.
-  SCANKIT_DEVICE void put_variable(int which, Index row, int step, float4 sum) const {
+  SCANKIT_DEVICE void put_variable(int which, int state, int step, float4 sum) const {
+    const Index row = (Index{place.batch} * c.groups + place.group) * c.states + state;
     const Index half = Index{c.batch} * c.groups * c.states * p.pitch;
     *reinterpret_cast<float4*>(slab(which == 0 ? p.dB : p.dC) + place.tile * half + row * p.pitch + step) =
         sum;
-  }
-  // Of dB, or dC where `which` is 1, at a quad of steps.
-  SCANKIT_DEVICE void put_gradient(int which, Index row, int step, float4 sum) const {
-    const Index at = row * c.length + step, left = c.length - step;
-    if constexpr (T::kSize == 4)
-      put_quad((which == 0 ? g.dB : g.dC) + at, sum, left);
-    else
-      put_pairs<T>(static_cast<unsigned short*>(which == 0 ? g.rounded_dB : g.rounded_dC) + at, sum, left);
   }
 
   SCANKIT_DEVICE float* slab(Index offset) const {
@@ -464,7 +446,7 @@ struct BackwardKernel {
 };
 
 template <class T, class L, bool kSliced, class O>
-SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
+SCANKIT_DEVICE void tiled_backward(const BackwardArguments& p) {
   using K = BackwardKernel<T, L, kSliced, O>;
   using M = BackwardMemory<L, kSliced, O>;
   extern __shared__ __align__(16) float memory[];
@@ -483,6 +465,16 @@ SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
   if constexpr (O::kAsync) asm volatile("" : "+r"(k.mine));  // not to be computed again at each use
 #endif
   k.run();
+}
+
+template <class T, class L, bool kSliced, class O>
+SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
+  if constexpr (L::kLanes == 1) {
+    extern __shared__ __align__(16) float memory[];
+    StepLanesBackward<T, L>(p, memory).run();
+  } else {
+    tiled_backward<T, L, kSliced, O>(p);
+  }
 }
 
 }  // namespace scankit::selective_scan

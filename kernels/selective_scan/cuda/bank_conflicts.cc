@@ -16,6 +16,9 @@
 #define __syncthreads() (scankit::selective_scan::record_barrier(), __syncthreads())
 #define __syncwarp() (scankit::selective_scan::record_barrier(), __syncwarp())
 #define __shfl_xor_sync(...) (scankit::selective_scan::record_barrier(), __shfl_xor_sync(__VA_ARGS__))
+#define __shfl_sync(...) (scankit::selective_scan::record_barrier(), __shfl_sync(__VA_ARGS__))
+#define __shfl_up_sync(...) (scankit::selective_scan::record_barrier(), __shfl_up_sync(__VA_ARGS__))
+#define __shfl_down_sync(...) (scankit::selective_scan::record_barrier(), __shfl_down_sync(__VA_ARGS__))
 // NOLINTEND(bugprone-reserved-identifier)
 
 #define SCANKIT_FORWARD

@@ -54,7 +54,7 @@ Index distance(const Measurement& row, const Common& c) {
   const int channels = log2_256(row.channels) - log2_256(Index{c.batch} * c.dim);
   int states = log2_256(row.states) - log2_256(c.states);
   if (row.states <= 16 || c.states <= 16) {
-    const auto slice = [](int n) { return n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : 17; };
+    const auto slice = [](int n) { return n <= 1 ? 1 : n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : 17; };
     if (slice(row.states) != slice(c.states)) return -1;
     states = 0;
   }

@@ -94,9 +94,13 @@ TEST(Dispatch, StatesGoBySliceAndTypesBySize) {
       measured(problem(8, 2048, 2048, 16), {2, 2, 1, 1}),
       measured(problem(8, 2048, 2048, 64), {5, 2, 1, 1}),
       measured(problem(8, 2048, 2048, 16, DType::F32), {2, 2, 1, 1}),
+      measured(problem(8, 2048, 2048, 1), {0, 2, 1, 1}),
+      measured(problem(8, 2048, 2048, 4), {0, 2, 1, 1}),
   };
   EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 9)), &rows[0]);
   EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 8)), nullptr);
+  EXPECT_EQ(nearest(rows, problem(8, 2048, 2000, 1)), &rows[3]);
+  EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 2)), &rows[4]);
   EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 17)), nullptr);
   EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 100)), &rows[1]);
   EXPECT_EQ(nearest(rows, problem(8, 2048, 2048, 256)), nullptr);

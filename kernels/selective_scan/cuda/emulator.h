@@ -225,4 +225,21 @@ T __shfl_sync(unsigned, T value, int lane) {
   __syncwarp();
   return other;
 }
+// Of lane `from` of the `width` beside each other that the thread is one of; its own where that is none of
+// them.
+inline float __shfl_sync(unsigned, float value, int from, int width) {
+  auto& block = *scankit::emulator::Block::current();
+  const int thread = static_cast<int>(block.thread()), first = thread / width * width;
+  block.slot(block.thread()) = value;
+  __syncwarp();
+  const float other = block.slot(static_cast<unsigned>(from >= 0 && from < width ? first + from : thread));
+  __syncwarp();
+  return other;
+}
+inline float __shfl_up_sync(unsigned all, float value, int distance, int width) {
+  return __shfl_sync(all, value, static_cast<int>(threadIdx.x) % width - distance, width);
+}
+inline float __shfl_down_sync(unsigned all, float value, int distance, int width) {
+  return __shfl_sync(all, value, static_cast<int>(threadIdx.x) % width + distance, width);
+}
 // NOLINTEND(bugprone-reserved-identifier)

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward_tile.cuh"
 #include "kernels/selective_scan/cuda/slices.cuh"
+#include "kernels/selective_scan/cuda/step_lanes.cuh"
 
 // Forward: sequential in L, tile by tile; no parallel scan.
 namespace scankit::selective_scan {
@@ -369,7 +370,7 @@ struct ForwardKernel {
 };
 
 template <class T, class L, bool kSliced, class O>
-SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
+SCANKIT_DEVICE void tiled_forward(const ForwardArguments& p) {
   using K = ForwardKernel<T, L, kSliced, O>;
   using M = ForwardMemory<L, kSliced, O>;
   extern __shared__ __align__(16) float memory[];
@@ -388,6 +389,14 @@ SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
     k.run_sliced();
   else
     k.run();
+}
+
+template <class T, class L, bool kSliced, class O>
+SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
+  if constexpr (L::kLanes == 1)
+    StepLanesForward<T, L>(p).run();
+  else
+    tiled_forward<T, L, kSliced, O>(p);
 }
 
 }  // namespace scankit::selective_scan

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The general kernels' device code, through the planner, on the CPU (emulator.h) against the fp64 oracle.
+#include <string>
+
 #define SCANKIT_EMULATED
 #include "kernels/selective_scan/cuda/emulator.h"
 
@@ -99,14 +101,16 @@ TEST(PlainKernels, TakeStatesInEverySliceAndType) {
     }
   }
 }
-// Where shared memory has room the planner takes the forward with wide slices for these.
-TEST(PlainKernels, TakeManyStatesOfFewChannelsInHalfWords) {
+// Where shared memory has room the planner takes the forward with wide slices for the many.
+TEST(PlainKernels, TakeOneStateAndManyInHalfWords) {
   constexpr device::DeviceFacts kRoom = {90, 131, 232448, 233472};
-  for (const int length : {97, 104, 100, 160}) {  // 16-byte, 8-byte and odd places
-    SCOPED_TRACE(length);
-    Shape shape{0, 2, 6, length, 100, 2, true, DType::BF16};
-    shape.initial = shape.last = length != 100;
-    Trial(shape, length != 104).check(kRoom, true);
+  for (const int states : {1, 100}) {
+    for (const int length : {97, 104, 76, 160}) {  // odd, 16-byte, 8-byte places
+      SCOPED_TRACE(std::to_string(states) + " states, length " + std::to_string(length));
+      Shape shape{0, 2, 6, length, states, 2, true, DType::BF16};
+      shape.initial = shape.last = length != 76;
+      Trial(shape, length != 104).check(kRoom, length != 160);
+    }
   }
 }
 TEST(GeneralKernels, HandTheStateThroughWhereThereAreNoSteps) {

@@ -69,6 +69,20 @@ TEST(Launch, ManyStatesOfFewChannelsTakeMoreLanes) {
   EXPECT_EQ(forward(2, 2048, 128, kPascal), "scankit_forward_any");  // too little shared memory
 }
 
+TEST(Launch, OneStateHasItsOwnKernels) {
+  device::Plan plan;
+  device::Message message;
+  for (const int states : {1, 2}) {
+    Forward f = {};
+    f.common = problem(8, 2048, 2048, states);
+    ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+    ASSERT_EQ(plan.launch_count, 1);
+    EXPECT_EQ(symbol(plan, 0), states == 1 ? "scankit_forward_1x1" : "scankit_forward_2x2");
+    ASSERT_TRUE(plan_backward(backward_of(f.common), kH200, &plan, &message)) << message.text;
+    EXPECT_EQ(symbol(plan, 0), states == 1 ? "scankit_backward_1x1" : "scankit_backward_2x2");
+  }
+}
+
 TEST(Launch, BlocksCoverEveryChannelOfEveryGroup) {
   for (const int groups : {1, 2, 3}) {
     for (const int per_group : {1, 15, 16, 17, 33, 70000}) {

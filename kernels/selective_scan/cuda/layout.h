@@ -38,6 +38,13 @@ struct Layout {
   static constexpr int kSliceStates = kChannels * kPer * 32;  // states of a warp in one slice
 };
 
+// Of few states (step_lanes.cuh): a lane has all of a channel's, of eight steps, and a channel four lanes.
+template <int kPer_, int kChannels_>
+struct Layout<1, kPer_, kChannels_> {
+  static constexpr int kLanes = 1, kPer = kPer_, kChannels = kChannels_;
+  static constexpr int kSlice = kPer, kGroups = 8, kWarpChannels = kGroups * kChannels;
+};
+
 // Shared memory in floats: `kBlock`, and for each warp `kWarp` + slices * `kWarpSlice`.
 template <class L, bool kSliced, class O>
 struct ForwardMemory {
@@ -51,6 +58,11 @@ struct ForwardMemory {
       (kSliced ? 3 : 2) * L::kSubtiles * L::kRows;  // dt, w and, where it is not w, y
   // States of the slices not in registers and, of wide slices, A.
   static constexpr int kWarpSlice = !kSliced ? 0 : L::kSlice > 16 ? 2 * L::kSliceStates : L::kSliceStates;
+};
+
+template <int kPer, int kChannels, class O>
+struct ForwardMemory<Layout<1, kPer, kChannels>, false, O> {
+  static constexpr int kSpanTiles = 1, kFewestWarps = 2, kBlock = 0, kWarp = 0, kWarpSlice = 0;
 };
 
 template <class L>
@@ -84,6 +96,15 @@ struct BackwardMemory {
   static constexpr int kSums = kStart + (O::kAsync ? L::kSliceStates : 0);
   static constexpr int kWarp = kSums + (kSumsApart ? 2 * L::kSliceStates : 0);
   static constexpr int kWarpSlice = 0;
+};
+
+template <int kPer, int kChannels, class O>
+struct BackwardMemory<Layout<1, kPer, kChannels>, false, O> {
+  static constexpr int kFewestWarps = 1, kSpanTiles = 1;
+  static constexpr int kSums = 2 * kPer * kTile;  // dB and dC of a tile, over the warp's channels
+  static constexpr int kTogether = 4;             // tiles from one barrier to the next
+  static constexpr int kTable = 12;               // addresses of rows, of each of eight channels
+  static constexpr int kBlock = 0, kWarp = 2 * kTogether * kSums + kTable * 8 * 2, kWarpSlice = 0;
 };
 
 }  // namespace scankit::selective_scan

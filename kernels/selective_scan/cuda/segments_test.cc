@@ -3,6 +3,7 @@
 // (emulator.h) against the fp64 reference of device_check.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -85,6 +86,30 @@ TEST(Segments, EveryBackwardVariantTakesShortAndUngatedSequences) {
     check({1, variant.most_warps * variant.warp_channels + 1, 65, states, 1}, variant.most_warps, false);
   }
 }
+// Lanes over steps (step_lanes.cuh): more tiles than are summed up between two barriers, channels that no
+// lane has.
+TEST(Segments, FewStatesAreRightForEveryLength) {
+  for (int v = 0; v < kBackwardVariantCount; ++v) {
+    const Variant& backward = kBackwardVariants[v];
+    for (int f = 0; f < kForwardVariantCount; ++f) {
+      const Variant& forward = kForwardVariants[f];
+      const int states = backward.per_lane;
+      if (backward.lanes != 1 || forward.lanes != 1 || forward.per_lane < states) continue;
+      SCOPED_TRACE("forward variant " + std::to_string(f) + ", backward variant " + std::to_string(v));
+      for (const int length : {1, 7, 8, 31, 33, 64, 97, 136, 419}) {
+        SCOPED_TRACE(length);
+        for (const int warps : {1, 2, 4}) {
+          const Choice first = {f, std::max(warps, forward.fewest_warps), 1, 1}, second = {v, warps, 1, 1};
+          Trial({1, 3, length, states, 1, true}).check(first, second, true);
+          Trial({2, 14, length, states, 2, false, warps == 2}).check(first, second, warps != 1);
+        }
+        if (length < 97) continue;
+        Trial({1, 1, length, 1, 1}).check({f, 2, 3, 2}, {v, 2, 5, 1}, length % 2 == 0);
+        Trial({1, 71, length, states, 1, true}).check({f, 4, 2, 2}, {v, 4, 2, 2}, true);
+      }
+    }
+  }
+}
 TEST(Segments, AreRightForFewStatesAndSeveralGroups) {
   Trial({2, 6, 200, 3, 2}).check(forward_in(2, 3, 2, 1), backward_in(2, 3, 6, 1), true);
   Trial({1, 18, 131, 7, 1}).check(forward_in(2, 7, 2, 2), backward_in(2, 7, 2, 2), false);
@@ -138,11 +163,16 @@ TEST(Segments, OneSlabOfEachIsTheGradientItself) {
 
 // exp(A dt) of a piece overflows where nothing has entered it: zero stays zero.
 TEST(Segments, AGrowingFactorMeetsAZero) {
-  Trial trial({1, 2, 192, 16, 1}, 4, 5);
-  std::fill(trial.p.u.begin(), trial.p.u.end(), 0.0);
-  std::fill(trial.p.dout.begin(), trial.p.dout.end(), 0.0);
-  std::fill(trial.p.delta.begin(), trial.p.delta.end(), 1.0);
-  trial.check(forward_in(4, 16, 3, 1), backward_in(4, 16, 3, 1), true);
+  for (const int lanes : {1, 4}) {
+    const int states = lanes * lanes;
+    for (const int segments : {1, 3}) {
+      Trial trial({1, 2, 192, states, 1}, 4, 5);
+      std::fill(trial.p.u.begin(), trial.p.u.end(), 0.0);
+      std::fill(trial.p.dout.begin(), trial.p.dout.end(), 0.0);
+      std::fill(trial.p.delta.begin(), trial.p.delta.end(), 1.0);
+      trial.check(forward_in(lanes, states, segments, 1), backward_in(lanes, states, segments, 1), true);
+    }
+  }
 }
 // A factor of 2^-300 or 2^250 alone is none that fp32 holds, the product is.
 TEST(Segments, AFactorBeyondFp32) {

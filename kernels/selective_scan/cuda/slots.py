@@ -54,7 +54,7 @@ def main():
     prefix = "scankit_forward_"
     for symbol, code in kernels(options.cubin, options.tool).items():
         name = symbol.removeprefix(prefix)
-        if name.startswith(("any", "ends")) or not symbol.startswith(prefix) or options.kernel and name not in options.kernel:
+        if name.startswith(("any", "ends", "1x")) or not symbol.startswith(prefix) or options.kernel and name not in options.kernel:
             continue
         describe(name, code, [int(n) for n in options.warps.split(",") if n])
 

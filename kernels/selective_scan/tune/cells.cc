@@ -35,10 +35,23 @@ constexpr Shape kGoals[] = {
     {DType::BF16, 1, 2048, 16384, 16}, {DType::BF16, 64, 384, 196, 16},  {DType::F32, 8, 2048, 2048, 16},
 };
 constexpr Shape kFigures[] = {
-    {DType::BF16, 8, 2048, 197, 16},   {DType::BF16, 8, 2048, 512, 16},   {DType::BF16, 8, 2048, 4097, 16},
-    {DType::BF16, 1, 2048, 65536, 16}, {DType::BF16, 8, 2048, 2048, 1},   {DType::BF16, 8, 2048, 2048, 8},
-    {DType::BF16, 8, 2048, 2048, 64},  {DType::BF16, 2, 2048, 2048, 128}, {DType::BF16, 2, 2048, 2048, 256},
+    {DType::BF16, 8, 2048, 197, 16},
+    {DType::BF16, 8, 2048, 512, 16},
+    {DType::BF16, 8, 2048, 4097, 16},
+    {DType::BF16, 1, 2048, 65536, 16},
+    {DType::BF16, 8, 2048, 2048, 1},
+    {DType::BF16, 8, 2048, 2048, 8},
+    {DType::BF16, 8, 2048, 2048, 64},
+    {DType::BF16, 2, 2048, 2048, 128},
+    {DType::BF16, 2, 2048, 2048, 256},
     {DType::F16, 8, 2048, 2048, 16},
+    // VMamba's stages, in one group; it also scans in fp32.
+    {DType::BF16, 32, 768, 3136, 1},
+    {DType::BF16, 32, 1536, 784, 1},
+    {DType::BF16, 32, 3072, 196, 1},
+    {DType::BF16, 32, 6144, 49, 1},
+    {DType::F32, 32, 768, 3136, 1},
+    {DType::F32, 32, 1536, 784, 1},
 };
 // Channels of the grids as batch and dim: steps of about 1.4 to 2, from a quarter of a wave of an H200 on.
 constexpr std::array<int, 2> kChannels[] = {{1, 768},  {1, 1536}, {1, 2048}, {2, 1536}, {1, 4096}, {1, 5120},
@@ -71,7 +84,7 @@ std::vector<Cell> default_cells() {
   for (const Shape& shape : kFigures) add(cells, shape, 1);
   add_grid(cells, DType::BF16, 16, 2, 1);
   add_grid(cells, DType::F32, 16, 3, 2);
-  for (const int states : {1, 8, 64}) add_grid(cells, DType::BF16, states, 4, 3);
+  for (const int states : {1, 4, 8, 64}) add_grid(cells, DType::BF16, states, 4, 3);
   return cells;
 }
 
