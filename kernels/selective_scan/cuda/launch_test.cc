@@ -52,37 +52,6 @@ TEST(Launch, EveryStateCountHasAVariantThatHoldsIt) {
   }
 }
 
-// 4096 channels are 256 warps of the narrow slices, on 528 schedulers, and 1024 of the wide ones.
-TEST(Launch, ManyStatesOfFewChannelsTakeMoreLanes) {
-  device::Plan plan;
-  device::Message message;
-  const auto forward = [&](int batch, int dim, int states, const device::DeviceFacts& facts) {
-    Forward f = {};
-    f.common = problem(batch, dim, 2048, states);
-    EXPECT_TRUE(plan_forward(f, facts, &plan, &message)) << message.text;
-    return symbol(plan, 0);
-  };
-  for (const int states : {48, 64, 128, 256})
-    EXPECT_EQ(forward(2, 2048, states, kH200), "scankit_forward_any_16x4") << states;
-  EXPECT_EQ(forward(8, 2048, 64, kH200), "scankit_forward_any");
-  EXPECT_EQ(forward(8, 2048, 17, kH200), "scankit_forward_any");
-  EXPECT_EQ(forward(2, 2048, 128, kPascal), "scankit_forward_any");  // too little shared memory
-}
-
-TEST(Launch, OneStateHasItsOwnKernels) {
-  device::Plan plan;
-  device::Message message;
-  for (const int states : {1, 2}) {
-    Forward f = {};
-    f.common = problem(8, 2048, 2048, states);
-    ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
-    ASSERT_EQ(plan.launch_count, 1);
-    EXPECT_EQ(symbol(plan, 0), states == 1 ? "scankit_forward_1x1" : "scankit_forward_2x2");
-    ASSERT_TRUE(plan_backward(backward_of(f.common), kH200, &plan, &message)) << message.text;
-    EXPECT_EQ(symbol(plan, 0), states == 1 ? "scankit_backward_1x1" : "scankit_backward_2x2");
-  }
-}
-
 TEST(Launch, BlocksCoverEveryChannelOfEveryGroup) {
   for (const int groups : {1, 2, 3}) {
     for (const int per_group : {1, 15, 16, 17, 33, 70000}) {
