@@ -83,11 +83,11 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 
 #ifdef SCANKIT_GENERAL
 #define SCANKIT_GENERAL_KERNELS(name, complex)                                         \
-  extern "C" __global__ void __launch_bounds__(kGeneralThreads, 4)                        \
+  extern "C" __global__ void __launch_bounds__(kGeneralThreads, 4)                     \
       scankit_general_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {          \
     general_forward<SCANKIT_TYPE, complex>(p);                                         \
   }                                                                                    \
-  extern "C" __global__ void __launch_bounds__(kGeneralThreads, 4)                        \
+  extern "C" __global__ void __launch_bounds__(kGeneralThreads, 4)                     \
       scankit_general_backward_##name(SCANKIT_PARAMETER(GeneralBackwardArguments) p) { \
     general_backward<SCANKIT_TYPE, complex>(p);                                        \
   }
