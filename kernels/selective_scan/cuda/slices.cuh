@@ -20,6 +20,16 @@ struct SliceStages {
   SCANKIT_DEVICE SliceStages(const Common& common, const Place& of, bool aligned)
       : c(common), place(of), ahead(aligned && static_cast<int>(blockDim.x) >= kThreads) {}
 
+  // As Projections has it, but B or C chosen number by number: of a choice between the two descriptors under
+  // a condition nvcc 13's cicc dies for sm_100 and sm_120.
+  SCANKIT_DEVICE const char* place_of(int piece, int slice) const {
+    const bool second = piece >= P::kCount / 2;
+    const int state = slice * L::kSlice + piece / 4 % L::kSlice;
+    const Index offset = place.batch * (second ? c.C.batch_stride : c.B.batch_stride) +
+                         place.group * (second ? c.C.group_stride : c.B.group_stride) +
+                         state * (second ? c.C.state_stride : c.B.state_stride) + piece % 4 * 8;
+    return static_cast<const char*>(second ? c.C.data : c.B.data) + offset * T::kSize;
+  }
   // Steps behind the last one are there as zeros.
   SCANKIT_DEVICE void load(int slice, int step) {
     if (!ahead) return;
@@ -27,7 +37,7 @@ struct SliceStages {
     for (int k = 0; k < kCarried; ++k) {
       const int piece = threadIdx.x + k * blockDim.x;
       if (piece < P::kCount)
-        load_whole(pieces[k], P::place_of(c, place, piece, slice) + step * Index{T::kSize},
+        load_whole(pieces[k], place_of(piece, slice) + step * Index{T::kSize},
                    P::count_of(c, piece, slice) > step);
     }
   }
