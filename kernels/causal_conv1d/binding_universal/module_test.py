@@ -141,7 +141,12 @@ class Module(unittest.TestCase):
                 if got is None:
                     self.assertNotIn(name, new)
                     continue
-                self.assertTrue(torch.equal(got, new[name].to(got.dtype)), name)
+                if DEVICE != "cpu" and name in ("dweight", "dbias"):
+                    # A GPU's kernel is chosen by the strides, those of dx too, and each has its order of these sums.
+                    torch.testing.assert_close(got.float(), new[name].to(got.dtype).float(), rtol=1e-4 if got.dtype == torch.float32
+                                               else 2e-2, atol=1e-3)
+                else:
+                    self.assertTrue(torch.equal(got, new[name].to(got.dtype)), name)
             self.assertEqual(old["dweight"].dtype, case.weight.dtype)
 
     def test_signatures_of_the_first_releases(self):

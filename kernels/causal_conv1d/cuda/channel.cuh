@@ -57,12 +57,12 @@ struct Channel {
 
   SCANKIT_DEVICE float input(Index step) const { return input_of<T>(c, batch, channel, step); }
 
-  // `x(back)` gives the inputs.
+  // `x(back)` gives the inputs. In the order of the kernels for other strides: the same bits.
   template <class Inputs>
   SCANKIT_DEVICE float convolve(Index step, const Inputs& x) const {
     float y = bias;
 #pragma unroll
-    for (int back = kMaxWidth - 1; back >= 0; --back)
+    for (int back = 0; back < kMaxWidth; ++back)
       if (back < c.width && together(step - back, step)) y = fmaf(weight[back], x(back), y);
     return y;
   }
