@@ -96,7 +96,8 @@ bool fits(const Variant& variant, const Common& common) {
 }  // namespace
 
 bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts) {
-  return fits(variant, common) && warps <= variant.most_warps && warps >= variant.fewest_warps &&
+  return fits(variant, common) && variant.resident_warps[common.dtype == DType::F32] > 0 &&
+         warps <= variant.most_warps && warps >= variant.fewest_warps &&
          shared_bytes(variant, warps, common.states, common.dtype) <= facts.shared_per_block;
 }
 

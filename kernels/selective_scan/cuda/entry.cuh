@@ -43,12 +43,13 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 
 #ifdef SCANKIT_BACKWARD
 #define FORWARD_VARIANT(...)
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,  \
-                         options)                                                                     \
-  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
-      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                               \
-    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
-    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                  \
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,     \
+                         options)                                                                        \
+  extern "C" __global__ void __launch_bounds__(threads,                                                  \
+                                               SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks) \
+      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                                  \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                       \
+    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                     \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)

@@ -12,7 +12,6 @@ constexpr struct {
   int rounds;
   double kept;  // times the best median, to go on behind this stage
 } kStages[] = {{3, 1.15}, {6, 1.04}, {12, 1}};
-constexpr double kNoise = 0.99;
 
 bool same(const Choice& a, const Choice& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 

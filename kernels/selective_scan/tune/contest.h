@@ -8,6 +8,9 @@
 // Which choice is the fastest right one for a cell.
 namespace scankit::selective_scan {
 
+// Of two medians the lower is no better where it is above so much of the other.
+inline constexpr double kNoise = 0.99;
+
 // Where choices are tried: a GPU, or a test's made-up one.
 class Bench {
  public:

@@ -31,6 +31,10 @@ std::vector<std::string> fields_of(std::string_view line) {
   return fields;
 }
 
+bool takes(bool backward, int variant, DType dtype) {
+  return variant_of(backward, variant).resident_warps[dtype == DType::F32] > 0;
+}
+
 // "won<TAB>forward<TAB>2<TAB>8<TAB>2048<TAB>2048<TAB>16<TAB>4x4<TAB>2<TAB>1<TAB>2<TAB>ms<TAB>predicted's ms"
 bool row_of(const std::vector<std::string>& f, Row* row) {
   if (f.size() != 13) return false;
@@ -41,7 +45,8 @@ bool row_of(const std::vector<std::string>& f, Row* row) {
   for (int v = 0; v < shipped_variants(row->cell.backward); ++v)
     if (variant_name(row->cell.backward, v) == f[7]) row->choice.variant = v;
   row->ms = std::atof(f[11].c_str()), row->predicted_ms = std::atof(f[12].c_str());
-  return row->choice.variant >= 0 && n[0] >= 0 && n[0] <= 2;
+  return row->choice.variant >= 0 && n[0] >= 0 && n[0] <= 2 &&
+         takes(row->cell.backward, row->choice.variant, row->cell.dtype);
 }
 
 // "forward bf16 B8 D2048 L2048 N16" and "4x4/2 s1 p2", as name_of has them.
@@ -110,9 +115,17 @@ Result<Record> Record::read(const std::string& path, Machine* machine) {
   Record record;
   while (std::getline(lines, line))
     if (!lines.eof()) record.take(line);
+  // What won stays, as it stayed where the predicted choice was as good, unless what is shipped now is
+  // faster.
+  std::map<std::string, Row> won;
+  for (const Row& row : record.rows_) won[name_of(row.cell)] = row;
   record.rows_.clear();
-  for (const auto& [name, timed] : record.timed_)
-    if (record.done_.count(name) > 0) record.rows_.push_back(timed.row);
+  for (const auto& [name, timed] : record.timed_) {
+    if (record.done_.count(name) == 0) continue;
+    const auto before = won.find(name);
+    const bool stays = before != won.end() && timed.row.ms >= kNoise * before->second.ms;
+    record.rows_.push_back(stays ? before->second : timed.row);
+  }
   return record;
 }
 
@@ -120,7 +133,8 @@ Result<Record> Record::read(const std::string& path, Machine* machine) {
 void Record::take_time(const std::vector<std::string>& fields) {
   Row row;
   if (fields.size() != 5 || !cell_of(fields[1], &row.cell) ||
-      !choice_of(row.cell.backward, fields[2], &row.choice))
+      !choice_of(row.cell.backward, fields[2], &row.choice) ||
+      !takes(row.cell.backward, row.choice.variant, row.cell.dtype))
     return;
   row.ms = std::atof(fields[3].c_str());
   const int rounds = std::atoi(fields[4].c_str());

@@ -180,6 +180,27 @@ TEST_F(TuneRecord, TheTableIsMadeAgainOfWhatWasMeasured) {
   EXPECT_FALSE(Record::read(path_, &machine));
 }
 
+// A variant that this type no longer takes is not in it, and what won stays where the fastest is as good.
+TEST_F(TuneRecord, TheTableMadeAgainHasWhatIsTakenAndWhatWon) {
+  ASSERT_TRUE(Record::open(path_, machine_));
+  const auto head = read_whole_file(path_);
+  ASSERT_TRUE(head);
+  const auto of = [](const char* type, int number, const char* first, const char* second) {
+    const std::string name = std::string("backward ") + type + " B8 D2048 L2048 N16";
+    return "time\t" + name + "\t" + first + "\t0.2\t21\ntime\t" + name + "\t" + second +
+           "\t0.1995\t21\nwon\tbackward\t" + std::to_string(number) +
+           "\t8\t2048\t2048\t16\t4x4_straight\t4\t1\t2\t0.2\t0.2\ndone\t" + name + "\n";
+  };
+  ASSERT_TRUE(write_file_atomically(path_, *head + of("f32", 0, "4x4_straight/4 s1 p2", "4x4/8 s1 p2") +
+                                               of("bf16", 2, "4x4_straight/4 s1 p2", "4x4/8 s1 p2")));
+  Machine machine;
+  const auto again = Record::read(path_, &machine);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(table_text("", machine, again->rows()),
+            "MEASURED_BACKWARD(90, 132, BF16, 16, 2048, 16384, 4x4_straight, 4, 1, 2)\n"
+            "MEASURED_BACKWARD(90, 132, F32, 16, 2048, 16384, 4x4, 8, 1, 2)\n");
+}
+
 TEST_F(TuneRecord, AnotherMachinesOrSourcesAreRefused) {
   ASSERT_TRUE(Record::open(path_, machine_));
   for (const Machine& other :
