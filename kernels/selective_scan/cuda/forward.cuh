@@ -7,6 +7,7 @@
 // Forward: sequential in L, tile by tile; no parallel scan.
 namespace scankit::selective_scan {
 
+// One long file, for backward.cuh's reason.
 template <class T, class L, bool kSliced, class O>
 struct ForwardKernel {
   using P = Projections<T, L, O::kConstant>;

@@ -8,6 +8,7 @@
 // its own slab, each number always by the same thread.
 namespace scankit::selective_scan {
 
+// One long file, for backward.cuh's reason.
 template <class T, bool kComplex>
 struct GeneralBackward : General<T, kComplex> {
   using G = General<T, kComplex>;
