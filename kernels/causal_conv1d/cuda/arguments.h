@@ -31,6 +31,9 @@ struct BackwardArguments {
 // of a channel, those of one batch behind those of the batch before, go to `parts` blocks (grid_y), and in
 // those to the warps: `warp_tiles` neighbouring ones to each.
 inline constexpr int kTileBytes = 32 * 16, kMostParts = 65535, kWarpsWanted = 8192;
+// Of the kernels for whole pieces: a warp's tiles in the forward, a block's warps in the backward, and what
+// each of these has in shared memory since sm_80: tiles of x and of dout, two of each under way.
+inline constexpr int kWholeTiles = 2, kMostWarps = 8, kStagesOfWarp = 4, kStageBytes = kTileBytes + 16;
 struct Tiles {
   int row, warp, parts;
   bool states;  // there are initial or final ones, or their gradients

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/causal_conv1d/cuda/backward.cuh"
-#include "kernels/causal_conv1d/cuda/vector.cuh"
+#include "kernels/causal_conv1d/cuda/copied.cuh"
 
 // A warp walks its tiles from the last one down: dx of a step needs dy of the kHistory steps behind it. Those
 // behind its last tile it computes too, another warp has them as well. Sums of dweight and dbias stay in
@@ -64,12 +64,14 @@ struct BackwardVector {
     const int mine = step + lane;
     float gradient = 0.0f;
     if (lane < kHistory && mine < c.length) {
-      float y = taps.bias;
+      float x[kMaxWidth], y = taps.bias;  // all loads at once; there is a whole tile before them
+#pragma unroll
+      for (int back = 0; back < kMaxWidth; ++back) x[back] = get<T>(c.x, batch, channel, mine - back);
+      gradient = get<T>(p.conv.dout, batch, channel, mine);
 #pragma unroll
       for (int back = 0; back < kMaxWidth; ++back)
-        if (back < c.width) y = fmaf(taps.weight[back], input_of<T>(c, batch, channel, mine - back), y);
-      gradient = get<T>(p.conv.dout, batch, channel, mine);
-      if (c.silu) gradient = through_silu(gradient, y);
+        if (Kind::reaches(c, back)) y = fmaf(taps.weight[back], x[back], y);
+      if (Kind::silu(c)) gradient = through_silu(gradient, y);
     }
 #pragma unroll
     for (int i = 0; i < kHistory; ++i) dy[i] = __shfl_sync(kAllLanes, gradient, i);
@@ -135,13 +137,11 @@ struct BackwardVector {
 
   // One tile, at the first of `rest` elements of the row; `next` is dy of the first steps behind it, and of
   // its own first ones afterwards, in lane 0.
-  SCANKIT_DEVICE void tile(const Taps& taps, const unsigned (&w)[4], const unsigned (&before)[4],
+  SCANKIT_DEVICE void tile(const Taps& taps, const float (&x)[kHistory + kPiece],
                            float (&dy)[kPiece + kHistory], Index batch, int rest, char* dx_at,
                            float (&next)[kHistory], VectorSums& sums) const {
     const int left = rest - lane * kPiece;
-    float x[kHistory + kPiece], dx[kPiece];
-    history_of<T>(w, before, lane, x);
-    T::unpack(w, x + kHistory);
+    float dx[kPiece];
     differentiate(taps, left, x, dy);
     sums.add<Kind, Access::kAllOrNothing, kPiece>(c, left, dy, x);
 #pragma unroll
@@ -168,17 +168,21 @@ struct BackwardVector {
                                 p.conv.dout.dim_stride, batch, channel, at, lane_bytes);
     char* dx = place<T>(static_cast<char*>(p.conv.dx.data), p.conv.dx.batch_stride, p.conv.dx.dim_stride,
                         batch, channel, at, lane_bytes);
-    const auto ask = [&](Asked& to) {
+    Asked tiles[kAhead];
+    const auto ask = [&](int k) {
       const int left = asked++ < count ? ahead : 0;
-      Access::ask(x, left, lane, to.x);
-      Access::ask(dout, left, lane, to.dout);
-      Access::ask_before(x, left > 0 && ahead < c.length, lane, to.before);
+      Stage *const slot_x = Access::slot(stage, 2 * k), *const slot_dout = Access::slot(stage, 2 * k + 1);
+      if (!Access::kBeside || left > 0) {
+        Access::ask(x, left, lane, slot_x, tiles[k].x);
+        Access::ask(dout, left, lane, slot_dout, tiles[k].dout);
+        Access::ask_before(x, left > 0 && ahead < c.length, lane, slot_x, tiles[k].before);
+      }
+      Access::commit();
       x -= kTileBytes, dout -= kTileBytes, ahead += kTile;
       if (ahead > c.length) x -= p.x_jump, dout -= p.dout_jump, ahead = end;
     };
-    Asked tiles[kAhead];
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) ask(tiles[k]);
+    for (int k = 0; k < kAhead; ++k) ask(k);
     const Taps taps(c, channel, lane);
     float next[kHistory];
     behind(taps, batch, (at + 1) * kTile, next);
@@ -186,15 +190,24 @@ struct BackwardVector {
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
         if (k >= left) return;
+        Stage *const slot_x = Access::slot(stage, 2 * k), *const slot_dout = Access::slot(stage, 2 * k + 1);
+        Access::template wait<kAhead - 1>();
         unsigned w[4], before[4], dout_words[4];
-        Access::get(tiles[k].x, stage, lane, w);
-        Access::get_before(tiles[k].before, stage, lane, before);
-        Access::get(tiles[k].dout, stage, lane, dout_words);
-        float dy[kPiece + kHistory];
+        Access::get(tiles[k].x, slot_x, lane, w);
+        Access::get_before(tiles[k].before, slot_x, lane, before);
+        Access::get(tiles[k].dout, slot_dout, lane, dout_words);
+        if (Kind::states(p.tiles.states) && now == c.length) {
+          initial_piece<T>(c, batch, channel, before);
+          Access::set_before(slot_x, lane, before);
+        }
+        float dy[kPiece + kHistory], x_now[kHistory + kPiece];
         T::unpack(dout_words, dy);
-        ask(tiles[k]);
-        if (Kind::states(p.tiles.states) && now == c.length) initial_piece<T>(c, batch, channel, before);
-        tile(taps, w, before, dy, batch, now, dx, next, sums);
+        if constexpr (!Access::kBeside) ask(k);
+        Access::history(slot_x, w, before, lane, x_now);
+        T::unpack(w, x_now + kHistory);
+        Access::release();
+        if constexpr (Access::kBeside) ask(k);
+        tile(taps, x_now, dy, batch, now, dx, next, sums);
         dx -= kTileBytes, now += kTile;
         if (now <= c.length) continue;
         dx -= p.dx_jump, now = end, --batch;
@@ -208,7 +221,7 @@ struct BackwardVector {
 // The warps' sums, in order, to the block's part of the channel.
 SCANKIT_DEVICE void put_sums(const BackwardVectorArguments& p, Index channel, int lane,
                              const VectorSums& sums) {
-  __shared__ float shared[kWarps][kMaxWidth + 1];
+  __shared__ float shared[kMostWarps][kMaxWidth + 1];
   const Common& c = p.conv.common;
   float* const mine = shared[threadIdx.x / 32];
 #pragma unroll
@@ -241,12 +254,23 @@ SCANKIT_DEVICE void backward_tiles(const BackwardVectorArguments& p, Stage* stag
   put_sums(p, channel, mine.lane, sums);
 }
 
+template <class T, class Kind>
+SCANKIT_DEVICE void backward_pieces(const BackwardVectorArguments& p) {
+#ifdef SCANKIT_COPIED
+  if (takes_copies())
+    return backward_tiles<T, Copied<T>, Kind>(p, block_stages() + threadIdx.x / 32 * kStagesOfWarp);
+#endif
+#if defined(SCANKIT_EMULATED) || !defined(SCANKIT_COPIED)
+  backward_tiles<T, Whole<T>, Kind>(p, nullptr);
+#endif
+}
+template <class T>
+SCANKIT_DEVICE void backward_usual(const BackwardVectorArguments& p) {
+  backward_pieces<T, CallKind<true>>(p);
+}
 template <class T>
 SCANKIT_DEVICE void backward_whole(const BackwardVectorArguments& p) {
-  if (is_usual(p.conv.common, p.tiles.states))
-    backward_tiles<T, Whole<T>, CallKind<true>>(p, nullptr);
-  else
-    backward_tiles<T, Whole<T>, CallKind<false>>(p, nullptr);
+  backward_pieces<T, CallKind<false>>(p);
 }
 
 template <class T>

@@ -109,7 +109,7 @@ std::function<void()> body_of(void (*kernel)(const Arguments&), const device::La
 // The kernel of a launch.
 template <class T>
 std::function<void()> body_for(const std::string& name, const device::Launch& launch) {
-#define CONV_KERNEL(symbol, function, Arguments) \
+#define CONV_KERNEL(symbol, function, Arguments, ...) \
   if (name == "scankit_conv_" #symbol) return body_of<Arguments>(&function<T>, launch);
 #include "kernels/causal_conv1d/cuda/kernels.def"
   return {};

@@ -16,6 +16,14 @@
 #define SCANKIT_PARAMETER(type) const __grid_constant__ type
 #endif
 
+// For GPUs of 2048 threads a multiprocessor, not those of 1536; before sm_80 the kernels need more registers.
+#if defined(__CUDA_ARCH__) && \
+    (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030)
+#define SCANKIT_MANY(threads, blocks) (threads, blocks)
+#else
+#define SCANKIT_MANY(threads, blocks) (threads)
+#endif
+
 #define SCANKIT_TYPE_F32 Float
 #define SCANKIT_TYPE_F16 Half
 #define SCANKIT_TYPE_BF16 BFloat
@@ -27,10 +35,9 @@
 namespace scankit::causal_conv1d {
 
 #ifdef SCANKIT_DTYPE
-#define CONV_KERNEL(name, function, Arguments)              \
-  extern "C" __global__ void __launch_bounds__(kThreads)    \
-      scankit_conv_##name(SCANKIT_PARAMETER(Arguments) p) { \
-    function<SCANKIT_TYPE>(p);                              \
+#define CONV_KERNEL(name, function, Arguments, bounds)                                                      \
+  extern "C" __global__ void __launch_bounds__ bounds scankit_conv_##name(SCANKIT_PARAMETER(Arguments) p) { \
+    function<SCANKIT_TYPE>(p);                                                                              \
   }
 #include "kernels/causal_conv1d/cuda/kernels.def"
 #endif

@@ -37,10 +37,10 @@ struct ForwardVector {
     char* out = place<T>(static_cast<char*>(p.conv.out.data), p.conv.out.batch_stride, p.conv.out.dim_stride,
                          batch, channel, tile, lane_bytes);
     typename Access::Before first_before;
-    Access::ask_before(x, tile > 0, lane, first_before);
+    Access::ask_before(x, tile > 0, lane, stage, first_before);
     typename Access::Asked tiles[kAhead];
     const auto ask = [&](typename Access::Asked& to) {
-      Access::ask(x, asked++ < count ? ahead : 0, lane, to);
+      Access::ask(x, asked++ < count ? ahead : 0, lane, stage, to);
       x += kTileBytes, ahead -= kTile;
       if (ahead <= 0) x += p.x_jump, ahead = c.length;
     };
@@ -49,7 +49,7 @@ struct ForwardVector {
     const Taps taps(c, channel, lane);
     unsigned before[4];
     Access::get_before(first_before, stage, lane, before);
-    for (int left = count; left > 0; left -= kAhead) {
+    for (int left = count; left > 0; left = Access::kForwardAtOnce ? 0 : left - kAhead) {
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
         if (k >= left) return;
@@ -57,7 +57,7 @@ struct ForwardVector {
         unsigned w[4], result[4];
         Access::get(tiles[k], stage, lane, w);
         compute(taps, w, before, result);
-        ask(tiles[k]);
+        if constexpr (!Access::kForwardAtOnce) ask(tiles[k]);
         Access::put(out, now, lane, stage, result);
 #pragma unroll
         for (int i = 0; i < 4; ++i) before[i] = w[i];
@@ -79,15 +79,19 @@ struct ForwardVector {
   }
 };
 
-template <class T>
-SCANKIT_DEVICE void forward_whole(const ForwardVectorArguments& p) {
+template <class T, class Kind>
+SCANKIT_DEVICE void forward_pieces(const ForwardVectorArguments& p) {
   const Common& c = p.conv.common;
   const WarpTiles mine(c, p.tiles);
-  if (mine.count <= 0) return;
-  if (is_usual(c, p.tiles.states))
-    ForwardVector<T, Whole<T>, CallKind<true>>{p, c, mine.lane, nullptr}.run(mine.first, mine.count);
-  else
-    ForwardVector<T, Whole<T>, CallKind<false>>{p, c, mine.lane, nullptr}.run(mine.first, mine.count);
+  if (mine.count > 0) ForwardVector<T, Whole<T>, Kind>{p, c, mine.lane, nullptr}.run(mine.first, mine.count);
+}
+template <class T>
+SCANKIT_DEVICE void forward_usual(const ForwardVectorArguments& p) {
+  forward_pieces<T, CallKind<true>>(p);
+}
+template <class T>
+SCANKIT_DEVICE void forward_whole(const ForwardVectorArguments& p) {
+  forward_pieces<T, CallKind<false>>(p);
 }
 
 template <class T>

@@ -98,27 +98,33 @@ bool add_reduction(device::Plan* plan, const Backward& conv, Index segments, Ind
 
 bool plan_forward_vector(const Forward& conv, Rows rows, device::Plan* plan, device::Message* message) {
   const Common& c = conv.common;
-  const VectorCut cut = cut_forward(conv);
+  const VectorCut cut = cut_forward(conv, rows);
   const ForwardVectorArguments arguments = {nullptr, conv, cut.tiles, jump_of(c.x, c, cut.tiles),
                                             jump_of(conv.out, c, cut.tiles)};
-  const Kernel kernel = rows == Rows::kWhole ? k_forward_whole : k_forward_single;
+  const bool usual = takes_usual(c, cut.tiles.states);
+  const Kernel kernel = rows != Rows::kWhole ? k_forward_single : usual ? k_forward_usual : k_forward_whole;
   return add_parts(plan, kernel_index(kernel, c.dtype), c.dim, cut.tiles.parts, cut.threads, arguments,
                    message);
 }
 
 bool plan_backward_vector(const Backward& conv, Rows rows, device::Plan* plan, device::Message* message) {
   const Common& c = conv.common;
-  const VectorCut cut = cut_backward(conv);
+  const VectorCut cut = cut_backward(conv, rows);
   const BackwardVectorArguments arguments = {nullptr,
                                              conv,
                                              cut.tiles,
                                              jump_of(c.x, c, cut.tiles),
                                              jump_of(conv.dout, c, cut.tiles),
                                              jump_of(conv.dx, c, cut.tiles)};
-  const Kernel kernel = rows == Rows::kWhole ? k_backward_whole : k_backward_single;
+  const bool usual = takes_usual(c, cut.tiles.states);
+  const Kernel kernel = rows != Rows::kWhole ? k_backward_single
+                        : usual              ? k_backward_usual
+                                             : k_backward_whole;
   if (!add_parts(plan, kernel_index(kernel, c.dtype), c.dim, cut.tiles.parts, cut.threads, arguments,
                  message))
     return false;
+  if (rows == Rows::kWhole)
+    plan->launches[plan->launch_count - 1].shared_bytes = cut.threads / 32 * kStagesOfWarp * kStageBytes;
   return cut.tiles.parts == 1 || add_reduction(plan, conv, 0, cut.tiles.parts, message);
 }
 

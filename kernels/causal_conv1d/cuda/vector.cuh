@@ -42,21 +42,44 @@ struct Taps {
   }
 };
 
-// A warp's place in shared memory for a tile and for what lies before it.
+// A place in shared memory for a warp's tile and for what lies before it.
 struct alignas(16) Stage {
   unsigned words[32 + 1][4];
 };
 
+// kHistory elements before a lane's piece w: the previous lane's, before the first lane's those that the last
+// lane has in `before`.
+template <class T>
+SCANKIT_DEVICE void history_of(const unsigned (&w)[4], const unsigned (&before)[4], int lane, float* x) {
+  unsigned edge[T::kEdge];
+#pragma unroll
+  for (int i = 0; i < T::kEdge; ++i)
+    edge[i] =
+        __shfl_sync(kAllLanes, lane == 31 ? before[4 - T::kEdge + i] : w[4 - T::kEdge + i], (lane + 31) % 32);
+  T::unpack_edge(edge, x);
+}
+
 // How lanes get and put their pieces: at the first of `left` elements of a row, of which the tile has up to
 // 32 pieces. What is asked for is not touched before it is got: it may be under way. Words that are not there
 // are 0. k...Ahead: how many tiles a warp has asked for. `Before` holds what the last lane gives to the first
-// one, the piece before the tile, of which the kHistory last elements count.
-//
-// Rows of whole pieces at places of whole pieces.
+// one, the piece before the tile, of which the kHistory last elements count. kBeside: a piece lies beside the
+// one before it where it is got from, the tile's first one, too, which has to be asked for with each tile.
+struct ThroughRegisters {
+  static constexpr bool kBeside = false;
+  SCANKIT_DEVICE static Stage* slot(Stage* stage, int) { return stage; }
+  SCANKIT_DEVICE static void commit() {}
+  template <int kLeft>
+  SCANKIT_DEVICE static void wait() {}
+  SCANKIT_DEVICE static void release() {}
+  SCANKIT_DEVICE static void set_before(Stage*, int, const unsigned (&)[4]) {}
+};
+
+// Rows of whole pieces at places of whole pieces: the forward's, and before sm_80 the backward's, too.
 template <class T>
-struct Whole {
-  static constexpr int kLaneBytes = 16, kForwardAhead = 4, kBackwardAhead = 2;
-  static constexpr bool kAllOrNothing = true;  // a lane's piece is there, or nothing of it
+struct Whole : ThroughRegisters {
+  static constexpr int kLaneBytes = 16, kForwardAhead = kWholeTiles, kBackwardAhead = 2;
+  static constexpr bool kAllOrNothing = true;   // a lane's piece is there, or nothing of it
+  static constexpr bool kForwardAtOnce = true;  // a warp has no more tiles than are asked for ahead
   struct Asked {
     unsigned w[4];
   };
@@ -64,7 +87,7 @@ struct Whole {
     unsigned w[4];
   };
 
-  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Asked& to) {
+  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Stage*, Asked& to) {
     uint4 v = make_uint4(0, 0, 0, 0);
     if (left > lane * T::kPiece) v = *reinterpret_cast<const uint4*>(from);
     to.w[0] = v.x, to.w[1] = v.y, to.w[2] = v.z, to.w[3] = v.w;
@@ -73,7 +96,7 @@ struct Whole {
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = asked.w[i];
   }
-  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Before& to) {
+  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Stage*, Before& to) {
     uint4 v = make_uint4(0, 0, 0, 0);
     const char* last = from - kTileBytes;
     if (any && lane == 31) {
@@ -90,6 +113,10 @@ struct Whole {
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = asked.w[i];
   }
+  SCANKIT_DEVICE static void history(Stage*, const unsigned (&w)[4], const unsigned (&before)[4], int lane,
+                                     float* x) {
+    history_of<T>(w, before, lane, x);
+  }
   SCANKIT_DEVICE static void put(char* to, int left, int lane, Stage*, const unsigned (&w)[4]) {
     if (left > lane * T::kPiece) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
   }
@@ -97,9 +124,9 @@ struct Whole {
 
 // Any rows: neighbouring lanes read and write neighbouring elements, and pass them on in shared memory.
 template <class T>
-struct Single {
+struct Single : ThroughRegisters {
   static constexpr int kLaneBytes = T::kSize, kForwardAhead = 2, kBackwardAhead = 1;
-  static constexpr bool kAllOrNothing = false;
+  static constexpr bool kAllOrNothing = false, kForwardAtOnce = false;
   using Bits = typename T::Bits;
   struct Asked {
     Bits elements[T::kPiece];
@@ -108,7 +135,7 @@ struct Single {
     Bits element;
   };
 
-  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Asked& to) {
+  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Stage*, Asked& to) {
 #pragma unroll
     for (int i = 0; i < T::kPiece; ++i)
       to.elements[i] = left > 32 * i + lane ? reinterpret_cast<const Bits*>(from)[32 * i] : Bits{};
@@ -119,13 +146,17 @@ struct Single {
     for (int i = 0; i < T::kPiece; ++i) elements[32 * i + lane] = asked.elements[i];
     read(*stage, lane, w);
   }
-  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Before& to) {
+  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Stage*, Before& to) {
     to.element = any && lane < kHistory ? reinterpret_cast<const Bits*>(from)[-kHistory] : Bits{};
   }
   SCANKIT_DEVICE static void get_before(const Before& asked, Stage* stage, int lane, unsigned (&w)[4]) {
     if (lane < kHistory)
       reinterpret_cast<Bits*>(stage->words[32])[T::kPiece - kHistory + lane] = asked.element;
     read(*stage, 32, w);
+  }
+  SCANKIT_DEVICE static void history(Stage*, const unsigned (&w)[4], const unsigned (&before)[4], int lane,
+                                     float* x) {
+    history_of<T>(w, before, lane, x);
   }
   SCANKIT_DEVICE static void put(char* to, int left, int lane, Stage* stage, const unsigned (&w)[4]) {
     *reinterpret_cast<uint4*>(stage->words[lane]) = make_uint4(w[0], w[1], w[2], w[3]);
@@ -154,18 +185,6 @@ SCANKIT_DEVICE void initial_piece(const Common& c, Index batch, Index channel, u
   for (int i = 0; i < kHistory; ++i)
     x[T::kPiece - kHistory + i] = input_of<T>(c, batch, channel, i - kHistory);
   T::pack(x, w);
-}
-
-// kHistory elements before a lane's piece w: the previous lane's, before the first lane's those that the last
-// lane has in `before`.
-template <class T>
-SCANKIT_DEVICE void history_of(const unsigned (&w)[4], const unsigned (&before)[4], int lane, float* x) {
-  unsigned edge[T::kEdge];
-#pragma unroll
-  for (int i = 0; i < T::kEdge; ++i)
-    edge[i] =
-        __shfl_sync(kAllLanes, lane == 31 ? before[4 - T::kEdge + i] : w[4 - T::kEdge + i], (lane + 31) % 32);
-  T::unpack_edge(edge, x);
 }
 
 // The tiles of a warp: those from `first` on of its channel.

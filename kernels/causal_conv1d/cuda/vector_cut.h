@@ -40,16 +40,18 @@ Rows rows_of(const Common& c, const Signals&... signals) {
   return whole ? Rows::kWhole : Rows::kSingle;
 }
 
+// As is_usual of call_kind.cuh, on the host: what the kernels named so are compiled for.
+inline bool takes_usual(const Common& c, bool states) { return c.width == kMaxWidth && c.silu && !states; }
+
 struct VectorCut {
   Tiles tiles;
   unsigned threads;  // of a block
 };
 
-// `warps`: how many a channel is to have. A block has 1, 2 or 4.
-inline VectorCut share_out(const Common& c, Index all, Index warps, bool states) {
-  const Index limit = Index{kMostParts} * kWarps;
-  if (warps > limit) warps = limit;
-  const Index of_block = warps > 2 ? kWarps : warps, parts = (warps + of_block - 1) / of_block;
+// `warps`: how many a channel is to have; `of_block`: and a block.
+inline VectorCut share_out(const Common& c, Index all, Index warps, Index of_block, bool states) {
+  if (warps > kMostParts * of_block) warps = kMostParts * of_block;
+  const Index parts = (warps + of_block - 1) / of_block;
   VectorCut cut = {};
   cut.tiles.row = static_cast<int>(all / c.batch);
   cut.tiles.warp = static_cast<int>((all + parts * of_block - 1) / (parts * of_block));
@@ -64,24 +66,30 @@ inline Index tiles_of_channel(const Common& c) {
   return (c.length + tile - 1) / tile * c.batch;
 }
 
-// Enough warps to fill a large GPU twice; more tiles for each only beyond that, and up to eight.
-inline VectorCut cut_forward(const Forward& f) {
+// Two tiles a warp, both asked for at once, and blocks that end soon: a warp that walks on loses 2 to 6 %. By
+// single elements, with fewer on their way, up to eight, and enough warps to fill a large GPU twice.
+inline VectorCut cut_forward(const Forward& f, Rows rows) {
   const Common& c = f.common;
   const Index all = tiles_of_channel(c);
   Index each = all * c.dim / kWarpsWanted;
-  each = each < 1 ? 1 : each > 8 ? 8 : each;
-  return share_out(c, all, (all + each - 1) / each, has_states(f));
+  each = rows == Rows::kWhole ? kWholeTiles : each < 1 ? 1 : each > 8 ? 8 : each;
+  const Index warps = (all + each - 1) / each;
+  return share_out(c, all, warps, warps > 2 ? kWarps : warps, has_states(f));
 }
 
-// A warp has a tile's worth of work before and behind its tiles. One block a channel needs no slabs.
-inline VectorCut cut_backward(const Backward& b) {
+// A warp has a tile's worth of work before and behind its tiles, and one block a channel needs no slabs. Of
+// whole pieces sixteen tiles a warp: more would leave the GPU half idle when the last blocks end.
+inline VectorCut cut_backward(const Backward& b, Rows rows) {
   const Common& c = b.common;
-  const Index all = tiles_of_channel(c);
-  Index each = all * c.dim / kWarpsWanted;
+  const bool whole = rows == Rows::kWhole;
+  const Index all = tiles_of_channel(c), most = whole ? kMostWarps : kWarps;
+  Index each = all * c.dim / (whole ? kWarpsWanted / 2 : kWarpsWanted);
+  if (whole && each > 16) each = 16;
   if (each < 2) each = 2;
   Index warps = (all + each - 1) / each;
-  if (warps > kWarps && Index{c.dim} * kWarps >= kWarpsWanted / 2) warps = kWarps;
-  return share_out(c, all, warps, has_states(b));
+  if (warps > most && Index{c.dim} * most >= kWarpsWanted / 2) warps = most;
+  const Index of_block = warps > most ? kWarps : !whole && warps > 2 ? kWarps : warps;
+  return share_out(c, all, warps, of_block, has_states(b));
 }
 
 // Bytes from behind the last tile of a row to the next batch's row.

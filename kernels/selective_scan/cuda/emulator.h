@@ -118,13 +118,22 @@ class Block {
     if (copies() == kAtOnce) copy.run();
     if (copies() == kLate) threads_[now_].asked.push_back(copy);
   }
-  void commit_copies() { threads_[now_].committed = threads_[now_].asked.size(); }
-  void wait_for_copies() {
+  // Makes a group of those asked for since the last one.
+  void commit_copies() {
     Thread& thread = threads_[now_];
-    const auto begin = thread.asked.begin(), end = begin + static_cast<std::ptrdiff_t>(thread.committed);
+    thread.groups.push_back(thread.asked.size());
+  }
+  // For all groups but the `left` last ones.
+  void wait_for_copies(std::size_t left = 0) {
+    Thread& thread = threads_[now_];
+    if (thread.groups.size() <= left) return;
+    const auto last = thread.groups.end() - static_cast<std::ptrdiff_t>(left);
+    const std::size_t count = *(last - 1);
+    const auto begin = thread.asked.begin(), end = begin + static_cast<std::ptrdiff_t>(count);
     std::for_each(begin, end, [](const Copy& copy) { copy.run(); });
     thread.asked.erase(begin, end);
-    thread.committed = 0;
+    thread.groups.erase(thread.groups.begin(), last);
+    for (std::size_t& group : thread.groups) group -= count;
   }
   static Copies& copies() {
     static Copies when = kLate;
@@ -156,8 +165,8 @@ class Block {
     unsigned passed[2] = {};  // barriers of each kind, with the one it waits at
     Barrier at = kWhole;
     bool ended = false;
-    std::vector<Copy> asked = {};  // not yet done
-    std::size_t committed = 0;     // the first ones of them
+    std::vector<Copy> asked = {};          // not yet done
+    std::vector<std::size_t> groups = {};  // where each ends among them
   };
 
   // swapcontext asks the kernel for the signal mask each time: it is used where a fiber begins, no more.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/causal_conv1d/cuda/vector.cuh"
+
+// Rows of whole pieces at places of whole pieces, by copies to shared memory that need no register on their
+// way. Loads do, and wait for each other: a warp has six counters for all that it waits for, loads, shuffles
+// and exponentials alike, and waits until a counter is zero, so that the tile after next holds up this one.
+namespace scankit::causal_conv1d {
+
+// Copies of 16 bytes, zeros where `there` is false, nothing where `wanted` is (no branch: one of 32 lanes
+// would hold up the others); nobody waits for them before wait_for_copies, which waits for the thread's own
+// ones, those committed but for the kLeft last commits.
+#ifdef SCANKIT_EMULATED
+SCANKIT_DEVICE void copy_16_bytes(unsigned* to, const char* from, bool there, bool wanted = true) {
+  if (wanted) emulator::Block::current()->copy(to, there ? from : nullptr, 16);
+}
+SCANKIT_DEVICE void commit_copies() { emulator::Block::current()->commit_copies(); }
+template <int kLeft>
+SCANKIT_DEVICE void wait_for_copies() {
+  emulator::Block::current()->wait_for_copies(kLeft);
+}
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+SCANKIT_DEVICE void copy_16_bytes(unsigned* to, const char* from, bool there, bool wanted = true) {
+  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to)), bytes = there ? 16 : 0;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred p;\n\t"
+      "setp.ne.u32 p, %3, 0;\n\t"
+      "@p cp.async.cg.shared.global [%0], [%1], 16, %2;\n\t"
+      "}" ::"r"(at),
+      "l"(from), "r"(bytes), "r"(wanted ? 1u : 0u)
+      : "memory");
+}
+SCANKIT_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kLeft>
+SCANKIT_DEVICE void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+#endif
+
+#if defined(SCANKIT_EMULATED) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
+#define SCANKIT_COPIED
+static_assert(sizeof(Stage) == kStageBytes);
+#ifdef SCANKIT_EMULATED
+inline bool& takes_copies() {  // a test may have registers, too
+  static bool value = true;
+  return value;
+}
+inline Stage* block_stages() {
+  static Stage stages[kMostWarps * kStagesOfWarp];
+  return stages;
+}
+#else
+SCANKIT_DEVICE bool takes_copies() { return true; }
+SCANKIT_DEVICE Stage* block_stages() {
+  extern __shared__ Stage stages[];
+  return stages;
+}
+#endif
+
+// A slot's words: the piece before the tile, then the lanes'.
+template <class T>
+struct Copied {
+  static constexpr int kLaneBytes = 16, kBackwardAhead = kStagesOfWarp / 2;
+  static constexpr bool kAllOrNothing = true, kBeside = true;
+  struct Asked {};
+  struct Before {};
+
+  SCANKIT_DEVICE static Stage* slot(Stage* stage, int i) { return stage + i; }
+  SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Stage* slot, Asked&) {
+    copy_16_bytes(slot->words[1 + lane], from, left > lane * T::kPiece);
+  }
+  SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Stage* slot, Before&) {
+    copy_16_bytes(slot->words[0], from - kTileBytes, any, lane == 31);
+  }
+  SCANKIT_DEVICE static void commit() { commit_copies(); }
+  template <int kLeft>
+  SCANKIT_DEVICE static void wait() {
+    wait_for_copies<kLeft>();
+    __syncwarp();  // for the other lanes' copies
+  }
+  // Everybody has read what is to be overwritten.
+  SCANKIT_DEVICE static void release() { __syncwarp(); }
+  SCANKIT_DEVICE static void get(const Asked&, Stage* slot, int lane, unsigned (&w)[4]) {
+    const uint4 v = *reinterpret_cast<const uint4*>(slot->words[1 + lane]);
+    w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+  }
+  SCANKIT_DEVICE static void get_before(const Before&, Stage*, int, unsigned (&)[4]) {}
+  SCANKIT_DEVICE static void set_before(Stage* slot, int lane, const unsigned (&w)[4]) {
+    if (lane == 0) *reinterpret_cast<uint4*>(slot->words[0]) = make_uint4(w[0], w[1], w[2], w[3]);
+    __syncwarp();
+  }
+  SCANKIT_DEVICE static void history(Stage* slot, const unsigned (&)[4], const unsigned (&)[4], int lane,
+                                     float* x) {
+    unsigned edge[T::kEdge];
+    if constexpr (T::kEdge == 2) {
+      const uint2 v = *reinterpret_cast<const uint2*>(slot->words[lane] + 2);
+      edge[0] = v.x, edge[1] = v.y;
+    } else {
+      const uint4 v = *reinterpret_cast<const uint4*>(slot->words[lane]);
+      edge[0] = v.y, edge[1] = v.z, edge[2] = v.w;
+    }
+    T::unpack_edge(edge, x);
+  }
+  SCANKIT_DEVICE static void put(char* to, int left, int lane, Stage*, const unsigned (&w)[4]) {
+    Whole<T>::put(to, left, lane, nullptr, w);
+  }
+};
+#endif
+
+}  // namespace scankit::causal_conv1d
