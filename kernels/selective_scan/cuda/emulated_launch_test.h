@@ -33,6 +33,12 @@ inline void emulate(const device::Launch& launch) {
 #include "kernels/selective_scan/cuda/variants.def"
   if (symbol == "scankit_forward_ends") body = entry_of(scankit_forward_ends, launch);
   if (symbol == "scankit_backward_ends") body = entry_of(scankit_backward_ends, launch);
+#ifdef SCANKIT_CONSTANT
+  if (symbol == "scankit_constant_forward") body = entry_of(scankit_constant_forward, launch);
+  if (symbol == "scankit_constant_backward") body = entry_of(scankit_constant_backward, launch);
+  if (symbol == "scankit_constant_forward_ends") body = entry_of(scankit_constant_forward_ends, launch);
+  if (symbol == "scankit_constant_backward_ends") body = entry_of(scankit_constant_backward_ends, launch);
+#endif
   if (symbol == "scankit_reduce") body = entry_of(scankit_reduce, launch);
   ASSERT_TRUE(body) << symbol;
   for (unsigned block = 0; block < launch.grid_x * launch.grid_y; ++block) {

@@ -39,15 +39,17 @@ class Guarded {
   char *base_, *data_;
 };
 
-// Rows of fp32 or bf16, with a pad between them that nobody may write.
+// Rows of fp32 or bf16, with a pad between them that nobody may write. They begin `late` elements behind
+// where the memory does.
 class Array {
  public:
-  Array(DType dtype, Index rows, Index columns, Index pad, bool at_end)
+  Array(DType dtype, Index rows, Index columns, Index pad, bool at_end, Index late = 0)
       : dtype_(dtype),
         rows_(std::size_t(rows)),
         columns_(std::size_t(columns)),
         pitch_(std::size_t(columns + pad)),
-        memory_(size() * (rows > 0 ? rows_ * pitch_ - std::size_t(pad) : 0), at_end) {}
+        late_(std::size_t(late) * size()),
+        memory_(late_ + size() * (rows > 0 ? rows_ * pitch_ - std::size_t(pad) : 0), at_end) {}
 
   // Returns them as rounded.
   Doubles set(const Doubles& values) {
@@ -70,21 +72,23 @@ class Array {
     bool untouched = true;
     for (std::size_t row = 0; row + 1 < rows_; ++row)
       for (std::size_t i = columns_ * size(); i < pitch_ * size(); ++i)
-        untouched = untouched && memory_.data()[row * pitch_ * size() + i] == '\xff';
+        untouched = untouched && first()[row * pitch_ * size() + i] == '\xff';
+    for (std::size_t i = 0; i < late_; ++i) untouched = untouched && memory_.data()[i] == '\xff';
     return untouched;
   }
   template <class T = void>
   T* data() const {
-    return reinterpret_cast<T*>(memory_.data());
+    return reinterpret_cast<T*>(first());
   }
   DType dtype() const { return dtype_; }
   Index pitch() const { return Index(pitch_); }
 
  private:
   std::size_t size() const { return dtype_ == DType::F32 ? 4 : 2; }
-  char* at(std::size_t i) const { return memory_.data() + (i / columns_ * pitch_ + i % columns_) * size(); }
+  char* first() const { return memory_.data() + late_; }
+  char* at(std::size_t i) const { return first() + (i / columns_ * pitch_ + i % columns_) * size(); }
   DType dtype_;
-  std::size_t rows_, columns_, pitch_;
+  std::size_t rows_, columns_, pitch_, late_;
   Guarded memory_;
 };
 
