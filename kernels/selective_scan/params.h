@@ -101,7 +101,8 @@ struct Forward {
   float* last_state;  // null, or the state after each sequence's last step, contiguous, in States' shape
 };
 
-// Gradients. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
+// Gradients, which overlap neither an input nor each other: without x, states may stand in du before it is
+// written. dA (dim, states) contiguous fp32, summed over batch; dB, dC fp32 (batch, groups, states, length)
 // contiguous, summed over the channels of the group and rounded to dtype by the binding, or as dA where B or
 // C is constant; dD, ddelta_bias (dim) fp32. The CUDA kernels also round dB and dC themselves.
 struct Backward {

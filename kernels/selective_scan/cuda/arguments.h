@@ -33,6 +33,10 @@ struct ForwardArguments {
   Segments segments;
   bool aligned;         // every row of a sequence, B and C starts at a 16-byte place and has 8 k steps
   bool x_in_workspace;  // at its start, as SavedStates describes; forward.x.data is then not read
+  bool x_odd_rows;  // x's first two strides count halves of a number; a row begins with its first whole one
+  // Steps to scan, but for slices: length, or those of all tiles but the last one, of which then nothing is
+  // written, its state and last_state neither.
+  int end;
 };
 
 struct BackwardArguments {
@@ -42,7 +46,7 @@ struct BackwardArguments {
   Segments segments;
   bool aligned;
   bool halves;  // of 16-bit tensors: every such row starts at an 8-byte place and has 4 k steps
-  bool x_in_workspace;
+  bool x_in_workspace, x_odd_rows;
   // fp32 slabs, one per block (projections) or per segment and batch entry (the others), summed by the reduce
   // kernel.
   Index projections;  // [tile][dB, dC][batch][group][state][pitch]

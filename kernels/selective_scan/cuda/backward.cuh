@@ -47,7 +47,7 @@ struct BackwardKernel {
       memory.row(i, lane) =
           i < 5 ? row_of<T>(*in[i], place.batch, channel) : row_of<T>(*out[i - 5], place.batch, channel);
     }
-    if constexpr (kStartIsAhead) memory.row(8, lane) = reinterpret_cast<const char*>(start_of(0, kTile, 0));
+    if constexpr (kStartInTable) memory.row(8, lane) = reinterpret_cast<const char*>(start_of(0, kTile, 0));
     if constexpr (O::kAsync) P::find(projections + L::kProjections, c, place);
     __syncwarp();  // the lanes of a row write one address, all of them the same
   }
@@ -224,26 +224,32 @@ struct BackwardKernel {
           continue;
         }
       }
-      load_states<L::kPer>(h[ch], start_of(ch, step, state), start_count(ch, state));
+      const float* from = kStartInTable ? start_in_table(ch, step, state) : start_of(ch, step, state);
+      load_states<L::kPer>(h[ch], from, start_count(ch, state));
     }
   }
   SCANKIT_DEVICE const float* start_of(int ch, int step, int state) const {
     const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
-    return x.data + place.batch * x.batch_stride + (place.channel + group + ch * L::kGroups) * x.dim_stride +
+    return x.data + states_row(x, p.x_odd_rows, place.batch, place.channel + group + ch * L::kGroups) +
+           (step / kTile - 1) * x.chunk_stride + state;
+  }
+  SCANKIT_DEVICE const float* start_in_table(int ch, int step, int state) const {
+    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
+    return reinterpret_cast<const float*>(memory.row(8, lane)) + ch * states_step<L>(x, p.x_odd_rows) +
            (step / kTile - 1) * x.chunk_stride + state;
   }
   SCANKIT_DEVICE int start_count(int ch, int state) const {
     return group + ch * L::kGroups < place.channels ? c.states - state : 0;
   }
-  // A lane's 16 bytes of a channel. In the layout whose lanes of a channel are those of its pieces.
-  static constexpr bool kStartIsAhead = O::kAsync && L::kPer == 4 && L::kLanes == 4;
+  // In the layout whose lanes of a channel are those of its pieces.
+  static constexpr bool kStartInTable = O::kRowTable && L::kLanes == 4;
+  // A lane's 16 bytes of a channel.
+  static constexpr bool kStartIsAhead = O::kAsync && kStartInTable && L::kPer == 4;
   SCANKIT_DEVICE void ask_start(int step) const {
     const int state = q * L::kPer;
-    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
-    const float* first = reinterpret_cast<const float*>(memory.row(8, lane)) + state;
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) {
-      const float* from = first + ch * L::kGroups * x.dim_stride + (step / kTile - 1) * x.chunk_stride;
+      const float* from = start_in_table(ch, step, state);
       const int count = start_count(ch, state);
       float v[L::kPer];
       if (count >= 4 && misalignment(from) == 0) {

@@ -212,7 +212,7 @@ struct ForwardKernel {
     load_A<L>(A, c, place, group, q * L::kPer);
     load_given<L>(h, c.initial_state, c, place, group, q * L::kPer);
     const int first = segment_index() * p.segments.tiles * kTile;
-    const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : c.length;
+    const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : p.end;
     const char* projections[kCarried];
     int projections_at[kCarried], fewest_projections = projection_limit(0);
 #pragma unroll
@@ -236,7 +236,7 @@ struct ForwardKernel {
     int group_row = group * kPitch, state_row = q * kPitch;
     if constexpr (kSubtiles == 1) keep(group_row), keep(state_row);
     if (segment_index() > 0) enter_segment<L, false>(h, A, p.segments, p.workspace, c, place, group, q);
-    SavePlace saved = save_place<L>(states(), c, place, first / kTile, group, q * L::kPer);
+    SavePlace saved = save_place<L>(states(), p.x_odd_rows, c, place, first / kTile, group, q * L::kPer);
     find_rows(first);
     Loaded now;
     load(now, first);
@@ -343,7 +343,7 @@ struct ForwardKernel {
         else
           load_A<L>(A, c, place, group, state);
         get_kept(0, slices, slice, h);
-        SavePlace saved = save_place<L>(states(), c, place, step / kTile, group, state);
+        SavePlace saved = save_place<L>(states(), false, c, place, step / kTile, group, state);
         bool last = false;
 #pragma unroll 1
         for (int sub = 0; sub < kSubtiles && !last; ++sub) {

@@ -61,6 +61,17 @@ SCANKIT_DEVICE void scan_tile(float* dt, float* w, float* y, float* b_row,
   }
 }
 
+// Numbers from x's data to a channel's row.
+SCANKIT_DEVICE Index states_row(const SavedStates& x, bool odd_rows, int batch, Index channel) {
+  return (batch * x.batch_stride + channel * x.dim_stride + odd_rows) >> odd_rows;
+}
+// From one of a thread's channels to its next one.
+template <class L>
+SCANKIT_DEVICE Index states_step(const SavedStates& x, bool odd_rows) {
+  static_assert(L::kGroups % 2 == 0);
+  return (L::kGroups * x.dim_stride) >> odd_rows;
+}
+
 // Where a thread's states go: its first channel's of the next chunk; null: nowhere.
 struct SavePlace {
   float* next;
@@ -68,12 +79,11 @@ struct SavePlace {
   int whole;                   // all of its states and channels exist, and can be written as vectors
 };
 template <class L>
-SCANKIT_DEVICE SavePlace save_place(const SavedStates& x, const Common& c, const Place& place, Index chunk,
-                                    int group, int state) {
-  SavePlace to = {x.data, L::kGroups * x.dim_stride, x.chunk_stride, false};
+SCANKIT_DEVICE SavePlace save_place(const SavedStates& x, bool odd_rows, const Common& c, const Place& place,
+                                    Index chunk, int group, int state) {
+  SavePlace to = {x.data, states_step<L>(x, odd_rows), x.chunk_stride, false};
   if (to.next == nullptr) return to;
-  to.next +=
-      place.batch * x.batch_stride + (place.channel + group) * x.dim_stride + chunk * x.chunk_stride + state;
+  to.next += states_row(x, odd_rows, place.batch, place.channel + group) + chunk * x.chunk_stride + state;
   to.whole = group + (L::kChannels - 1) * L::kGroups < place.channels && state + L::kPer <= c.states &&
              misalignment(to.next) % (L::kPer < 4 ? 4 * L::kPer : 16) == 0 &&
              to.of_channel % (L::kPer < 4 ? L::kPer : 4) == 0 &&

@@ -3,6 +3,7 @@
 
 #include "kernels/selective_scan/cuda/alignment.h"
 #include "kernels/selective_scan/cuda/choice.h"
+#include "kernels/selective_scan/cuda/kept_states.h"
 #include "kernels/selective_scan/cuda/kernel_table.h"
 #include "kernels/selective_scan/cuda/launch_parts.h"
 #include "kernels/selective_scan/cuda/layout.h"
@@ -60,18 +61,16 @@ bool add_segments(const Variant& variant, const Choice& choice, const Common& c,
   return true;
 }
 
-bool add_forward(const Forward& forward, bool x_in_workspace, const Choice& choice, device::Plan* plan,
+// Of the arguments are given: forward, which states are saved where, and `end`.
+bool add_forward(ForwardArguments arguments, const Choice& choice, device::Plan* plan,
                  device::Message* message) {
-  const Common& common = forward.common;
+  const Common& common = arguments.forward.common;
   const Variant& variant = forward_variant(choice, common);
   const Index blocks = block_count(variant, choice.warps, common);
   if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   if (blocks == 0) return true;
-  ForwardArguments arguments = {};
-  arguments.forward = forward;
   arguments.tiling = make_tiling(variant, choice.warps, common);
-  arguments.aligned = is_aligned(forward);
-  arguments.x_in_workspace = x_in_workspace;
+  arguments.aligned = is_aligned(arguments.forward);
   if (!add_segments(variant, choice, common, blocks, nullptr, &arguments.segments, plan, message))
     return false;
   const int kernel = has_constant(common) ? constant_kernel_index(false, false, common.dtype)
@@ -116,6 +115,29 @@ bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::M
   return true;
 }
 
+// A forward that saves the states which the backward is not given: in du, or in the workspace, which is empty
+// yet.
+bool add_states(const Choice& choice, const Choice& states_choice, BackwardArguments* arguments,
+                device::Plan* plan, device::Message* message) {
+  Backward& b = arguments->backward;
+  const Common& c = b.common;
+  const Variant &variant = backward_variant(choice, c), &of_states = forward_variant(states_choice, c);
+  ForwardArguments states = {};
+  states.forward.common = c;
+  states.forward.common.z = {};
+  states.end = static_cast<int>((chunk_count(c.length) - 1) * kStateInterval);
+  const KeptStates kept =
+      variant.sliced || of_states.sliced ? KeptStates{} : states_in_du(b, cut(variant, choice, c).count > 1);
+  if (kept.x.data) {
+    b.x = states.forward.x = kept.x;
+    arguments->x_odd_rows = states.x_odd_rows = kept.odd_rows;
+  } else {
+    arguments->x_in_workspace = states.x_in_workspace = true;
+    reserve(plan, Index{c.batch} * c.dim * (chunk_count(c.length) + 1) * c.states);
+  }
+  return add_forward(states, states_choice, plan, message);
+}
+
 // Rows of the slabs; the reduction needs them also where nothing was scanned.
 void set_pitches(BackwardArguments* arguments) {
   const Common& c = arguments->backward.common;
@@ -151,7 +173,7 @@ bool set_direct(BackwardArguments* arguments, bool sliced) {
   const bool has_places =
       b.dA && (rounded ? b.rounded_dB && b.rounded_dC : b.dB && b.dC && !b.rounded_dB && !b.rounded_dC);
   if (sliced || !has_places || has_constant(c) || c.batch != 1 || arguments->tiling.tiles_per_group != 1 ||
-      arguments->segments.count != 1 || arguments->x_in_workspace)
+      arguments->segments.count != 1)
     return false;
   arguments->direct = true;
   arguments->dA = reinterpret_cast<Index>(b.dA);
@@ -175,7 +197,10 @@ bool plan_forward_as(const Forward& forward, const Choice& choice, device::Plan*
   plan->launch_count = 0;
   plan->workspace_bytes = 0;
   if (!is_known(forward.common, message)) return false;
-  return add_forward(forward, false, choice, plan, message);
+  ForwardArguments arguments = {};
+  arguments.forward = forward;
+  arguments.end = forward.common.length;
+  return add_forward(arguments, choice, plan, message);
 }
 
 bool plan_backward_as(const Backward& backward, const Choice& choice, const Choice& states_choice,
@@ -194,17 +219,11 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.halves = is_aligned(backward, 8);
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
-    if (takes_states(backward)) {
-      arguments.x_in_workspace = true;
-      reserve(plan, Index{c.batch} * c.dim * (chunk_count(c.length) + 1) * c.states);
-      Forward states = {};
-      states.common = c;
-      states.common.z = {};
-      if (!add_forward(states, true, states_choice, plan, message)) return false;
-    }
+    if (takes_states(backward) && !add_states(choice, states_choice, &arguments, plan, message)) return false;
     if (!add_segments(variant, choice, c, blocks, &backward.dout, &arguments.segments, plan, message))
       return false;
-    if (!set_direct(&arguments, variant.sliced)) reserve_slabs(&arguments, variant.sliced, plan);
+    if (plan->workspace_bytes != 0 || !set_direct(&arguments, variant.sliced))
+      reserve_slabs(&arguments, variant.sliced, plan);
     const int kernel = has_constant(c) ? constant_kernel_index(true, false, c.dtype)
                                        : backward_kernel_index(choice.variant, c.dtype);
     add_launch(plan, kernel, blocks, choice.warps * 32,

@@ -14,7 +14,8 @@ extern const int kCudaKernelCount;
 // binding's own checks of shapes, strides and types. Every element of every output is written, also where
 // length or batch is 0. States beside the scan (initial, last, their gradients, packed sequences) are taken
 // in every kind; cu_seqlens is read by the kernels, on the device. In plan_backward x.data may be null: the
-// plan then starts with a forward that saves the states to the workspace.
+// plan then starts with a forward that saves the states, in du where it has room (kept_states.h), else in the
+// workspace.
 bool plan_forward(const Forward& parameters, const device::DeviceFacts& facts, device::Plan* plan,
                   device::Message* message);
 bool plan_backward(const Backward& parameters, const device::DeviceFacts& facts, device::Plan* plan,

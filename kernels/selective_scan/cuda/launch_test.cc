@@ -87,6 +87,61 @@ TEST(Launch, BackwardSumsSlabsAndTakesStatesFromTheWorkspaceOnlyWhereNeeded) {
   EXPECT_EQ(plan.launch_count, 2);
 }
 
+// Bytes that a backward which is given no states takes beyond those of one that is.
+Index cost_of_states(Backward b) {
+  device::Plan plan;
+  device::Message message;
+  EXPECT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  const Index without = static_cast<Index>(plan.workspace_bytes);
+  b.x = {};
+  EXPECT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  return static_cast<Index>(plan.workspace_bytes) - without;
+}
+TEST(Launch, StatesThatAreNotGivenCostNoMemoryWhereDuHasRoom) {
+  alignas(16) static char du[16];
+  Backward b = backward_of(problem(8, 2048, 2048, 16));
+  const auto cost_at = [&](Index batch_stride, Index dim_stride, char* data) {
+    b.du = {data, batch_stride, dim_stride};
+    return cost_of_states(b);
+  };
+  const Index all = Index{8} * 2048 * 65 * 16 * 4, row = 2048;
+  EXPECT_EQ(cost_at(2048 * row, row, du), 0);
+  EXPECT_EQ(cost_at(row, 8 * row, du), 0);
+  EXPECT_EQ(cost_at(2048 * (row + 1), row + 1, du), 0);  // every second row at an odd place
+  EXPECT_EQ(cost_at(row + 1, 8 * (row + 1), du), 0);
+  EXPECT_EQ(cost_at(0, row, du), all);               // which overlap
+  EXPECT_EQ(cost_at(2048 * row, row - 8, du), all);  // rows do
+  EXPECT_EQ(cost_at(2047 * row, row, du), all);      // the last row and the next entry's first
+  EXPECT_EQ(cost_at(2048 * row, row, du + 2), all);  // no place of a float
+  b.common.states = 17;
+  EXPECT_GE(cost_at(2048 * row, row, du), all);
+  b.common = problem(8, 2048, 197, 16);
+  EXPECT_EQ(cost_at(2048 * 197, 197, du), 0);
+  b.common = problem(8, 2048, 2048, 16, 1, DType::F32);
+  EXPECT_EQ(cost_at(2048 * row, row, du), 0);
+  b.common = problem(1, 2048, 16384, 16);  // cut: both directions' ends of pieces
+  EXPECT_LT(cost_at(0, 16384, du), Index{2048} * 513 * 16 * 4 / 8);
+  b.common.length = 16385;
+  EXPECT_GE(cost_at(0, 16385, du), Index{2048} * 513 * 16 * 4);
+}
+// Where the states cost no workspace, there may be none at all.
+TEST(Launch, StatesInDuLeaveATinyBackwardWithoutWorkspace) {
+  alignas(16) static float du[1];
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(1, 64, 64, 16));
+  b.rounded_dB = b.dB, b.rounded_dC = b.dC, b.x = {}, b.du = {du, 0, 64};
+  ASSERT_TRUE(plan_backward_as(b, {2, 8, 1, 1}, {2, 2, 1, 1}, &plan, &message)) << message.text;
+  EXPECT_EQ(plan.launch_count, 2);
+  EXPECT_EQ(plan.workspace_bytes, 0u);
+  ASSERT_TRUE(plan_backward_as(b, {2, 8, 1, 1}, {2, 2, 2, 1}, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 4);  // the states' ends of pieces are in one
+  EXPECT_GT(plan.workspace_bytes, 0u);
+  BackwardArguments arguments;
+  std::memcpy(&arguments, plan.launches[2].argument, sizeof arguments);
+  EXPECT_FALSE(arguments.direct);
+}
+
 TEST(Launch, ATinyBackwardIsOneLaunchWithoutWorkspace) {
   device::Plan plan;
   device::Message message;

@@ -188,11 +188,11 @@ struct StepLanesForward {
     load_A<L>(A, c, lanes.place, lanes.group, 0);
     load_given<L>(carry, c.initial_state, c, lanes.place, lanes.group, 0);
     const int first = segment_index() * p.segments.tiles * kTile;
-    const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : c.length;
+    const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : p.end;
     if (segment_index() > 0)
       enter_segment<L, false>(carry, A, p.segments, p.workspace, c, lanes.place, lanes.group, 0);
-    SavePlace saved = save_place<L>(states_of(c, p.forward.x, p.x_in_workspace, p.workspace), c, lanes.place,
-                                    first / kTile, lanes.group, 0);
+    SavePlace saved = save_place<L>(states_of(c, p.forward.x, p.x_in_workspace, p.workspace), p.x_odd_rows, c,
+                                    lanes.place, first / kTile, lanes.group, 0);
     if (lanes.q != 0) saved.next = nullptr;  // the four lanes have the same
     for (int step = first; step < end; step += kTile) {
       Loaded now;

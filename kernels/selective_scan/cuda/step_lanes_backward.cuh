@@ -62,18 +62,18 @@ struct StepLanesBackward {
   }
   SCANKIT_DEVICE void find_rows() const {
     const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
-    const Index rows[] = {lanes.row(g.dout),
-                          lanes.row(c.u),
-                          lanes.row(c.delta),
-                          lanes.row(c.z),
-                          lanes.row(g.out),
-                          lanes.row(g.dz),
-                          lanes.row(g.du),
-                          lanes.row(g.ddelta),
-                          lanes.row(c.B),
-                          lanes.row(c.C),
-                          lanes.place.batch * x.batch_stride +
-                              (lanes.place.channel + lanes.group) * x.dim_stride - x.chunk_stride};
+    const Index rows[] = {
+        lanes.row(g.dout),
+        lanes.row(c.u),
+        lanes.row(c.delta),
+        lanes.row(c.z),
+        lanes.row(g.out),
+        lanes.row(g.dz),
+        lanes.row(g.du),
+        lanes.row(g.ddelta),
+        lanes.row(c.B),
+        lanes.row(c.C),
+        states_row(x, p.x_odd_rows, lanes.place.batch, lanes.place.channel + lanes.group) - x.chunk_stride};
     if (lanes.q == 0) {
 #pragma unroll
       for (int i = 0; i <= kStart; ++i) row(static_cast<Row>(i)) = rows[i];
@@ -110,7 +110,7 @@ struct StepLanesBackward {
     const float* start = x.data + row(kStart) + step / kTile * x.chunk_stride;
 #pragma unroll
     for (int i = 0; i < L::kChannels; ++i)
-      load_states<L::kPer>(h[i], start + i * L::kGroups * x.dim_stride, lanes.has(i) ? c.states : 0);
+      load_states<L::kPer>(h[i], start + i * states_step<L>(x, p.x_odd_rows), lanes.has(i) ? c.states : 0);
   }
   SCANKIT_DEVICE void store(const SequenceOut& to, Row which, const float (&v)[8], int i, int step) const {
     if (lanes.count(i, step) > 0) lanes.store(to, piece(to, which), p.aligned, v, i, step);
@@ -259,6 +259,7 @@ struct StepLanesBackward {
       else
         load<false>(now, step);
       if (step - lanes.kAhead >= first * kTile) ask(step - lanes.kAhead);
+      __syncwarp();  // du overwrites the states that it is kept with (kept_states.h)
       float v[L::kPer][16] = {};
 #pragma unroll
       for (int i = 0; i < L::kChannels; ++i) tile(now, state, i, step, v);
