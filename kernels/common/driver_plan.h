@@ -26,7 +26,7 @@ struct KernelName {
   const char* symbol;
 };
 
-inline constexpr int kMaxLaunches = 5;
+inline constexpr int kMaxLaunches = 10, kMaxPlaces = 6;
 inline constexpr size_t kArgumentCapacity = 768;
 
 // One kernel launch. The kernel takes one structure by value, `argument_bytes` of `argument`. Its first eight
@@ -38,11 +38,20 @@ struct Launch {
   alignas(16) unsigned char argument[kArgumentCapacity];
 };
 
+// A pointer in a launch's argument, `at` bytes from its begin, that is to point into the workspace.
+struct WorkspacePlace {
+  int launch;
+  unsigned at;
+  size_t offset;
+};
+
 // Launches of one stream, in order. Zero launches is a valid plan: nothing to do.
 struct Plan {
   int launch_count;
   Launch launches[kMaxLaunches];
   size_t workspace_bytes;  // device memory, 256-byte aligned, contents undefined before and after; 0: none
+  int place_count = 0;
+  WorkspacePlace places[kMaxPlaces];
 };
 
 inline void set_workspace(Plan& plan, void* workspace) {
@@ -50,6 +59,11 @@ inline void set_workspace(Plan& plan, void* workspace) {
     workspace = nullptr;  // kernels may be told addresses in place of offsets then
   for (int i = 0; i < plan.launch_count; ++i)
     __builtin_memcpy(plan.launches[i].argument, &workspace, sizeof workspace);
+  for (int i = 0; i < plan.place_count; ++i) {
+    const WorkspacePlace& place = plan.places[i];
+    void* pointer = static_cast<char*>(workspace) + place.offset;
+    __builtin_memcpy(plan.launches[place.launch].argument + place.at, &pointer, sizeof pointer);
+  }
 }
 
 }  // namespace scankit::device

@@ -9,7 +9,7 @@ namespace scankit {
 bool ScanCall::run(const Call& call, const selective_scan::Forward& scan) {
   if (on_cpu()) return cpu_done(call, cpu_forward(scan));
   device::Message message;
-  device::Plan plan;  // not cleared: its five launches are four kilobytes
+  device::Plan plan;  // not cleared: its ten launches are eight kilobytes
   return plan_forward(scan, facts(), &plan, &message) ? launch(call, &plan)
                                                       : refuse(call, "%s", message.text);
 }
@@ -17,7 +17,7 @@ bool ScanCall::run(const Call& call, const selective_scan::Forward& scan) {
 bool ScanCall::run(const Call& call, const selective_scan::Backward& scan) {
   if (on_cpu()) return cpu_done(call, cpu_backward(scan));
   device::Message message;
-  device::Plan plan;  // not cleared: its five launches are four kilobytes
+  device::Plan plan;  // not cleared: its ten launches are eight kilobytes
   return plan_backward(scan, facts(), &plan, &message) ? launch(call, &plan)
                                                        : refuse(call, "%s", message.text);
 }

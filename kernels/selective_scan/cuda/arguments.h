@@ -95,14 +95,16 @@ struct UpdateArguments {
 };
 inline constexpr int kUpdateThreads = 128;
 
-// out[row][i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i], i < length;
-// summed in fp32, rounded to `type` once.
+// out[row * out_pitch + i] = sum over slabs, in their order, of source[slab * slab_stride + row * pitch + i],
+// i < length; summed in fp32, rounded to `type` once. add: to what is there, which is fp32.
 struct ReduceJob {
   Index source;  // byte offset, a multiple of 16
   Index slabs, slab_stride;
   Index rows, length, pitch;  // pitch and slab_stride are multiples of 4
   void* out;
   DType type;
+  bool add;
+  Index out_pitch;
 };
 inline constexpr int kMaxReduceJobs = 5;
 struct ReduceArguments {

@@ -46,10 +46,27 @@ bool in_du(const device::Plan& plan) {
   return !arguments.x_in_workspace && arguments.backward.x.data != nullptr;
 }
 
+bool g_with_rounds = false;  // some ran so
+
 // The last tile's du, a part of a whole one's; an odd row's states begin an element late.
 bool has_room(int length, int states) {
   const int size = kIsShort ? 2 : 4;
   return length % 32 * size >= states * 4 + length * size % 4;
+}
+
+// In rounds: the same bits but in what is summed over the length, in another order.
+void check_rounds(Trial& trial, const Shape& shape, Choice choice, Trial::Results want) {
+  static int rounds = 0;
+  if (choice.segments > 1) return;
+  const int whole = trial.last_plan.launch_count;
+  choice.rounds = 2 + rounds++ % 3;
+  const Trial::Results got = trial.backward(choice, false);
+  if (trial.last_plan.place_count == 0) return;  // not of a constant B or C, nor of odd rows
+  g_with_rounds = true;
+  EXPECT_GT(trial.last_plan.launch_count, whole);
+  if (!shape.by_dim) trial.judge(got);
+  for (const char* summed : {"dA", "dD", "ddelta_bias"}) want[summed] = got.at(summed);
+  EXPECT_EQ(differences(got, want), "") << choice.rounds << " rounds";
 }
 
 // By variant `v` of the backward; `keeps`: du has room for the states.
@@ -73,6 +90,7 @@ void check(const Shape& shape, int v, bool keeps = true) {
       EXPECT_EQ(trial.last_plan.workspace_bytes, slabs);
     }
   }
+  if (keeps) check_rounds(trial, shape, choice, want);
   if (!kIsShort || forwards % 4 != 0) return;
   EXPECT_EQ(differences(trial.backward(choice, false, 1), want), "") << "in the workspace";
   EXPECT_FALSE(in_du(trial.last_plan));
@@ -101,6 +119,7 @@ TEST(KeptStates, AreRightInWholeTiles) {
       check({.batch = 1, .dim = 9, .length = 256, .states = states, .warps = 2, .segments = 4}, v);
     });
   }
+  EXPECT_TRUE(g_with_rounds);
 }
 // Not cut, every length has room, rows at odd places too.
 TEST(KeptStates, AreRightInEveryLength) {

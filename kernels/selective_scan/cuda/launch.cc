@@ -7,6 +7,7 @@
 #include "kernels/selective_scan/cuda/kernel_table.h"
 #include "kernels/selective_scan/cuda/launch_parts.h"
 #include "kernels/selective_scan/cuda/layout.h"
+#include "kernels/selective_scan/cuda/rounds.h"
 
 namespace scankit::selective_scan {
 
@@ -81,7 +82,9 @@ bool add_forward(ForwardArguments arguments, const Choice& choice, device::Plan*
   return true;
 }
 
-bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::Message* message) {
+// Rows of dB and dC are out_pitch steps apart; `add`: the other sums are added to what is there.
+bool add_reduce(const BackwardArguments& backward, Index out_pitch, bool add, device::Plan* plan,
+                device::Message* message) {
   const Backward& b = backward.backward;
   const Common& c = b.common;
   const bool empty = c.batch == 0 || c.length == 0 || c.dim == 0;
@@ -95,19 +98,24 @@ bool add_reduce(const BackwardArguments& backward, device::Plan* plan, device::M
               stride = constant ? half : 2 * half;
   const auto add_matrix = [&](Index source, float* out) {
     add_job(&arguments, &count, source, batches, backward.dA_pitch, 1, Index{c.dim} * c.states,
-            backward.dA_pitch, out);
+            backward.dA_pitch, out)
+        .add = add;
   };
   const auto add_projection = [&](const Matrix& of, Index own, Index pair, float* out, void* rounded) {
     if (of.data) return add_matrix(own, out);
     add_job(&arguments, &count, constant ? own : pair, tiles, stride, rows, c.length, backward.pitch,
-            rounded ? rounded : out, rounded ? c.dtype : DType::F32);
+            rounded ? rounded : out, rounded ? c.dtype : DType::F32)
+        .out_pitch = out_pitch;
   };
   add_projection(c.constant_B, backward.dB, backward.projections, b.dB, b.rounded_dB);
   add_projection(c.constant_C, backward.dC, second, b.dC, b.rounded_dC);
   add_matrix(backward.dA, b.dA);
-  add_job(&arguments, &count, backward.dD, batches, backward.dim_pitch, 1, c.dim, backward.dim_pitch, b.dD);
-  add_job(&arguments, &count, backward.dbias, batches, backward.dim_pitch, 1, c.dim, backward.dim_pitch,
-          b.ddelta_bias);
+  const auto add_row = [&](Index source, float* out) {
+    add_job(&arguments, &count, source, batches, backward.dim_pitch, 1, c.dim, backward.dim_pitch, out).add =
+        add;
+  };
+  add_row(backward.dD, b.dD);
+  add_row(backward.dbias, b.ddelta_bias);
   const Index blocks = arguments.first_block[kMaxReduceJobs];
   if (blocks > 0x7fffffff)
     return refuse(message, "dB and dC are too large for one launch", "split the batch");
@@ -182,6 +190,59 @@ bool set_direct(BackwardArguments* arguments, bool sliced) {
   return true;
 }
 
+void add_scan(const BackwardArguments& arguments, const Variant& variant, const Choice& choice, Index blocks,
+              device::Plan* plan) {
+  const Common& c = arguments.backward.common;
+  const int kernel = has_constant(c) ? constant_kernel_index(true, false, c.dtype)
+                                     : backward_kernel_index(choice.variant, c.dtype);
+  add_launch(plan, kernel, blocks, choice.warps * 32, shared_bytes(variant, choice.warps, c.states, c.dtype),
+             arguments, arguments.segments.count);
+}
+
+// Rounds are for states that stand in du, between which and a round's own a pointer can tell.
+int count_rounds(const BackwardArguments& a, bool finds_states, const Variant& variant,
+                 const Choice& choice) {
+  const Common& c = a.backward.common;
+  if (!finds_states || a.x_in_workspace || a.x_odd_rows || a.segments.count > 1 || variant.sliced ||
+      has_constant(c))
+    return 1;
+  const Index slabs =
+      2 * a.tiling.tiles_per_group * c.batch * c.groups * c.states * a.pitch * Index{sizeof(float)};
+  const Index wanted = choice.rounds > 0 ? choice.rounds : slabs > kSlabsInOneRound ? kRounds : 1;
+  const Index most = chunk_count(c.length) < kRounds ? chunk_count(c.length) : kRounds;
+  return static_cast<int>(wanted < most ? wanted : most);
+}
+
+// A pointer of the last launch's argument goes to the workspace.
+void add_place(device::Plan* plan, const BackwardArguments& argument, const void* pointer, Index offset) {
+  const auto at = static_cast<const char*>(pointer) - reinterpret_cast<const char*>(&argument);
+  plan->places[plan->place_count++] = {plan->launch_count - 1, static_cast<unsigned>(at),
+                                       static_cast<size_t>(offset)};
+}
+
+bool add_rounds(const BackwardArguments& whole, int rounds, const Variant& variant, const Choice& choice,
+                Index blocks, device::Plan* plan, device::Message* message) {
+  const Common& c = whole.backward.common;
+  const Index tiles = chunk_count(c.length), each = (tiles + rounds - 1) / rounds;
+  const Index last = (tiles - 1) / each * each, carry = reserve(plan, Index{c.batch} * c.dim * c.states);
+  BackwardArguments part = whole;
+  part.pitch = each * kStateInterval;
+  reserve_slabs(&part, false, plan);
+  for (Index tile = last; tile >= 0; tile -= each) {
+    const Index first = tile * kStateInterval, left = c.length - first, most = each * kStateInterval;
+    part.backward = part_of(whole.backward, first, left < most ? left : most);
+    if (tile < last) part.backward.dlast_state = {nullptr, Index{c.dim} * c.states, c.states};
+    part.aligned = is_aligned(part.backward);
+    part.halves = is_aligned(part.backward, 8);
+    set_pitches(&part);
+    add_scan(part, variant, choice, blocks, plan);
+    if (tile < last) add_place(plan, part, &part.backward.dlast_state.data, carry);
+    if (tile > 0) add_place(plan, part, &part.backward.dinitial_state, carry);
+    if (!add_reduce(part, c.length, tile < last, plan, message)) return false;
+  }
+  return true;
+}
+
 bool takes_general(const Common& c) {
   return c.complex || c.packed.cu_seqlens || (has_constant(c) && c.states > 16);
 }
@@ -194,8 +255,7 @@ bool takes_general(const Backward& b) {
 
 bool plan_forward_as(const Forward& forward, const Choice& choice, device::Plan* plan,
                      device::Message* message) {
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
+  clear(plan);
   if (!is_known(forward.common, message)) return false;
   ForwardArguments arguments = {};
   arguments.forward = forward;
@@ -205,8 +265,7 @@ bool plan_forward_as(const Forward& forward, const Choice& choice, device::Plan*
 
 bool plan_backward_as(const Backward& backward, const Choice& choice, const Choice& states_choice,
                       device::Plan* plan, device::Message* message) {
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
+  clear(plan);
   const Common& c = backward.common;
   if (!is_known(c, message)) return false;
   BackwardArguments arguments = {};
@@ -222,21 +281,19 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
     if (takes_states(backward) && !add_states(choice, states_choice, &arguments, plan, message)) return false;
     if (!add_segments(variant, choice, c, blocks, &backward.dout, &arguments.segments, plan, message))
       return false;
+    const int rounds = count_rounds(arguments, takes_states(backward), variant, choice);
+    if (rounds > 1) return add_rounds(arguments, rounds, variant, choice, blocks, plan, message);
     if (plan->workspace_bytes != 0 || !set_direct(&arguments, variant.sliced))
       reserve_slabs(&arguments, variant.sliced, plan);
-    const int kernel = has_constant(c) ? constant_kernel_index(true, false, c.dtype)
-                                       : backward_kernel_index(choice.variant, c.dtype);
-    add_launch(plan, kernel, blocks, choice.warps * 32,
-               shared_bytes(variant, choice.warps, c.states, c.dtype), arguments, arguments.segments.count);
+    add_scan(arguments, variant, choice, blocks, plan);
   }
-  return arguments.direct || add_reduce(arguments, plan, message);
+  return arguments.direct || add_reduce(arguments, c.length, false, plan, message);
 }
 
 bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, device::Plan* plan,
                   device::Message* message) {
   if (!is_known(forward.common, message)) return false;
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
+  clear(plan);
   if (takes_general(forward.common)) return add_general_forward(forward, false, plan, message);
   Choice choice;
   if (!choose_forward(forward.common, facts, &choice))
@@ -247,8 +304,7 @@ bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, devi
 bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, device::Plan* plan,
                    device::Message* message) {
   if (!is_known(backward.common, message)) return false;
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
+  clear(plan);
   if (takes_general(backward)) return plan_general_backward(backward, facts, plan, message);
   Choice choice, states = {};
   if (!choose_backward(backward.common, facts, &choice) ||
@@ -259,8 +315,7 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
 
 bool plan_update(const Update& update, const device::DeviceFacts&, device::Plan* plan,
                  device::Message* message) {
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
+  clear(plan);
   if (!is_known(update, message)) return false;
   UpdateArguments arguments = {};
   arguments.update = update;

@@ -20,6 +20,12 @@ inline Index reserve(device::Plan* plan, Index floats) {
   return static_cast<Index>(offset);
 }
 
+inline void clear(device::Plan* plan) {
+  plan->launch_count = 0;
+  plan->workspace_bytes = 0;
+  plan->place_count = 0;
+}
+
 template <class Arguments>
 void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int shared,
                 const Arguments& arguments, Index rows = 1) {
@@ -39,13 +45,15 @@ inline bool refuse(device::Message* message, const char* what, const char* next)
   return false;
 }
 
-// A sum of the reduction; nothing where out is null.
-inline void add_job(ReduceArguments* arguments, int* count, Index source, Index slabs, Index stride,
-                    Index rows, Index length, Index pitch, void* out, DType type = DType::F32) {
+// A sum of the reduction, to rows beside each other; nothing where out is null.
+inline ReduceJob& add_job(ReduceArguments* arguments, int* count, Index source, Index slabs, Index stride,
+                          Index rows, Index length, Index pitch, void* out, DType type = DType::F32) {
   const Index blocks = out == nullptr ? 0 : (rows * (pitch / 4) + kReduceThreads - 1) / kReduceThreads;
-  arguments->jobs[*count] = {source, slabs, stride, rows, length, pitch, out, type};
+  ReduceJob& job = arguments->jobs[*count];
+  job = {source, slabs, stride, rows, length, pitch, out, type, false, length};
   arguments->first_block[*count + 1] = arguments->first_block[*count] + blocks;
   ++*count;
+  return job;
 }
 
 // Whether the states have to be computed again. One tile starts from zero: no saved ones are read.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/selective_scan/cuda/launch_problem_test.h"
+#include "kernels/selective_scan/cuda/rounds.h"
 
 namespace scankit::selective_scan {
 namespace {
@@ -105,8 +106,9 @@ TEST(Launch, StatesThatAreNotGivenCostNoMemoryWhereDuHasRoom) {
     return cost_of_states(b);
   };
   const Index all = Index{8} * 2048 * 65 * 16 * 4, row = 2048;
-  EXPECT_EQ(cost_at(2048 * row, row, du), 0);
-  EXPECT_EQ(cost_at(row, 8 * row, du), 0);
+  const Index saved_by_rounds = 20 << 20;  // at least
+  EXPECT_LT(cost_at(2048 * row, row, du), -saved_by_rounds);
+  EXPECT_LT(cost_at(row, 8 * row, du), -saved_by_rounds);
   EXPECT_EQ(cost_at(2048 * (row + 1), row + 1, du), 0);  // every second row at an odd place
   EXPECT_EQ(cost_at(row + 1, 8 * (row + 1), du), 0);
   EXPECT_EQ(cost_at(0, row, du), all);               // which overlap
@@ -118,12 +120,48 @@ TEST(Launch, StatesThatAreNotGivenCostNoMemoryWhereDuHasRoom) {
   b.common = problem(8, 2048, 197, 16);
   EXPECT_EQ(cost_at(2048 * 197, 197, du), 0);
   b.common = problem(8, 2048, 2048, 16, 1, DType::F32);
-  EXPECT_EQ(cost_at(2048 * row, row, du), 0);
+  EXPECT_LT(cost_at(2048 * row, row, du), -saved_by_rounds);
   b.common = problem(1, 2048, 16384, 16);  // cut: both directions' ends of pieces
   EXPECT_LT(cost_at(0, 16384, du), Index{2048} * 513 * 16 * 4 / 8);
   b.common.length = 16385;
   EXPECT_GE(cost_at(0, 16385, du), Index{2048} * 513 * 16 * 4);
 }
+// Each round's carried gradients are in the workspace, wherever that is; the last steps come first.
+TEST(Launch, ABackwardThatFindsItsStatesIsCutIntoRounds) {
+  alignas(16) static char du[16], workspace[16];
+  Backward b = backward_of(problem(8, 2048, 2040, 16));
+  b.du = {du, 2048 * 2048, 2048}, b.x = {};
+  device::Plan plan;
+  device::Message message;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 1 + 2 * kRounds);
+  EXPECT_LE(plan.workspace_bytes, (std::size_t{8} << 20) + (std::size_t{3} << 20));
+  device::set_workspace(plan, workspace);
+  const void* carry = nullptr;
+  for (int round = 0; round < kRounds; ++round) {
+    BackwardArguments backward;
+    ReduceArguments reduce;
+    std::memcpy(&backward, plan.launches[1 + 2 * round].argument, sizeof backward);
+    std::memcpy(&reduce, plan.launches[2 + 2 * round].argument, sizeof reduce);
+    const Backward& part = backward.backward;
+    const bool first = round == 0, last = round == kRounds - 1;
+    const Index step = (kRounds - 1 - round) * Index{512};
+    EXPECT_EQ(part.common.length, first ? 504 : 512);
+    EXPECT_EQ(part.du.data, du + step * 2);
+    EXPECT_EQ(part.common.initial_state.data == nullptr, last);
+    EXPECT_EQ(part.dlast_state.data == nullptr, first);
+    EXPECT_EQ(part.dinitial_state == nullptr, last);
+    if (!first) {
+      EXPECT_EQ(part.dlast_state.data, carry);
+    }
+    carry = part.dinitial_state;
+    EXPECT_EQ(reduce.jobs[2].add, !first);  // dA
+    EXPECT_FALSE(reduce.jobs[0].add);
+    EXPECT_EQ(reduce.jobs[0].out_pitch, 2040);
+    EXPECT_EQ(reduce.jobs[0].length, part.common.length);
+  }
+}
+
 // Where the states cost no workspace, there may be none at all.
 TEST(Launch, StatesInDuLeaveATinyBackwardWithoutWorkspace) {
   alignas(16) static float du[1];
@@ -197,7 +235,7 @@ TEST(Launch, FewLongChannelsAreCutIntoSegments) {
   Backward b = backward_of(f.common);
   b.x.data = nullptr;
   ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
-  ASSERT_EQ(plan.launch_count, device::kMaxLaunches);
+  ASSERT_EQ(plan.launch_count, 5);
   const char* const units[] = {"forward_bf16", "forward_bf16", "backward_bf16", "backward_bf16", "reduce"};
   for (int i = 0; i < 5; ++i) EXPECT_EQ(unit(plan, i), units[i]);
   ReduceArguments reduce;

@@ -28,7 +28,14 @@ SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
     const float4 v = load_quad(from + slab * job.slab_stride, left);
     sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
   }
-  const Index at_out = row * job.length + first;
+  const Index at_out = row * job.out_pitch + first;
+  if (job.add) {
+    const float* there = static_cast<const float*>(job.out) + at_out;
+    if (left > 0) sum.x += there[0];
+    if (left > 1) sum.y += there[1];
+    if (left > 2) sum.z += there[2];
+    if (left > 3) sum.w += there[3];
+  }
   if (job.type == DType::F32)
     put_quad(static_cast<float*>(job.out) + at_out, sum, left);
   else if (job.type == DType::BF16)
