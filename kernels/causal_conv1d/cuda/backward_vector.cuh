@@ -179,7 +179,10 @@ struct BackwardVector {
       }
       Access::commit();
       x -= kTileBytes, dout -= kTileBytes, ahead += kTile;
-      if (ahead > c.length) x -= p.x_jump, dout -= p.dout_jump, ahead = end;
+      if (ahead > c.length) {
+        __syncwarp();  // a real branch: as predicates the instructions would be issued for each tile
+        x -= p.x_jump, dout -= p.dout_jump, ahead = end;
+      }
     };
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) ask(k);
@@ -210,6 +213,7 @@ struct BackwardVector {
         tile(taps, x_now, dy, batch, now, dx, next, sums);
         dx -= kTileBytes, now += kTile;
         if (now <= c.length) continue;
+        __syncwarp();  // as above
         dx -= p.dx_jump, now = end, --batch;
 #pragma unroll
         for (int i = 0; i < kHistory; ++i) next[i] = 0.0f;
@@ -218,19 +222,29 @@ struct BackwardVector {
   }
 };
 
+// Half a warp's lanes keep one value, the others the other one, of two lanes' sum.
+SCANKIT_DEVICE float add_halves(float low, float high, int lane, int distance) {
+  const bool upper = (lane & distance) != 0;
+  const float send = upper ? low : high, keep = upper ? high : low;
+  return keep + __shfl_xor_sync(kAllLanes, send, distance);
+}
+
 // The warps' sums, in order, to the block's part of the channel.
 SCANKIT_DEVICE void put_sums(const BackwardVectorArguments& p, Index channel, int lane,
                              const VectorSums& sums) {
   __shared__ float shared[kMostWarps][kMaxWidth + 1];
   const Common& c = p.conv.common;
-  float* const mine = shared[threadIdx.x / 32];
-#pragma unroll
-  for (int back = 0; back < kMaxWidth; ++back) {
-    const float sum = warp_sum(sums.weight[back]);
-    if (lane == 0) mine[back] = sum;
-  }
-  const float bias = warp_sum(sums.bias);
-  if (lane == 0) mine[kMaxWidth] = bias;
+  static_assert(kMaxWidth == 4);
+  // Lanes by their three upper bits: those of the four weights, and of the bias where the lowest one is set.
+  const float first = add_halves(sums.weight[0], sums.weight[1], lane, 16),
+              second = add_halves(sums.weight[2], sums.weight[3], lane, 16);
+  float bias = sums.bias + __shfl_xor_sync(kAllLanes, sums.bias, 16);
+  bias += __shfl_xor_sync(kAllLanes, bias, 8);
+  float sum_of_lanes = add_halves(add_halves(first, second, lane, 8), bias, lane, 4);
+  sum_of_lanes += __shfl_xor_sync(kAllLanes, sum_of_lanes, 2);
+  sum_of_lanes += __shfl_xor_sync(kAllLanes, sum_of_lanes, 1);
+  const int value = (lane & 4) != 0 ? kMaxWidth : lane / 16 + lane / 8 % 2 * 2;
+  if (lane % 4 == 0) shared[threadIdx.x / 32][value] = sum_of_lanes;
   __syncthreads();
   const int row = threadIdx.x, from = row < c.width ? c.width - 1 - row : kMaxWidth;
   if (row > c.width) return;
@@ -257,8 +271,7 @@ SCANKIT_DEVICE void backward_tiles(const BackwardVectorArguments& p, Stage* stag
 template <class T, class Kind>
 SCANKIT_DEVICE void backward_pieces(const BackwardVectorArguments& p) {
 #ifdef SCANKIT_COPIED
-  if (takes_copies())
-    return backward_tiles<T, Copied<T>, Kind>(p, block_stages() + threadIdx.x / 32 * kStagesOfWarp);
+  if (takes_copies()) return backward_tiles<T, Copied<T>, Kind>(p, Copied<T>::lane_stage());
 #endif
 #if defined(SCANKIT_EMULATED) || !defined(SCANKIT_COPIED)
   backward_tiles<T, Whole<T>, Kind>(p, nullptr);

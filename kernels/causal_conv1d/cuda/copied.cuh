@@ -11,7 +11,7 @@ namespace scankit::causal_conv1d {
 // would hold up the others); nobody waits for them before wait_for_copies, which waits for the thread's own
 // ones, those committed but for the kLeft last commits.
 #ifdef SCANKIT_EMULATED
-SCANKIT_DEVICE void copy_16_bytes(unsigned* to, const char* from, bool there, bool wanted = true) {
+SCANKIT_DEVICE void copy_16_bytes(void* to, const char* from, bool there, bool wanted = true) {
   if (wanted) emulator::Block::current()->copy(to, there ? from : nullptr, 16);
 }
 SCANKIT_DEVICE void commit_copies() { emulator::Block::current()->commit_copies(); }
@@ -20,7 +20,7 @@ SCANKIT_DEVICE void wait_for_copies() {
   emulator::Block::current()->wait_for_copies(kLeft);
 }
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-SCANKIT_DEVICE void copy_16_bytes(unsigned* to, const char* from, bool there, bool wanted = true) {
+SCANKIT_DEVICE void copy_16_bytes(void* to, const char* from, bool there, bool wanted = true) {
   const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to)), bytes = there ? 16 : 0;
   asm volatile(
       "{\n\t"
@@ -58,7 +58,9 @@ SCANKIT_DEVICE Stage* block_stages() {
 }
 #endif
 
-// A slot's words: the piece before the tile, then the lanes'.
+// A slot's words: the piece before the tile, then the lanes'. `stage` is a lane's place in the warp's first
+// one: from there what a lane needs is at places that the compiler knows, the piece before its own, and
+// behind that its own.
 template <class T>
 struct Copied {
   static constexpr int kLaneBytes = 16, kBackwardAhead = kStagesOfWarp / 2;
@@ -66,12 +68,20 @@ struct Copied {
   struct Asked {};
   struct Before {};
 
+  SCANKIT_DEVICE static Stage* lane_stage() {
+    unsigned at = threadIdx.x / 32 * kStagesOfWarp * kStageBytes + threadIdx.x % 32 * 16;
+#ifndef SCANKIT_EMULATED
+    asm volatile("" : "+r"(at));  // not to be computed again at each use
+#endif
+    return reinterpret_cast<Stage*>(reinterpret_cast<char*>(block_stages()) + at);
+  }
   SCANKIT_DEVICE static Stage* slot(Stage* stage, int i) { return stage + i; }
   SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Stage* slot, Asked&) {
-    copy_16_bytes(slot->words[1 + lane], from, left > lane * T::kPiece);
+    copy_16_bytes(slot->words[1], from, left > lane * T::kPiece);
   }
   SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Stage* slot, Before&) {
-    copy_16_bytes(slot->words[0], from - kTileBytes, any, lane == 31);
+    char* const first = reinterpret_cast<char*>(slot) - 31 * 16;  // of the slot, seen from the last lane
+    copy_16_bytes(first, from - kTileBytes, any, lane == 31);
   }
   SCANKIT_DEVICE static void commit() { commit_copies(); }
   template <int kLeft>
@@ -81,8 +91,8 @@ struct Copied {
   }
   // Everybody has read what is to be overwritten.
   SCANKIT_DEVICE static void release() { __syncwarp(); }
-  SCANKIT_DEVICE static void get(const Asked&, Stage* slot, int lane, unsigned (&w)[4]) {
-    const uint4 v = *reinterpret_cast<const uint4*>(slot->words[1 + lane]);
+  SCANKIT_DEVICE static void get(const Asked&, Stage* slot, int, unsigned (&w)[4]) {
+    const uint4 v = *reinterpret_cast<const uint4*>(slot->words[1]);
     w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
   }
   SCANKIT_DEVICE static void get_before(const Before&, Stage*, int, unsigned (&)[4]) {}
@@ -90,14 +100,14 @@ struct Copied {
     if (lane == 0) *reinterpret_cast<uint4*>(slot->words[0]) = make_uint4(w[0], w[1], w[2], w[3]);
     __syncwarp();
   }
-  SCANKIT_DEVICE static void history(Stage* slot, const unsigned (&)[4], const unsigned (&)[4], int lane,
+  SCANKIT_DEVICE static void history(Stage* slot, const unsigned (&)[4], const unsigned (&)[4], int,
                                      float* x) {
     unsigned edge[T::kEdge];
     if constexpr (T::kEdge == 2) {
-      const uint2 v = *reinterpret_cast<const uint2*>(slot->words[lane] + 2);
+      const uint2 v = *reinterpret_cast<const uint2*>(slot->words[0] + 2);
       edge[0] = v.x, edge[1] = v.y;
     } else {
-      const uint4 v = *reinterpret_cast<const uint4*>(slot->words[lane]);
+      const uint4 v = *reinterpret_cast<const uint4*>(slot->words[0]);
       edge[0] = v.y, edge[1] = v.z, edge[2] = v.w;
     }
     T::unpack_edge(edge, x);
