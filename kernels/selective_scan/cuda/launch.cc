@@ -220,6 +220,10 @@ void add_place(device::Plan* plan, const BackwardArguments& argument, const void
                                        static_cast<size_t>(offset)};
 }
 
+// A forward, and what finds its pieces' ends; two of each round, and a place for each end of one round and
+// the begin of the next.
+static_assert(device::kMaxLaunches >= 2 + 2 * kRounds && device::kMaxPlaces >= 2 * (kRounds - 1));
+
 bool add_rounds(const BackwardArguments& whole, int rounds, const Variant& variant, const Choice& choice,
                 Index blocks, device::Plan* plan, device::Message* message) {
   const Common& c = whole.backward.common;
