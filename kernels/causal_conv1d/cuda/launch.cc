@@ -98,7 +98,12 @@ bool add_reduction(device::Plan* plan, const Backward& conv, Index segments, Ind
 
 bool plan_forward_vector(const Forward& conv, Rows rows, device::Plan* plan, device::Message* message) {
   const Common& c = conv.common;
-  const VectorCut cut = cut_forward(conv, rows);
+  VectorCut cut = cut_forward(conv, rows);
+  // A grid has no room for so many warps of two tiles: by a kernel that walks on.
+  if (rows == Rows::kWhole && cut.tiles.warp > kWholeTiles) {
+    rows = Rows::kSingle;
+    cut = cut_forward(conv, rows);
+  }
   const ForwardVectorArguments arguments = {nullptr, conv, cut.tiles, jump_of(c.x, c, cut.tiles),
                                             jump_of(conv.out, c, cut.tiles)};
   const bool usual = takes_usual(c, cut.tiles.states);

@@ -412,5 +412,28 @@ TEST(ConvPlan, TakesTheVectorKernelsWhereRowsAllowIt) {
   }
 }
 
+// A warp of the forward for whole pieces has two tiles and no more, of any tensor.
+TEST(ConvPlan, LeavesNoTileOfAVeryLongRowOut) {
+  constexpr int kMost = kMostParts * kWarps * kWholeTiles * 256;
+  for (const int length : {1 << 20, 1 << 26, kMost, kMost + 8, 1 << 28, 1 << 30}) {
+    alignas(16) static char place[16];
+    Forward f = {};
+    Common& c = f.common;
+    c.batch = c.dim = 1, c.length = length, c.width = kMaxWidth, c.silu = true, c.dtype = DType::BF16;
+    c.x = {place, 0, 0, 1}, f.out = {place, 0, 0, 1};
+    device::Plan plan = {};
+    device::Message message;
+    ASSERT_TRUE(plan_forward(f, &plan, &message)) << message.text;
+    ForwardVectorArguments arguments;
+    std::memcpy(&arguments, plan.launches[0].argument, sizeof arguments);
+    const std::string kernel = kCudaKernels[plan.launches[0].kernel].symbol;
+    const Index warps = Index{plan.launches[0].grid_y} * plan.launches[0].block_x / 32;
+    EXPECT_GE(warps * arguments.tiles.warp * 256, length) << kernel;
+    EXPECT_EQ(kernel, arguments.tiles.warp > kWholeTiles ? "scankit_conv_forward_single"
+                                                         : "scankit_conv_forward_usual");
+    EXPECT_EQ(kernel == "scankit_conv_forward_usual", length <= kMost);
+  }
+}
+
 }  // namespace
 }  // namespace scankit::causal_conv1d
