@@ -50,10 +50,18 @@ struct Plan {
   int launch_count;
   Launch launches[kMaxLaunches];
   size_t workspace_bytes;  // device memory, 256-byte aligned, contents undefined before and after; 0: none
-  int place_count = 0;
+  int place_count = 0;     // of the next one
   WorkspacePlace places[kMaxPlaces];
 };
 
+// A plan of nothing. Its launches stay as they are: eight kilobytes that nobody reads.
+inline void clear(Plan* plan) {
+  plan->launch_count = 0;
+  plan->workspace_bytes = 0;
+  plan->place_count = 0;
+}
+
+// Before each run, with the run's own workspace, workspace_bytes long; may be called again.
 inline void set_workspace(Plan& plan, void* workspace) {
   if (plan.workspace_bytes == 0)
     workspace = nullptr;  // kernels may be told addresses in place of offsets then

@@ -73,11 +73,6 @@ Cut cut_of(const Common& c) {
   return {by_channel, segments, by_channel ? all : divide_up(all, kWarps)};
 }
 
-void reset(device::Plan* plan) {
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
-}
-
 template <class Arguments>
 bool add_parts(device::Plan* plan, int kernel, Index blocks, Index parts, unsigned threads,
                const Arguments& arguments, device::Message* message) {
@@ -152,7 +147,7 @@ bool plan_backward_pairs(const Backward& conv, device::Plan* plan, device::Messa
 }  // namespace
 
 bool plan_forward(const Forward& conv, device::Plan* plan, device::Message* message) {
-  reset(plan);
+  clear(plan);
   const Rows rows = rows_of(conv.common, conv.common.x, conv.out);
   if (rows != Rows::kOther) return plan_forward_vector(conv, rows, plan, message);
   if (pairs_go(conv.common, conv.common.x, conv.out)) return plan_forward_pairs(conv, plan, message);
@@ -163,7 +158,7 @@ bool plan_forward(const Forward& conv, device::Plan* plan, device::Message* mess
 }
 
 bool plan_backward(const Backward& conv, device::Plan* plan, device::Message* message) {
-  reset(plan);
+  clear(plan);
   const Common& c = conv.common;
   const Rows rows = rows_of(c, c.x, conv.dout, conv.dx);
   if (rows != Rows::kOther) return plan_backward_vector(conv, rows, plan, message);
@@ -177,7 +172,7 @@ bool plan_backward(const Backward& conv, device::Plan* plan, device::Message* me
 }
 
 bool plan_update(const Update& conv, device::Plan* plan, device::Message* message) {
-  reset(plan);
+  clear(plan);
   const Common& c = conv.common;
   const UpdateArguments arguments = {nullptr, conv};
   const Index tiles = divide_up(c.dim, kThreads);

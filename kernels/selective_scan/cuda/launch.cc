@@ -199,7 +199,8 @@ void add_scan(const BackwardArguments& arguments, const Variant& variant, const 
              arguments, arguments.segments.count);
 }
 
-// Rounds are for states that stand in du, between which and a round's own a pointer can tell.
+// As rounds.h has them. 1 where a round could not be told by a pointer where its first state stands: in the
+// workspace, or in rows at odd places, whose strides are half numbers.
 int count_rounds(const BackwardArguments& a, bool finds_states, const Variant& variant,
                  const Choice& choice) {
   const Common& c = a.backward.common;
@@ -224,6 +225,7 @@ void add_place(device::Plan* plan, const BackwardArguments& argument, const void
 // the begin of the next.
 static_assert(device::kMaxLaunches >= 2 + 2 * kRounds && device::kMaxPlaces >= 2 * (kRounds - 1));
 
+// The last tiles first, a scan and its reduction a round; their slabs and what is carried are reserved once.
 bool add_rounds(const BackwardArguments& whole, int rounds, const Variant& variant, const Choice& choice,
                 Index blocks, device::Plan* plan, device::Message* message) {
   const Common& c = whole.backward.common;

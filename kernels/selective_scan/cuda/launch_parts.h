@@ -20,12 +20,6 @@ inline Index reserve(device::Plan* plan, Index floats) {
   return static_cast<Index>(offset);
 }
 
-inline void clear(device::Plan* plan) {
-  plan->launch_count = 0;
-  plan->workspace_bytes = 0;
-  plan->place_count = 0;
-}
-
 template <class Arguments>
 void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int shared,
                 const Arguments& arguments, Index rows = 1) {
