@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "doctor/base/say.h"
@@ -29,7 +30,7 @@ void ProgressPrinter::show(const Progress& progress) {
                  say("validate: {}", retold(progress.warning)).c_str());
   if (terminal_) {
     constexpr std::size_t kWidth = 30;
-    const std::size_t filled = progress.done * kWidth / total;
+    const std::size_t filled = std::min(progress.done, total) * kWidth / total;
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
     const std::string now = progress.what.empty() ? "" : phase_in_words(progress.what.substr(0, 60));
     std::fprintf(stderr, "\r\033[K[%s] %zu/%zu  %s", bar.c_str(), progress.done, progress.total, now.c_str());

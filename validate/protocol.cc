@@ -64,7 +64,12 @@ void take_case(const Json& json, Validation& validation, ChildStory& story) {
   result.state = CaseState::Failed;  // until judged
   validation.cases.push_back(std::move(result));
   ++story.cases_done;
+  ++story.done[validation.cases.back().device];
   story.started.clear();
+}
+
+void take_plan(const Json& json, Validation&, ChildStory& story) {
+  story.plan = json.at("cases").get<std::map<std::string, std::size_t>>();
 }
 
 void take_hello(const Json& json, Validation& validation, ChildStory& story) {
@@ -152,6 +157,7 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
     {"hello", take_hello},
     {"module", take_module},
     {"case", take_case},
+    {"plan", take_plan},
     {"timing", take_timing},
     {"limits", take_limits},
     {"against", take_against},
@@ -164,7 +170,9 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
      }},
     {"refused",
      [](const Json& json, Validation& validation, ChildStory& story) {
-       validation.refused.emplace_back(json.at("device"), json.at("message"));
+       const std::string device = json.at("device");
+       validation.refused.emplace_back(device, json.at("message"));
+       story.plan[device] = story.done[device];  // nothing more comes from there
        story.started.clear();
      }},
     {"lacks",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +56,8 @@ struct ChildStory {
   bool without_bands = false;   // it was to put bands around what lies on the GPU, and cannot
   std::string started, device;  // the case, or the phase, that began and has not ended
   std::size_t cases_done = 0;
-  std::vector<KernelUse> kernels;  // answers, in the order of the questions
+  std::map<std::string, std::size_t> plan, done;  // device -> cases that the child will report, and has
+  std::vector<KernelUse> kernels;                 // answers, in the order of the questions
 };
 // Takes in one line of the channel. A line that is no message of ours becomes a note.
 void take_line(std::string_view line, Validation& validation, ChildStory& story);

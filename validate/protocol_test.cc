@@ -26,6 +26,16 @@ TEST(Protocol, ReadsACaseWithNumbersThatJsonCannotHold) {
   EXPECT_EQ(v.cases[0].nondeterministic[0].second, 1e-9);
 }
 
+TEST(Protocol, APlanEndsForADeviceThatTheModuleRefuses) {
+  Validation v;
+  ChildStory story;
+  take_line(R"({"type":"plan","cases":{"cpu":5,"cuda:0":7}})", v, story);
+  take_line(R"({"type":"case","id":"q1","device":"cpu","seconds":0.5})", v, story);
+  EXPECT_EQ(story.plan, (std::map<std::string, std::size_t>{{"cpu", 5}, {"cuda:0", 7}}));
+  take_line(R"({"type":"refused","device":"cpu","message":"only CUDA"})", v, story);
+  EXPECT_EQ(story.plan, (std::map<std::string, std::size_t>{{"cpu", 1}, {"cuda:0", 7}}));
+}
+
 TEST(Protocol, NoiseOnTheChannelIsNotedAndDoesNoHarm) {
   Validation v;
   ChildStory story;

@@ -48,9 +48,6 @@ class Run {
     tasks_ = tasks_of(request);
     banded_tasks_ = banded_tasks_of(request);
     if (!banded_tasks_.empty()) gate_.emplace(path_join(path_dirname(harness_.script), "timing.lock"));
-    total_ = tasks_.size() + banded_tasks_.size();
-    total_on_cpu_ = static_cast<std::size_t>(
-        std::count_if(tasks_.begin(), tasks_.end(), [](const Task& task) { return on_cpu(task.device); }));
   }
 
   Validation run() {
@@ -105,7 +102,7 @@ class Run {
 
   void prepare_banded() {
     if (seen_.left_out > 0)  // of the functions that the module lacks
-      total_ -= std::erase_if(banded_tasks_, [](const Task& task) { return task.what->stateful; });
+      std::erase_if(banded_tasks_, [](const Task& task) { return task.what->stateful; });
     beside_.reset(new Run(*this, banded_tasks_));
   }
 
@@ -127,6 +124,7 @@ class Run {
       take_over(beside_->seen_);
     } else if (has_to_look_between_bands()) {
       prepare_banded();
+      beside_->tell_main_ = [this] { tell("", ""); };
       beside_->children();
       take_over(beside_->seen_);
     }
@@ -155,6 +153,7 @@ class Run {
     }
     ChildStory story;
     std::string partial;
+    before_this_child_ = seen_.cases.size();
     ProcessRequest process = python_request(request_.python, {harness_.script}, left);
     preload(process, harness_.guard);
     process.standard_input = job_text(job());
@@ -204,20 +203,31 @@ class Run {
       partial.erase(0, end + 1);
     }
     done_ = seen_.cases.size();
-    if (banded_) return;
+    if (banded_) return tell_main_ ? tell_main_() : void();
+    count_planned(story);
     begin_beside();
     if (story.greeted && !request_.baseline.empty() && !compared_devices_) {
       compared_devices_ = true;
       const std::string why = baseline_device_problem(seen_, request_.devices, request_.baseline_text);
-      if (!why.empty() && request_.progress) request_.progress({done(), expected(), story.started, why});
+      if (!why.empty()) tell(story.started, why);
     }
-    if (request_.progress) request_.progress({done(), expected(), story.started, ""});
+    tell(story.started, "");
   }
 
-  std::size_t done() const { return done_ + (beside_ ? beside_->done_.load() : 0); }
-  std::size_t expected() const {
-    const bool all = seen_.python_version.empty() || !seen_.gpu.empty();
-    return (all ? total_ : total_on_cpu_) - seen_.left_out;
+  void tell(const std::string& what, const std::string& warning) const {
+    const std::size_t done = done_ + (beside_ ? beside_->done_.load() : 0);
+    if (request_.progress) request_.progress({done, planned_, what, warning});
+  }
+
+  // What a child says that it will report comes on top of what those before it have reported. Nothing is
+  // planned before the first one has imported the module: until then no number would be true.
+  void count_planned(const ChildStory& story) {
+    if (story.plan.empty()) return;
+    planned_ = before_this_child_;
+    for (const auto& [device, cases] : story.plan) planned_ += cases;
+    if (seen_.gpu.empty()) return;
+    planned_ += static_cast<std::size_t>(std::ranges::count_if(
+        banded_tasks_, [&](const Task& task) { return seen_.left_out == 0 || !task.what->stateful; }));
   }
 
   // A child that ended before its time.
@@ -343,12 +353,13 @@ class Run {
   Harness harness_;
   Clock::time_point deadline_;
   std::vector<Task> tasks_, banded_tasks_;
-  std::size_t total_ = 0, total_on_cpu_ = 0;
+  std::size_t planned_ = 0, before_this_child_ = 0;  // cases of the whole run; of the children before
   Validation seen_;
   bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true, compared_devices_ = false,
        banded_ = false;  // the children have bands around what lies on the GPU
   int crashes_ = 0;
   std::atomic<std::size_t> done_ = 0;  // cases
+  std::function<void()> tell_main_;    // of a run with bands that nobody runs beside
   std::optional<Gate> gate_;
   std::unique_ptr<Run> beside_;    // with bands
   std::future<void> beside_done_;  // waits for it when it is destroyed

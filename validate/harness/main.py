@@ -209,6 +209,23 @@ def _load(options):
     return module
 
 
+def _plan(options, tasks):
+    """How many cases will be reported on each device: those of the list, the model's, and those after the timing."""
+    counts = {}
+    for task in tasks:
+        counts[task["device"]] = counts.get(task["device"], 0) + 1
+    if "model" in options:
+        from scankit_harness import model
+        both = options["model"]["upstream"] and model.has_mamba()
+        for device in set(options["model"]["devices"]) & set(counts):
+            counts[device] += 2 if both and device.startswith("cuda") else 1
+    for shape in options["timing"]:
+        from scankit_harness import timed
+        if shape["device"] in counts and timed.is_checked(shape):
+            counts[shape["device"]] += 1
+    return counts
+
+
 def _offered(tasks, module):
     """Without the cases of functions that upstream's module lacks, where this one does."""
     from scankit_harness.stateful import FUNCTIONS
@@ -275,7 +292,9 @@ def main():
     if against is None:
         tasks = [task for task in tasks if not task["device"].endswith("@against")]
     tasks = [task for task in tasks if cuda or not task["device"].startswith("cuda")]
-    for task in _offered(tasks, module):
+    tasks = _offered(tasks, module)
+    send("plan", cases=_plan(options, tasks))
+    for task in tasks:
         session.run(task)
     for device in sorted(session.accepted & set(options.get("model", {}).get("devices", []))):
         session.model(device, options["model"])

@@ -74,6 +74,25 @@ TEST(ValidateModules, TheRightOnePasses) {
   EXPECT_FALSE(v.torch_version.empty());
 }
 
+// The cases of the list, a model's, and one after each timing: a bar over fewer of them ran past its end.
+TEST(ValidateModules, ProgressEndsAtTheNumberThatTheResultHas) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  ValidateRequest request = request_for(python, "right");
+  request.cases.resize(3);
+  request.timing = request.model = true;
+  request.shapes = {{"cpu", "fp32", 1, 2, 8, 2, 0.05, false, false},
+                    {"cpu", "fp32", 1, 2, 16, 2, 0.05, false, false}};
+  Progress last;
+  request.progress = [&](const Progress& now) {
+    EXPECT_LE(now.done, now.total);
+    last = now;
+  };
+  const auto v = validated(request);
+  EXPECT_EQ(v.cases.size(), 6u) << all_reasons(v) << v.blocked;
+  EXPECT_EQ(last.done, v.cases.size());
+  EXPECT_EQ(last.total, v.cases.size());
+}
+
 struct Wrong {
   const char* module;
   std::set<std::string> results;  // exactly these results must be blamed
