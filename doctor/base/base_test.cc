@@ -104,7 +104,18 @@ TEST(Files, AreReplacedWholeAndLeaveNothingAside) {
 TEST(Files, SayWhyTheyCannotBeRead) {
   EXPECT_EQ(read_whole_file("/nonexistent/x").error().code, Errc::NotFound);
   EXPECT_EQ(read_whole_file("/proc/self/maps", 1).error().code, Errc::Unsupported);
-  EXPECT_EQ(write_file_atomically("/nonexistent/x", "").error().code, Errc::NotFound);
+}
+
+TEST(Files, SayWhyTheyCannotBeWrittenWithoutTemporaryNames) {
+  const Error no_folder = write_file_atomically("/nonexistent/x.html", "").error();
+  EXPECT_EQ(no_folder.code, Errc::NotFound);
+  EXPECT_EQ(no_folder.message, "cannot write /nonexistent/x.html: the directory /nonexistent does not exist");
+  EXPECT_EQ(write_file_atomically("/etc/passwd/x", "").error().message,
+            "cannot write /etc/passwd/x: /etc/passwd is not a directory");
+  const auto folder = TemporaryDirectory::create("files");
+  const std::string taken = folder->path() + "/taken";
+  ASSERT_TRUE(make_directories(taken));
+  EXPECT_EQ(write_file_atomically(taken, "").error().message, "cannot write " + taken + ": Is a directory");
 }
 
 TEST(Duration, HasAUnitOrIsSeconds) {

@@ -25,11 +25,23 @@ Error from_errno(const std::string& what, int number) {
   return {code, what + ": " + std::strerror(number), ""};
 }
 
+// Names the file as the user knows it, never the temporary one beside it.
+Error cannot_write(const std::string& path, int number) {
+  const std::string folder = path_dirname(path);
+  Error error = from_errno(say("cannot write {}", path), number);
+  struct stat status {};
+  if (number == ENOENT && ::stat(folder.c_str(), &status) != 0)
+    error.message = say("cannot write {}: the directory {} does not exist", path, folder);
+  else if (number == ENOTDIR)
+    error.message = say("cannot write {}: {} is not a directory", path, folder);
+  return error;
+}
+
 Result<void> write_all(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return from_errno(say("cannot write {}", path), errno);
+    if (written < 0) return cannot_write(path, errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
@@ -78,13 +90,11 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t limit) 
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode) {
   std::string aside = path + ".XXXXXX";
   Descriptor fd(::mkostemp(aside.data(), O_CLOEXEC));
-  if (fd.get() < 0) return from_errno(say("cannot create {}", aside), errno);
+  if (fd.get() < 0) return cannot_write(path, errno);
   auto finish = [&]() -> Result<void> {
-    SCANKIT_CHECK(write_all(fd.get(), bytes, aside));
-    if (::fchmod(fd.get(), mode) != 0) return from_errno(say("cannot set the mode of {}", aside), errno);
-    if (::fsync(fd.get()) != 0) return from_errno(say("cannot flush {}", aside), errno);
-    if (::rename(aside.c_str(), path.c_str()) != 0)
-      return from_errno(say("cannot rename to {}", path), errno);
+    SCANKIT_CHECK(write_all(fd.get(), bytes, path));
+    if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return cannot_write(path, errno);
+    if (::rename(aside.c_str(), path.c_str()) != 0) return cannot_write(path, errno);
     return {};
   };
   auto done = finish();

@@ -101,7 +101,8 @@ Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   std::string path = path_join(base, std::string(stem) + ".XXXXXX");
   if (::mkdtemp(path.data()) == nullptr)
     return Error{errno == EACCES ? Errc::PermissionDenied : Errc::Io,
-                 say("cannot create the folder {}: {}", path, std::strerror(errno)), ""};
+                 say("cannot create a directory in {}: {}", base, std::strerror(errno)),
+                 say("set TMPDIR to a directory that you can write to")};
   return TemporaryDirectory(path, lock_of(path));
 }
 

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 
@@ -26,11 +27,12 @@ void note_signal(int signal) { interrupted = signal; }
 
 // A folder of its own below $TMPDIR; the real path, since the interpreter prints that one.
 Result<std::string> make_folder() {
-  const char* base = std::getenv("TMPDIR");
-  std::string path = path_join(base == nullptr || *base == '\0' ? "/tmp" : base, "scankit-selftest-XXXXXX");
+  const char* named = std::getenv("TMPDIR");
+  const std::string base = named == nullptr || *named == '\0' ? "/tmp" : named;
+  std::string path = path_join(base, "scankit-selftest-XXXXXX");
   if (::mkdtemp(path.data()) == nullptr)
-    return Error{Errc::Io, say("cannot make a folder {}", path),
-                 say("set TMPDIR to a folder that you can write")};
+    return Error{Errc::Io, say("cannot create a directory in {}: {}", base, std::strerror(errno)),
+                 say("set TMPDIR to a directory that you can write to")};
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
   path = real;
