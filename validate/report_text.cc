@@ -6,7 +6,9 @@
 #include <set>
 
 #include "doctor/base/column.h"
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/report/legend.h"
 #include "validate/judge.h"
 #include "validate/report.h"
 
@@ -190,6 +192,10 @@ std::string text_report(const Validation& v) {
     text += "\n" + say("FAILED {}", retold(v.module_message)) + "\n";
   for (const std::string& note : v.notes) text += say("note: {}", retold(note)) + "\n";
   if (!v.blocked.empty()) text += say("not completed: {}", retold(v.blocked)) + "\n";
+  Legend legend;  // the module's directory is in most lines of a failure
+  if (!v.module_file.empty()) legend.offer("SITE", path_dirname(v.module_file));
+  text =
+      with_legend(legend, text, [](const std::string& line) { return line.find("scankit ") != line.npos; });
   return text + "\n" + verdict_line(v) + "\n";
 }
 

@@ -9,6 +9,7 @@
 #include "doctor/base/column.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/report/legend.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -23,7 +24,7 @@ class Text {
   explicit Text(const PlanView& view) : view_(view), plan_(*view.plan) {}
 
   std::string make() {
-    out_ = plain(say("The plan for {}", view_.python), false) + "\n";
+    lines_.emplace_back(plain(say("The plan for {}", view_.python), false), true);
     for (const RepairStep& step : plan_.steps) {
       line(say("wrong"), step.why);
       std::visit([this](const auto& what) { tell(what); }, step.what);
@@ -34,22 +35,41 @@ class Text {
       line(say("uv"), say("{} gets a source entry for it, so that `uv sync` keeps it",
                           path_join(view_.project, "pyproject.toml")));
     for (const std::string& part : view_.unproven) line(say("unproven"), part);
-    if (!view_.unproven.empty()) line(say("there"), view_.proof);
-    if (!plan_.place.how_to_reach.empty()) line(say("then"), plan_.place.how_to_reach);
-    for (const std::string& todo : plan_.advice) line(say("left"), say("for you to do: {}", todo));
-    line(say("undo"), view_.restore);
-    return out_;
+    if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
+    if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
+    for (const std::string& todo : plan_.advice) pasted(say("left"), say("for you to do: {}", todo));
+    pasted(say("undo"), view_.restore);
+    return shortened();
   }
 
  private:
   void line(const std::string& label, const std::string& text) {
-    out_ += plain("  " + in_column(label, 9) + text, false) + "\n";
+    lines_.emplace_back(plain("  " + in_column(label, 9) + text, false), false);
+  }
+
+  // A command, or a line for the shell: with the paths as they are.
+  void pasted(const std::string& label, const std::string& text) {
+    line(label, text);
+    lines_.back().second = true;
+  }
+
+  std::string shortened() const {
+    Legend legend = legend_of(*view_.snapshot);
+    legend.offer("SITE", plan_.place.site);
+    std::vector<std::string> texts;
+    for (const auto& [text, as_it_is] : lines_)
+      if (!as_it_is) texts.push_back(text);
+    legend.settle(texts);
+    std::string out;
+    for (const auto& [text, as_it_is] : lines_) out += (as_it_is ? text : legend.shortened(text)) + "\n";
+    for (const auto& [name, directory] : legend.entries()) out += "  " + name + " = " + directory + "\n";
+    return out;
   }
 
   void tell(const InstallOurs& ours) {
     const ModuleSource& source = view_.sources.at(ours.module);
     const std::string &file = ours.file, targets = names_of(source.targets, " ");
-    for (const std::string& command : source.fetches) line(say("fetch"), command);
+    for (const std::string& command : source.fetches) pasted(say("fetch"), command);
     if (source.prebuilt)
       line(say("install"), say("{} for {} ({})", file, targets, source.compiler));
     else
@@ -66,7 +86,7 @@ class Text {
   void tell(const MoveAway& away) { line(say("move"), say("{} into {}", away.path, backup_of(plan_))); }
 
   void tell(const ChangePackages& packages) {
-    for (const InstallerCommand& command : packages.commands) line(say("run"), shown(command));
+    for (const InstallerCommand& command : packages.commands) pasted(say("run"), shown(command));
     for (const auto& [name, version] : packages.before)
       line(say("now"), version.empty() ? say("{} is not installed", name) : say("{} {}", name, version));
     line(say("by"), packages.installer.why);
@@ -76,17 +96,17 @@ class Text {
     if (!kept_by_sync(packages.installer, packages.change))
       line(say("note"), say("the next `uv sync` of {} undoes this: its lock does not name the change",
                             packages.installer.project));
-    for (const std::string& statement : packages.statements) line(say("prove"), statement);
+    for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
   }
 
   void tell(const SetVariable& variable) {
-    line(say("set"), say("{} at the end of {}", shell_line(variable), variable.file));
-    line(say("then"), say("in a shell that is open already: {}", shell_line(variable)));
+    pasted(say("set"), say("{} at the end of {}", shell_line(variable), variable.file));
+    pasted(say("then"), say("in a shell that is open already: {}", shell_line(variable)));
   }
 
   const PlanView& view_;
   const FixPlan& plan_;
-  std::string out_;
+  std::vector<std::pair<std::string, bool>> lines_;  // and whether the legend leaves it as it is
 };
 
 struct StepJson {

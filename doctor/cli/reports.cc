@@ -10,6 +10,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/plain.h"
@@ -41,10 +42,12 @@ std::string report_problem(const std::string& wish, const std::vector<std::strin
   const auto equals = wish.find('=');
   const std::string format = wish.substr(0, equals);
   if (equals == std::string::npos || equals + 1 == wish.size())
-    return say("\"{}\" is not FORMAT=FILE with FORMAT one of {}", wish, known);
-  return std::ranges::find(formats, format) != formats.end()
-             ? ""
-             : say("\"{}\" is no format of a report: take one of {}", format, known);
+    return say("\"{}\" is not FORMAT=FILE; the formats are {}", wish, known);
+  if (std::ranges::find(formats, format) != formats.end()) return "";
+  const std::string near = nearest_word(format, {formats.begin(), formats.end()});
+  return near.empty()
+             ? say("unknown report format \"{}\"; choose from {}", format, known)
+             : say("unknown report format \"{}\"; did you mean {}? (choose from {})", format, near, known);
 }
 
 std::optional<std::string> format_on_stdout(const std::vector<std::string>& wishes) {
@@ -91,8 +94,10 @@ int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vect
   } else {
     const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
                           .ascii = !locale_is_utf8(variable),
-                          .verbose = options.verbose};
-    for (const std::string& note : notes) std::cout << plain(retold(note), style.ascii) << "\n";
+                          .verbose = options.verbose,
+                          .quiet = options.quiet};
+    if (!options.quiet)
+      for (const std::string& note : notes) std::cout << plain(retold(note), style.ascii) << "\n";
     std::cout << diagnosis.text([&](const Report& report) { return doctor_text(report, style); });
   }
   std::cout.flush();

@@ -19,9 +19,9 @@ struct ShowOptions {
   bool json = false;
   std::vector<std::string> reports;  // "FORMAT=FILE"
   std::string fail_on = "error", color = "auto";
-  bool verbose = false;
+  bool verbose = false, quiet = false;
 };
-// --json, --report, --fail-on, --color, -v. `status`: what --fail-on decides, such as 1; 0: without
+// --json, --report, --fail-on, --color, -v, -q. `status`: what --fail-on decides, such as 1; 0: without
 // --fail-on.
 void add_show_options(CLI::App& command, ShowOptions& options, int status);
 void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash

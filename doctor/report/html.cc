@@ -81,6 +81,7 @@ std::string section(const Finding& finding, const Snapshot& snapshot) {
                      code(info(*finding.because_of).slug));
   out += paragraph(code(finding.subject)) + paragraph(xml_escaped(finding.summary));
   if (!finding.because_of) out += fixes_of(finding, snapshot);
+  out += paragraph(xml_escaped(say("More:")) + " " + code("scankit explain " + std::string(cause.slug)));
   Rows rows;
   for (const Evidence& evidence : finding.evidence)
     rows.emplace_back(code(evidence.fact), code(evidence.value));

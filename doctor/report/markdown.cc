@@ -46,6 +46,7 @@ void write_finding(std::string& out, const Finding& finding, const Snapshot& sna
     out += " (" + say("because of {}", markdown_code(info(*finding.because_of).slug)) + ")";
   out += "\n\n" + markdown_code(finding.subject) + "\n\n" + markdown_escaped(finding.summary) + "\n\n";
   if (!finding.because_of) write_fixes(out, finding, snapshot);
+  out += say("More: {}", markdown_code("scankit explain " + std::string(cause.slug))) + "\n\n";
   write_evidence(out, finding);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -61,7 +62,37 @@ TEST(DoctorText, IsAsciiWhereTheLocaleIsNot) {
 
 TEST(DoctorText, HasColourOnlyBesideWords) {
   const std::string text = doctor_text(report_of("torch_symbols_resolve.drifted"), {.color = true});
-  EXPECT_NE(text.find("\x1b[31mx ERROR\x1b[0m"), std::string::npos);
+  EXPECT_NE(text.find("\x1b[1;31mx ERROR\x1b[0m  \x1b[1mtorch_version_mismatch\x1b[0m: "), std::string::npos);
+  EXPECT_TRUE(text.ends_with("\x1b[1mscankit fix --python /home/user/project/.venv/bin/python\x1b[0m\n"));
+}
+
+TEST(DoctorText, ShortensPathsButNeverInACommand) {
+  const std::string text = doctor_text(report_of("torch_symbols_resolve.old_wheel"), {});
+  const std::string site = "/home/user/project/.venv/lib/python3.11/site-packages";
+  EXPECT_EQ(text.find(site), text.rfind(site)) << text;  // the legend alone names it
+  EXPECT_NE(text.find("\n$SITE = " + site + "\n"), std::string::npos);
+  EXPECT_NE(text.find("  $SITE/selective_scan_cuda.cpython-311-x86_64-linux-gnu.so\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("\nscankit fix --python /home/user/project/.venv/bin/python\n"));
+  const Json json = Json::parse(doctor_json(report_of("torch_symbols_resolve.old_wheel")));
+  EXPECT_EQ(json.dump().find("$SITE"), std::string::npos);
+}
+
+TEST(DoctorText, NamesTheExplanationOfEachCauseOnce) {
+  Report report = report_of("torch_symbols_resolve.old_wheel");
+  report.findings.push_back(report.findings.front());
+  const std::string text = doctor_text(report, {});
+  for (const Finding& finding : report.findings) {
+    const std::string command = "explain: scankit explain " + std::string(info(finding.cause).slug) + "\n";
+    EXPECT_NE(text.find(command), std::string::npos) << command;
+    EXPECT_EQ(text.find(command), text.rfind(command)) << command;
+  }
+}
+
+TEST(DoctorText, IsTheVerdictAndTheCommandWhereQuiet) {
+  const std::string text = doctor_text(report_of("torch_symbols_resolve.old_wheel"), {.quiet = true});
+  EXPECT_TRUE(text.starts_with("x ERROR  broken: torch_version_mismatch (")) << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 2);
+  EXPECT_TRUE(text.ends_with("\nscankit fix --python /home/user/project/.venv/bin/python\n"));
 }
 
 Environment variables(std::map<std::string, std::string> values) {

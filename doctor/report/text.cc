@@ -9,60 +9,13 @@
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/text_page.h"
 #include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
 
 constexpr std::size_t kFewLines = 4;  // of evidence, without --verbose
-
-// A symbol is never alone: the word says the same to who sees no colour and no Unicode.
-struct Mark {
-  const char *symbol, *ascii, *color;
-};
-constexpr Mark kError{"\xE2\x9C\x97", "x", "\x1b[31m"}, kWarning{"!", "!", "\x1b[33m"},
-    kNote{"\xC2\xB7", "-", "\x1b[36m"}, kUnknown{"?", "?", "\x1b[35m"},
-    kGood{"\xE2\x9C\x93", "+", "\x1b[32m"};
-
-std::string word_of(const Mark& mark) {
-  if (&mark == &kError) return say("ERROR");
-  if (&mark == &kWarning) return say("WARNING");
-  if (&mark == &kNote) return say("NOTE");
-  return &mark == &kUnknown ? say("UNKNOWN") : say("OK");
-}
-
-const Mark& mark_of(Severity severity) {
-  if (severity == Severity::Error) return kError;
-  return severity == Severity::Warning ? kWarning : kNote;
-}
-
-class Page {
- public:
-  explicit Page(const TextStyle& style) : style_(style) {}
-
-  // Every byte that came from outside passes through plain().
-  Page& line(std::size_t indent, const std::string& text) {
-    out_ += std::string(indent, ' ') + plain(text, style_.ascii) + "\n";
-    return *this;
-  }
-  Page& gap() {
-    out_ += "\n";
-    return *this;
-  }
-  Page& marked(std::size_t indent, const Mark& mark, const std::string& text) {
-    std::string head = std::string(style_.ascii ? mark.ascii : mark.symbol) + " " + word_of(mark);
-    if (style_.color) head = mark.color + head + "\x1b[0m";
-    out_ += std::string(indent, ' ') + head + "  " + plain(text, style_.ascii) + "\n";
-    return *this;
-  }
-  bool verbose() const { return style_.verbose; }
-  std::string take() { return std::move(out_); }
-
- private:
-  TextStyle style_;
-  std::string out_;
-};
 
 std::string label(std::string name) { return in_column(std::move(name), 8); }
 
@@ -95,7 +48,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
   for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
   if (!said_why_not(page, say("Python"), snapshot.python))
-    page.line(2, label(say("Python")) + python_in_words(snapshot.python.value));
+    page.verbatim(2, label(say("Python")) + python_in_words(snapshot.python.value));
   if (!said_why_not(page, say("torch"), snapshot.torch))
     page.line(2, label(say("torch")) + torch_in_words(snapshot.torch.value));
   if (!said_why_not(page, say("GPU"), snapshot.gpus))
@@ -150,24 +103,31 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
 void print_fixes(Page& page, std::size_t indent, const Finding& finding, const Report& report) {
   const auto last_line = repair_command(report);
   for (const Fix& fix : finding.fixes) {
-    page.line(indent, say("repair: {}", fix_sentence(fix)));
+    page.verbatim(indent, say("repair: {}", fix_sentence(fix)));
     const std::string command = fix_command(fix, report.snapshot);
-    if (!command.empty() && command != last_line) page.line(indent + 2, command);
+    if (!command.empty() && command != last_line) page.verbatim(indent + 2, command);
   }
+}
+
+// Once a cause: what is said of it is the same for every file.
+bool first_of_its_cause(const Report& report, const Finding& finding) {
+  const auto first = std::ranges::find(report.findings, finding.cause, &Finding::cause);
+  return first == report.findings.end() || &*first == &finding;
 }
 
 void print_finding(Page& page, const Finding& finding, const Report& report) {
   const std::size_t indent = finding.because_of ? 4 : 0;
   page.gap();
-  page.marked(indent, mark_of(finding.severity()),
-              std::string(info(finding.cause).slug) + ": " + said(info(finding.cause).title));
+  page.marked(indent, mark_of(finding.severity()), std::string(info(finding.cause).slug),
+              ": " + said(info(finding.cause).title));
   if (finding.because_of) page.line(indent + 2, say("because of {}", info(*finding.because_of).slug));
   page.line(indent + 2, finding.subject);
   page.line(indent + 2, finding.summary);
   const bool wanted = page.verbose() || finding.severity() == Severity::Error;
   if (wanted) print_evidence(page, indent + 4, finding);
-  if (finding.because_of) return;  // its cause's repair is the repair
-  print_fixes(page, indent + 2, finding, report);
+  if (!finding.because_of) print_fixes(page, indent + 2, finding, report);  // else its cause's is the repair
+  if (first_of_its_cause(report, finding))
+    page.verbatim(indent + 2, say("explain: {}", "scankit explain " + std::string(info(finding.cause).slug)));
 }
 
 std::string what_was_tried(const Observation& seen) {
@@ -257,7 +217,7 @@ void print_open_questions(Page& page, const Report& report) {
         outcome.question);
   }
   for (const auto& [why, questions] : grouped.lines()) {
-    page.gap().marked(0, kUnknown, why);
+    page.gap().marked(0, kUnknown, "", why);
     print_questions(page, questions);
   }
 }
@@ -287,14 +247,14 @@ void print_not_checked(Page& page, const Report& report) {
 void print_passed(Page& page, const Report& report) {
   page.gap();
   for (const Outcome& outcome : report.outcomes)
-    if (outcome.state == CheckState::Passed) page.marked(0, kGood, outcome.question);
+    if (outcome.state == CheckState::Passed) page.marked(0, kGood, "", outcome.question);
 }
 
 void print_verdict(Page& page, const Report& report) {
   const Mark& mark = report.verdict == Verdict::Healthy  ? kGood
                      : report.verdict == Verdict::Broken ? kError
                                                          : kUnknown;
-  page.gap().marked(0, mark, verdict_line(report) + " (" + counts_line(report) + ")");
+  page.marked(0, mark, verdict_line(report), " (" + counts_line(report) + ")");
 }
 
 bool ends_in_utf8(std::string value) {
@@ -318,23 +278,37 @@ bool wants_color(std::string_view choice, bool is_terminal, const Environment& v
   return is_terminal && !(no_color && !no_color->empty()) && term.value_or("") != "dumb";
 }
 
-std::string doctor_text(const Report& report, const TextStyle& style) {
-  Page page(style);
+namespace {
+
+void print_body(Page& page, const Report& report) {
   page.line(0, say("Looked at"));
   print_facts(page, report.snapshot, compared_lines(report));
   if (!report.steps.empty()) page.gap().line(0, say("Steps"));
   for (const auto& [name, ending] : step_rows(report)) page.line(2, in_column(name, 10) + ending);
   print_observed(page, report);
-  if (const auto table = audit_lines(report.snapshot, style.verbose); !table.empty()) {
+  if (const auto table = audit_lines(report.snapshot, page.verbose()); !table.empty()) {
     page.gap();
-    for (const std::string& row : table) page.line(0, row);
+    for (const std::string& row : table) page.verbatim(0, row);  // in columns
   }
   for (const Finding& finding : report.findings) print_finding(page, finding, report);
   print_open_questions(page, report);
   print_not_checked(page, report);
-  if (style.verbose) print_passed(page, report);
+  if (page.verbose()) print_passed(page, report);
+}
+
+}  // namespace
+
+std::string doctor_text(const Report& report, const TextStyle& style) {
+  Page page(style);
+  if (!style.quiet) {
+    print_body(page, report);
+    page.legend(legend_of(report.snapshot)).gap();
+  }
   print_verdict(page, report);
-  if (const auto command = repair_command(report)) page.gap().line(0, *command);
+  if (const auto command = repair_command(report)) {
+    if (!style.quiet) page.gap();
+    page.strong(*command);
+  }
   return page.take();
 }
 

@@ -13,6 +13,7 @@ struct TextStyle {
   bool color = false;
   bool ascii = true;     // where the locale is not UTF-8
   bool verbose = false;  // every symbol, every piece of evidence, every passed check
+  bool quiet = false;    // the verdict and the command alone
 };
 
 using Environment = std::function<std::optional<std::string>(std::string_view)>;
