@@ -5,51 +5,67 @@
 #include <memory>
 
 #include "builder/commands.h"
+#include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/command_line/help.h"
 
 namespace scankit {
 namespace {
 
 void add_python(CLI::App& command, std::string& python) {
-  command.add_option("--python", python,
-                     say("the environment (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)"));
+  command
+      .add_option("--python", python,
+                  say("the Python of the environment [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH");
 }
 
 void add_target(CLI::App& command, std::string& target) {
-  command.add_option("--target", target,
-                     say("\"user\" for the user site, or a folder (default: the environment itself)"));
+  command
+      .add_option("--target", target,
+                  say("\"user\" for the user site, or a directory [default: the environment itself]"))
+      ->type_name("DIR");
 }
 
 void add_module(CLI::App& command, std::string& module) {
-  command.add_option("--module", module,
-                     say("selective_scan_cuda (the default), causal_conv1d_cuda, selective_scan_cuda_core or "
-                         "selective_scan_cuda_oflex"));
+  command
+      .add_option("--module", module,
+                  say("selective_scan_cuda, causal_conv1d_cuda, selective_scan_cuda_core or "
+                      "selective_scan_cuda_oflex [default: selective_scan_cuda]"))
+      ->type_name("NAME");
 }
 
 CLI::Option* add_arch(CLI::App& command, std::string& arch) {
-  return command.add_option(
-      "--arch", arch,
-      say("native, all, release (build alone: sm_60 and up, of several compilers), or a list such as "
-          "sm_90,sm_80,compute_75 (default: the GPUs here)"));
+  return command
+      .add_option(
+          "--arch", arch,
+          say("native, all, release (only for build: sm_60 and newer, by several compilers), or a list "
+              "such as sm_90,sm_80,compute_75 [default: the installed GPUs]"))
+      ->type_name("ARCH");
 }
 
 void add_compilation(CLI::App& command, CompilationOptions& options) {
   command
       .add_option(
           "--toolchain", options.toolchain,
-          say("auto, nvrtc, nvcc, nvrtc-wheel or nvcc-wheel (fetched by your installer), or the path of "
-              "one (default: what is here)"))
+          say("auto, nvrtc, nvcc, nvrtc-wheel or nvcc-wheel (downloaded by your installer), or the path of "
+              "a compiler [default: auto]"))
       ->type_name("KIND|PATH");
-  command.add_option("--cache-dir", options.cache_dir,
-                     say("where compiled images are kept (default: $XDG_CACHE_HOME/scankit)"));
-  command.add_option(
-      "--cache-size", options.cache_size,
-      say("what was not used for longest is removed beyond this; 0: no cache (default: 512M)"));
-  command.add_option("--jobs,-j", options.jobs, say("compilers at once (default: by processors and memory)"));
-  constexpr unsigned kLongest = 86400;
   command
-      .add_option("--timeout", options.timeout,
-                  say("seconds that the compiler may take for one image (default: 600)"))
+      .add_option("--cache-dir", options.cache_dir,
+                  say("directory of compiled GPU code [default: $XDG_CACHE_HOME/scankit]"))
+      ->type_name("DIR");
+  command
+      .add_option("--cache-size", options.cache_size,
+                  say("size limit of the cache; what is unused for longest is removed first; 0 disables the "
+                      "cache [default: 512M]"))
+      ->type_name("SIZE");
+  command
+      .add_option("--jobs,-j", options.jobs,
+                  say("number of compilers that run at once [default: by processors and memory]"))
+      ->type_name("N");
+  constexpr unsigned kLongest = 86400;
+  command.add_option("--timeout", options.timeout, say("time limit of each compilation [default: 600]"))
+      ->type_name("SECONDS")
       ->check(CLI::Range(1u, kLongest));
 }
 
@@ -72,45 +88,64 @@ std::vector<std::string> given_again(const CLI::App& command) {
 }
 
 void add_flavor(CLI::App& command, std::string& flavor) {
-  command.add_option("--flavor", flavor,
-                     say("universal (the default: one file for every torch), or torch (compiled against the "
-                         "environment's own torch)"));
+  command
+      .add_option("--flavor", flavor,
+                  say("universal (one file for every torch) or torch (compiled against the installed torch) "
+                      "[default: universal]"))
+      ->type_name("FLAVOR");
 }
 
 void add_build(CLI::App& app, int& exit_status, const MachineReader& read_machine) {
   const auto options = std::make_shared<BuildOptions>();
   options->read_machine = read_machine;
-  CLI::App* command = app.add_subcommand("build", say("build a module from what scankit carries"));
+  CLI::App* command =
+      app.add_subcommand("build", say("build a module from the sources bundled with scankit"));
+  note(*command, {.examples = {"scankit build --out dist/", "scankit build --arch sm_90,sm_80 --out dist/",
+                               "scankit build --module causal_conv1d_cuda --flavor torch",
+                               "scankit build --list-toolchains"},
+                  .statuses = {{kExitClean, say("built")},
+                               {kExitUsage, say("usage error")},
+                               {kExitBuildFailed, say("the build failed")}},
+                  .trailing = {}});
+  begin_group(*command, group_of_input());
   add_python(*command, options->python);
   add_module(*command, options->module);
   add_flavor(*command, options->flavor);
   auto* arch = add_arch(*command, options->arch);
   command
       ->add_option("--for", options->for_machine,
-                   say("the GPUs that this file names: the snapshot of a machine, or a scankit.yaml"))
+                   say("build for the GPUs of a stored snapshot or of a scankit.yaml"))
       ->type_name("SNAPSHOT|SPEC")
       ->excludes(arch);
-  command->add_option("--out", options->out, say("the file, or the folder, to write (default: this folder)"));
+  begin_group(*command, group_of_output());
+  command->add_option("--out", options->out, say("file or directory to write [default: .]"))
+      ->type_name("PATH");
+  begin_group(*command, say("Compilation"));
   add_compilation(*command, options->compilation);
   command
       ->add_flag("--release", options->release,
-                 say("every architecture, each from the compiler that serves it best"))
+                 say("build for every architecture, each with the compiler that supports it best"))
       ->excludes(arch);
   command->add_flag("--allow-download,--yes,-y", options->allow_download,
-                    say("fetch a compiler as a wheel where none here will do"));
-  command->add_flag("--list-toolchains", options->list_toolchains,
-                    say("print every compiler found, what it can make and which is taken; builds nothing"));
-  auto* explain = command
-                      ->add_option("--explain", options->explain_other,
-                                   say("print what every image depends on, and its key; or how that differs "
-                                       "from OTHER: a manifest, a module, or the output of --explain --json"))
-                      ->expected(0, 1)
-                      ->type_name("[OTHER]");
-  command->add_flag("--json", options->json, say("print what was built as JSON"));
-  command->add_option("--show-manifest", options->show_manifest,
-                      say("print the manifest inside FILE; builds nothing"));
+                    say("download a compiler wheel if no suitable compiler is installed"));
+  begin_group(*command, say("Inspection"));
+  command->add_flag(
+      "--list-toolchains", options->list_toolchains,
+      say("list the compilers found, what each can build and which one is used; build nothing"));
+  auto* explain =
+      command
+          ->add_option("--explain", options->explain_other,
+                       say("print the inputs and the cache key of the code for each GPU, or how they "
+                           "differ from OTHER: a manifest, a module, or output of --explain --json"))
+          ->expected(0, 1)
+          ->type_name("OTHER");
+  command->add_flag("--json", options->json, say("print JSON on standard output"));
+  command
+      ->add_option("--show-manifest", options->show_manifest,
+                   say("print the manifest of a module; build nothing"))
+      ->type_name("FILE");
   command->add_flag("--check-reproducible", options->reproducible,
-                    say("build twice, each time elsewhere and otherwise, and name what differs"));
+                    say("build twice in different environments and report any difference"));
   command->callback([options, explain, command, &exit_status] {
     options->again = given_again(*command);
     options->explain = explain->count() > 0;
@@ -121,33 +156,50 @@ void add_build(CLI::App& app, int& exit_status, const MachineReader& read_machin
 void add_fix(CLI::App& app, int& exit_status, const MachineReader& read_machine) {
   const auto options = std::make_shared<FixOptions>();
   options->read_machine = read_machine;
-  CLI::App* command =
-      app.add_subcommand("fix", say("repair what the doctor finds broken, or change nothing"));
+  CLI::App* command = app.add_subcommand("fix", say("repair what doctor finds broken, or change nothing"));
+  note(*command,
+       {.examples = {"scankit fix", "scankit fix --dry-run", "scankit fix --yes --package mamba-ssm",
+                     "scankit fix --python .venv/bin/python --target ~/.scankit/modules"},
+        .statuses = {{kExitClean, say("repaired, or nothing to do")},
+                     {kExitFindings, say("not repaired")},
+                     {kExitUsage, say("usage error")},
+                     {kExitInconclusive, say("inconclusive")},
+                     {kExitBuildFailed, say("build or installation failed, nothing was changed")}},
+        .trailing = {}});
+  begin_group(*command, group_of_input());
   add_python(*command, options->python);
-  command->add_option("--module", options->module, say("only this module (default: whatever is broken)"));
+  command
+      ->add_option("--module", options->module, say("repair only this module [default: whatever is broken]"))
+      ->type_name("NAME");
   command
       ->add_option("--package", options->packages,
-                   say("also install this package without its CUDA build: mamba-ssm or causal-conv1d, with "
-                       "==VERSION if you like (repeatable)"))
+                   say("also install this package without its CUDA build: mamba-ssm or causal-conv1d, "
+                       "optionally with ==VERSION; repeat for several"))
+      ->type_name("PACKAGE")
       ->allow_extra_args(false);
   add_flavor(*command, options->flavor);
   auto* arch = add_arch(*command, options->arch);
   command
       ->add_option("--for", options->for_machine,
-                   say("the GPUs that this file names: the snapshot of a machine, or a scankit.yaml"))
+                   say("build for the GPUs of a stored snapshot or of a scankit.yaml"))
       ->type_name("SNAPSHOT|SPEC")
       ->excludes(arch);
   add_target(*command, options->target);
+  begin_group(*command, say("Compilation"));
   add_compilation(*command, options->compilation);
+  begin_group(*command, group_of_output());
   auto* dry_run = command->add_flag("--dry-run", options->dry_run, say("print the plan and change nothing"));
-  command->add_flag("--yes,-y", options->yes, say("do it without asking"))->excludes(dry_run);
-  command->add_flag("--json", options->json, say("the plan and its result as JSON on standard output"));
+  command->add_flag("--yes,-y", options->yes, say("do not ask for confirmation"))->excludes(dry_run);
+  command->add_flag("--json", options->json, say("print the plan and its result as JSON on standard output"));
   command->callback([options, &exit_status] { exit_status = run_fix(*options); });
 }
 
 void add_restore(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<RestoreOptions>();
   CLI::App* command = app.add_subcommand("restore", say("undo the last fix"));
+  note(*command, {.examples = {"scankit restore", "scankit restore --python .venv/bin/python"},
+                  .statuses = {},
+                  .trailing = {}});
   add_python(*command, options->python);
   add_target(*command, options->target);
   command->callback([options, &exit_status] { exit_status = run_restore(*options); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one main of scankit: every component adds its commands, CLI11 parses, the chosen command runs.
+// The one main of scankit: CLI11 parses, the chosen command runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -10,20 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "builder/cli.h"
-#include "ci/fleet/cli.h"
-#include "ci/gate/cli.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/base/tool_version.h"
-#include "doctor/cli/cli.h"
 #include "doctor/cli/commands.h"
-#include "doctor/cli/parser_words.h"
-#include "doctor/shell/cli.h"
+#include "doctor/command_line/help.h"
+#include "doctor/command_line/usage_problem.h"
+#include "doctor/program.h"
 #include "doctor/text/choice.h"
-#include "envspec/cli.h"
-#include "envspec/spec_machine.h"
-#include "validate/cli.h"
 
 namespace {
 
@@ -33,7 +26,7 @@ std::string welcome() {
       "  scankit doctor       why does the import fail? (of the Python in front of you, or --python P)\n"
       "  scankit fix          build and install a module that works, or change nothing\n"
       "  scankit validate     prove that the installed module computes right\n\n"
-      "scankit --help lists everything.\n");
+      "scankit help lists everything.\n");
 }
 
 std::optional<std::string> variable(std::string_view name) {
@@ -59,33 +52,21 @@ int run(int argc, char** argv) {
   }
   const scankit::Speaking speaking(language->get());
   CLI::App app{
-      scankit::say("Environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),
+      scankit::say("environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),
       "scankit"};
-  scankit::name_help_parts(app);
-  std::string shown_in_the_help;  // taken out of the words above, wherever it stands
-  app.add_option("--lang", shown_in_the_help,
-                 scankit::say("Language of what people read: en, a translation, or the path of a .mo file "
-                              "(default: LANGUAGE, LC_ALL, LC_MESSAGES, LANG)"))
-      ->type_name("L");
-  app.set_version_flag("--version", std::string("scankit ") + scankit::kToolVersion,
-                       scankit::say("Print the version and exit"));
-  app.require_subcommand(0, 1);
   int exit_status = scankit::kExitClean;
-  scankit::add_doctor_commands(app, exit_status);
-  scankit::add_builder_commands(app, exit_status, scankit::machine_of_spec);
-  scankit::add_env_commands(app, exit_status);
-  scankit::add_validate_commands(app, exit_status);
-  scankit::add_ci_commands(app, exit_status);
-  scankit::add_fleet_commands(app, exit_status, words);
-  scankit::add_shell_commands(app, exit_status);
+  scankit::add_all_commands(app, exit_status, words);
   try {
     std::ranges::reverse(words);  // CLI11 takes a vector from its end
     app.parse(std::move(words));
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& problem) {
-    std::fprintf(stderr, "scankit: %s\n",
-                 scankit::say("{} (see: scankit --help)", scankit::parse_problem(problem)).c_str());
+    // As uv has it: "scankit env" alone lists what there is, and is not a success.
+    if (const std::string help = scankit::help_of_bare_group(app); !help.empty())
+      std::fputs(help.c_str(), stdout);
+    else
+      std::fprintf(stderr, "scankit: %s\n", scankit::usage_problem(app, problem).c_str());
     return scankit::kExitUsage;
   }
   if (app.get_subcommands().empty()) std::fputs(welcome().c_str(), stdout);

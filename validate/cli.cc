@@ -13,6 +13,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/reports.h"
+#include "doctor/command_line/help.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/python_choice.h"
@@ -32,7 +33,7 @@ struct Options {
   std::string module = "selective_scan_cuda", against, baseline, upstream_tests;
   std::string device = "all";
   bool import_foreign = false, quick = false, full = false, json = false, list_cases = false,
-       deterministic = false, no_timing = false, commented_parameters = false;
+       deterministic = false, no_timing = false, commented_parameters = false, quiet = false;
   std::optional<std::uint64_t> seed;
   int timeout = 0;
   std::vector<std::string> only, reports;
@@ -134,10 +135,11 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
 }
 
 // What JSON will hold is English; the progress is for people either way.
-Result<validate::Validation> validated(validate::ValidateRequest request, bool json) {
+Result<validate::Validation> validated(validate::ValidateRequest request, bool json, bool quiet) {
   const Language* language = spoken_language();
   validate::ProgressPrinter progress;
   request.progress = [&](const validate::Progress& now) {
+    if (quiet) return;
     const Speaking to_the_user(language);
     progress.show(now);
   };
@@ -174,7 +176,10 @@ Result<void> choose_files(const Options& options, validate::ValidateRequest& req
 // Prints and writes what was asked for.
 int tell(const Options& options, const validate::Validation& result) {
   const std::string format = options.json ? "json" : format_on_stdout(options.reports).value_or("text");
-  std::fputs(validate::rendered(format, result).c_str(), stdout);
+  const bool verdict_alone = options.quiet && format == "text";
+  std::fputs(
+      (verdict_alone ? validate::verdict_line(result) + "\n" : validate::rendered(format, result)).c_str(),
+      stdout);
   const int files = write_report_files(options.reports, [&](const std::string& wanted) {
     const Speaking facts(wanted == "json" || wanted == "junit" ? nullptr : spoken_language());
     return validate::rendered(wanted, result);
@@ -200,62 +205,105 @@ int validate_command(const Options& options) {
   auto python = choose_python(*make_real_host(), options.python, notes);
   if (!python) return complain(python.error(), options.python ? kExitUsage : kExitInconclusive);
   request.python = std::move(*python);
-  for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());
+  if (!options.quiet)
+    for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());
   if (!options.import_foreign)
     if (const auto ours = ours_to_run(*make_real_host(), request.python, request.module); !ours)
       return complain(ours.error(), kExitInconclusive);
-  auto result = validated(std::move(request), options.json);
+  auto result = validated(std::move(request), options.json, options.quiet);
   if (!result) return complain(result.error(), kExitInternal);
   return tell(options, *result);
+}
+
+void add_inputs(CLI::App& command, Options& options) {
+  begin_group(command, group_of_input());
+  command
+      .add_option(
+          "--python", options.python,
+          say("the Python whose module is validated [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH");
+  command.add_option("--module", options.module, say("module name, or the path of a module file"))
+      ->type_name("NAME|PATH")
+      ->capture_default_str();
+  command
+      .add_option(
+          "--against", options.against,
+          say("a second module, by name or path: validated too, and timed alternately with the first"))
+      ->type_name("NAME|PATH");
+  command
+      .add_option("--upstream-tests", options.upstream_tests,
+                  say("also run this file of mamba_ssm's own tests with the environment's pytest"))
+      ->type_name("FILE");
+  command
+      .add_flag("--commented-parameters", options.commented_parameters,
+                say("also run the parameters that --upstream-tests has in comments"))
+      ->needs("--upstream-tests");
+  command
+      .add_option("--baseline", options.baseline,
+                  say("JSON of an earlier run; fail if a pass has become slower"))
+      ->type_name("FILE");
+}
+
+void add_cases(CLI::App& command, Options& options) {
+  begin_group(command, say("Cases"));
+  auto* quick =
+      command.add_flag("--quick", options.quick, say("run the short list of cases; this is the default"));
+  command.add_flag("--full", options.full, say("run the short list and hundreds of random cases"))
+      ->excludes(quick);
+  command.add_option("--device", options.device, say("devices to run on"))
+      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
+      ->capture_default_str();
+  command
+      .add_option("--seed", options.seed,
+                  say("repeat a run with the same data and, with --full, the same shapes"))
+      ->type_name("N");
+  command.add_option("--case", options.only, say("run only this case; repeat for several"))
+      ->type_name("ID")
+      ->allow_extra_args(false);
+  command
+      .add_option("--timeout", options.timeout,
+                  say("time limit of the whole run [default: 600; with --full 7200]"))
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1, 1000000));
+  command.add_flag("--deterministic", options.deterministic,
+                   say("fail if two equal calls differ in any bit"));
+  command.add_flag("--no-timing", options.no_timing, say("do not measure speed"));
+  command.add_flag("--import", options.import_foreign,
+                   say("import as root even what belongs to another user"));
+  command.add_flag("--list-cases", options.list_cases, say("print the cases as JSON lines and run nothing"));
+}
+
+void add_outputs(CLI::App& command, Options& options) {
+  begin_group(command, group_of_output());
+  command
+      .add_option("--report", options.reports,
+                  say("also write a report: text, json, junit or html; repeat for several"))
+      ->type_name("FORMAT=FILE")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](const std::string& wish) { return report_problem(wish, validate::validation_formats()); }, ""));
+  command.add_flag("--json", options.json, say("print JSON on standard output"));
+  command.add_flag("-q,--quiet", options.quiet, say("print only the verdict"))->excludes("--json");
 }
 
 }  // namespace
 
 void add_validate_commands(CLI::App& app, int& exit_status) {
-  auto* command = app.add_subcommand(
-      "validate",
-      say("prove that a selective_scan_cuda computes right: forward and every gradient against fp64"));
-  auto options = std::make_shared<Options>();
-  command->add_option("--python", options->python, say("the Python whose module is validated"));
-  command->add_option("--module", options->module, say("module name, or the path of a module file"))
-      ->capture_default_str();
-  command->add_option(
-      "--against", options->against,
-      say("a second module, by name or path: validated too, and timed in turns with the first"));
-  command->add_option(
-      "--upstream-tests", options->upstream_tests,
-      say("a file of mamba_ssm's own tests: run by the environment's pytest, on the installed module"));
-  command
-      ->add_flag("--commented-parameters", options->commented_parameters,
-                 say("of --upstream-tests: also the values that its decorators have as comments"))
-      ->needs("--upstream-tests");
-  command->add_option("--baseline", options->baseline,
-                      say("the JSON of a former run: fail where a pass has become slower"));
-  auto* quick = command->add_flag("--quick", options->quick, say("the short list of cases (default)"));
-  command->add_flag("--full", options->full, say("the short list and hundreds of random cases"))
-      ->excludes(quick);
-  command->add_option("--device", options->device, say("cpu, cuda or all (all that torch sees)"))
-      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed,
-                      say("repeat a run: the data, and with --full the shapes, follow it"));
-  command->add_option("--case", options->only, say("only this case (repeatable)"))->allow_extra_args(false);
-  command->add_option("--timeout", options->timeout, say("seconds for the whole run (600; with --full 7200)"))
-      ->check(CLI::Range(1, 1000000));
-  command->add_flag("--deterministic", options->deterministic,
-                    say("fail where two equal calls differ in any bit"));
-  command->add_flag("--no-timing", options->no_timing, say("leave out the comparison of speed"));
-  command->add_flag("--import", options->import_foreign, say("run it even as root on files of another user"));
-  command->add_flag("--list-cases", options->list_cases,
-                    say("print the cases as JSON lines and run nothing"));
-  command
-      ->add_option("--report", options->reports,
-                   say("write a report as well: text, json, junit or html (repeatable)"))
-      ->type_name("FORMAT=FILE")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(
-          [](const std::string& wish) { return report_problem(wish, validate::validation_formats()); }, ""));
-  command->add_flag("--json", options->json, say("the result as JSON on standard output"));
+  auto* command = app.add_subcommand("validate", say("check that the results of an installed module are "
+                                                     "correct: forward and every gradient against fp64"));
+  note(*command,
+       {.examples = {"scankit validate", "scankit validate --full --device cuda",
+                     "scankit validate --json --seed 7",
+                     "scankit validate --against ./selective_scan_cuda.so --report html=report.html"},
+        .statuses = {{kExitClean, say("passed")},
+                     {kExitUsage, say("usage error")},
+                     {kExitInconclusive, say("inconclusive")},
+                     {kExitValidationFailed, say("wrong results, or slower than the baseline allows")}},
+        .trailing = {}});
+  const auto options = std::make_shared<Options>();
+  add_inputs(*command, *options);
+  add_cases(*command, *options);
+  add_outputs(*command, *options);
   command->callback([options, &exit_status] { exit_status = validate_command(*options); });
 }
 

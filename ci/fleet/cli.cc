@@ -9,6 +9,7 @@
 #include "ci/fleet/report.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/reports.h"
+#include "doctor/command_line/help.h"
 
 namespace scankit {
 namespace {
@@ -59,23 +60,24 @@ Taken take_words(std::vector<std::string>& words) {
 }
 
 void add_show(CLI::App& command, ShowOptions& options) {
-  command.add_flag("--json", options.json, say("the answer as JSON on standard output"));
+  command.add_flag("--json", options.json, say("print JSON on standard output"));
   command
       .add_option("--report", options.reports,
-                  say("write a report as well: {} (repeatable)", format_names(fleet_formats())))
+                  say("also write a report: {}; repeat for several", format_names(fleet_formats())))
       ->type_name("FORMAT=FILE")
       ->allow_extra_args(false)
       ->check(
           CLI::Validator([](const std::string& wish) { return report_problem(wish, fleet_formats()); }, ""));
   command
-      .add_option("--fail-on", options.fail_on,
-                  say("what counts as a failure: error (a node failed), warning (nodes differ, too), never"))
+      .add_option(
+          "--fail-on", options.fail_on,
+          say("what counts as a failure: error (a node failed), warning (nodes differ as well) or never"))
       ->check(CLI::IsMember({"error", "warning", "never"}))
       ->capture_default_str();
-  command.add_option("--color", options.color, say("auto, always or never"))
+  command.add_option("--color", options.color, say("when to use colour"))
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-  command.add_flag("-v,--verbose", options.verbose, say("every node with what it said"));
+  command.add_flag("-v,--verbose", options.verbose, say("show the answer of every node"));
 }
 
 void check_show(const ShowOptions& options) {
@@ -85,20 +87,25 @@ void check_show(const ShowOptions& options) {
 
 void add_manifest(CLI::App& command, KubernetesOptions& options) {
   command
-      .add_option("--k8s-kind", options.kind,
-                  say("what runs there: daemonset (every node) or job (as many as --k8s-nodes)"))
+      .add_option("--k8s-kind", options.kind, say("daemonset (every node) or job (as many as --k8s-nodes)"))
       ->check(CLI::IsMember({"daemonset", "job"}))
       ->capture_default_str();
-  command.add_option("--image", options.image, say("the image that holds scankit and the Python to look at"));
-  command.add_option(
-      "--claim", options.claim,
-      say("the volume claim that all nodes share, for the results; without it they go to the log"));
-  command.add_option("--namespace", options.name_space, say("the namespace"));
-  command.add_option("--k8s-nodes", options.nodes, say("how many nodes a job takes"))
+  command.add_option("--image", options.image, say("container image with scankit and the Python to look at"))
+      ->type_name("IMAGE");
+  command
+      .add_option("--claim", options.claim,
+                  say("volume claim for the results, shared by all nodes; without it they go to the log"))
+      ->type_name("NAME");
+  command.add_option("--namespace", options.name_space, say("namespace in Kubernetes"))->type_name("NAME");
+  command.add_option("--k8s-nodes", options.nodes, say("number of nodes of a job"))
+      ->type_name("N")
       ->check(CLI::Range(1, 100000));
-  command.add_option("--gpus", options.gpus, say("GPUs that each node gives it (nvidia.com/gpu)"))
+  command.add_option("--gpus", options.gpus, say("GPUs to request on each node (nvidia.com/gpu)"))
+      ->type_name("N")
       ->check(CLI::Range(0, 64));
-  command.add_option("--node-selector", options.node_selector, say("only nodes of this label (repeatable)"))
+  command
+      .add_option("--node-selector", options.node_selector,
+                  say("only nodes with this label; repeat for several"))
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
@@ -110,32 +117,43 @@ void add_run(CLI::App& fleet_command, int& exit_status, const Taken& taken,
   options->command = taken.command;
   options->words = all;
   CLI::App* command =
-      fleet_command.add_subcommand("run", say("Run doctor, validate, env check or ci on every node: scankit "
-                                              "fleet run --slurm -N4 --out DIR -- doctor"));
-  auto* slurm =
-      command->add_flag("--slurm", options->slurm,
-                        say("by srun, in this allocation or in a new one: every other option between --slurm "
-                            "and -- goes to Slurm"));
+      fleet_command.add_subcommand("run", say("run doctor, validate, env check or ci on every node"));
+  note(*command,
+       {.examples = {"scankit fleet run --slurm -N4 --out results -- doctor",
+                     "scankit fleet run --k8s --image registry/train:1 --out scankit.yaml -- doctor"},
+        .statuses = {},
+        .trailing = say("-- <COMMAND>")});
+  begin_group(*command, group_of_input());
+  auto* slurm = command->add_flag(
+      "--slurm", options->slurm,
+      say("use srun, in this allocation or a new one; unknown options between --slurm and -- are "
+          "passed to Slurm"));
   auto* kubernetes = command->add_flag("--k8s", options->kubernetes, say("write a manifest for Kubernetes"))
                          ->excludes(slurm);
   (void)kubernetes;
-  command->add_option("--out", options->out,
-                      say("folder of the results, the same on all nodes; with --k8s the manifest's file"));
-  command->add_option("--timeout", options->timeout, say("seconds that a node has"))
+  command
+      ->add_option("--out", options->out,
+                   say("directory for the results, shared by all nodes; with --k8s the manifest to write"))
+      ->type_name("PATH");
+  command->add_option("--timeout", options->timeout, say("time limit of each node"))
+      ->type_name("SECONDS")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command
       ->add_option("--expect", options->expect,
-                   say("nodes that must answer, beside those of the allocation: node[1-4]"))
+                   say("nodes that must answer in addition to those of the allocation: node[1-4]"))
       ->type_name("NODES");
-  command->add_option("--scankit", options->scankit,
-                      say("where scankit lies on the nodes (default: as here)"));
+  command
+      ->add_option("--scankit", options->scankit,
+                   say("path of scankit on the nodes [default: the same as here]"))
+      ->type_name("PATH");
+  begin_group(*command, say("Kubernetes"));
   add_manifest(*command, options->manifest);
+  begin_group(*command, group_of_output());
   add_show(*command, options->show);
   command->callback([options, &exit_status] {
     check_show(options->show);
-    if (!options->slurm && !options->kubernetes)
-      throw CLI::ValidationError(say("name the engine: --slurm or --k8s"));
+    if (!options->slurm && !options->kubernetes) throw CLI::ValidationError(say("choose --slurm or --k8s"));
     exit_status = options->slurm ? run_fleet(*options) : run_kubernetes(*options);
   });
 }
@@ -159,13 +177,17 @@ void add_node(CLI::App& fleet_command, int& exit_status, const Taken& taken) {
 void add_report(CLI::App& fleet_command, int& exit_status) {
   const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = fleet_command.add_subcommand(
-      "report", say("Merge a folder of results: which nodes failed, differ, are slow, or never answered"));
-  command->add_option("folder", options->folder, say("The folder that the results are in"))
+      "report", say("merge a directory of results: which nodes failed, differ, are slow, or did not answer"));
+  note(*command, {.examples = {"scankit fleet report results",
+                               "scankit fleet report results --expect 'node[1-4]' --report html=fleet.html"},
+                  .statuses = {},
+                  .trailing = {}});
+  command->add_option("folder", options->folder, say("directory with the results"))
       ->required()
       ->type_name("DIR");
   command
       ->add_option("--expect", options->expect,
-                   say("nodes that must have answered: a,b,c or node[1-4], or @FILE with a name a line"))
+                   say("nodes that must have answered: a,b,c or node[1-4], or @FILE with one name per line"))
       ->type_name("NODES");
   add_show(*command, options->show);
   command->callback([options, &exit_status] {
@@ -180,7 +202,7 @@ void add_fleet_commands(CLI::App& app, int& exit_status, std::vector<std::string
   const std::vector<std::string> all = words;
   const Taken taken = take_words(words);
   CLI::App* command =
-      app.add_subcommand("fleet", say("Run scankit on every node of a cluster, and merge the answers"));
+      app.add_subcommand("fleet", say("run scankit on every node of a cluster, and merge the answers"));
   command->require_subcommand(1);
   add_run(*command, exit_status, taken, all);
   add_report(*command, exit_status);

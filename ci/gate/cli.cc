@@ -9,6 +9,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/cli.h"
+#include "doctor/command_line/help.h"
 
 namespace scankit {
 namespace {
@@ -16,27 +17,39 @@ namespace {
 void add_run(CLI::App& ci, int& exit_status) {
   const auto options = std::make_shared<GateOptions>();
   CLI::App* command = ci.add_subcommand(
-      "run", say("Run doctor, env check and validate under one policy: one answer, one status"));
+      "run", say("run doctor, env check and validate under one policy: one answer, one exit status"));
+  note(*command,
+       {.examples = {"scankit ci run", "scankit ci run --policy scankit-ci.yaml --report sarif=scankit.sarif",
+                     "scankit ci run --out answers --resume --budget 5m"},
+        .statuses = {{kExitClean, say("passed")},
+                     {kExitFindings, say("something is broken")},
+                     {kExitUsage, say("usage error")},
+                     {kExitInconclusive, say("inconclusive")},
+                     {kExitValidationFailed, say("wrong results")},
+                     {kExitDrift, say("drift")}},
+        .trailing = {}});
+  begin_group(*command, group_of_input());
   command
-      ->add_option(
-          "--policy", options->policy,
-          say("The policy (default: scankit-ci.yaml of this folder; without one, every error fails)"))
+      ->add_option("--policy", options->policy,
+                   say("the policy; without one, every error fails [default: scankit-ci.yaml, if it exists]"))
       ->type_name("FILE");
   command
       ->add_option("--python", options->python,
-                   say("The Python to look at (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)"))
-      ->type_name("P");
-  auto* out = command->add_option("--out", options->out, say("Folder that keeps the answer of each step"));
+                   say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH");
+  auto* out = command->add_option("--out", options->out, say("directory that keeps the answer of each step"));
   out->type_name("DIR");
   command
       ->add_flag("--resume", options->resume,
-                 say("Skip the steps whose answer is in --out, of the same policy, scankit and environment"))
+                 say("skip the steps that --out already has for this policy, scankit and environment"))
       ->needs(out);
   add_budget_option(*command, options->budget);
   auto* never = command->add_flag("--no-import", options->no_import,
-                                  say("Read files only, run nothing; validate is left out"));
-  command->add_flag("--import", options->import_foreign, say("Import even as root on files of another user"))
+                                  say("read files only, run nothing; validate is skipped"));
+  command
+      ->add_flag("--import", options->import_foreign, say("import as root even what belongs to another user"))
       ->excludes(never);
+  begin_group(*command, group_of_output());
   add_show_options(*command, options->show, kExitClean);
   command->callback([options, &exit_status] {
     check_show_options(options->show);
@@ -47,30 +60,31 @@ void add_run(CLI::App& ci, int& exit_status) {
 void add_init(CLI::App& ci, int& exit_status) {
   const auto options = std::make_shared<CiInitOptions>();
   CLI::App* command =
-      ci.add_subcommand("init", say("Write what a CI server, a scheduler or a monitor needs to run scankit"));
-  std::string kinds;
-  for (const std::string_view kind : template_kinds())
-    kinds += (kinds.empty() ? "" : ", ") + std::string(kind);
-  command->add_option("kind", options->kind, kinds)
+      ci.add_subcommand("init", say("write what a CI server, a scheduler or a monitor needs to run scankit"));
+  note(*command,
+       {.examples = {"scankit ci init github", "scankit ci init slurm-healthcheck --out /etc/slurm"},
+        .statuses = {},
+        .trailing = {}});
+  command->add_option("kind", options->kind, say("what to write"))
       ->required()
       ->type_name("KIND")
       ->check(CLI::IsMember(std::vector<std::string>(template_kinds().begin(), template_kinds().end())));
-  command->add_option("--out", options->out, say("Folder to write into (default: this one)"))
-      ->type_name("DIR");
-  command->add_flag("--force", options->force, say("Write over files that are there"));
+  command->add_option("--out", options->out, say("directory to write into [default: .]"))->type_name("DIR");
+  command->add_flag("--force", options->force, say("overwrite existing files"));
   command->callback([options, &exit_status] { exit_status = run_ci_init(*options); });
 }
 
 void add_schema(CLI::App& ci, int& exit_status) {
   CLI::App* command =
-      ci.add_subcommand("schema", say("Print the JSON Schema of scankit-ci.yaml, for editors"));
+      ci.add_subcommand("schema", say("print the JSON Schema of scankit-ci.yaml, for editors"));
+  note(*command, {.examples = {"scankit ci schema"}, .statuses = {}, .trailing = {}});
   command->callback([&exit_status] { exit_status = run_policy_schema(); });
 }
 
 }  // namespace
 
 void add_ci_commands(CLI::App& app, int& exit_status) {
-  CLI::App* ci = app.add_subcommand("ci", say("Gate an environment in CI, on a node or in a cluster"));
+  CLI::App* ci = app.add_subcommand("ci", say("gate an environment in CI, on a node or in a cluster"));
   ci->require_subcommand(1);
   add_run(*ci, exit_status);
   add_init(*ci, exit_status);

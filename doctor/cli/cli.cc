@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "doctor/base/duration.h"
+#include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
+#include "doctor/command_line/help.h"
 
 namespace scankit {
 namespace {
@@ -18,7 +20,7 @@ std::string check_module(const std::string& name) {
   for (const char c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     const bool fits = letter || (!start && ((c >= '0' && c <= '9') || c == '.'));
-    if (!fits) return say("\"{}\" is no module name", name);
+    if (!fits) return say("\"{}\" is not a valid module name", name);
     start = c == '.';
   }
   return start ? say("a module name is expected") : "";
@@ -27,88 +29,110 @@ std::string check_module(const std::string& name) {
 void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
   command
       .add_option("--python", options.python,
-                  say("The Python to look at (default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH)"))
-      ->type_name("P");
-  command.add_option("--module", options.modules, say("Module under diagnosis; repeat for several"))
-      ->type_name("M")
+                  say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH");
+  command.add_option("--module", options.modules, say("module under diagnosis; repeat for several"))
+      ->type_name("NAME")
       ->delimiter(',')
       ->check(CLI::Validator(check_module, ""));
   command
       .add_option("--sources", options.sources,
-                  say("Folder of sources to be built (default: the current one, where it is one)"))
+                  say("sources to be built [default: the current directory, if it has a build file]"))
       ->type_name("DIR");
-  command.add_option("--timeout", options.timeout_s, say("Seconds that one import may take (default 60)"))
-      ->type_name("S")
+  command.add_option("--timeout", options.timeout_s, say("time limit of each import [default: 60]"))
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0));
 }
 
 void add_target_options(CLI::App& command, TargetDescription& target) {
   command
-      .add_option("--gpu", target.gpus, say("Judge for these GPUs, not for those here; none: without one"))
-      ->type_name("sm_90[,sm_80]")
+      .add_option("--gpu", target.gpus,
+                  say("check for these GPUs instead of the installed ones: sm_90,sm_80, or none"))
+      ->type_name("ARCH")
       ->delimiter(',')
       ->check(CLI::Validator(gpu_name_problem, ""));
-  command.add_option("--driver", target.driver, say("Judge for this driver version, not for the one here"))
-      ->type_name("570.86")
+  command
+      .add_option("--driver", target.driver,
+                  say("check for this driver version instead of the installed one: 570.86"))
+      ->type_name("VERSION")
       ->check(CLI::Validator(driver_version_problem, ""));
 }
 
-// One option a line, in the order of the help: parts would only hide it.
-// NOLINTNEXTLINE(readability-function-size)
-void add_doctor(CLI::App& app, int& exit_status) {
-  const auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command = app.add_subcommand("doctor", say("Say why an import fails, or that nothing is wrong"));
-  add_environment_options(*command, options->environment);
-  command->add_flag("--all", options->environment.all,
-                    say("Audit every compiled extension of every package"));
-  auto* never = command->add_flag_callback(
-      "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
-      say("Read files only, run nothing"));
+void add_import_options(CLI::App& command, DoctorOptions& options) {
+  auto* never = command.add_flag_callback(
+      "--no-import", [&options] { options.environment.imports = ImportPolicy::Never; },
+      say("read files only, run nothing"));
   command
-      ->add_flag_callback(
-          "--import", [options] { options->environment.imports = ImportPolicy::Always; },
-          say("Import even as root on files of another user"))
+      .add_flag_callback(
+          "--import", [&options] { options.environment.imports = ImportPolicy::Always; },
+          say("import as root even what belongs to another user"))
       ->excludes(never);
+}
+
+// What is looked at in place of the environment in front of the user.
+void add_other_inputs(CLI::App& command, DoctorOptions& options) {
   command
-      ->add_option("--root", options->environment.root,
-                   say("Look at an unpacked root file system; --python is then a path inside it"))
+      .add_option("--root", options.environment.root,
+                  say("look at an unpacked root file system; --python is a path inside it"))
       ->type_name("DIR")
       ->excludes("--import");
   command
-      ->add_option("--so", options->environment.so,
-                   say("Examine this shared library, wheel or folder of them instead; nothing of it is run"))
-      ->type_name("FILE|WHEEL|DIR")
+      .add_option("--so", options.environment.so,
+                  say("examine a shared library, a wheel or a directory of them; nothing is executed"))
+      ->type_name("PATH")
       ->excludes("--all")
       ->excludes("--module")
       ->excludes("--sources")
       ->excludes("--import");
-  auto* from =
-      command->add_option("--from", options->from, say("Diagnose a stored snapshot (- for standard input)"));
-  from->type_name("SNAPSHOT");
+  command.add_option("--from", options.from, say("diagnose a stored snapshot (- for standard input)"))
+      ->type_name("SNAPSHOT");
+  command
+      .add_option("--log", options.log,
+                  say("explain this error log (- for standard input), alone or with --from"))
+      ->type_name("FILE");
   for (const char* live :
        {"--all", "--python", "--module", "--sources", "--timeout", "--no-import", "--import", "--root"})
-    from->excludes(command->get_option(live));
-  auto* log = command->add_option("--log", options->log,
-                                  say("Explain this error log (- for standard input), alone or with --from"));
-  log->type_name("FILE");
-  for (const char* live : {"--all", "--python", "--module", "--sources", "--timeout", "--no-import",
-                           "--import", "--root", "--so"})
-    log->excludes(command->get_option(live));
-  add_budget_option(*command, options->environment.budget)->excludes(from)->excludes(log);
-  add_target_options(*command, options->target);
-  auto* snapshot =
-      command->add_option("--snapshot", options->snapshot,
-                          say("Also write the facts that the answer rests on, for --from elsewhere"));
+    for (const char* stored : {"--from", "--log"})
+      command.get_option(stored)->excludes(command.get_option(live));
+  command.get_option("--log")->excludes(command.get_option("--so"));
+}
+
+void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
+  auto* snapshot = command.add_option("--snapshot", options.snapshot,
+                                      say("also write the facts behind the answer, for --from elsewhere"));
   snapshot->type_name("FILE");
   command
-      ->add_flag("--with-exports", options->environment.with_exports,
-                 say("Into --snapshot also the names of every library after import torch (some MB)"))
+      .add_flag("--with-exports", options.environment.with_exports,
+                say("add the symbols of every library that import torch loads to --snapshot (some MB)"))
       ->needs(snapshot)
-      ->excludes(from)
-      ->excludes(log);
-  command->add_flag(
-      "--redact", options->redact,
-      say("Without user names, home folders, host names, tokens and GPU serials, in every report"));
+      ->excludes(command.get_option("--from"))
+      ->excludes(command.get_option("--log"));
+  command.add_flag("--redact", options.redact,
+                   say("leave out user names, home directories, host names, tokens and GPU serial numbers"));
+}
+
+void add_doctor(CLI::App& app, int& exit_status) {
+  const auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command = app.add_subcommand("doctor", say("say why an import fails, or that nothing is wrong"));
+  note(*command, {.examples = {"scankit doctor", "scankit doctor --python .venv/bin/python --json",
+                               "scankit doctor --log build.log", "scankit doctor --so dist/ --gpu sm_90"},
+                  .statuses = {{kExitClean, say("healthy")},
+                               {kExitFindings, say("broken")},
+                               {kExitUsage, say("usage error")},
+                               {kExitInconclusive, say("inconclusive")}},
+                  .trailing = {}});
+  begin_group(*command, group_of_input());
+  add_environment_options(*command, options->environment);
+  command->add_flag("--all", options->environment.all,
+                    say("audit every compiled extension of every package"));
+  add_import_options(*command, *options);
+  add_other_inputs(*command, *options);
+  add_budget_option(*command, options->environment.budget)
+      ->excludes(command->get_option("--from"))
+      ->excludes(command->get_option("--log"));
+  add_target_options(*command, options->target);
+  begin_group(*command, group_of_output());
+  add_snapshot_outputs(*command, *options);
   add_show_options(*command, options->show, kExitFindings);
   command->callback([options, &exit_status] {
     check_show_options(options->show);
@@ -121,52 +145,67 @@ void add_snapshot(CLI::App& app, int& exit_status) {
   options->environment.imports = ImportPolicy::Never;
   options->environment.foreign_too = false;
   CLI::App* command =
-      app.add_subcommand("snapshot", say("Write the facts as JSON; runs nothing of the environment"));
+      app.add_subcommand("snapshot", say("write the facts as JSON; runs nothing of the environment"));
+  note(*command, {.examples = {"scankit snapshot --out snapshot.json",
+                               "scankit snapshot --redact --import --out snapshot.json"},
+                  .statuses = {},
+                  .trailing = {}});
+  begin_group(*command, group_of_input());
   add_environment_options(*command, options->environment);
   auto* never = command->add_flag_callback(
       "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
-      say("Run nothing: the default"));
+      say("run nothing; this is the default"));
   command
       ->add_flag_callback(
           "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
-          say("Also import, as doctor does"))
+          say("also import, as doctor does"))
       ->excludes(never);
+  begin_group(*command, group_of_output());
   command->add_flag("--redact", options->redact,
-                    say("Without user names, home folders, host names, tokens and GPU serials"));
+                    say("leave out user names, home directories, host names, tokens and GPU serial numbers"));
   command->add_flag(
       "--with-exports", options->environment.with_exports,
-      say("Also the names of every library after import torch (some MB), for --so with --from"));
-  command->add_option("--out", options->out, say("File to write (default: standard output)"))
+      say("add the symbols of every library that import torch loads (some MB), for --so with --from"));
+  command->add_option("--out", options->out, say("file to write [default: standard output]"))
       ->type_name("FILE");
   command->callback([options, &exit_status] { exit_status = run_snapshot(*options); });
 }
 
 void add_explain(CLI::App& app, int& exit_status) {
   struct Choice {
-    std::string cause;
+    std::vector<std::string> words;
     bool list = false;
   };
   const auto choice = std::make_shared<Choice>();
-  CLI::App* command =
-      app.add_subcommand("explain", say("What a cause means, how it is proven and fixed; offline"));
-  auto* cause = command->add_option("cause", choice->cause, say("Slug of a cause, as doctor prints it"));
-  auto* list = command->add_flag("--list", choice->list, say("All causes"))->excludes(cause);
-  command->callback([choice, cause, list, &exit_status] {
-    if (cause->count() + list->count() == 0) throw CLI::RequiredError(say("a cause, or --list,"));
-    exit_status = run_explain(choice->cause, choice->list);
-  });
+  CLI::App* command = app.add_subcommand(
+      "explain", say("what a cause means, how it is proven and fixed; searches causes and error messages"));
+  note(*command,
+       {.examples = {"scankit explain", "scankit explain torch_version_mismatch",
+                     "scankit explain undefined symbol",
+                     "scankit explain 'ImportError: libcudart.so.12: cannot open shared object file'"},
+        .statuses = {},
+        .trailing = {}});
+  auto* cause =
+      command->add_option("cause", choice->words,
+                          say("a cause as doctor prints it, words to search for, or a pasted error message"));
+  command->add_flag("--list", choice->list, say("list all causes, as without an argument"))->excludes(cause);
+  command->callback(
+      [choice, &exit_status] { exit_status = run_explain(CLI::detail::join(choice->words, " ")); });
 }
 
 void add_selftest(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SelftestOptions>();
-  CLI::App* command =
-      app.add_subcommand("selftest", say("Plant real faults in a scratch folder; the doctor must name each"));
+  CLI::App* command = app.add_subcommand(
+      "selftest", say("inject real faults in a scratch directory and check that doctor names each of them"));
+  note(*command, {.examples = {"scankit selftest", "scankit selftest --python .venv/bin/python --keep"},
+                  .statuses = {},
+                  .trailing = {}});
   command
       ->add_option("--python", options->python,
-                   say("The Python that they are planted for (default: as doctor)"))
-      ->type_name("P");
-  command->add_flag("--json", options->json, say("The answer as JSON on standard output"));
-  command->add_flag("--keep", options->keep, say("Leave the folder, to look at the faults"));
+                   say("the Python to inject them for [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH");
+  command->add_flag("--json", options->json, say("print JSON on standard output"));
+  command->add_flag("--keep", options->keep, say("keep the directory with the faults"));
   command->callback([options, &exit_status] { exit_status = run_selftest_command(*options); });
 }
 
@@ -175,11 +214,13 @@ void add_selftest(CLI::App& app, int& exit_status) {
 CLI::Option* add_budget_option(CLI::App& command, std::string& budget) {
   return command
       .add_option("--budget", budget,
-                  say("Time for the whole run; what does not fit is not checked, and the answer unknown"))
-      ->type_name("20s")
+                  say("time limit of the whole run, such as 20s; what does not fit is not checked"))
+      ->type_name("TIME")
       ->check(CLI::Validator(
           [](const std::string& text) {
-            return parse_duration(text) ? "" : say("\"{}\" is no time such as 20s, 1.5m or 500ms", text);
+            return parse_duration(text)
+                       ? ""
+                       : say("\"{}\" is not a valid time; write it as 20s, 1.5m or 500ms", text);
           },
           ""));
 }

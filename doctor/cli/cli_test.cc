@@ -72,7 +72,7 @@ TEST(DoctorCommand, RefusesBadUsageBeforeItReadsAnything) {
            {"snapshot", "--from", kMachine},
            {"doctor", "--with-exports"},
            {"doctor", "--from", kMachine, "--with-exports", "--snapshot", "x"},
-           {"explain"}}) {
+           {"explain", "--list", "missing_cudart"}}) {
     const Ran run = scankit(words);
     EXPECT_FALSE(run.refused.empty()) << words[1];
     EXPECT_TRUE(run.out.empty());
@@ -151,9 +151,32 @@ TEST(ExplainCommand, KnowsEveryCauseThatTheDoctorNames) {
     EXPECT_EQ(run.status, kExitClean) << cause.slug;
     EXPECT_NE(run.out.find(cause.title), std::string::npos) << cause.slug;
   }
-  const Ran run = scankit({"explain", "cudart"});
-  EXPECT_EQ(run.status, kExitUsage);
-  EXPECT_NE(run.err.find("missing_cudart"), std::string::npos);
+}
+
+TEST(ExplainCommand, ListsSearchesAndReadsAPastedMessage) {
+  const Ran list = scankit({"explain"});
+  EXPECT_EQ(list.status, kExitClean);
+  EXPECT_EQ(list.out, scankit({"explain", "--list"}).out);
+  EXPECT_NE(list.out.find("torch_version_mismatch"), std::string::npos);
+  const Ran found = scankit({"explain", "undefined", "symbol"});
+  EXPECT_EQ(found.status, kExitClean);
+  EXPECT_NE(found.out.find("scankit explain torch_version_mismatch"), std::string::npos) << found.out;
+  EXPECT_LE(std::ranges::count(found.out, '\n'), 7);
+  const Ran pasted =
+      scankit({"explain", "ImportError: libcudart.so.12: cannot open shared object file: No such file"});
+  EXPECT_EQ(pasted.status, kExitClean);
+  EXPECT_TRUE(pasted.out.starts_with("missing_cudart: ")) << pasted.out;
+  EXPECT_NE(pasted.out.find("\n  scankit explain missing_cudart\n"), std::string::npos) << pasted.out;
+  const Ran hyphens = scankit({"explain", "torch-version-mismatch"});
+  EXPECT_TRUE(hyphens.out.starts_with("torch_version_mismatch: "));
+}
+
+TEST(ExplainCommand, SaysWhatWasProbablyMeant) {
+  const Ran typo = scankit({"explain", "torch_version_mismach"});
+  EXPECT_EQ(typo.status, kExitUsage);
+  EXPECT_EQ(typo.out, "");
+  EXPECT_NE(typo.err.find("did you mean torch_version_mismatch?"), std::string::npos) << typo.err;
+  EXPECT_EQ(scankit({"explain", "quince", "marmalade"}).status, kExitUsage);
 }
 
 }  // namespace

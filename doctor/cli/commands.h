@@ -47,7 +47,8 @@ struct SnapshotOptions {
 };
 int run_snapshot(const SnapshotOptions& options);
 
-int run_explain(const std::string& cause, bool list);
+// A slug, words to search for, or a pasted error message; "" lists all causes.
+int run_explain(const std::string& asked);
 
 struct SelftestOptions {
   std::string python;

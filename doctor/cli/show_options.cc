@@ -14,22 +14,27 @@ std::string check_report(const std::string& wish) { return report_problem(wish, 
 }  // namespace
 
 void add_show_options(CLI::App& command, ShowOptions& options, int status) {
-  command.add_flag("--json", options.json, say("The answer as JSON on standard output"));
+  command.add_flag("--json", options.json, say("print JSON on standard output"));
   command
       .add_option(
           "--report", options.reports,
-          say("Also write it to FILE (- for standard output, in place of the text) as {}; repeat for several",
+          say("also write a report to FILE (- for standard output, instead of the text); repeat for several; "
+              "formats: {}",
               format_names(report_formats())))
       ->type_name("FORMAT=FILE")
       ->check(CLI::Validator(check_report, ""));
   if (status != kExitClean)
     command
         .add_option("--fail-on", options.fail_on,
-                    say("Severity from which the exit status is {} (default error)", status))
+                    say("lowest severity that makes the exit status {} [default: error]", status))
         ->check(CLI::IsMember({"error", "warning", "note", "never"}));
-  command.add_option("--color", options.color, say("auto, always or never"))
+  command.add_option("--color", options.color, say("when to use colour [default: auto]"))
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  command.add_flag("-v,--verbose", options.verbose, say("All evidence, every copy, every check that passed"));
+  command.add_flag("-v,--verbose", options.verbose,
+                   say("show all evidence, every copy and every check that passed"));
+  command
+      .add_flag("-q,--quiet", options.quiet, say("print only the verdict and the command that repairs it"))
+      ->excludes("--verbose");
 }
 
 void check_show_options(const ShowOptions& options) {

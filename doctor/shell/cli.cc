@@ -9,6 +9,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/command_line/help.h"
 #include "doctor/knowledge/faults.h"
 #include "doctor/shell/completion.h"
 
@@ -30,15 +31,18 @@ CommandRow table_with_causes(const CLI::App& app) {
 void add_shell_commands(CLI::App& app, int& exit_status) {
   const auto shell = std::make_shared<std::string>();
   CLI::App* completion =
-      app.add_subcommand("completion", say("Write the completion of scankit's command line for a shell"));
-  completion->add_option("shell", *shell, say("bash, zsh or fish"))
+      app.add_subcommand("completion", say("write the completion of scankit's command line for a shell"));
+  note(*completion,
+       {.examples = {"scankit completion bash", "scankit completion zsh"}, .statuses = {}, .trailing = {}});
+  completion->add_option("shell", *shell, say("the shell"))
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completion->callback([shell, &app, &exit_status] {
     std::fputs(completion_of(*shell, table_with_causes(app)).value_or("").c_str(), stdout);
     exit_status = kExitClean;
   });
-  CLI::App* manual = app.add_subcommand("man", say("Write the manual page, for man -l -"));
+  CLI::App* manual = app.add_subcommand("man", say("write the manual page, for man -l -"));
+  note(*manual, {.examples = {"scankit man"}, .statuses = {}, .trailing = {}});
   manual->callback([&app, &exit_status] {
     std::fputs(manual_page(command_table(app), kToolVersion).c_str(), stdout);
     exit_status = kExitClean;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "doctor/shell/command_table.h"
+#include "doctor/command_line/command_table.h"
 
 namespace scankit {
 

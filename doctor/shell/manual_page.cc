@@ -4,6 +4,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/command_line/help_page.h"
 #include "doctor/shell/completion.h"
 
 namespace scankit {
@@ -39,8 +40,19 @@ std::string entry(const OptionRow& option, bool positional) {
   std::string text = option.text;
   if (!option.choices.empty() && option.value != fmt::format("{}", fmt::join(option.choices, "|")))
     text += fmt::format(" ({})", fmt::join(option.choices, ", "));
+  if (!option.fallback.empty()) text += " " + say("[default: {}]", option.fallback);
   return ".TP\n" + names + "\n" + roff(text) + "\n";
 }
+
+// Command lines as they are typed: neither filled nor hyphenated.
+std::string examples_of(const CommandRow& command) {
+  if (command.examples.empty()) return "";
+  std::string page = ".PP\n" + roff(say("Examples:")) + "\n.PP\n.RS\n.nf\n";
+  for (const std::string& example : command.examples) page += roff(example) + "\n";
+  return page + ".fi\n.RE\n";
+}
+
+std::string paragraph_of(const std::string& text) { return text.empty() ? "" : ".PP\n" + roff(text) + "\n"; }
 
 std::string synopsis(const CommandRow& command) {
   std::string line = ".B scankit " + roff(command.path) + "\n";
@@ -49,6 +61,7 @@ std::string synopsis(const CommandRow& command) {
     const std::string name = italic(positional.names.front());
     rest += (rest.empty() ? "" : " ") + (positional.required ? name : "[" + name + "]");
   }
+  if (!command.trailing.empty()) rest += (rest.empty() ? "" : " ") + roff(command.trailing);
   return rest.empty() ? line : line + rest + "\n";
 }
 
@@ -58,7 +71,8 @@ std::string section_of(const CommandRow& command) {
   for (const OptionRow& positional : command.positionals) page += entry(positional, true);
   for (const OptionRow& option : command.options)
     if (option.names.back() != "--help") page += entry(option, false);
-  return page;
+  return page + paragraph_of(combinations(command)) + examples_of(command) +
+         paragraph_of(statuses_line(command));
 }
 
 std::string exit_statuses() {
@@ -85,7 +99,9 @@ std::string manual_page(const CommandRow& table, std::string_view version) {
       ".SH " + say("SYNOPSIS") + "\n.B scankit\n" + italic("COMMAND") + " [" + italic("OPTION") + "...]\n";
   page += ".SH " + say("OPTIONS") + "\n";
   for (const OptionRow& option : table.options) page += entry(option, false);
-  page += ".SH " + say("COMMANDS") + "\n";
+  page += ".SH " + say("EXAMPLES") + "\n.nf\n";
+  for (const std::string& example : table.examples) page += roff(example) + "\n";
+  page += ".fi\n.SH " + say("COMMANDS") + "\n";
   for (const CommandRow* command : all_commands(table))
     if (!command->path.empty() && command->commands.empty()) page += section_of(*command);
   page += ".SH " + say("EXIT STATUS") + "\n" + exit_statuses();

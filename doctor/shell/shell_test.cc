@@ -80,6 +80,32 @@ TEST(ManualPage, EscapesWhatRoffTakesForItsOwn) {
   EXPECT_NE(page.find(".SS scankit ci init"), std::string::npos);
 }
 
+TEST(ManualPage, ShowsExamplesDefaultsAndStatuses) {
+  CommandRow table;
+  CommandRow doctor;
+  doctor.path = "doctor";
+  doctor.text = "why";
+  doctor.examples = {"scankit doctor --log build.log", ".begins with a dot"};
+  doctor.statuses = {{0, "healthy"}, {1, "broken"}};
+  OptionRow color, log;
+  color.names = {"--color"};
+  color.text = "colour";
+  color.value = "WHEN";
+  color.fallback = "auto";
+  color.excludes = {"--log"};
+  log.names = {"--log"};
+  log.text = "a log";
+  doctor.options = {color, log};
+  table.commands = {doctor};
+  const std::string page = manual_page(table, "1.2.3");
+  EXPECT_NE(page.find(".nf\nscankit doctor \\-\\-log build.log\n\\&.begins with a dot\n.fi\n"),
+            std::string::npos)
+      << page;
+  EXPECT_NE(page.find("colour [default: auto]\n"), std::string::npos);
+  EXPECT_NE(page.find("\\-\\-color cannot be used with \\-\\-log."), std::string::npos);
+  EXPECT_NE(page.find("Exit status: 0 healthy, 1 broken\n"), std::string::npos);
+}
+
 TEST(ShellCommands, TellOfThemselvesToo) {
   Example example;
   int status = 7;

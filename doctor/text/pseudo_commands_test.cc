@@ -74,19 +74,27 @@ class PseudoCommands : public ::testing::Test {
   std::string mo_;
 };
 
-// CLI11's names of options and types; a word with a letter of the invented language is none.
+// Examples are command lines.
+std::string without_examples(const std::string& help) {
+  std::string out;
+  for (std::size_t at = 0; at < help.size();) {
+    const auto end = std::min(help.find('\n', at), help.size());
+    if (help.compare(at, 10, "  scankit ") != 0) out += help.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+// Names of options, values and places; a word with a letter of the invented language is none.
 std::string without_options(const std::string& help) {
   std::string kept;
-  for (std::size_t at = 0; at < help.size();) {
-    const auto end = std::min(help.find_first_of(" \n", at), help.size());
-    const std::string word = help.substr(at, end - at);
-    const auto is = [&](std::size_t i, int (*kind)(int)) {
-      return i < word.size() && kind(static_cast<unsigned char>(word[i])) != 0;
-    };
+  const std::string joined = without_examples(help);
+  for (std::size_t at = 0; at < joined.size();) {
+    const auto end = std::min(joined.find_first_of(" \n", at), joined.size());
+    const std::string word = joined.substr(at, end - at);
     const bool plain = std::ranges::all_of(word, [](unsigned char c) { return c < 0x80; });
-    const bool option = word.starts_with('-') || word.starts_with('[') || word.starts_with('{');
-    const bool type = is(0, std::isupper) && (word.size() == 1 || !is(1, std::islower));
-    kept += (plain && (option || type) ? "" : word) + help.substr(end, 1);
+    const bool name = word.starts_with('-') || word.starts_with('[') || word.starts_with('<');
+    kept += (plain && name ? "" : word) + joined.substr(end, 1);
     at = end + 1;
   }
   return kept;

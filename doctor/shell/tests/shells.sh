@@ -19,7 +19,7 @@ expect() {
 offers_not() { ! complete_line "$1" | grep -Fxq -- "$2" || die "\"$1\" offers $2"; }
 
 common() {
-  expect 'scankit ' doctor fix validate env ci fleet completion man
+  expect 'scankit ' help doctor fix validate env ci fleet completion man
   expect 'scankit doc' doctor
   expect 'scankit env ' init lock check diff
   expect 'scankit ci init ' github gitlab policy
@@ -86,6 +86,7 @@ shells_man() {
   scankit doctor --help | grep -oE -- '--[a-z-]+' | sort -u | while read -r option; do
     [ "$option" = --help ] || grep -Fq -- "$option" "$work/text" || die "the manual does not tell of $option"
   done
+  grep -Fq 'scankit doctor --log build.log' "$work/text" || die "the manual has no examples"
 }
 
 shells_full_disk() {

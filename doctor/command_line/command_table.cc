@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/shell/command_table.h"
+#include "doctor/command_line/command_table.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
+
+#include "doctor/command_line/help.h"
 
 namespace scankit {
 namespace {
@@ -15,22 +17,36 @@ std::vector<std::string> members(const std::string& type) {
   return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
+// Behind a colon are the names of the validators: "SECONDS:FLOAT in [0.1 - 86400]".
 std::string value_of(const CLI::Option& option, const std::vector<std::string>& choices) {
   if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name();
-  const std::string own = type.substr(0, type.find(":{"));
+  const std::string own = type.substr(0, type.find(':'));
   if (!choices.empty() && (own == "TEXT" || own.empty() || own.front() == '{'))
     return CLI::detail::join(choices, "|");
   return own;
 }
 
-OptionRow row_of(const CLI::Option& option) {
+// In the order of the command's help: CLI11 keeps sets of pointers.
+std::vector<std::string> names_in_order(const CLI::App& app, const std::set<CLI::Option*>& some) {
+  std::vector<std::string> names;
+  for (CLI::Option* option : const_cast<CLI::App&>(app).get_options())
+    if (some.contains(option)) names.push_back(option->get_name());
+  return names;
+}
+
+OptionRow row_of(const CLI::App& app, const CLI::Option& option) {
   OptionRow row;
   row.text = option.get_description();
+  row.group = option.get_group();
+  row.fallback = option.get_default_str();
   row.choices = members(option.get_type_name());
   row.value = value_of(option, row.choices);
   row.repeats = option.get_items_expected_max() > 1;
   row.required = option.get_required();
+  row.value_optional = option.get_items_expected_min() == 0 && !row.value.empty();
+  row.excludes = names_in_order(app, option.get_excludes());
+  row.needs = names_in_order(app, option.get_needs());
   if (option.get_positional()) row.names = {option.get_name(true)};
   if (!option.nonpositional()) return row;
   row.names.clear();
@@ -43,9 +59,14 @@ CommandRow row_of(const CLI::App& app, const std::string& path) {
   CommandRow row;
   row.path = path;
   row.text = app.get_description();
+  if (const CommandNotes* notes = notes_of(app)) {
+    row.examples = notes->examples;
+    row.statuses = notes->statuses;
+    row.trailing = notes->trailing;
+  }
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;  // hidden
-    (option->nonpositional() ? row.options : row.positionals).push_back(row_of(*option));
+    (option->nonpositional() ? row.options : row.positionals).push_back(row_of(app, *option));
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name().empty() || command->get_group().empty()) continue;  // hidden
@@ -55,6 +76,13 @@ CommandRow row_of(const CLI::App& app, const std::string& path) {
   return row;
 }
 
+std::string path_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  if (parent == nullptr) return "";
+  const std::string before = path_of(*parent);
+  return before.empty() ? app.get_name() : before + " " + app.get_name();
+}
+
 void collect(const CommandRow& row, std::vector<const CommandRow*>& all) {
   all.push_back(&row);
   for (const CommandRow& command : row.commands) collect(command, all);
@@ -62,7 +90,7 @@ void collect(const CommandRow& row, std::vector<const CommandRow*>& all) {
 
 }  // namespace
 
-CommandRow command_table(const CLI::App& app) { return row_of(app, ""); }
+CommandRow command_table(const CLI::App& app) { return row_of(app, path_of(app)); }
 
 std::vector<const CommandRow*> all_commands(const CommandRow& table) {
   std::vector<const CommandRow*> all;
@@ -75,6 +103,12 @@ bool takes_path(const OptionRow& option) {
   return option.choices.empty() && std::ranges::any_of(kPaths, [&](std::string_view word) {
            return option.value.find(word) != std::string::npos;
          });
+}
+
+std::string value_shown(const OptionRow& option) {
+  if (option.value.empty()) return "";
+  const std::string shown = "<" + option.value + ">";
+  return option.value_optional ? "[" + shown + "]" : shown;
 }
 
 }  // namespace scankit

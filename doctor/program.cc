@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/program.h"
+
+#include <CLI/CLI.hpp>
+
+#include "builder/cli.h"
+#include "ci/fleet/cli.h"
+#include "ci/gate/cli.h"
+#include "doctor/base/say.h"
+#include "doctor/base/tool_version.h"
+#include "doctor/cli/cli.h"
+#include "doctor/command_line/help.h"
+#include "doctor/shell/cli.h"
+#include "envspec/cli.h"
+#include "envspec/spec_machine.h"
+#include "validate/cli.h"
+
+namespace scankit {
+
+void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words) {
+  set_help_style(app);
+  // Its value was taken before anything was said, wherever it is on the command line (doctor/text/choice.h).
+  app.add_option_function<std::string>(
+         "--lang", [](const std::string&) {},
+         say("output language: en, an installed translation, or a .mo file [default: LANGUAGE, LC_ALL, "
+             "LC_MESSAGES, LANG]"))
+      ->type_name("LANGUAGE");
+  app.set_version_flag("-V,--version", std::string("scankit ") + kToolVersion, say("print the version"));
+  app.require_subcommand(0, 1);
+  note(app, {.examples = {"scankit doctor", "scankit doctor --log build.log", "scankit fix",
+                          "scankit validate", "scankit help doctor"},
+             .statuses = {},
+             .trailing = {}});
+  add_doctor_commands(app, exit_status);
+  add_builder_commands(app, exit_status, machine_of_spec);
+  add_env_commands(app, exit_status);
+  add_validate_commands(app, exit_status);
+  add_ci_commands(app, exit_status);
+  add_fleet_commands(app, exit_status, words);
+  add_shell_commands(app, exit_status);
+  add_help_command(app, exit_status);
+}
+
+}  // namespace scankit

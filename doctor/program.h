@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace scankit {
+
+// Options of scankit itself and the commands of every component. `words` is the command line behind the
+// program's name: what belongs to another program (behind "--") is taken out of it. `exit_status` is set when
+// a command runs.
+void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words);
+
+}  // namespace scankit
