@@ -14,6 +14,7 @@
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
@@ -73,6 +74,15 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
     json["differences"] = compare_explanations(options.explain_other, other, built.explanation);
   const auto replace = nlohmann::json::error_handler_t::replace;
   std::printf("%s\n", json.dump(2, ' ', false, replace).c_str());
+}
+
+Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,
+                                        const BuildRequest& request) {
+  const IfInterrupted words(
+      say("interrupted: no module was written. What was compiled is kept in the cache; run the same command "
+          "again "
+          "to go on from there"));
+  return build_module(host, snapshot, request);
 }
 
 }  // namespace
@@ -140,7 +150,7 @@ int run_build(const BuildOptions& options) {
       std::fputs(explanation_text(inputs).c_str(), stdout);
       std::fflush(stdout);  // before the work, also in a pipe
     };
-  const auto built = build_module(*host, snapshot, *request);
+  const auto built = interruptible_build(*host, snapshot, *request);
   if (!built) return complain("build", built.error(), kExitBuildFailed);
   const auto out = output_path(options.out, built->file);
   if (!out) return complain("build", out.error(), kExitBuildFailed);

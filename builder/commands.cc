@@ -10,6 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/probes/python_choice.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
@@ -36,7 +37,7 @@ int complain(const std::string& command, const Error& error, int status) {
   return error.code == Errc::InvalidArgument ? kExitUsage : status;
 }
 
-void tell(const std::string& line) { std::fprintf(stderr, "%s\n", plain(line, false).c_str()); }
+void tell(const std::string& line) { progress_line(plain(line, false)); }
 
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation) {

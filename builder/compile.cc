@@ -15,6 +15,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/elf/fatbin.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
@@ -72,6 +73,9 @@ class Compilation {
     if (missing_.empty()) return collect();
     if (request_.before) SCANKIT_CHECK(request_.before());
     SCANKIT_CHECK(write_file_atomically(source_path(), request_.source));
+    Progress progress;
+    progress_ = &progress;
+    progress.count(0, missing_.size());
     const std::size_t threads = std::clamp<std::size_t>(request_.jobs, 1, missing_.size());
     {
       std::vector<std::jthread> workers;
@@ -126,8 +130,10 @@ class Compilation {
       const std::size_t next = next_++;
       if (next >= missing_.size() || stop_) return;
       const std::size_t i = missing_[next];
+      begin(i);
       auto made = compile(tasks_[i], path_join(folder_, "image" + std::to_string(i)));
       const std::lock_guard<std::mutex> guard(mutex_);
+      running_.erase(i);
       if (!made) {
         // Tasks start in order, so those before this one still end: the first of all that fail is named,
         // always.
@@ -139,9 +145,24 @@ class Compilation {
         return;
       }
       results_[i] = std::move(*made);
-      tell("[" + std::to_string(++done_) + "/" + std::to_string(missing_.size()) + "] " +
-           tasks_[i].unit->name + " " + tasks_[i].target->name());
+      progress_->count(++done_, missing_.size());
+      show_running();
     }
+  }
+
+  void begin(std::size_t task) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    running_[task] = Progress::Clock::now();
+    show_running();
+  }
+
+  // The compiler that has run for longest, since a build that stands still waits for that one.
+  void show_running() const {
+    const auto longest = std::ranges::min_element(running_, {}, [](const auto& one) { return one.second; });
+    if (longest == running_.end()) return;
+    const Task& task = tasks_[longest->first];
+    progress_->now(say("compiling {} for {}", task.unit->name, task.target->name()), request_.timeout,
+                   longest->second);
   }
 
   Result<BuiltCode> compile(const Task& task, const std::string& out) const {
@@ -177,6 +198,8 @@ class Compilation {
   std::optional<Error> failed_;
   std::size_t failed_at_ = 0;
   std::size_t done_ = 0;
+  Progress* progress_ = nullptr;
+  std::map<std::size_t, Progress::Clock::time_point> running_;  // tasks, since when
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ struct CompileRequest {
   std::chrono::milliseconds timeout = kCompileTimeout;
   // Called once, before the first compiler is started: where something is missing that all of them need.
   std::function<Result<void>()> before;
-  // Called with a finished line, from any thread but never from two at once; may be empty.
+  // Called with a line that stays: why something is compiled. May be empty.
   std::function<void(const std::string&)> progress;
 };
 

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -130,26 +129,15 @@ class Watch {
 
  private:
   void run() {
-    using std::chrono::steady_clock;
-    const bool terminal = ::isatty(STDERR_FILENO) != 0;
-    Progress bar(std::cerr, terminal && request_.progress, 1);
-    if (terminal && request_.progress) bar.phase(say("fetching {}", request_.toolchain->id));
-    const auto start = steady_clock::now();
-    const auto pause = std::chrono::milliseconds(terminal ? 200 : 2000);
-    auto told = start;
-    std::uint64_t percent = 0;
-    while (!stop_) {
+    Progress progress(say("fetching {}", request_.toolchain->id));
+    const std::uint64_t most = request_.toolchain->download() + request_.toolchain->unpacked;
+    std::uint64_t have = 0;
+    for (unsigned looks = 0; !stop_; ++looks) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      if (!request_.progress || steady_clock::now() - told < pause) continue;
-      told = steady_clock::now();
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(told - start).count();
-      const std::uint64_t most = request_.toolchain->download() + request_.toolchain->unpacked;
-      // pip removes what it has unpacked: never back.
-      percent = std::clamp<std::uint64_t>(bytes_below(folder_) * 100 / most, percent, 99);
-      if (terminal)
-        bar.part(percent, 100);
-      else
-        request_.progress(say("fetching {}: {} %, {} s", request_.toolchain->id, percent, seconds));
+      if (looks % 4 != 0) continue;
+      have = std::clamp<std::uint64_t>(bytes_below(folder_), have,
+                                       most);  // pip removes what it has unpacked: never back
+      progress.bytes(have, most);
     }
   }
 

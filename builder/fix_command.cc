@@ -24,6 +24,7 @@
 #include "doctor/probes/python.h"
 #include "doctor/probes/whose_code.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
@@ -69,7 +70,7 @@ class FixRun {
     auto place = choose_place(*host_, probed.value, options_.target);
     if (!place) return complain("fix", place.error(), kExitFindings);
     if (auto status = recover_interrupted(place->base)) return status;
-    diagnosis_ = {*python, modules(), tell};
+    diagnosis_ = {*python, modules()};
     report_ = diagnose_environment(*host_, diagnosis_);
     if (auto status = look_at_other_machine()) return status;
     PlanRequest asked{modules(), options_.packages,        request_.targets.list,
@@ -257,14 +258,21 @@ class FixRun {
     return {};
   }
 
-  // What fails is undone by itself; a part that has nothing to do with it stays.
-  int act() {
-    for (FixPlan& part : parts_of(plan_)) parts_.push_back({std::move(part), FailedAt::Nothing, {}, {}});
+  void build_parts() {
+    const IfInterrupted words(say(
+        "interrupted: the environment was not changed. What was compiled is kept in the cache; run the same "
+        "command again to go on from there"));
     for (PartResult& part : parts_)
       if (auto built = build_modules(part.plan); !built) {
         part.failed_at = FailedAt::Preparation;
         part.error = built.error();
       }
+  }
+
+  // What fails is undone by itself; a part that has nothing to do with it stays.
+  int act() {
+    for (FixPlan& part : parts_of(plan_)) parts_.push_back({std::move(part), FailedAt::Nothing, {}, {}});
+    build_parts();
     const StateFolder state(plan_.place.base);
     const Interruption interruption;
     if (std::ranges::any_of(parts_, &PartResult::kept)) {
@@ -282,7 +290,6 @@ class FixRun {
     request.project = installer_.project;
     request.project_installer = installer_;
     request.lock = lock;
-    request.progress = tell;
     request.diagnose = [this] { return diagnose_environment(*host_, diagnosis_); };
     request.facts = [this] { return facts_of_environment(*host_, diagnosis_); };
     return request;

@@ -198,6 +198,11 @@ fx_make_kubernetes_schemas() {
 # Kubernetes' own schemas of its resources, with the program that judges a manifest by them.
 fx_kubernetes_schemas() { fx_once "$SCANKIT_CACHE/envs/kubernetes-schemas-1" fx_make_kubernetes_schemas; }
 
+fx_make_terminal_reader() { "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install pyte==0.8.2; }
+
+# A Python with pyte, which keeps a screen as a terminal does.
+fx_terminal_reader() { fx_once "$SCANKIT_CACHE/envs/terminal-reader-1" fx_make_terminal_reader; }
+
 # Who reads what `scankit ci init` writes.
 fx_make_gate_readers() {
   "$(fx_python)" -m venv "$1" &&

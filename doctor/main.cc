@@ -16,6 +16,7 @@
 #include "doctor/command_line/help.h"
 #include "doctor/command_line/usage_problem.h"
 #include "doctor/program.h"
+#include "doctor/report/progress.h"
 #include "doctor/text/choice.h"
 
 namespace {
@@ -51,6 +52,7 @@ int run(int argc, char** argv) {
     return scankit::kExitUsage;
   }
   const scankit::Speaking speaking(language->get());
+  scankit::set_progress_language(language->get());
   CLI::App app{
       scankit::say("environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),
       "scankit"};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <iostream>
 
 #include "builder/fetch/download.h"
@@ -9,7 +7,6 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/plain.h"
 #include "doctor/report/progress.h"
 #include "envspec/lock_commands.h"
 
@@ -23,11 +20,11 @@ struct Fetched {
 };
 
 Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
-                       const std::string& certificates, Progress& progress, Fetched& count) {
+                       const std::string& certificates, Fetched& count) {
   const LockedArtifact& artifact = *one.artifact;
   DownloadRequest request;
   request.out = path_join(folder, artifact.file);
-  progress.phase(say("fetching {}", artifact.file));
+  Progress progress(say("fetching {}", artifact.file));
   if (const auto there = sha256_file(request.out); there && *there == artifact.sha256) {
     ++count.there;
     return {};
@@ -37,9 +34,7 @@ Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
   request.size = artifact.size;
   request.limit = kMostBytes;
   request.certificates = certificates;
-  request.progress = [&](std::uint64_t have, std::uint64_t total) {
-    progress.part(have >> 10, std::max(total, have) >> 10);
-  };
+  request.progress = [&](std::uint64_t have, std::uint64_t total) { progress.bytes(have, total); };
   SCANKIT_CHECK(download(request));
   ++count.brought;
   return {};
@@ -49,12 +44,13 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
   const std::string folder = options.out.empty() ? "scankit-wheels" : options.out;
   SCANKIT_CHECK(make_directories(folder));
   const std::string certificates = index_settings(*make_real_host()).certificates;
-  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0,
-                    static_cast<unsigned>(lock.distributions.size()));
+  Progress progress;
   Fetched count;
+  std::size_t done = 0;
   for (const LockedDistribution& one : lock.distributions) {
+    progress.count(done++, lock.distributions.size());
     if (one.artifact && !one.artifact->url.empty()) {
-      SCANKIT_CHECK(fetch_one(one, folder, certificates, progress, count));
+      SCANKIT_CHECK(fetch_one(one, folder, certificates, count));
       continue;
     }
     // What was built here may lie there from an export.
@@ -66,7 +62,7 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
     }
     ++count.nowhere;
     const std::string why = one.artifact ? say("the lock knows no URL of it") : one.why_no_artifact;
-    progress.phase(say("not fetched: {}=={}: {}", one.name, one.version, why));
+    progress_note(say("not fetched: {}=={}: {}", one.name, one.version, why));
   }
   return count;
 }

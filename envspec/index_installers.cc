@@ -33,13 +33,32 @@ std::vector<std::string> variables(const Words& own) {
   return all;
 }
 
-IndexRun run(const Words& argv, const std::string& folder, std::chrono::milliseconds patience) {
+// pip names each requirement when it begins to look it up: "Collecting einops==0.8.0 (from -r ...)".
+class LookUps {
+ public:
+  explicit LookUps(const Looked& looked) : looked_(looked) {}
+  void operator()(std::string_view piece) {
+    partial_ += piece;
+    for (std::size_t end; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1))
+      if (partial_.starts_with("Collecting ") && looked_) looked_(begun_++);  // the one before it is done
+  }
+
+ private:
+  const Looked& looked_;
+  std::string partial_;
+  std::size_t begun_ = 0;
+};
+
+IndexRun run(const Words& argv, const std::string& folder, std::chrono::milliseconds patience,
+             const Looked& looked = {}) {
   ProcessRequest request;
   request.argv = argv;
   // Nothing is installed: what their settings demand of an environment does not matter.
-  request.environment = variables({"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "NO_COLOR=1"});
+  request.environment =
+      variables({"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
   request.working_directory = folder;
   request.timeout = patience;
+  request.on_out = LookUps(looked);
   IndexRun answer;
   const auto ran = run_process(request);
   if (!ran) {
@@ -86,7 +105,7 @@ Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
   Words argv = pip.program;
   for (const char* word :
        {"--disable-pip-version-check", "--no-input", "install", "--dry-run", "--ignore-installed",
-        "--no-deps", "--only-binary", ":all:", "--quiet", "--retries", "1"})
+        "--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--retries", "1"})
     argv.emplace_back(word);
   // Half a gigabyte of torch would be fetched for its hash where the index has no separate metadata.
   if (lazily) argv.emplace_back("--use-feature=fast-deps");
@@ -99,13 +118,13 @@ Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
 }  // namespace
 
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
-                 std::chrono::milliseconds patience) {
+                 std::chrono::milliseconds patience, const Looked& looked) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return {.said = folder.error().message};
   if (auto written = write_questions(folder->path() + "/questions.txt", questions); !written)
     return {.said = written.error().message};
   const auto end = std::chrono::steady_clock::now() + patience;
-  IndexRun answer = run(pip_words(pip, folder->path(), true), "", patience);
+  IndexRun answer = run(pip_words(pip, folder->path(), true), "", patience, looked);
   // An experiment of pip's that may go ("invalid choice" by its option parser), and that fails on an index
   // which refuses HEAD or takes no ranges ("405 Client Error").
   if (!answer.ok && says_one_of(answer.said, {"invalid choice: 'fast-deps'", "fast-deps is not",
@@ -113,7 +132,8 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
     const auto left = end - std::chrono::steady_clock::now();
     answer = run(
         pip_words(pip, folder->path(), false), "",
-        std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left)));
+        std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left)),
+        looked);
   }
   answer.unreachable =
       !answer.ok &&

@@ -44,7 +44,9 @@ class Asker {
       if (!stopped_.empty()) return refuse(questions, stopped_);
       ++runs_;
       const bool uv = request_.installer.kind == Installer::Kind::Uv;
-      const IndexRun run = (uv ? ask_uv : ask_pip)(request_.installer, questions, left);
+      const auto looked = [&](std::size_t more) { show(done_ + std::min(more, questions.size())); };
+      const IndexRun run = uv ? ask_uv(request_.installer, questions, left)
+                              : ask_pip(request_.installer, questions, left, looked);
       if (run.ok) return take(questions, run);
       if (!learn(run, questions)) return split(questions);
     }
@@ -120,7 +122,11 @@ class Asker {
 
   void tell(std::size_t more) {
     done_ += more;
-    if (request_.progress) request_.progress(done_, request_.questions.size());
+    show(done_);
+  }
+
+  void show(std::size_t done) const {
+    if (request_.progress) request_.progress(done, request_.questions.size());
   }
 
   const IndexRequest& request_;

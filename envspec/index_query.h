@@ -38,8 +38,10 @@ struct IndexRun {
   bool unreachable = false;  // not the index's answer: the network's
   std::string said;          // standard error
 };
+// How many questions are answered while the run goes on; may be empty.
+using Looked = std::function<void(std::size_t done)>;
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
-                 std::chrono::milliseconds patience);
+                 std::chrono::milliseconds patience, const Looked& looked);
 IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
                 std::chrono::milliseconds patience);
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <iostream>
+#include <optional>
 
 #include "builder/cache.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/plain.h"
 #include "doctor/report/progress.h"
 #include "envspec/lock_commands.h"
 #include "envspec/make_lock.h"
@@ -19,9 +17,7 @@
 namespace scankit {
 namespace {
 
-constexpr unsigned kPhases = 3;  // hashing, asking, writing
-
-void tell(const std::string& line) { std::cerr << "scankit: " << plain(line, false) << "\n"; }
+void tell(const std::string& line) { progress_note(line); }
 
 // The spec is only named by its hash: what it demands is judged by `env check`.
 Result<std::string> hash_of_spec(const std::string& asked) {
@@ -53,24 +49,23 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
                  say("name one with --python")};
   SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
   SCANKIT_TRY(const std::string cache, cache_folder(options.cache_dir));
-  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, kPhases);
   EnvironmentLock lock = lock_facts(subject.snapshot);
   lock.spec_sha256 = spec;
   lock.conda_packages = conda_packages(*subject.host, subject.snapshot.python.value.prefix);
-  progress.phase(say("hashing the libraries of the packages"));
+  std::optional<Progress> progress(say("hashing the libraries of the packages"));
   HashCache hashes(cache);
-  const auto megabytes = [&](std::uint64_t done, std::uint64_t of) { progress.part(done >> 20, of >> 20); };
-  SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, hashes, megabytes, lock));
+  const auto hashed = [&](std::uint64_t done, std::uint64_t of) { progress->bytes(done, of); };
+  SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, hashes, hashed, lock));
   const auto older = out == "-" ? std::nullopt : older_lock(out);
   ResolveRequest request;
   if (subject.host->is_live()) request.installer = downloader_of(*subject.host, subject.snapshot);
   request.older = older ? &*older : nullptr;
   request.offline = options.offline;
   request.patience = std::chrono::seconds(options.patience);
-  request.progress = [&](const std::string& phase) { progress.phase(phase); };
-  request.part = [&](std::size_t done, std::size_t of) { progress.part(done, of); };
+  request.progress = [&](const std::string& phase) { progress->act(phase, request.patience); };
+  request.part = [&](std::size_t done, std::size_t of) { progress->count(done, of); };
   const auto notes = resolve_artifacts(*subject.host, subject.snapshot, request, lock);
-  progress.finish();
+  progress.reset();
   for (const std::string& note : notes) tell(note);
   return lock;
 }

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
-#include <iostream>
 #include <map>
 #include <optional>
 
@@ -72,11 +69,8 @@ class FileCheck {
   std::vector<HashedFile> hash(const std::vector<std::string>& paths) {
     std::optional<Progress> progress;
     auto hashed = hash_files(host_, paths, cache_, [&](std::uint64_t done, std::uint64_t of) {
-      if (!progress) {
-        progress.emplace(std::cerr, ::isatty(STDERR_FILENO) != 0, 1);
-        progress->phase(say("hashing the libraries of the packages"));
-      }
-      progress->part(done >> 20, of >> 20);
+      if (!progress) progress.emplace(say("hashing the libraries of the packages"));
+      progress->bytes(done, of);
     });
     return hashed;
   }

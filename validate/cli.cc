@@ -19,7 +19,7 @@
 #include "doctor/probes/python_choice.h"
 #include "doctor/probes/sys_path.h"
 #include "doctor/probes/whose_code.h"
-#include "validate/progress.h"
+#include "doctor/report/progress.h"
 #include "validate/random.h"
 #include "validate/report.h"
 #include "validate/run.h"
@@ -134,16 +134,27 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
   return request;
 }
 
+std::string in_words(const std::string& what, const std::string& module) {
+  if (what == "import torch") return say("importing torch");
+  if (what == "import module") return say("importing {}", path_basename(module));
+  return what == "timing" ? say("timing it") : what;
+}
+
 // What JSON will hold is English; the progress is for people either way.
 Result<validate::Validation> validated(validate::ValidateRequest request, bool json, bool quiet) {
   const Language* language = spoken_language();
-  validate::ProgressPrinter progress;
-  request.progress = [&](const validate::Progress& now) {
-    if (quiet) return;
-    const Speaking to_the_user(language);
-    progress.show(now);
-  };
   const Speaking facts(json ? nullptr : language);
+  if (quiet) return run_validation(request);
+  Progress all(say("validating {}", path_basename(request.module))), one;
+  std::string running;
+  request.progress = [&](const validate::Progress& now) {
+    all.count(now.done, now.total);
+    if (now.what != running) one.now(in_words(now.what, request.module), now.limit);
+    running = now.what;
+    if (now.warning.empty()) return;
+    const Speaking to_the_user(language);
+    progress_note(retold(now.warning));
+  };
   return run_validation(request);
 }
 

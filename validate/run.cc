@@ -16,7 +16,6 @@
 #include "validate/harness_files.h"
 #include "validate/judge.h"
 #include "validate/kernel_use.h"
-#include "validate/progress.h"
 #include "validate/protocol.h"
 #include "validate/sanitizer.h"
 #include "validate/speed.h"
@@ -29,6 +28,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kCrashesInARow = 5;  // each costs an import of torch; then the module has said enough
+
+// A case is its own name; a phase of the harness's start is said.
+std::string phase_in_words(const std::string& what) {
+  if (what.empty()) return say("start");
+  if (what == "import torch") return say("import torch");
+  return what == "import module" ? say("import module") : what;
+}
 
 bool is_against(const CaseResult& result) { return result.device.ends_with("@against"); }
 
@@ -216,7 +222,13 @@ class Run {
 
   void tell(const std::string& what, const std::string& warning) const {
     const std::size_t done = done_ + (beside_ ? beside_->done_.load() : 0);
-    if (request_.progress) request_.progress({done, planned_, what, warning});
+    if (request_.progress) request_.progress({done, planned_, what, warning, patience_with(what)});
+  }
+
+  // After how long the harness ends what it does; a timing's measurements come on top.
+  std::chrono::seconds patience_with(const std::string& what) const {
+    if (what.empty() || what == "timing") return {};
+    return what.starts_with("import ") ? std::chrono::seconds(Job{}.start_seconds) : request_.each_case;
   }
 
   // What a child says that it will report comes on top of what those before it have reported. Nothing is

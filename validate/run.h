@@ -14,8 +14,10 @@ namespace scankit::validate {
 
 struct Progress {
   std::size_t done = 0, total = 0;
-  std::string what;     // the case or phase that is running
-  std::string warning;  // what the user wants to know before the end, once; English (retold() says it anew)
+  std::string what;  // the case or phase that is running; "": none has begun
+  std::string warning =
+      {};  // what the user wants to know before the end, once; English (retold() says it anew)
+  std::chrono::seconds limit{0};  // after which it is given up; 0: not by itself
 };
 
 struct ValidateRequest {

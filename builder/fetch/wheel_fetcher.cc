@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
 
 #include "builder/fetch/download.h"
 #include "builder/fetch/index_settings.h"
@@ -27,18 +26,16 @@ class Fetcher {
 
   Result<void> fetch(const WheelPin& wheel, const std::string& folder) {
     SCANKIT_TRY(const IndexFile file, find(wheel));
-    progress_.phase(say("fetching {} ({} MB)", file.name, (wheel.size + 500000) / 1000000));
+    progress_.act(say("fetching {} ({} MB)", file.name, (wheel.size + 500000) / 1000000));
     DownloadRequest request;
     request.url = file.url;
     request.out = path_join(downloads_, path_basename(file.name));
     request.sha256 = wheel.sha256;
     request.size = wheel.size;
     request.certificates = settings_.certificates;
-    request.progress = [&](std::uint64_t have, std::uint64_t total) {
-      progress_.part(have, std::max(total, have));
-    };
+    request.progress = [&](std::uint64_t have, std::uint64_t total) { progress_.bytes(have, total); };
     SCANKIT_CHECK(download(request));
-    progress_.phase(say("unpacking {}", file.name));
+    progress_.now(say("unpacking {}", file.name));
     auto unpacked = unpack_whole_wheel(request.out, folder);
     ::unlink(request.out.c_str());
     return unpacked;
@@ -50,7 +47,7 @@ class Fetcher {
     const std::string name = normalised_name(wheel.name);
     Error last;
     for (const IndexSettings::Index& index : settings_.indexes) {
-      progress_.phase(say("asking the index of {} for {}", index.from, wheel.name));
+      progress_.act(say("asking the index of {} for {}", index.from, wheel.name));
       auto found = find_in(project_url(index.url, name), wheel);
       if (found) return found;
       last = found.error();
@@ -115,9 +112,12 @@ WheelFetcher wheel_fetcher(const std::string& cache_folder) {
                    how_to_name_an_index()};
     const std::string downloads = path_join(cache_folder, "downloads");
     SCANKIT_CHECK(make_directories(downloads));
-    Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, static_cast<unsigned>(3 * wheels.size()));
+    Progress progress;
     Fetcher fetcher(settings, downloads, progress);
-    for (const WheelPin& wheel : wheels) SCANKIT_CHECK(fetcher.fetch(wheel, folder));
+    for (std::size_t i = 0; i < wheels.size(); ++i) {
+      progress.count(i, wheels.size());
+      SCANKIT_CHECK(fetcher.fetch(wheels[i], folder));
+    }
     return {};
   };
 }

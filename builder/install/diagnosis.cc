@@ -10,27 +10,25 @@
 #include "doctor/probes/observed.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/fold.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
 
-// A snapshot's facts are English; what is told meanwhile is not (doctor/cli/gather.cc does the same).
 Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
-  const Language* language = spoken_language();
   const Speaking facts_are_english(nullptr);
-  const auto show = [&](const std::string& phase) {
-    const Speaking to_the_user(language);
-    if (asked.progress) asked.progress(retold(phase));
-  };
+  Progress progress;
   SnapshotRequest request;
   request.python = asked.python;
   request.modules = asked.modules;
   request.ask_nvml = true;
-  request.progress = show;
+  request.progress = [&](const std::string& phase) { progress.now(phase); };
   Snapshot snapshot = take_snapshot(host, request);
   ObserveRequest observe;
   observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
-  observe.starting = [&] { show(say("importing torch and {}", join(snapshot.modules))); };
+  observe.running = [&](const std::string& what, auto since, auto limit) {
+    progress.now(what, limit, since);
+  };
   snapshot.observations = observe_imports(host, snapshot, observe);
   return snapshot;
 }

@@ -12,7 +12,6 @@ namespace scankit {
 struct DiagnosisRequest {
   std::string python;
   std::vector<std::string> modules;  // that the user named; empty: what is installed or needed
-  std::function<void(const std::string&)> progress;
 };
 
 // What `scankit doctor` would say, folded. Where nothing is broken, and no module of ours is installed,

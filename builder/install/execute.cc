@@ -19,6 +19,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/view.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
@@ -37,8 +38,9 @@ class Execution {
   Result<void> prepare() {
     SCANKIT_CHECK(staging_.make_folders(plan_.place.site));
     for (const BuiltModule* built : ours_) {
-      tell(built->flavor == Flavor::Torch ? say("loading the built {}", built->module)
-                                          : say("loading the built {} without torch", built->module));
+      progress_.act(built->flavor == Flavor::Torch
+                        ? say("loading the built {}", built->module)
+                        : say("loading the built {} without torch", built->module));
       SCANKIT_CHECK(staging_.stage_module(host_, *built, request_.python));
     }
     return Interruption::check();
@@ -58,7 +60,7 @@ class Execution {
     for (const RepairStep& step : plan_.steps) {
       if (const auto* packages = std::get_if<ChangePackages>(&step.what))
         for (const std::string& statement : packages->statements) {
-          tell(say("verifying: {}", statement));
+          progress_.act(say("verifying: {}", statement));
           SCANKIT_CHECK(verify_statement(request_.python, statement));
         }
       look_again = look_again || !std::holds_alternative<InstallOurs>(step.what);
@@ -89,12 +91,8 @@ class Execution {
     journal.version = kToolVersion;
     return journal;
   }
-  void tell(const std::string& line) const {
-    if (request_.progress) request_.progress(line);
-  }
-
-  Result<void> verify_module(const InstallOurs& ours) const {
-    tell(say("verifying: import torch, import {}, one call", ours.module));
+  Result<void> verify_module(const InstallOurs& ours) {
+    progress_.act(say("verifying: import torch, import {}, one call", ours.module));
     const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
     return verify_import(request_.python, ours.module, path_join(plan_.place.site, ours.file), extra);
   }
@@ -125,7 +123,7 @@ class Execution {
 
   Result<void> run_installers() {
     const Snapshot before = request_.facts();
-    tell(say("giving every file of {} a second name in the backup", plan_.place.base));
+    progress_.act(say("giving every file of {} a second name in the backup", plan_.place.base));
     std::vector<Operation> left;
     for (const std::string& root : roots(before)) {
       SCANKIT_TRY(Operation tree, staging_.leave_tree(root));
@@ -137,7 +135,7 @@ class Execution {
       const auto* packages = std::get_if<ChangePackages>(&step.what);
       if (packages == nullptr) continue;
       for (const InstallerCommand& command : packages->commands) {
-        tell(say("running: {}", shown(command)));
+        progress_.act(say("running: {}", shown(command)));
         note_step([&] { return say("ran: {}", shown(command)); });
         SCANKIT_CHECK(run_installer(command, request_.lock));
       }
@@ -227,7 +225,7 @@ class Execution {
       wheels.push_back(wheel.target);
     }
     SCANKIT_CHECK(transaction_.apply(left));
-    tell(say("telling the uv project {} about it", request_.project));
+    progress_.act(say("telling the uv project {} about it", request_.project));
     add_to_project(request_.project_installer, request_.project, wheels, request_.lock, notes_);
     SCANKIT_CHECK(Interruption::check());
     return transaction_.note_ends();
@@ -254,6 +252,7 @@ class Execution {
   std::vector<std::pair<std::string, std::optional<std::string>>> variables_;  // as they were
   std::vector<std::string> notes_;
   bool project_left_ = false;
+  Progress progress_;
 };
 
 }  // namespace

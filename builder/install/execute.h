@@ -18,8 +18,7 @@ struct ExecuteRequest {
   std::string python;             // what verifies
   std::string project;            // the uv project whose environment it is, or ""
   Installer project_installer;
-  int lock = -1;  // its descriptor: an installer holds it too
-  std::function<void(const std::string&)> progress;
+  int lock = -1;                     // its descriptor: an installer holds it too
   std::function<Report()> diagnose;  // as before the fix
   std::function<Snapshot()> facts;   // the same without an import
 };

@@ -10,6 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/report/progress.h"
 
 extern "C" const char scankit_torch_source[];
 extern "C" const char scankit_torch_source_end[];
@@ -287,7 +288,8 @@ Result<HostModule> build_host_module(const HostModuleRequest& request) {
     module.from_cache = true;
   } else {
     if (request.environment->no_room) return *request.environment->no_room;
-    tell(request, say("compiling the binding for torch {}", request.environment->torch_version));
+    Progress progress;
+    progress.act(say("compiling the binding for torch {}", request.environment->torch_version), kTimeout);
     SCANKIT_TRY(const auto folder, TemporaryDirectory::create("scankit-torch"));
     SCANKIT_TRY(module.bytes, Building(request, folder.path()).run(headers));
     // A full or read-only cache is no reason to fail.

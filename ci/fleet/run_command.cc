@@ -89,7 +89,7 @@ std::vector<std::string> open_nodes(const FleetReport& report, const std::vector
   return open;
 }
 
-void say_progress(const std::string& sentence) { std::cerr << "scankit: " << plain(sentence, false) << "\n"; }
+void say_progress(const std::string& sentence) { progress_note(sentence); }
 
 std::string program_on_nodes(const RunOptions& options) {
   if (!options.scankit.empty()) return options.scankit;
@@ -118,10 +118,11 @@ Result<void> run_open_nodes(const RunOptions& options, const SlurmJob& job, bool
   if (done > 0)
     say_progress(say_n(done, "{} node has answered before", "{} nodes have answered before", done));
   if (open.empty()) return {};
-  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, 1);
-  progress.phase(say_n(open.size(), "{} node of job {}", "{} nodes of job {}", open.size(), job.id));
+  Progress progress(say_n(open.size(), "waiting for {} node of job {}", "waiting for {} nodes of job {}",
+                          open.size(), job.id));
+  progress.count(0, open.size());
   Launch how{program_on_nodes(options), options.out, open, {}, [&](std::size_t n) {
-               progress.part(n, open.size());
+               progress.count(n, open.size());
              }};
   if (slurm_options_count) how.slurm_options = options.engine_options;
   return launch(how, roster);

@@ -114,18 +114,18 @@ class Gate {
       SCANKIT_TRY(hash, sha256_file(program));
       environment = environment_identity(options_.python, {});
     }
-    Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, static_cast<unsigned>(policy_steps().size()));
+    Progress progress;
     for (const PolicyStep& step : policy_steps()) {
       StepRun run{.step = &step, .command = step_command(step, policy_, options_, program)};
       run.not_run = nothing_to_do(step, policy_, options_, seen());
       if (run.not_run.empty()) {
-        progress.phase(say("running scankit {}", run.command.name));
+        progress.count(runs_.size(), policy_steps().size());
+        progress.now(say("running scankit {}", run.command.name), run.command.timeout);
         run.command.key = kept ? step_key(run.command, policy_, policy_text_, hash, environment) : "";
         SCANKIT_CHECK(run_or_resume(folder, run));
       }
       runs_.push_back(std::move(run));
     }
-    progress.finish();
     return {};
   }
 

@@ -20,15 +20,12 @@
 #include "doctor/probes/named_files.h"
 #include "doctor/probes/python_choice.h"
 #include "doctor/probes/snapshot.h"
-#include "doctor/report/plain.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
-
-constexpr unsigned kPhases = 3;  // machine, environment, imports
 
 // --python names a path of the examined system; the same path as seen from here is understood too.
 std::string inside_root(const Host& host, const std::string& root, const std::string& path) {
@@ -44,13 +41,12 @@ void complain_in(const Language* language, const Error& error) {
 // All that the reading of files needs: where the budget ends before the reading does, a thread goes on with
 // it, be it stuck in a file system that does not answer.
 struct Reading {
-  explicit Reading(unsigned phases) : progress(std::cerr, ::isatty(STDERR_FILENO) != 0, phases) {}
   std::unique_ptr<Host> system;
   NamedFiles named;
   const Host* host = nullptr;
   std::optional<std::string> requested;
   SnapshotRequest request;
-  Progress progress;
+  std::optional<Progress> progress{std::in_place};
 };
 
 struct Read {
@@ -109,7 +105,7 @@ Deadline deadline_of(const EnvironmentOptions& options) {
 }
 
 Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
-  auto reading = std::make_shared<Reading>(kPhases + (options.all ? 1u : 0u));
+  auto reading = std::make_shared<Reading>();
   reading->system = make_real_host(options.root);
   reading->host = reading->system.get();
   if (!options.so.empty()) {
@@ -124,13 +120,13 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   request.with_exports = options.with_exports;
   request.ask_nvml = options.ask_nvml;
   request.sources = options.sources;
-  Progress& progress = reading->progress;
-  request.part = [&progress](std::size_t done, std::size_t of) { progress.part(done, of); };
+  request.part = [progress = &*reading->progress](std::size_t done, std::size_t of) {
+    progress->count(done, of);
+  };
   return reading;
 }
 
-void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline,
-             const std::function<void(const std::string&)>& show, Facts& facts) {
+void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline, Facts& facts) {
   if (!options.so.empty()) {
     facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
     return;
@@ -140,17 +136,18 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
   request.can_be_asked_for = options.foreign_too;
   request.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
   request.deadline = deadline;
-  if (facts.snapshot.python.present())
-    request.starting = [&] { show(say("importing torch and the modules, each in its own process")); };
+  reading.progress->count(0, 0);
+  request.running = [&](const std::string& what, auto since, auto limit) {
+    reading.progress->now(what, limit, since);
+  };
   facts.snapshot.observations = observe_imports(*reading.host, facts.snapshot, request);
 }
 
 }  // namespace
 
 void complain(const Error& error) {
-  std::cerr << "scankit: " << plain(retold(error.message), false);
-  if (!error.hint.empty()) std::cerr << " (" << plain(retold(error.hint), false) << ")";
-  std::cerr << "\n";
+  progress_note(error.hint.empty() ? retold(error.message)
+                                   : retold(error.message) + " (" + retold(error.hint) + ")");
 }
 
 int exit_status_of(const Error& error) {
@@ -164,13 +161,14 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   const Language* language = spoken_language();
   const Speaking facts_are_english(nullptr);  // a snapshot is the same in whatever language it was taken
   SCANKIT_TRY(const auto reading, prepare(options));
-  const auto show = [language, progress = &reading->progress](const std::string& phase) {
-    const Speaking to_the_user(language);
-    progress->phase(retold(phase));
+  const auto show = [progress = &*reading->progress](const std::string& phase) {
+    progress->count(0, 0);
+    progress->now(phase);
   };
   auto read = read_until(deadline, reading, show);
   Facts facts;
   if (!read) {
+    abandon_progress();
     facts.snapshot = unread(options);
     facts.abandoned = true;
     return facts;
@@ -187,8 +185,8 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""});
     facts.status = kExitUsage;
   }
-  observe(options, *reading, deadline, show, facts);
-  reading->progress.finish();
+  observe(options, *reading, deadline, facts);
+  reading->progress.reset();
   if (!read->python) complain_in(language, read->python.error());
   return facts;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
@@ -15,7 +16,6 @@
 #include "doctor/host/host.h"
 #include "doctor/probes/python_choice.h"
 #include "doctor/probes/snapshot.h"
-#include "doctor/report/plain.h"
 #include "doctor/report/progress.h"
 #include "doctor/selftest/run.h"
 
@@ -101,16 +101,16 @@ int run_selftest_command(const SelftestOptions& options) {
   std::signal(SIGINT, note_signal);
   std::signal(SIGTERM, note_signal);
   request.stop = [] { return interrupted != 0; };
-  Progress progress(std::cerr, ::isatty(STDERR_FILENO) != 0, static_cast<unsigned>(selftest_faults().size()));
-  request.progress = [&](const std::string& phase) { progress.phase(say("planting {}", phase)); };
+  std::optional<Progress> progress(std::in_place);
+  request.progress = [&, planted = std::size_t{0}](const std::string& fault) mutable {
+    progress->count(planted++, selftest_faults().size());
+    progress->now(say("planting {}", fault));
+  };
   if (!request.import)
-    std::cerr << "scankit: "
-              << plain(say("{} belongs to another user: nothing is imported",
-                           request.facts.python.value.executable),
-                       false)
-              << "\n";
+    progress_note(
+        say("{} belongs to another user: nothing is imported", request.facts.python.value.executable));
   const auto trials = run_selftest(request);
-  progress.finish();
+  progress.reset();
   const int status = tell(request, options, trials);
   if (options.keep) {
     std::cerr << say("scankit: kept {}", request.folder) << "\n";

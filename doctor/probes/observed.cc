@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <future>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include "doctor/base/say.h"
@@ -21,6 +23,49 @@ constexpr std::uint64_t kMemoryOfOne = 1u << 30;
 struct Task {
   std::vector<std::string> modules;
   ChildAnswer answer;
+};
+
+// Tells what the children import, whenever that changes.
+class Running {
+ public:
+  explicit Running(const ObserveRequest& request) : request_(request) {}
+
+  void begin(std::size_t child, const std::string& module, std::chrono::milliseconds limit) {
+    const std::lock_guard guard(lock_);
+    const auto [known, is_new] = children_.try_emplace(child);
+    known->second.module = module;
+    known->second.limit = limit;
+    if (is_new) known->second.since = Clock::now();
+    tell();
+  }
+  void end(std::size_t child) {
+    const std::lock_guard guard(lock_);
+    children_.erase(child);
+    tell();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Child {
+    std::string module;
+    Clock::time_point since;
+    std::chrono::milliseconds limit{0};
+  };
+
+  void tell() const {
+    if (!request_.running || children_.empty()) return;
+    const Child& first =
+        std::ranges::min_element(children_, {}, [](const auto& one) { return one.second.since; })->second;
+    const std::size_t more = children_.size() - 1;
+    request_.running(more == 0 ? say("importing {}", first.module)
+                               : say_n(more, "importing {} and {} other module",
+                                       "importing {} and {} other modules", first.module, more),
+                     first.since, first.limit);
+  }
+
+  const ObserveRequest& request_;
+  std::mutex lock_;
+  std::map<std::size_t, Child> children_;
 };
 
 std::size_t at_once(const Snapshot& snapshot) {
@@ -47,6 +92,7 @@ Probed<std::vector<Observation>> no_time() {
 
 void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t width,
              const ObserveRequest& request) {
+  Running imports(request);
   for (std::size_t first = 0; first < tasks.size(); first += width) {
     const auto left = time_left(request);
     if (left <= std::chrono::milliseconds::zero()) return;
@@ -54,8 +100,12 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
     for (std::size_t i = first; i < std::min(tasks.size(), first + width); ++i)
       running.push_back(std::async(std::launch::async, [&, i] {
         const auto& modules = tasks[i].modules;
-        return import_in_child(python, modules,
-                               std::min(left, (modules.size() > 2 ? 2 : 1) * request.timeout));
+        const auto limit = std::min(left, (modules.size() > 2 ? 2 : 1) * request.timeout);
+        imports.begin(i, bare_name(modules.front()), limit);
+        auto answer = import_in_child(python, modules, limit,
+                                      [&](const std::string& module) { imports.begin(i, module, limit); });
+        imports.end(i);
+        return answer;
       }));
     for (std::size_t i = 0; i < running.size(); ++i) tasks[first + i].answer = running[i].get();
   }
@@ -126,7 +176,6 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   using Seen = Probed<std::vector<Observation>>;
   if (const std::string why = forbidden(host, so_far, request); !why.empty())
     return {ProbeState::NotRun, why, {}};
-  if (request.starting) request.starting();
   const std::string& python = so_far.python.value.requested;
   const std::size_t width = at_once(so_far);
 

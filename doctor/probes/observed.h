@@ -23,7 +23,11 @@ struct ObserveRequest {
   std::chrono::milliseconds timeout{60000};                       // of each child
   std::optional<std::chrono::steady_clock::time_point> deadline;  // of all of them, by --budget
   bool can_be_asked_for = true;                                   // the command has --import
-  std::function<void()> starting;                                 // called where the imports are really made
+  // What is imported just now, since when, and after how long it is given up: the longest of those that run.
+  // From any thread, never two at once; may be empty.
+  std::function<void(const std::string& sentence, std::chrono::steady_clock::time_point since,
+                     std::chrono::milliseconds limit)>
+      running;
 };
 
 // Imports torch and every module under diagnosis for real, each in a child of its own: a crash, a hang or

@@ -108,6 +108,11 @@ void take(const Json& event, ChildAnswer& answer) {
     seen.duration_ms = ms->get<std::int64_t>();
 }
 
+void tell_begin(const std::string& line, const std::function<void(const std::string&)>& begins) {
+  const Json event = Json::parse(line, nullptr, false);
+  if (event.is_object() && text_of(event, "event") == "begin") begins(text_of(event, "module"));
+}
+
 }  // namespace
 
 std::vector<std::string> child_environment(const char* const* variables) {
@@ -135,7 +140,8 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process) 
 }
 
 ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
-                            std::chrono::milliseconds timeout) {
+                            std::chrono::milliseconds timeout,
+                            const std::function<void(const std::string& module)>& begins) {
   // faulthandler's own clock ends before ours, so that the stack is written while somebody still reads it.
   const double patience = std::max(0.2, static_cast<double>(timeout.count()) / 1000.0 * 0.9);
   std::ostringstream seconds;
@@ -147,7 +153,13 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   request.timeout = timeout;
   request.capture_channel = true;
   HangWatch watch(timeout);
-  request.on_channel = [&](std::string_view bytes) { watch.channel(bytes); };
+  std::string partial;
+  request.on_channel = [&](std::string_view bytes) {
+    watch.channel(bytes);
+    partial += bytes;
+    for (std::size_t end; (end = partial.find('\n')) != std::string::npos; partial.erase(0, end + 1))
+      if (begins) tell_begin(partial.substr(0, end), begins);
+  };
   const auto process = run_process(request);
   const std::string waits_for = watch.finish();
   if (!process) return {.why_not = process.error().message};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@ struct ChildAnswer {
   std::vector<Observation> imports;
 };
 
+// `begins` hears the name of each module when its import begins, from this thread; it may be empty.
 ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
-                            std::chrono::milliseconds timeout);
+                            std::chrono::milliseconds timeout,
+                            const std::function<void(const std::string& module)>& begins = {});
 // The same from a finished process; for tests.
 ChildAnswer read_child(const std::string& python, const ProcessResult& process);
 

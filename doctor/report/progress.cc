@@ -1,42 +1,198 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/report/progress.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "doctor/base/say.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/progress_terminal.h"
 
 namespace scankit {
+namespace {
 
-constexpr unsigned kWidth = 24;
+using Clock = Progress::Clock;
+using std::chrono::seconds;
 
-void Progress::draw(unsigned full) {
-  drawn_ = full;
-  out_ << "\r\x1b[K[" << std::string(full, '#') << std::string(kWidth - full, '.') << "] " << name_
-       << std::flush;
-}
+constexpr std::chrono::milliseconds kLook{100};   // how often the line is compared with what goes on
+constexpr std::chrono::milliseconds kFirst{200};  // what is over by then was never drawn
+constexpr seconds kSlow{10}, kAgain{30};          // off a terminal
 
-void Progress::part(std::size_t done, std::size_t of) {
-  if (!bar_ || done_ == 0 || of == 0) return;
-  const std::size_t whole = phases_ * of;
-  const auto full = static_cast<unsigned>(((done_ - 1) * of + std::min(done, of)) * kWidth / whole);
-  if (full != drawn_) draw(full);
-}
+struct Live : ProgressStep {
+  Clock::time_point since = Clock::now();
+  bool told = false;  // by a plain line
+};
 
-void Progress::phase(const std::string& name) {
-  const bool ascii = spoken_language() == nullptr;  // a translation is spoken in UTF-8 locales only
-  if (!bar_) {
-    out_ << "scankit: " << plain(name, ascii) << "\n" << std::flush;
-    return;
+// The one line. All that is written goes out under the lock, by one call.
+class Line {
+ public:
+  ProgressStep* open(const std::string& what) {
+    const std::lock_guard guard(lock_);
+    if (steps_.empty()) begin();
+    steps_.push_back(Live{});
+    steps_.back().what = what;
+    return &steps_.back();
   }
-  phases_ = std::max(phases_, ++done_);  // more phases than announced: the bar never passes its end
-  name_ = plain(name, ascii);
-  draw((done_ - 1) * kWidth / phases_);
+
+  void close(const ProgressStep* step) {
+    std::thread ended;
+    {
+      const std::lock_guard guard(lock_);
+      steps_.remove_if([&](const Live& one) { return &one == step; });
+      if (!steps_.empty()) return;
+      terminal_.clear();
+      terminal_.leave_signals();
+      ended = std::move(ticker_);
+      over_.notify_all();
+    }
+    if (ended.joinable()) ended.join();
+  }
+
+  template <typename Change>
+  void change(ProgressStep* step, const Change& change) {
+    const std::lock_guard guard(lock_);
+    change(static_cast<Live&>(*step));
+  }
+
+  void say(const std::string& line) {
+    const std::lock_guard guard(lock_);
+    terminal_.write_line(line);
+    last_line_ = Clock::now();
+  }
+
+  void say_off_terminal(const std::string& line) {
+    const std::lock_guard guard(lock_);
+    if (terminal_.draws()) return;
+    terminal_.write_line(cut_to(line, terminal_.columns()));
+    last_line_ = Clock::now();
+  }
+
+  void abandon() {
+    const std::lock_guard guard(lock_);
+    terminal_.clear();
+    terminal_.close();
+  }
+
+ private:
+  void begin() {
+    terminal_.open();
+    terminal_.take_signals();
+    last_line_ = began_ = Clock::now();
+    const BlockedSignals none_for_the_ticker;
+    try {
+      ticker_ = std::thread([this, mine = ++generation_] { tick(mine); });
+    } catch (const std::system_error&) {  // no thread to be had: nobody is told
+    }
+  }
+
+  void tick(unsigned mine) {
+    ::pthread_setname_np(::pthread_self(), "progress");
+    std::unique_lock guard(lock_);
+    while (!over_.wait_for(guard, kLook, [&] { return steps_.empty() || generation_ != mine; })) {
+      const auto now = Clock::now();
+      if (!terminal_.draws())
+        say_slowly(now);
+      else if (now - began_ >= kFirst)
+        terminal_.draw(text(now, terminal_.columns()));
+    }
+  }
+
+  std::string text(Clock::time_point now, std::size_t columns) {
+    std::vector<ProgressStep> steps;
+    for (Live& one : steps_) {
+      one.age = std::chrono::duration_cast<seconds>(now - one.since);
+      steps.push_back(one);
+    }
+    return progress_text(steps, columns);
+  }
+
+  void say_slowly(Clock::time_point now) {
+    const auto slow = [&](const Live& one) {
+      return now - std::max(one.since, last_line_) >= (one.told ? kAgain : kSlow);
+    };
+    if (std::ranges::none_of(steps_, slow)) return;
+    for (Live& one : steps_) one.told = true;
+    last_line_ = now;
+    constexpr std::size_t kPrefix = 9;  // "scankit: "
+    const std::size_t columns = terminal_.columns();
+    terminal_.write_line("scankit: " + text(now, columns > kPrefix ? columns - kPrefix : columns));
+  }
+
+  std::mutex lock_;
+  std::condition_variable over_;
+  std::list<Live> steps_;
+  ProgressTerminal terminal_;
+  Clock::time_point began_, last_line_;
+  std::thread ticker_;
+  unsigned generation_ = 0;
+};
+
+// Never taken down: a thread may still be in it when the program ends.
+Line& line() {
+  static Line* const the_one = new Line;  // NOLINT(cppcoreguidelines-owning-memory)
+  return *the_one;
 }
 
-void Progress::finish() {
-  if (bar_ && done_ > 0) out_ << "\r\x1b[K" << std::flush;
-  done_ = 0;
+const Language* g_user_language = nullptr;
+
+std::string for_the_user(const std::string& text) {
+  const bool english = spoken_language() == nullptr && g_user_language != nullptr;
+  return fit_for_terminal(english ? g_user_language->retold(text).value_or(text) : text);
 }
+
+}  // namespace
+
+Progress::Progress(const std::string& what) : step_(line().open(for_the_user(what))) {}
+Progress::~Progress() { line().close(step_); }
+
+void Progress::now(const std::string& what, std::chrono::milliseconds limit, Clock::time_point since) {
+  const std::string words = for_the_user(what);
+  const auto whole = std::chrono::ceil<seconds>(limit).count();
+  const std::string until = whole > 0 ? for_the_user(say("given up after {} s", whole)) : "";
+  line().change(step_, [&](Live& step) {
+    step.what = words;
+    step.limit = until;
+    step.since = since;
+    step.have = step.size = 0;
+    step.told = false;
+  });
+}
+
+void Progress::act(const std::string& what, std::chrono::milliseconds limit) {
+  now(what, limit);
+  line().say_off_terminal(for_the_user(what));
+}
+
+void Progress::count(std::size_t done, std::size_t total) {
+  line().change(step_, [&](Live& step) {
+    step.done = done;
+    step.total = total;
+  });
+}
+
+void Progress::bytes(std::uint64_t have, std::uint64_t size) {
+  line().change(step_, [&](Live& step) {
+    step.have = have;
+    step.size = size;
+  });
+}
+
+void progress_line(const std::string& text) { line().say(text); }
+void progress_note(const std::string& sentence) { line().say("scankit: " + plain(sentence, false)); }
+
+IfInterrupted::IfInterrupted(const std::string& sentence) {
+  ProgressTerminal::say_if_interrupted(for_the_user(sentence) + "\n");
+}
+IfInterrupted::~IfInterrupted() { ProgressTerminal::say_if_interrupted(""); }
+
+void set_progress_language(const Language* language) { g_user_language = language; }
+
+void abandon_progress() { line().abandon(); }
 
 }  // namespace scankit

@@ -275,7 +275,7 @@ bool locale_is_utf8(const Environment& variables) {
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables) {
   if (choice != "auto") return choice == "always";
   const auto no_color = variables("NO_COLOR"), term = variables("TERM");
-  return is_terminal && !(no_color && !no_color->empty()) && term.value_or("") != "dumb";
+  return is_terminal && !(no_color && !no_color->empty()) && !term.value_or("").empty() && term != "dumb";
 }
 
 namespace {
