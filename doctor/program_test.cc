@@ -35,10 +35,8 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-void run_nothing(CLI::App& app) {
-  app.callback(nullptr);
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) run_nothing(*command);
-}
+// Thrown where the whole line is parsed and the command would run.
+struct Accepted {};
 
 struct Program {
   CLI::App app{"", "scankit"};
@@ -51,14 +49,16 @@ std::string refusal(const std::string& line) {
   std::vector<std::string> words = words_of(line);
   words.erase(words.begin());  // scankit
   Program program(words);
-  run_nothing(program.app);
+  program.app.parse_complete_callback([] { throw Accepted(); });
   std::ranges::reverse(words);
   try {
     program.app.parse(words);
   } catch (const CLI::ParseError& problem) {
     return usage_problem(program.app, problem);
+  } catch (const Accepted&) {
+    return "";
   }
-  return "";
+  return "the parser neither accepts nor refuses it";
 }
 
 CommandRow whole_table() {

@@ -76,6 +76,12 @@ TEST(UsageProblem, SaysWhatWasProbablyMeant) {
             "unexpected argument 'chekc'; did you mean 'check'? (see: scankit env --help)");
   EXPECT_EQ(problem({"doctor", "selective_scan_cuda"}),
             "unexpected argument 'selective_scan_cuda' (see: scankit doctor --help)");
+  EXPECT_EQ(problem({"doctor", "--lgs"}),
+            "unexpected argument '--lgs'; did you mean '--log'? (see: scankit doctor --help)");
+  EXPECT_EQ(problem({"doctor", "--fog"}),
+            "unexpected argument '--fog'; did you mean '--log'? (see: scankit doctor "
+            "--help)");
+  EXPECT_EQ(problem({"doctor", "--bogus"}), "unexpected argument '--bogus' (see: scankit doctor --help)");
   EXPECT_EQ(problem({"secrte"}), "unexpected argument 'secrte' (see: scankit --help)");
   EXPECT_EQ(problem({"help", "env", "dif"}),
             "unexpected argument 'dif'; did you mean 'diff'? (see: scankit help --help)");

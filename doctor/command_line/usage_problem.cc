@@ -136,9 +136,15 @@ std::string in_plain_words(const CommandRow& command, const CLI::ParseError& pro
 }  // namespace
 
 std::string unexpected_argument(const std::string& word, const std::vector<std::string>& known) {
-  const std::string near = nearest_word(word.substr(0, word.find('=')), known);
+  // Two dashes that all options share would let "--bogus" be near "--out".
+  const std::string dashes = word.starts_with("--") ? "--" : "";
+  std::vector<std::string> names;
+  for (const std::string& name : known)
+    if (name.starts_with(dashes)) names.push_back(name.substr(dashes.size()));
+  const std::string given = word.substr(0, word.find('='));
+  const std::string near = nearest_word(given.substr(dashes.size()), names);
   return near.empty() ? say("unexpected argument '{}'", word)
-                      : say("unexpected argument '{}'; did you mean '{}'?", word, near);
+                      : say("unexpected argument '{}'; did you mean '{}'?", word, dashes + near);
 }
 
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& problem) {
