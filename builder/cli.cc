@@ -21,8 +21,10 @@ void add_python(CLI::App& command, std::string& python) {
 
 void add_target(CLI::App& command, std::string& target) {
   command
-      .add_option("--target", target,
-                  say("\"user\" for the user site, or a directory [default: the environment itself]"))
+      .add_option(
+          "--target", target,
+          say("\"user\" for the user site, or a directory [default: the environment itself, or a directory "
+              "of your own where you may not write to it]"))
       ->type_name("DIR");
 }
 
@@ -169,7 +171,8 @@ void add_fix(CLI::App& app, int& exit_status, const MachineReader& read_machine)
   begin_group(*command, group_of_input());
   add_python(*command, options->python);
   command
-      ->add_option("--module", options->module, say("repair only this module [default: whatever is broken]"))
+      ->add_option("--module", options->module,
+                   say("only this module, even if nothing needs it [default: whatever is broken]"))
       ->type_name("NAME");
   command
       ->add_option("--package", options->packages,

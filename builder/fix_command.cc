@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "builder/cache.h"
@@ -70,11 +71,11 @@ class FixRun {
     auto place = choose_place(*host_, probed.value, options_.target);
     if (!place) return complain("fix", place.error(), kExitFindings);
     if (auto status = recover_interrupted(place->base)) return status;
+    look_where_it_was_put(*place);
     diagnosis_ = {*python, modules()};
     report_ = diagnose_environment(*host_, diagnosis_);
     if (auto status = look_at_other_machine()) return status;
-    PlanRequest asked{modules(), options_.packages,        request_.targets.list,
-                      *place,    !options_.target.empty(), request_.flavor};
+    PlanRequest asked{modules(), options_.packages, request_.targets.list, *place, request_.flavor};
     auto plan = plan_fix(*host_, report_, asked);
     if (!plan) return complain("fix", plan.error(), kExitFindings);
     plan_ = std::move(*plan);
@@ -83,6 +84,27 @@ class FixRun {
 
   std::vector<std::string> modules() const {
     return options_.module.empty() ? std::vector<std::string>() : std::vector<std::string>{options_.module};
+  }
+
+  // What an earlier fix has put into a folder of the user's is there, although this shell does not look
+  // there.
+  void look_where_it_was_put(const InstallPlace& place) {
+    if (place.why.empty() || place.how_to_reach.empty() || !host_->is_directory(place.site)) return;
+    put_on_path(place);
+  }
+
+  bool is_in_place() const {
+    return std::ranges::any_of(selected_copies(report_.snapshot), [&](const Copy& copy) {
+      return path_dirname(copy->path) == plan_.place.site;
+    });
+  }
+
+  // For ourselves and for what we start.
+  static void put_on_path(const InstallPlace& place) {
+    const char* before = std::getenv("PYTHONPATH");
+    const std::string old = before == nullptr ? "" : before;
+    if ((old + ":").starts_with(place.site + ":")) return;
+    (void)::setenv("PYTHONPATH", (place.site + (old.empty() ? "" : ":" + old)).c_str(), 1);
   }
 
   std::optional<int> look_at_other_machine() {
@@ -111,9 +133,11 @@ class FixRun {
   int explain_no_action() const {
     using Kind = FixPlan::Kind;
     const bool nothing = plan_.kind == Kind::NothingToDo, cannot = plan_.kind == Kind::NotRepairable;
-    print(nothing  ? say("nothing to do: {}", plan_.why)
-          : cannot ? say("scankit cannot repair this: {}", plan_.why)
-                   : say("nothing was changed: {}", plan_.why));
+    if (cannot)
+      for (const std::string& broken : plan_.unrepaired) print(say("scankit cannot repair this: {}", broken));
+    else
+      print(nothing ? say("nothing to do: {}", plan_.why) : say("nothing was changed: {}", plan_.why));
+    if (nothing && is_in_place()) tell_how_to_reach();
     for (const std::string& line : plan_.advice) print("  " + say("you can: {}", line));
     return end(nothing  ? kExitClean
                : cannot ? kExitFindings
@@ -180,7 +204,7 @@ class FixRun {
   }
 
   void find_project() {
-    if (!options_.target.empty()) return;
+    if (plan_.place.elsewhere) return;
     installer_ = installer_of(*host_, report_.snapshot);
     const std::string project = uv_project_of(*host_, report_.snapshot.python.value);
     if (installer_.project.empty() && !project.empty())
@@ -323,6 +347,7 @@ class FixRun {
       }
       if (any_kept) tell_undone(part);
     }
+    if (any_kept && status == kExitClean) status = tell_what_is_still_broken(outcome);
     if (any_kept) tell_what_is_left();
     if (any_kept && status != kExitClean) outcome.state = "partly_repaired";
     const bool old_state = std::ranges::none_of(
@@ -332,6 +357,29 @@ class FixRun {
     for (const PartResult& part : parts_) outcome.kept.push_back(part.kept());
     const int signal = status == kExitClean ? 0 : Interruption::signal();
     return end(signal != 0 ? 128 + signal : status, outcome);
+  }
+
+  // "repaired" is the doctor's word, too: he looks once more, at all that he was asked about.
+  int tell_what_is_still_broken(FixOutcome& outcome) const {
+    if (!plan_.place.how_to_reach.empty()) put_on_path(plan_.place);
+    const Report now = diagnose_environment(*host_, diagnosis_);
+    int status = kExitClean;
+    for (const Finding& finding : now.findings) {
+      if (finding.severity() != Severity::Error || finding.because_of || !concerns(finding, modules()))
+        continue;
+      const bool named = finding.summary.find(finding.subject) != std::string::npos;
+      const std::string line = named ? finding.summary : say("{}: {}", finding.subject, finding.summary);
+      print(say("still broken: {}", line));
+      outcome.still_broken.push_back(line);
+      status = kExitFindings;
+    }
+    return status;
+  }
+
+  void tell_how_to_reach() const {
+    if (plan_.place.how_to_reach.empty()) return;
+    print(say("in this shell, run first: {}", plan_.place.how_to_reach));
+    print(say("once, for every new shell: {}", plan_.place.for_good));
   }
 
   void tell_kept(const FixPlan& part) const {
@@ -344,7 +392,10 @@ class FixRun {
         print(say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
                                                                : join(packages->statements)));
       if (const auto* variable = std::get_if<SetVariable>(&step.what))
-        print(say("repaired in every shell that activates the environment from now on: {}", variable->name));
+        print(variable->file.empty()
+                  ? say("it works where this was run before, and was seen to: {}", shell_line(*variable))
+                  : say("repaired in every shell that activates the environment from now on: {}",
+                        variable->name));
     }
   }
 
@@ -355,9 +406,9 @@ class FixRun {
   }
 
   void tell_what_is_left() const {
+    tell_how_to_reach();
     for (const std::string& part : unproven_) print(say("not proven here: {}", part));
     if (!unproven_.empty()) print(say("to prove it there: {}", view().proof));
-    if (!plan_.place.how_to_reach.empty()) print(say("once per shell: {}", plan_.place.how_to_reach));
     for (const std::string& todo : plan_.advice) print(say("left for you: {}", todo));
   }
 

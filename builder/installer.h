@@ -61,6 +61,9 @@ bool kept_by_sync(const Installer& installer, const PackageChange& change);
 // another hash is refused by the installer. pip and uv only.
 InstallerCommand unpack_command(const Installer& downloader, const std::string& requirements,
                                 const std::string& folder);
+// What a build wants beside what is installed, into a folder of ours.
+InstallerCommand tools_command(const Installer& installer, const std::vector<std::string>& requirements,
+                               const std::string& folder);
 // One wheel as a file in `folder`, without what it depends on. pip only: uv has no such command.
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
                                   const std::string& folder);

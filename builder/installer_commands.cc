@@ -169,6 +169,17 @@ InstallerCommand unpack_command(const Installer& downloader, const std::string& 
   return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
 }
 
+InstallerCommand tools_command(const Installer& installer, const std::vector<std::string>& requirements,
+                               const std::string& folder) {
+  const bool is_uv = installer.kind == Installer::Kind::Uv;
+  Words argv = is_uv ? installer.program : pip_words(installer, "install");
+  if (is_uv) add(argv, {"pip", "install", "--python", installer.environment});
+  add(argv, {"--target", folder});
+  add(argv, requirements);
+  if (is_uv) return {argv, {}, installer.project, {}};
+  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
+}
+
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
                                   const std::string& folder) {
   if (downloader.kind != Installer::Kind::Pip) return {};

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "builder/shipped.h"
 #include "doctor/base/say.h"
 #include "doctor/checks/runner.h"
 #include "doctor/checks/view.h"
+#include "doctor/explain/observed.h"
 #include "doctor/probes/observed.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/fold.h"
@@ -22,6 +22,7 @@ Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
   request.python = asked.python;
   request.modules = asked.modules;
   request.ask_nvml = true;
+  request.audit = asked.modules.empty();  // what a fix leaves broken is to be named, whoever made it
   request.progress = [&](const std::string& phase) { progress.now(phase); };
   Snapshot snapshot = take_snapshot(host, request);
   ObserveRequest observe;
@@ -30,22 +31,24 @@ Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
     progress.now(what, limit, since);
   };
   snapshot.observations = observe_imports(host, snapshot, observe);
+  read_observations(snapshot);
   return snapshot;
 }
 
-bool nothing_to_go_by(const Report& report) {
-  const Snapshot& snapshot = report.snapshot;
-  return snapshot.modules_asked.empty() && root(report) == nullptr && selected_copies(snapshot).empty();
-}
-
-// Where nobody named one: what files of the current folder import, of which the doctor makes a note alone (a
-// clone of mamba's repository, say), else what scankit is mostly asked for.
-std::vector<std::string> meant_modules(const Snapshot& snapshot) {
-  std::vector<std::string> meant;
-  for (const ShippedModule& module : shipped_modules())
-    if (!needing_importers(snapshot, module.name).empty()) meant.push_back(module.name);
-  if (meant.empty()) meant = {shipped_modules().front().name};
-  return meant;
+// Of the extensions of all packages those alone count that use torch: the others are not scankit's business,
+// and the doctor does not speak of them unless it is asked to.
+void keep_torch_extensions(Report& report) {
+  const auto about_torch = [&](const Finding& finding) {
+    return std::ranges::any_of(report.snapshot.audit.value.files, [&](const AuditedFile& file) {
+      return file.path == finding.subject && file.uses_torch;
+    });
+  };
+  for (Outcome& outcome : report.outcomes) {
+    if (outcome.check != "every-extension-loads") continue;
+    std::erase_if(outcome.findings, [&](const Finding& finding) { return !about_torch(finding); });
+    if (outcome.findings.empty() && outcome.state == CheckState::Found) outcome.state = CheckState::Passed;
+    outcome.could_hide_error = false;
+  }
 }
 
 }  // namespace
@@ -59,16 +62,10 @@ Snapshot facts_of_environment(const Host& host, const DiagnosisRequest& request)
 }
 
 Report diagnose_environment(const Host& host, const DiagnosisRequest& request) {
-  const auto judged = [](Snapshot snapshot) {
-    Report report = diagnose(std::move(snapshot));
-    fold(report);
-    return report;
-  };
-  Report report = judged(observed_snapshot(host, request));
-  if (!request.modules.empty() || !nothing_to_go_by(report)) return report;
-  Snapshot snapshot = std::move(report.snapshot);
-  snapshot.modules_asked = meant_modules(snapshot);
-  return judged(std::move(snapshot));
+  Report report = diagnose(observed_snapshot(host, request));
+  keep_torch_extensions(report);
+  fold(report);
+  return report;
 }
 
 }  // namespace scankit

@@ -14,8 +14,8 @@ struct DiagnosisRequest {
   std::vector<std::string> modules;  // that the user named; empty: what is installed or needed
 };
 
-// What `scankit doctor` would say, folded. Where nothing is broken, and no module of ours is installed,
-// needed or named, the usual one counts as asked for: who runs `scankit fix` wants it.
+// What `scankit doctor` would say, folded. Where no module is named, every extension that uses torch is read,
+// too.
 Report diagnose_environment(const Host& host, const DiagnosisRequest& request);
 
 // The files alone.

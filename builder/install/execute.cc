@@ -63,7 +63,7 @@ class Execution {
           progress_.act(say("verifying: {}", statement));
           SCANKIT_CHECK(verify_statement(request_.python, statement));
         }
-      look_again = look_again || !std::holds_alternative<InstallOurs>(step.what);
+      look_again = look_again || step.ask_again || !std::holds_alternative<InstallOurs>(step.what);
     }
     if (look_again) {
       for (const InstallOurs& ours : request_.kept) SCANKIT_CHECK(verify_module(ours));
@@ -179,9 +179,10 @@ class Execution {
     };
     for (const RepairStep& step : plan_.steps) {
       if (const auto* variable = std::get_if<SetVariable>(&step.what)) {
+        set_here(*variable);
+        if (variable->file.empty()) continue;  // the user's shell is told, and what it will do is proven
         SCANKIT_TRY(const Operation script, staging_.set_variable(*variable, transaction_.journal().id));
         add({script});
-        set_here(*variable);
       }
     }
     for (const BuiltModule* built : ours_) {
@@ -210,7 +211,8 @@ class Execution {
     const char* before = std::getenv(variable.name.c_str());
     variables_.emplace_back(variable.name,
                             before != nullptr ? std::optional<std::string>(before) : std::nullopt);
-    (void)::setenv(variable.name.c_str(), variable.value.c_str(), 1);
+    (void)(variable.value.empty() ? ::unsetenv(variable.name.c_str())
+                                  : ::setenv(variable.name.c_str(), variable.value.c_str(), 1));
   }
 
   // `uv sync` takes out what the project does not name.

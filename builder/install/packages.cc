@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/probes/distributions.h"
 
 namespace scankit {
 namespace {
@@ -17,13 +20,21 @@ constexpr std::array kModelPackages = {
     ModelPackage{"causal-conv1d", "causal_conv1d_cuda", "from causal_conv1d import causal_conv1d_fn",
                  "CAUSAL_CONV1D_SKIP_CUDA_BUILD", "CAUSAL_CONV1D_FORCE_BUILD"}};
 
+const Distribution* installed(const Snapshot& snapshot, const std::string& requirement) {
+  return find_distribution(snapshot.distributions.value, normalised_name(requirement));
+}
+
 Error nobody_can(const Installer& installer) { return {Errc::Unsupported, installer.why, installer.instead}; }
 
 // What a build against the installed torch needs beside it (their pyproject.toml's build-system table).
+// cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which setuptools 70 has no more.
 std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
   std::vector<std::string> missing;
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  const bool old = torch && *torch < *Version::parse("2.3");
   for (const char* tool : {"setuptools", "wheel", "packaging"})
-    if (installed_version(snapshot, tool).empty()) missing.emplace_back(tool);
+    if (installed_version(snapshot, tool).empty())
+      missing.emplace_back(old && std::string_view(tool) == "setuptools" ? "setuptools<70" : tool);
   return missing;
 }
 
@@ -36,8 +47,100 @@ void hold_torch(const Snapshot& snapshot, PackageChange& change) {
   change.held = {"torch==" + version};
 }
 
-void put_before(std::vector<InstallerCommand> first, std::vector<InstallerCommand>& commands) {
-  commands.insert(commands.begin(), first.begin(), first.end());
+Result<void> make_work_folder(ChangePackages& made) {
+  if (made.work) return {};
+  SCANKIT_TRY(TemporaryDirectory work, TemporaryDirectory::create("scankit-build"));
+  made.work = std::make_shared<const TemporaryDirectory>(std::move(work));
+  return {};
+}
+
+// pip builds a source folder in place, and setuptools takes what an earlier build left in its `build` folder
+// for finished: objects for the torch of that day. This file, which setuptools reads beside setup.cfg
+// (from 65.6 on), has all of it built again, and in a folder of ours.
+Result<void> build_apart(ChangePackages& made) {
+  SCANKIT_CHECK(make_work_folder(made));
+  const std::string settings = path_join(made.work->path(), "build.cfg");
+  std::string text("[build]\nforce = 1\nbuild_base = ");
+  text.append(path_join(made.work->path(), "build")).append("\n");
+  SCANKIT_CHECK(write_file_atomically(settings, text));
+  for (InstallerCommand& command : made.commands)
+    command.environment.push_back("DIST_EXTRA_CONFIG=" + settings);
+  return {};
+}
+
+// The tools of a build go into a folder of ours, which PYTHONPATH shows to that build alone: the
+// environment's own setuptools, or its lack of one, stays as it is. pip itself would take what it sees there
+// for installed in the environment, so the package is built and installed alone, and what it depends on by a
+// second command.
+Result<void> bring_build_tools(const Host& host, const std::vector<std::string>& tools, ChangePackages& made,
+                               const PackageChange& change) {
+  SCANKIT_CHECK(make_work_folder(made));
+  const std::string folder = path_join(made.work->path(), "tools");
+  const std::string already = host.env("PYTHONPATH").value_or("");
+  const bool two_steps =
+      made.installer.kind == Installer::Kind::Pip && change.dependencies && !change.reinstall;
+  if (two_steps) {
+    PackageChange alone = change;
+    alone.dependencies = false;
+    made.commands = change_commands(made.installer, alone);
+  }
+  for (InstallerCommand& command : made.commands)
+    command.environment.push_back("PYTHONPATH=" + folder + (already.empty() ? "" : ":" + already));
+  made.commands.insert(made.commands.begin(), tools_command(made.installer, tools, folder));
+  if (two_steps)
+    for (InstallerCommand& command :
+         change_commands(made.installer, {.requirements = change.requirements, .held = change.held}))
+      made.commands.push_back(std::move(command));
+  return {};
+}
+
+// "file:///src/my%20ext", of an absolute path (RFC 8089).
+std::string file_url(const std::string& path) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/+";
+  constexpr const char* kHex = "0123456789ABCDEF";
+  std::string url("file://");
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != std::string_view::npos)
+      url += c;
+    else
+      url += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return url;
+}
+
+// Under the name of what came from a file, a folder or a repository an index may hold anything, put there by
+// anybody. Such a distribution is installed again from where it came, or not at all.
+Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, const std::string& requirement,
+                                   bool again) {
+  const Distribution* known = installed(snapshot, requirement);
+  if (known == nullptr) return requirement;
+  std::string source = source_of(host, *known);
+  if (source.empty()) source = known->project;  // editable, by the ways that are older than direct_url.json
+  if (source.empty()) return requirement;
+  if (known->editable || !again)
+    return Error{Errc::Unsupported,
+                 say("{} was installed from {}, so no package index is asked for it", known->name, source),
+                 say("change it there, and install it from there again")};
+  if (source.starts_with('/') && !host.exists(source))
+    return Error{Errc::Unsupported,
+                 say("{} was installed from {}, which no longer exists, and no package index is asked for it",
+                     known->name, source),
+                 say("install it again from a copy of its source")};
+  return known->name + " @ " + (source.starts_with('/') ? file_url(source) : source);
+}
+
+// Of what is installed again from a folder or a file of the user's.
+std::string local_source(const Host& host, const Snapshot& snapshot, const std::string& requirement) {
+  const Distribution* known =
+      requirement.find(" @ file://") == std::string::npos ? nullptr : installed(snapshot, requirement);
+  return known == nullptr ? "" : source_of(host, *known);
+}
+
+bool builds_a_folder(const Host& host, const Snapshot& snapshot, const PackageChange& change) {
+  return std::ranges::any_of(change.requirements, [&](const std::string& requirement) {
+    return host.is_directory(local_source(host, snapshot, requirement));
+  });
 }
 
 }  // namespace
@@ -49,14 +152,16 @@ const ModelPackage* model_package(const std::string& requirement) {
 }
 
 std::string installed_version(const Snapshot& snapshot, const std::string& name) {
-  const std::string wanted = normalised_name(name);
-  for (const Distribution& known : snapshot.distributions.value)
-    if (normalised_name(known.name) == wanted) return known.version.empty() ? "?" : known.version;
-  return "";
+  const Distribution* known = installed(snapshot, name);
+  return known == nullptr ? "" : known->version.empty() ? "?" : known->version;
 }
 
 Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot, PackageChange change) {
   ChangePackages made;
+  for (std::string& requirement : change.requirements) {
+    SCANKIT_TRY(requirement, requirement_of(host, snapshot, requirement, change.reinstall));
+    if (local_source(host, snapshot, requirement).ends_with(".whl")) change.from_source.clear();
+  }
   made.installer = installer_of(host, snapshot, normalised_name(change.requirements.front()));
   if (made.installer.kind == Installer::Kind::None) return nobody_can(made.installer);
   std::vector<std::string> environment;
@@ -74,11 +179,12 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   if (made.commands.empty())
     return Error{Errc::Unsupported, say("{} cannot do that", name_of(made.installer.kind)),
                  say("use a venv, in which pip can")};
-  for (InstallerCommand& command : made.commands)
-    command.environment.insert(command.environment.end(), environment.begin(), environment.end());
+  if (builds_a_folder(host, snapshot, change)) SCANKIT_CHECK(build_apart(made));
   if (!change.isolated_build)
     if (const auto tools = missing_build_tools(snapshot); !tools.empty())
-      put_before(change_commands(made.installer, {.requirements = tools}), made.commands);
+      SCANKIT_CHECK(bring_build_tools(host, tools, made, change));
+  for (InstallerCommand& command : made.commands)
+    command.environment.insert(command.environment.end(), environment.begin(), environment.end());
   for (const std::string& requirement : change.requirements) {
     const std::string name = normalised_name(requirement);
     made.before.emplace_back(name, installed_version(snapshot, name));
@@ -95,17 +201,27 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
       change_packages(host, snapshot, {.requirements = fix.requirements, .reinstall = fix.reinstall}));
   if (!fix.reinstall || made.installer.kind == Installer::Kind::Conda) return made;
   for (InstallerCommand& more :
-       change_commands(made.installer, {.requirements = fix.requirements, .held = made.change.held}))
+       change_commands(made.installer, {.requirements = made.change.requirements, .held = made.change.held}))
     made.commands.push_back(std::move(more));
   return made;
 }
 
-Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix) {
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix,
+                                  bool damaged) {
   if (!fix.project.empty())
     return Error{Errc::Unsupported, say("{} is built in its own folder, {}", fix.distribution, fix.project),
                  ""};
+  const Distribution* known = installed(snapshot, fix.distribution);
+  const std::string source = known == nullptr ? "" : source_of(host, *known);
+  if (source.ends_with(".whl") && !damaged)
+    return Error{Errc::Unsupported,
+                 say("{} was installed from the wheel {}, which does not fit this environment, and no "
+                     "package index is "
+                     "asked for it",
+                     known->name, source),
+                 say("install a wheel of it that was built for torch {}", snapshot.torch.value.version)};
   PackageChange change;
-  change.requirements = {fix.distribution + "==" + fix.version};
+  change.requirements = {fix.distribution + (fix.version.empty() ? "" : "==" + fix.version)};
   change.reinstall = true;
   change.dependencies = false;
   change.isolated_build = false;

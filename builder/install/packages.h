@@ -18,9 +18,11 @@ const ModelPackage* model_package(const std::string& requirement);
 // The change as commands of the user's own installer. Errc::Unsupported where nothing can change the
 // environment; its hint says what the user can do.
 Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot, PackageChange change);
-// From the findings' fixes.
+// From the findings' fixes. `damaged`: the installed file is not what its distribution brought, so that the
+// same wheel repairs it.
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const InstallPackages& fix);
-Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix);
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix,
+                                  bool damaged);
 
 std::string installed_version(const Snapshot& snapshot, const std::string& name);  // "" where it is not
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/install/place.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,13 +10,10 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {
-
-std::string elsewhere() {
-  return say("install elsewhere with --target user (your user site) or --target DIR");
-}
 
 const PathEntry* entry_of(const Python& python, const std::string& origin) {
   for (const PathEntry& entry : python.sys_path)
@@ -23,16 +21,31 @@ const PathEntry* entry_of(const Python& python, const std::string& origin) {
   return nullptr;
 }
 
-Result<InstallPlace> own_site(const Python& python) {
-  if (python.externally_managed)
-    return Error{
-        Errc::PermissionDenied,
-        say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix),
-        say("use a venv, or install elsewhere with --target user (your user site) or --target DIR")};
+// By the rights that the process acts with; access(2) asks for those of who started it.
+bool may_write(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
+
+// The deepest folder of the path that exists: what decides whether the rest can be made.
+std::string existing_part(std::string path) {
+  struct stat info;
+  while (path.size() > 1 && ::stat(path.c_str(), &info) != 0) path = path_dirname(path);
+  return path;
+}
+
+std::string managed_by_the_system(const Python& python) {
+  return say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix);
+}
+
+// `unusable`: why it cannot be written, where it cannot.
+Result<InstallPlace> own_site(const Python& python, std::string& unusable) {
   const PathEntry* site = entry_of(python, "site");
-  if (site == nullptr)
+  if (python.externally_managed) unusable = managed_by_the_system(python);
+  if (site == nullptr && unusable.empty())
     return Error{Errc::NotFound, say("no site-packages folder on the path of {}", interpreter_of(python)),
-                 elsewhere()};
+                 say("use --target DIR")};
+  if (!unusable.empty()) return InstallPlace{};
+  for (const std::string& path : {existing_part(site->path), existing_part(python.prefix)})
+    if (unusable.empty() && !may_write(path))
+      unusable = say("cannot write to {}: {}", path, std::strerror(errno));
   return InstallPlace{python.prefix, site->path, ""};
 }
 
@@ -40,30 +53,43 @@ Result<InstallPlace> user_site(const Host& host, const Python& python) {
   if (!python.user_site_enabled)
     return Error{Errc::Unsupported,
                  say("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
-                 say("install into the environment itself, or with --target DIR")};
+                 say("leave --target out: scankit then takes a folder that works")};
   std::string base = host.env("PYTHONUSERBASE").value_or("");
   if (base.empty()) base = host.env("HOME").value_or("") + "/.local";
   if (base[0] != '/')
     return Error{Errc::InvalidArgument, say("--target user: HOME is not set"), say("use --target DIR")};
   const std::string minor = python.version.substr(0, python.version.find('.', python.version.find('.') + 1));
-  return InstallPlace{base, base + "/lib/python" + minor + "/site-packages", ""};
+  return InstallPlace{
+      .base = base, .site = base + "/lib/python" + minor + "/site-packages", .elsewhere = true};
 }
 
-InstallPlace folder(const Python& python, const std::string& target) {
+InstallPlace folder(const Host& host, const Python& python, const std::string& target) {
   const std::string path = path_normalize(path_join(current_directory(), target));
+  InstallPlace place{.base = path, .site = path, .elsewhere = true};
   for (const PathEntry& entry : python.sys_path)
-    if (entry.path == path) return {path, path, ""};
-  std::string command("export PYTHONPATH=");
-  command += path;
-  command += "${PYTHONPATH:+:$PYTHONPATH}";
-  return {path, path, std::move(command)};
+    if (entry.path == path) return place;
+  const std::string shell = path_basename(host.env("SHELL").value_or(""));
+  place.how_to_reach = path_line(shell, path);
+  place.for_good = start_line(shell, place.how_to_reach);
+  return place;
 }
 
-// The deepest folder of the path that exists: what decides whether the rest can be made.
-std::string existing_part(std::string path) {
-  struct stat info;
-  while (path.size() > 1 && ::stat(path.c_str(), &info) != 0) path = path_dirname(path);
-  return path;
+// One folder for each environment: ~/.local/share/scankit/envs/NAME-HASH (XDG base directories). The name is
+// for people, the hash of the whole path tells two of one name apart.
+Result<InstallPlace> folder_for(const Host& host, const Python& python) {
+  std::string data = host.env("XDG_DATA_HOME").value_or("");
+  const std::string home = host.env("HOME").value_or("");
+  if (!data.starts_with('/') && home.starts_with('/')) data = home + "/.local/share";
+  if (!data.starts_with('/'))
+    return Error{Errc::InvalidArgument, say("neither XDG_DATA_HOME nor HOME is set"),
+                 say("use --target DIR")};
+  constexpr std::size_t kDigits = 8;
+  std::string name = path_basename(python.prefix);
+  // ".venv" of "project" says less than "project".
+  if (name == ".venv" || name == "venv") name = path_basename(path_dirname(python.prefix));
+  return folder(host, python,
+                data + "/scankit/envs/" + name + "-" +
+                    sha256_hex(python.prefix + "\n" + python.soabi).substr(0, kDigits));
 }
 
 }  // namespace
@@ -75,9 +101,30 @@ std::string interpreter_of(const Python& python) {
 }
 
 Result<InstallPlace> choose_place(const Host& host, const Python& python, const std::string& target) {
-  if (target.empty()) return own_site(python);
   if (target == "user") return user_site(host, python);
-  return folder(python, target);
+  if (!target.empty()) return folder(host, python, target);
+  std::string unusable;
+  SCANKIT_TRY(InstallPlace own, own_site(python, unusable));
+  if (unusable.empty()) return own;
+  SCANKIT_TRY(InstallPlace place,
+              python.user_site_enabled ? user_site(host, python) : folder_for(host, python));
+  place.why = unusable;
+  return place;
+}
+
+std::string path_line(const std::string& shell, const std::string& folder) {
+  const bool fish = shell == "fish";
+  std::string line(fish ? "set -gx PYTHONPATH " : "export PYTHONPATH=");
+  line.append(shell_quoted(folder)).append(fish ? " $PYTHONPATH" : "${PYTHONPATH:+:$PYTHONPATH}");
+  return line;
+}
+
+std::string start_line(const std::string& shell, const std::string& line) {
+  std::string file("~/.profile"), command("echo ");
+  if (shell == "bash") file = "~/.bashrc";
+  if (shell == "zsh") file = "\"${ZDOTDIR:-$HOME}\"/.zshrc";
+  if (shell == "fish") file = "~/.config/fish/config.fish";
+  return command.append(shell_quoted(line)).append(" >> ").append(file);
 }
 
 Error foreign_place(const ForeignCode& foreign) {
@@ -101,9 +148,9 @@ Result<void> check_place(const InstallPlace& place) {
     return Error{Errc::Io, say("cannot look at {}: {}", site, std::strerror(errno)), ""};
   if (!S_ISDIR(site_info.st_mode)) return Error{Errc::InvalidArgument, say("{} is no folder", site), ""};
   for (const std::string& path : {site, base})
-    if (::access(path.c_str(), W_OK) != 0)
+    if (!may_write(path))
       return Error{Errc::PermissionDenied, say("cannot write to {}: {}", path, std::strerror(errno)),
-                   elsewhere()};
+                   say("install elsewhere with --target DIR")};
   if (::geteuid() == 0 && site_info.st_uid != 0) return foreign_place({site, site_info.st_uid});
   if (site_info.st_dev != base_info.st_dev)
     return Error{Errc::Unsupported,
@@ -115,7 +162,7 @@ Result<void> check_place(const InstallPlace& place) {
 
 Result<void> may_move(const Host& host, const std::string& file) {
   const std::string folder = path_dirname(file);
-  if (::access(folder.c_str(), W_OK) != 0)
+  if (!may_write(folder))
     return Error{Errc::PermissionDenied, say("cannot move {} away: {}", file, std::strerror(errno)),
                  say("it hides the module: move it away yourself, then run scankit fix again")};
   if (const auto foreign = foreign_to_root(host, folder))

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 
 #include "builder/install/distribution.h"
 #include "builder/install/packages.h"
 #include "builder/install/parts.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
 #include "doctor/checks/view.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
@@ -17,6 +19,8 @@
 
 namespace scankit {
 namespace {
+
+constexpr const char* kOldestTorch = "1.13";  // that the modules work with: module_fixes() offers none below
 
 bool holds(const Extension& extension, const Target& target) {
   return std::ranges::any_of(extension.images, [&](const DeviceImage& image) {
@@ -72,11 +76,12 @@ class Planner {
   }
 
   Result<FixPlan> make() {
-    if (snapshot_.torch.state == ProbeState::Absent) return without_torch();
+    if (snapshot_.torch.state == ProbeState::Absent && !torch_can_be_installed()) return without_torch();
     for (const Finding& finding : report_.findings)
-      if (finding.severity() == Severity::Error && concerns(finding) && !settled(finding)) repair(finding);
+      if (finding.severity() == Severity::Error && concerns(finding, request_.modules) && !settled(finding))
+        repair(finding);
     SCANKIT_CHECK(add_wanted_packages());
-    if (plan_.steps.empty()) add_lacking();
+    if (plan_.steps.empty() && plan_.unrepaired.empty()) add_lacking();
     divide_into_parts(plan_.steps);
     if (plan_.steps.empty())
       conclude();
@@ -90,15 +95,19 @@ class Planner {
     plan_.kind = FixPlan::Kind::NotRepairable;
     plan_.why =
         say("there is no torch here ({}), and the modules work on its tensors", retold(snapshot_.torch.note));
+    plan_.unrepaired = {plan_.why};
     plan_.advice = {say("install torch, then run scankit fix again")};
     return plan_;
   }
 
-  // What the user named, and what stands below every module.
-  bool concerns(const Finding& finding) const {
-    const auto& named = request_.modules;
-    const bool below = finding.module == "torch" || finding.module == "python" || finding.module.empty();
-    return named.empty() || below || std::ranges::find(named, finding.module) != named.end();
+  // By the user's installer, where the doctor offers that.
+  bool torch_can_be_installed() const {
+    return std::ranges::any_of(report_.findings, [&](const Finding& finding) {
+      return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
+               const auto* packages = std::get_if<InstallPackages>(&fix);
+               return packages != nullptr && normalised_name(packages->requirements.front()) == "torch";
+             });
+    });
   }
 
   // A symptom goes with its cause, and our module settles whatever is wrong with the file that it replaces.
@@ -112,20 +121,51 @@ class Planner {
 
   void repair(const Finding& finding) {
     std::vector<std::string> instead;
+    const bool named = finding.summary.find(finding.subject) != std::string::npos;
+    const std::string what = named ? finding.summary : say("{}: {}", finding.subject, finding.summary);
     for (const Fix& fix : preferred(finding)) {
-      auto step = step_of(fix);
+      auto step = step_of(fix, finding);
       if (step) {
-        const bool named = finding.summary.find(finding.subject) != std::string::npos;
-        add({named ? finding.summary : say("{}: {}", finding.subject, finding.summary),
-             std::string(info(finding.cause).slug), finding.module, std::move(*step)});
+        add({what, std::string(info(finding.cause).slug), finding.module, std::move(*step)});
         return;
       }
       const std::string command = fix_command(fix, snapshot_);
       const std::string todo = command.empty() ? fix_sentence(fix) : command;
       instead.push_back(step.error().message.empty() ? todo : say("{} ({})", todo, step.error().message));
     }
-    if (plan_.why.empty()) plan_.why = finding.summary;
-    plan_.advice.insert(plan_.advice.end(), instead.begin(), instead.end());
+    if (auto module = replacement(finding)) {
+      add({what, std::string(info(finding.cause).slug), finding.module, std::move(*module), "", 0, true});
+      return;
+    }
+    if (const auto too_old = torch_too_old(); too_old && is_shipped_module(finding.module)) {
+      plan_.unrepaired.push_back(say("{}; {}", what, *too_old));
+      instead = {say("install torch {} or newer, then run scankit fix again", kOldestTorch)};
+    } else if (!finding.because_of || plan_.unrepaired.empty()) {
+      plan_.unrepaired.push_back(what);
+    }
+    for (const std::string& todo : instead)
+      if (std::ranges::find(plan_.advice, todo) == plan_.advice.end()) plan_.advice.push_back(todo);
+  }
+
+  std::optional<std::string> torch_too_old() const {
+    const auto version = Version::parse(snapshot_.torch.value.version);
+    if (!version || *version >= *Version::parse(kOldestTorch)) return std::nullopt;
+    return say("scankit's modules work with torch {} and newer, and torch {} is installed", kOldestTorch,
+               snapshot_.torch.value.version);
+  }
+
+  // A module that scankit carries and that is wrong as a whole is exchanged, whatever its check advises: what
+  // stands in its place is proven by a call, and by the doctor, who must not find it again.
+  std::optional<InstallOurs> replacement(const Finding& finding) const {
+    constexpr std::array kWhole = {Cause::ImportCrash,          Cause::ImportHang,
+                                   Cause::VariantNameMismatch,  Cause::SignatureMismatch,
+                                   Cause::PythonAbiTagMismatch, Cause::SilentNoneCausalConv1d};
+    if (std::ranges::find(kWhole, finding.cause) == kWhole.end()) return std::nullopt;
+    const auto serves = module_fixes(snapshot_, finding.module, "");
+    const auto copy = selected_copy(snapshot_, finding.module);
+    const bool ours_already = copy && (*copy)->distribution.starts_with("scankit");
+    if (!copy || ours_already || !std::holds_alternative<InstallModule>(serves.front())) return std::nullopt;
+    return ours(finding.module);
   }
 
   // As the check ordered them. A torch without CUDA is exchanged only where a GPU would gain by it: it is
@@ -142,29 +182,41 @@ class Planner {
   using What = decltype(RepairStep::what);
   static Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
 
-  Result<What> step_of(const Fix& fix) const {
+  Result<What> step_of(const Fix& fix, const Finding& finding) const {
     if (const auto* module = std::get_if<InstallModule>(&fix)) return What(ours(module->module));
-    if (const auto* shadow = std::get_if<RemoveShadow>(&fix))
-      return What(MoveAway{shadow->path, shadow->module});
+    if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(*shadow);
     if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
     const auto* packages = std::get_if<InstallPackages>(&fix);
     const auto* rebuild = std::get_if<RebuildPackage>(&fix);
     if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();
-    if (request_.elsewhere)
-      return not_ours_to_do(say("not with --target: it changes the environment itself"));
-    auto made = packages != nullptr ? change_for(host_, snapshot_, *packages)
-                                    : change_for(host_, snapshot_, *rebuild);
-    if (!made) return not_ours_to_do(made.error().message);
+    if (request_.place.elsewhere) return not_ours_to_do(not_in_place());
+    auto made = packages != nullptr
+                    ? change_for(host_, snapshot_, *packages)
+                    : change_for(host_, snapshot_, *rebuild, finding.cause == Cause::CorruptBinary);
+    if (!made) return not_ours_to_do(clauses({made.error().message, made.error().hint}));
     return What(std::move(*made));
+  }
+
+  std::string not_in_place() const {
+    return request_.place.why.empty()
+               ? say("not with --target: it changes the environment itself")
+               : say("{}: this needs someone who may write there, or a venv of your own", request_.place.why);
+  }
+
+  // A copy that this user cannot move hides nothing from a folder that comes before it.
+  Result<What> shadow_step(const RemoveShadow& shadow) const {
+    const auto movable = may_move(host_, shadow.path);
+    if (movable || !request_.place.elsewhere) return What(MoveAway{shadow.path, shadow.module});
+    if (!std::holds_alternative<InstallModule>(module_fixes(snapshot_, shadow.module, "").front()))
+      return not_ours_to_do(movable.error().message);
+    return What(ours(shadow.module));
   }
 
   // Only the loader's own: what else the user set, he set on purpose.
   Result<What> variable_step(const SetEnvironment& fix) const {
-    if (fix.name != "LD_LIBRARY_PATH") return not_ours_to_do();
-    const std::string file = activation_of(snapshot_.python.value);
-    if (file.empty() || request_.elsewhere || snapshot_.python.value.externally_managed)
-      return not_ours_to_do(say("no script activates this environment"));
-    return What(SetVariable{fix.name, fix.value, file});
+    if (fix.name != "LD_LIBRARY_PATH" && fix.name != "LD_PRELOAD") return not_ours_to_do();
+    const bool writable = !request_.place.elsewhere && !snapshot_.python.value.externally_managed;
+    return What(SetVariable{fix.name, fix.value, writable ? activation_of(snapshot_.python.value) : ""});
   }
 
   void add(RepairStep step) {
@@ -204,9 +256,9 @@ class Planner {
         return Error{Errc::InvalidArgument,
                      say("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
                      say("install any other package with your own installer")};
-      if (request_.elsewhere)
-        return Error{Errc::InvalidArgument,
-                     say("--package changes the environment itself: not with --target"), ""};
+      if (request_.place.elsewhere)
+        return Error{request_.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
+                     say("--package {}: {}", requirement, not_in_place()), ""};
       const std::string version = installed_version(snapshot_, requirement);
       const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
       if (!version.empty() && !pinned) {
@@ -229,7 +281,7 @@ class Planner {
                              ours(lacking->module)});
     if (request_.flavor != Flavor::Torch) return;
     // Asked for by name: also in the place of a module that works.
-    for (const std::string& module : request_.modules.empty() ? of_interest() : request_.modules)
+    for (const std::string& module : request_.modules.empty() ? installed_modules() : request_.modules)
       if (!is_taken(ours(module)))
         plan_.steps.push_back(
             {say("{} of the torch flavor was asked for", module), "", module, ours(module)});
@@ -244,12 +296,13 @@ class Planner {
   }
 
   void conclude() {
-    if (!plan_.why.empty()) {
+    if (!plan_.unrepaired.empty()) {
       plan_.kind = FixPlan::Kind::NotRepairable;
+      plan_.why = plan_.unrepaired.front();
       return;
     }
     std::vector<std::string> works, unseen;
-    for (const std::string& module : request_.modules.empty() ? of_interest() : request_.modules) {
+    for (const std::string& module : of_interest()) {
       const Observation* seen = deciding_import(snapshot_, module);
       if (seen != nullptr && seen->outcome == "ok")
         works.push_back(say("`import {}` works, from {}", module, seen->file));
@@ -257,8 +310,10 @@ class Planner {
         unseen.push_back(module);
     }
     if (unseen.empty()) {
-      plan_.why =
-          works.empty() ? say("no module is broken, and none that is needed is missing") : clauses(works);
+      plan_.why = works.empty()
+                      ? say("nothing is broken, and nothing that is installed needs a module that is "
+                            "missing")
+                      : clauses(works);
       return;
     }
     plan_.kind = FixPlan::Kind::Inconclusive;
@@ -269,10 +324,18 @@ class Planner {
                                    names, retold(note));
   }
 
-  std::vector<std::string> of_interest() const {
+  std::vector<std::string> installed_modules() const {
     std::vector<std::string> modules;
     for (const Copy& copy : selected_copies(snapshot_)) modules.push_back(copy->module);
-    return modules.empty() && report_.verdict == Verdict::Unknown ? snapshot_.modules : modules;
+    return modules;
+  }
+
+  // Whose import must have been seen to work. Where nothing was imported at all, every module is in doubt.
+  std::vector<std::string> of_interest() const {
+    if (!request_.modules.empty()) return request_.modules;
+    const auto modules = installed_modules();
+    const bool doubt = report_.verdict == Verdict::Unknown && !snapshot_.observations.present();
+    return modules.empty() && doubt ? snapshot_.modules : modules;
   }
 
   const Host& host_;
@@ -291,6 +354,11 @@ std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs&
     if (extension.module == ours.module && hides(snapshot, extension, place, ours.file))
       moves.insert(moves.begin(), {extension.path, extension.distribution});
   return moves;
+}
+
+bool concerns(const Finding& finding, const std::vector<std::string>& modules) {
+  const bool below = finding.module == "torch" || finding.module == "python" || finding.module.empty();
+  return modules.empty() || below || std::ranges::find(modules, finding.module) != modules.end();
 }
 
 std::string shell_line(const SetVariable& variable) {

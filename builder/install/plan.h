@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "builder/image.h"
 #include "builder/install/place.h"
 #include "builder/installer.h"
+#include "doctor/base/files.h"
 #include "doctor/model/finding.h"
 
 namespace scankit {
@@ -29,19 +31,21 @@ struct ChangePackages {
   std::vector<InstallerCommand> commands;
   std::vector<std::pair<std::string, std::string>> before;  // name and version, "" where it is not installed
   std::vector<std::string> statements;                      // what must work afterwards
+  std::shared_ptr<const TemporaryDirectory> work;           // that the commands name: the tools of a build
 };
 // A variable of the loader, in the script that activates the environment.
 struct SetVariable {
   std::string name, value;  // "": unset
-  std::string file;         // the script; it is there already
+  std::string file;         // the script; "" where there is none: the user's shell has to be told
 };
 struct RepairStep {
   std::string why;    // one sentence: what is wrong
   std::string cause;  // the slug of the finding, "" where the user asked
   std::string about;  // the finding's module
   std::variant<InstallOurs, MoveAway, ChangePackages, SetVariable> what;
-  std::string needed_by;  // the package for whose sake alone it is made: "mamba-ssm"
-  unsigned part = 0;      // the steps of one part are kept or undone together (parts.h)
+  std::string needed_by;   // the package for whose sake alone it is made: "mamba-ssm"
+  unsigned part = 0;       // the steps of one part are kept or undone together (parts.h)
+  bool ask_again = false;  // the doctor must no longer find it: an import that works does not prove it
 };
 
 struct FileMove {
@@ -56,9 +60,10 @@ struct FixPlan {
     Inconclusive,   // no error seen, no working import either
     Act
   } kind = Kind::NothingToDo;
-  std::string why;                  // where nothing is done: one sentence
-  std::vector<std::string> advice;  // what only the user can do
-  std::vector<RepairStep> steps;    // in the order in which they are made, part by part
+  std::string why;                      // where nothing is done: one sentence
+  std::vector<std::string> unrepaired;  // what is broken and cannot be repaired by scankit, a sentence each
+  std::vector<std::string> advice;      // what only the user can do
+  std::vector<RepairStep> steps;        // in the order in which they are made, part by part
   InstallPlace place;
 };
 
@@ -67,9 +72,11 @@ struct PlanRequest {
   std::vector<std::string> packages;  // that the user wants: "mamba-ssm", "causal-conv1d==1.6.0"
   std::vector<Target> wanted;         // named by --arch: a module of ours that lacks one is built again
   InstallPlace place;
-  bool elsewhere = false;  // --target: only our own files are put there
   Flavor flavor = Flavor::Universal;
 };
+
+// What the user named, and what is below every module.
+bool concerns(const Finding& finding, const std::vector<std::string>& modules);
 
 // `report` is folded.
 Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request);

@@ -177,7 +177,7 @@ TEST(Plan, PackagesComeFirstAndAreNamedWithWhatIsThere) {
 TEST(Plan, IntoAnotherFolderOnlyOurOwnFilesGo) {
   Report report = with_pip(report_of({}));
   add_error(report, InstallPackages{{"triton==3.6.0"}}, "torch", Cause::TritonIncompatible);
-  const FixPlan plan = plan_of(report, {.place = {"/dir", "/dir", ""}, .elsewhere = true});
+  const FixPlan plan = plan_of(report, {.place = {.base = "/dir", .site = "/dir", .elsewhere = true}});
   EXPECT_EQ(plan.kind, FixPlan::Kind::NotRepairable);
   ASSERT_EQ(plan.advice.size(), 1u);
   EXPECT_NE(plan.advice[0].find("not with --target"), std::string::npos) << plan.advice[0];
@@ -189,10 +189,130 @@ TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {
   const auto* packages = std::get_if<ChangePackages>(&plan.steps[0].what);
   ASSERT_NE(packages, nullptr);
   EXPECT_EQ(packages->statements, std::vector<std::string>{"from mamba_ssm import Mamba"});
-  ASSERT_EQ(packages->commands.size(), 2u);  // the tools of its build, itself
+  ASSERT_EQ(packages->commands.size(), 3u);  // the tools of its build, itself, what it depends on
   const auto& variables = packages->commands[1].environment;
   EXPECT_NE(std::ranges::find(variables, "MAMBA_SKIP_CUDA_BUILD=TRUE"), variables.end());
   EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
+}
+
+TEST(Plan, ToolsOfABuildGoNowhereNearTheEnvironment) {
+  const FixPlan plan = plan_of(with_pip(report_of({})), {.packages = {"mamba-ssm==2.3.1"}});
+  const auto& packages = std::get<ChangePackages>(plan.steps[0].what);
+  ASSERT_NE(packages.work, nullptr);
+  const std::string tools = packages.work->path() + "/tools";
+  const auto& argv = packages.commands[0].argv;
+  const auto target = std::ranges::find(argv, "--target");
+  ASSERT_NE(target, argv.end());
+  EXPECT_EQ(*(target + 1), tools);
+  EXPECT_NE(std::ranges::find(argv, "setuptools"), argv.end());
+  const auto& variables = packages.commands[1].environment;
+  EXPECT_TRUE(std::ranges::any_of(
+      variables, [&](const std::string& variable) { return variable.starts_with("PYTHONPATH=" + tools); }));
+  for (const std::string& variable : packages.commands[2].environment)
+    EXPECT_FALSE(variable.starts_with("PYTHONPATH=")) << "what is in the tools' folder is not installed";
+}
+
+// my-ext, installed from `url`, and broken.
+struct LocalPackage {
+  LocalPackage(const std::string& url, bool editable = false) {
+    auto made = TemporaryDirectory::create("scankit-plan-test");
+    EXPECT_TRUE(made);
+    folder = std::make_unique<TemporaryDirectory>(std::move(*made));
+    const std::string info = folder->path() + "/my_ext-1.0.dist-info";
+    EXPECT_TRUE(make_directories(info));
+    const std::string address = url.starts_with('/') ? "file://" + folder->path() + url : url;
+    EXPECT_TRUE(write_file_atomically(info + "/direct_url.json", "{\"url\": \"" + address +
+                                                                     "\", \"dir_info\": {\"editable\": " +
+                                                                     (editable ? "true" : "false") + "}}"));
+    report = with_pip(report_of({}));
+    report.snapshot.distributions.value.push_back(
+        {.name = "my-ext", .version = "1.0", .path = info, .editable = editable});
+  }
+  FixPlan broken(Cause cause = Cause::TorchVersionMismatch) {
+    add_error(report, RebuildPackage{"my-ext", "1.0", "", {}}, "my_ext_C", cause);
+    return plan_of(report);
+  }
+  std::unique_ptr<TemporaryDirectory> folder;
+  Report report;
+};
+
+TEST(Plan, WhatCameFromAFolderComesFromThereAgain) {
+  LocalPackage package("/my source");
+  ASSERT_TRUE(make_directories(package.folder->path() + "/my source"));
+  const FixPlan plan = package.broken();
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const auto& packages = std::get<ChangePackages>(plan.steps[0].what);
+  const std::string wanted = "my-ext @ file://" + package.folder->path() + "/my%20source";
+  EXPECT_EQ(packages.change.requirements, std::vector<std::string>{wanted});
+  for (const InstallerCommand& command : packages.commands)
+    EXPECT_EQ(std::ranges::find(command.argv, "my-ext==1.0"), command.argv.end()) << shown(command);
+  const auto& variables = packages.commands.back().environment;
+  EXPECT_TRUE(std::ranges::any_of(
+      variables, [](const std::string& variable) { return variable.starts_with("DIST_EXTRA_CONFIG="); }));
+}
+
+TEST(Plan, NoIndexIsAskedForWhatCameFromNone) {
+  LocalPackage gone("/my source");
+  const FixPlan plan = gone.broken();
+  EXPECT_EQ(plan.kind, FixPlan::Kind::NotRepairable);
+  ASSERT_EQ(plan.advice.size(), 1u);
+  EXPECT_NE(plan.advice[0].find("no longer exists"), std::string::npos) << plan.advice[0];
+  LocalPackage editable("/my source", true);
+  EXPECT_EQ(editable.broken().kind, FixPlan::Kind::NotRepairable);
+}
+
+TEST(Plan, AWheelRepairsDamageAndNothingElse) {
+  LocalPackage wheel("/my_ext-1.0-cp311-cp311-linux_x86_64.whl");
+  const std::string file = wheel.folder->path() + "/my_ext-1.0-cp311-cp311-linux_x86_64.whl";
+  ASSERT_TRUE(write_file_atomically(file, "wheel"));
+  EXPECT_EQ(wheel.broken().kind, FixPlan::Kind::NotRepairable);
+  wheel.report.findings.clear();
+  EXPECT_EQ(wheel.broken(Cause::CorruptBinary).kind, FixPlan::Kind::Act);
+}
+
+TEST(Plan, AModuleThatIsWrongAsAWholeIsExchangedForOurs) {
+  Report report = report_of({copy_at(kPlace.site + "/selective_scan_cuda.so", 2, true)});
+  report.snapshot.python.value.implementation = "cpython";
+  report.snapshot.python.value.soabi = "cpython-311-x86_64-linux-gnu";
+  add_error(report, Advice{"run it under a debugger"}, kModule, Cause::ImportCrash);
+  const FixPlan plan = plan_of(report);
+  EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
+  EXPECT_TRUE(plan.steps[0].ask_again);
+  report.findings[0].module = "flash_attn_2_cuda";  // not one that scankit carries
+  EXPECT_EQ(plan_of(report).kind, FixPlan::Kind::NotRepairable);
+  report.findings[0].module = kModule;
+  report.snapshot.extensions.value[0].distribution = "scankit-selective-scan-cuda";
+  EXPECT_EQ(plan_of(report).kind, FixPlan::Kind::NotRepairable);
+}
+
+TEST(Plan, SaysWhichTorchIsTooOldForOurModules) {
+  Report report = report_of({});
+  report.snapshot.python.value.implementation = "cpython";
+  report.snapshot.torch = Probed<Torch>::of({.version = "1.7.1"});
+  add_error(report, Advice{"build it"}, kModule, Cause::ModuleNotBuilt);
+  const FixPlan plan = plan_of(report);
+  EXPECT_EQ(plan.kind, FixPlan::Kind::NotRepairable);
+  EXPECT_NE(plan.why.find("torch 1.13 and newer, and torch 1.7.1 is installed"), std::string::npos)
+      << plan.why;
+}
+
+TEST(Plan, WithoutAScriptAVariableIsProvenAndLeftToTheShell) {
+  Report report = report_of({});
+  add_error(report, SetEnvironment{"LD_PRELOAD", ""}, "torch", Cause::LdLibraryPathShadow);
+  const FixPlan plan = plan_of(report);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const auto& variable = std::get<SetVariable>(plan.steps[0].what);
+  EXPECT_EQ(variable.file, "");
+  EXPECT_EQ(shell_line(variable), "unset LD_PRELOAD");
+}
+
+TEST(Place, LinesAreInTheWordsOfTheShell) {
+  EXPECT_EQ(path_line("bash", "/a b"), "export PYTHONPATH='/a b'${PYTHONPATH:+:$PYTHONPATH}");
+  EXPECT_EQ(path_line("fish", "/a"), "set -gx PYTHONPATH /a $PYTHONPATH");
+  EXPECT_EQ(start_line("bash", "export X=1"), "echo 'export X=1' >> ~/.bashrc");
+  EXPECT_EQ(start_line("zsh", "export X=1"), "echo 'export X=1' >> \"${ZDOTDIR:-$HOME}\"/.zshrc");
+  EXPECT_EQ(start_line("fish", "x"), "echo x >> ~/.config/fish/config.fish");
+  EXPECT_EQ(start_line("dash", "x"), "echo x >> ~/.profile");
 }
 
 TEST(Plan, OtherPackagesAreTheUsersOwnAffair) {

@@ -34,9 +34,11 @@ class Text {
     if (!view_.project.empty() && !modules_of(plan_).empty())
       line(say("uv"), say("{} gets a source entry for it, so that `uv sync` keeps it",
                           path_join(view_.project, "pyproject.toml")));
+    if (!plan_.place.why.empty())
+      line(say("place"), say("{}, so it goes to {}", plan_.place.why, plan_.place.site));
+    if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
     for (const std::string& part : view_.unproven) line(say("unproven"), part);
     if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
-    if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
     for (const std::string& todo : plan_.advice) pasted(say("left"), say("for you to do: {}", todo));
     pasted(say("undo"), view_.restore);
     return shortened();
@@ -100,6 +102,7 @@ class Text {
   }
 
   void tell(const SetVariable& variable) {
+    if (variable.file.empty()) return pasted(say("run"), say("in your shell: {}", shell_line(variable)));
     pasted(say("set"), say("{} at the end of {}", shell_line(variable), variable.file));
     pasted(say("then"), say("in a shell that is open already: {}", shell_line(variable)));
   }
@@ -151,7 +154,7 @@ struct StepJson {
     return {{"kind", "set_environment"},
             {"name", variable.name},
             {"value", variable.value},
-            {"file", variable.file},
+            {"file", variable.file.empty() ? Json() : Json(variable.file)},
             {"command", shell_line(variable)}};
   }
 };
@@ -179,7 +182,9 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
   }
   json["advice"] = plan.advice;
   json["site"] = plan.place.site;
+  json["still_broken"] = outcome.still_broken.empty() ? plan.unrepaired : outcome.still_broken;
   json["how_to_reach"] = plan.place.how_to_reach.empty() ? Json() : Json(plan.place.how_to_reach);
+  json["for_good"] = plan.place.for_good.empty() ? Json() : Json(plan.place.for_good);
   json["project"] = view.project.empty() ? Json() : Json(view.project);
   json["unproven"] = view.unproven;
   json["proof"] = view.unproven.empty() ? Json() : Json(view.proof);

@@ -40,7 +40,8 @@ std::string plan_text(const PlanView& view);
 struct FixOutcome {
   std::string state, message;
   std::vector<std::string> notes;
-  std::vector<bool> kept;  // by part; empty where nothing was tried
+  std::vector<bool> kept;                 // by part; empty where nothing was tried
+  std::vector<std::string> still_broken;  // what the doctor finds afterwards
 };
 std::string plan_json(const PlanView& view, const FixOutcome& outcome);
 

@@ -19,7 +19,7 @@ Result<void> verify_loads(const std::string& python, const std::string& module, 
 Result<void> verify_import(const std::string& python, const std::string& module, const std::string& expected,
                            const std::string& extra_path);
 
-// `import torch`, then the statement: "from mamba_ssm import Mamba".
+// The statement in a fresh interpreter, with nothing imported before it: "from mamba_ssm import Mamba".
 Result<void> verify_statement(const std::string& python, const std::string& statement);
 
 }  // namespace scankit

@@ -85,13 +85,12 @@ case_externally_managed() {
   "$system" -c 'import torch' 2>/dev/null || { echo "SKIPPED: this torch is for another Python than $system" && exit 77; }
   local fix=("$scankit" fix --python "$system" --module causal_conv1d_cuda --arch compute_75)
   touch "$work/now"
-  check "it is not changed" status_is 1 "${fix[@]}" --yes
+  check "no package is installed into it" status_is 1 "$scankit" fix --python "$system" --package mamba-ssm --yes
   check "with the reason" says "is managed by the operating system's package manager (EXTERNALLY-MANAGED)"
-  check "and the way out" says "--target user"
-  check "a package neither" status_is 1 "$scankit" fix --python "$system" --package mamba-ssm --yes
-  check "the way out is one" status_is 0 "${fix[@]}" --yes --target user
+  check "a module goes to the user site" status_is 0 "${fix[@]}" --yes
+  check "with the reason" says "is managed by the operating system's package manager (EXTERNALLY-MANAGED), so it goes to $usersite"
   check "it imports from there" "$system" -c "import torch, causal_conv1d_cuda as m; assert m.__file__.startswith('$usersite/')"
-  check "and goes again" status_is 0 "$scankit" restore --python "$system" --target user
+  check "and goes again" status_is 0 "$scankit" restore --python "$system"
   check "leaving torch's line" test "$(ls "$usersite")" = torch.pth
   check "nothing of the system's was touched" test -z "$(find "$("$system" -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
     /usr/lib/python3/dist-packages /usr/local/lib/python3* /usr/.scankit -newer "$work/now" ! -name '*.pyc' ! -name __pycache__ 2>/dev/null)"
@@ -199,9 +198,12 @@ case_read_only() {
   on_disk 64m || return 0
   fresh
   mount -o remount,ro "$work/disk"
-  check "a read-only disk is refused" status_is 1 fix
-  check "with the way out" says "--target"
-  check "before anything" nothing_changed
+  export HOME=$work/home XDG_DATA_HOME=$work/home/data SHELL=/bin/bash
+  check "on a read-only disk the module goes to the user's own folder" status_is 0 fix
+  check "with the reason" says "Read-only file system"
+  check "and it is taken back from there" status_is 0 restore
+  check "all of it" test -z "$(find "$work/home" -name '*.so')"
+  check "the disk is as it was" nothing_changed
   mount -o remount,rw "$work/disk"
   check "and repaired when it can be" status_is 0 fix
   mount -o remount,ro "$work/disk"
@@ -236,21 +238,46 @@ as_nobody() {
     done
     exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' - "$(IFS=: && echo "${closed[*]}")" "$@"
 }
+# What the last fix printed, each line in its order and as it stands, in fresh shells of that user.
+works_as_printed() {
+  local for_good shell=(as_nobody env -i HOME="$work/home" PATH=/usr/bin:/bin XDG_CACHE_HOME="$work/home/cache")
+  line=$(sed -n 's/^in this shell, run first: //p' "$work/out")
+  for_good=$(sed -n 's/^once, for every new shell: //p' "$work/out")
+  local import="'$env/bin/python' -c 'import torch, causal_conv1d_cuda as m; print(m.__file__)'"
+  check "the line comes before what needs it" sh -c "grep -nE '^(in this shell|to prove it there)' '$work/out' | head -n 1 | grep -q 'in this shell'"
+  check "it works in this shell" status_is 0 "${shell[@]}" sh -c "$line && $import"
+  check "from the user's folder" grep -q "^$work/home/.local/share/scankit/envs/env-[0-9a-f]*/causal_conv1d_cuda.abi3.so" "$work/out"
+  check "what was on the path stays" status_is 0 "${shell[@]}" PYTHONPATH=/before sh -c "$line"'; case $PYTHONPATH in *:/before) ;; *) exit 1 ;; esac'
+  check "the line for good" status_is 0 "${shell[@]}" sh -c "$for_good"
+  check "works in a new shell" status_is 0 "${shell[@]}" bash -ic "$import"
+  check "the doctor is content there" status_is 0 "${shell[@]}" bash -ic "'$scankit' doctor --python '$env/bin/python'"
+  check "and does not warn of a copy that this user cannot move" sh -c "! grep -q 'WARNING' '$work/out'"
+}
+
 case_no_access() {
   if [ "$(id -u)" = 0 ] && ! unshare -m true 2>/dev/null; then
     echo "note: nobody else can be played here: not checked" && return
   fi
   fresh
   mkdir "$work/home" "$work/theirs" && chmod 777 "$work/home" "$work/theirs"
-  local user=(as_nobody env HOME="$work/home" XDG_CACHE_HOME="$work/home/cache" "$scankit")
+  local user=(as_nobody env -u XDG_DATA_HOME HOME="$work/home" SHELL=/bin/bash XDG_CACHE_HOME="$work/home/cache" "$scankit") line
   local fix=("${user[@]}" fix --python "$env/bin/python" --module causal_conv1d_cuda --arch compute_75 --yes)
   chmod -R a-w "$env"
-  check "an environment that one may not write is refused" status_is 1 "${fix[@]}"
-  check "by its name" says "cannot write to $site: Permission denied"
-  check "with the way out" says "--target"
-  check "before anything" nothing_changed
-  check "nothing is even tried" test ! -e "$env/.scankit"
-  check "and the way out is one" status_is 0 "${fix[@]}" --target "$work/theirs"
+  # What the doctor prints is the command without --target.
+  check "where one may not write, the module goes to a folder of one's own" status_is 0 "${fix[@]}"
+  check "with the reason" says "cannot write to $site: Permission denied"
+  check "the environment is untouched" nothing_changed
+  check "of it there is no state either" test ! -e "$env/.scankit"
+  works_as_printed
+  check "a second fix, in a shell that knows nothing of it, has nothing to do" status_is 0 "${fix[@]}"
+  check "and says the line again" grep -qxF "in this shell, run first: $line" "$work/out"
+  check "the user site of a venv is none" status_is 1 "${fix[@]}" --target user
+  check "it says what to do" says "leave --target out"
+  check "a package cannot go there" status_is 1 "${user[@]}" fix --python "$env/bin/python" --package mamba-ssm --yes
+  check "and the reason is said" says "cannot write to $site"
+  check "restore finds it by itself" status_is 0 "${user[@]}" restore --python "$env/bin/python"
+  check "all of it" test -z "$(find "$work/home/.local" -name '*.so')"
+  check "a folder that is named" status_is 0 "${fix[@]}" --target "$work/theirs"
   check "it imports from there" as_nobody env PYTHONPATH="$work/theirs" "$env/bin/python" -c "import torch, causal_conv1d_cuda as m; assert m.__file__.startswith('$work/theirs/')"
   check "the environment is untouched" nothing_changed
   chmod -R u+w "$env"

@@ -22,6 +22,12 @@ Finding shadowing(const Copy& winner, const Copy& good, const std::string& obsta
           .fixes = {RemoveShadow{winner->path, winner->module}}};
 }
 
+// Where a user may not write to the environment, scankit fix puts its copy into a folder of that user's,
+// which comes first: the other copy is somebody else's to move, and does no harm.
+bool is_covered_on_purpose(const Copy& winner, const Copy& other) {
+  return winner->distribution.starts_with("scankit-") && winner->sys_path_index < other->sys_path_index;
+}
+
 Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
   const std::size_t n = others.size();
   Finding finding{
@@ -36,7 +42,8 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
     finding.evidence.push_back(other.at("path", other->path));
     // Which of two different files wins depends on the folder and the variables of the shell that starts
     // Python.
-    if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other))
+    if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other) &&
+        !is_covered_on_purpose(winner, other))
       finding.severity_override = Severity::Warning;
   }
   return finding;

@@ -57,18 +57,50 @@ std::string path_of_url(const std::string& url) {
   return path;
 }
 
-void read_direct_url(const Host& host, Distribution& distribution) {
+std::string text_in(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// "https://user:secret@host/x" -> "https://host/x": what is stored may be shown. "git" in "ssh://git@host" is
+// part of the address.
+std::string without_secret(const std::string& url) {
+  const auto start = url.find("://");
+  if (start == std::string::npos) return url;
+  const auto end = url.find('/', start + 3), at = url.rfind('@', end);
+  const auto colon = url.find(':', start + 3);
+  if (at == std::string::npos || at < start + 3 || colon == std::string::npos || colon > at) return url;
+  return url.substr(0, start + 3) + url.substr(at + 1);
+}
+
+// As a requirement names it (PEP 508, PEP 610).
+std::string source_in(const Json& json) {
+  const std::string url = text_in(json, "url");
+  if (url.starts_with("file://") && !json.contains("vcs_info")) return path_of_url(url);
+  std::string source = without_secret(url);
+  if (const auto vcs = json.find("vcs_info"); vcs != json.end() && vcs->is_object()) {
+    source = text_in(*vcs, "vcs") + "+" + source;
+    if (const std::string commit = text_in(*vcs, "commit_id"); !commit.empty()) source += "@" + commit;
+  }
+  if (const std::string part = text_in(json, "subdirectory"); !part.empty())
+    source += "#subdirectory=" + part;
+  return source;
+}
+
+// PEP 610 demands an object; a broken file says nothing.
+Json direct_url_of(const Host& host, const Distribution& distribution) {
   const auto text = host.read_file(path_join(distribution.path, "direct_url.json"), 1u << 20);
-  if (!text) return;
-  const Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object()) return;  // PEP 610 demands an object; a broken file says nothing
-  const auto url = json.find("url");
+  return text ? Json::parse(*text, nullptr, false) : Json();
+}
+
+void read_direct_url(const Host& host, Distribution& distribution) {
+  const Json json = direct_url_of(host, distribution);
+  if (!json.is_object()) return;
   const auto folder = json.find("dir_info");
   distribution.editable = folder != json.end() && folder->is_object() && folder->contains("editable") &&
                           (*folder)["editable"].is_boolean() && (*folder)["editable"].get<bool>();
-  if (!distribution.editable || url == json.end() || !url->is_string()) return;
-  const std::string address = url->get<std::string>();
-  distribution.project = address.starts_with("file://") ? path_of_url(address) : address;
+  const std::string url = text_in(json, "url");
+  if (distribution.editable) distribution.project = url.starts_with("file://") ? path_of_url(url) : url;
 }
 
 class Reader {
@@ -237,6 +269,11 @@ const Distribution* find_distribution(const std::vector<Distribution>& distribut
   const auto found = std::ranges::find_if(
       distributions, [&](const Distribution& each) { return normalized_name(each.name) == wanted; });
   return found == distributions.end() ? nullptr : &*found;
+}
+
+std::string source_of(const Host& host, const Distribution& distribution) {
+  const Json json = direct_url_of(host, distribution);
+  return json.is_object() && !text_in(json, "url").empty() ? source_in(json) : "";
 }
 
 std::vector<std::string> shared_libraries_of(const Host& host, const Distribution& distribution) {

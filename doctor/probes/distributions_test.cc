@@ -41,6 +41,28 @@ TEST_F(Distributions, ReadsMetadataInstallerAndOrigin) {
   EXPECT_EQ(found.project, "/src/my mamba\xc3\xa4%zz");
 }
 
+TEST_F(Distributions, SaysWhatWasInstalledFromNoIndex) {
+  const auto installed = [&](const std::string& name, const std::string& direct_url) {
+    write(site_ + name + "-1.0.dist-info/METADATA", "Name: " + name + "\nVersion: 1.0\n");
+    if (!direct_url.empty()) write(site_ + name + "-1.0.dist-info/direct_url.json", direct_url);
+  };
+  installed("wheel", R"({"url": "file:///src/my%20wheels/wheel-1.0.whl", "archive_info": {}})");
+  installed("folder", R"({"url": "file:///src/folder", "dir_info": {}})");
+  installed("clone",
+            R"({"url": "https://me:secret@host/clone.git", "vcs_info": {"vcs": "git", "commit_id": "abc"},
+                      "subdirectory": "py"})");
+  installed("ssh", R"({"url": "ssh://git@host/a.git", "vcs_info": {"vcs": "git", "commit_id": "d"}})");
+  installed("web", R"({"url": "https://host/web-1.0.whl", "archive_info": {}})");
+  installed("index", "");
+  EXPECT_EQ(source_of(host_, one("wheel")), "/src/my wheels/wheel-1.0.whl");
+  EXPECT_EQ(source_of(host_, one("folder")), "/src/folder");
+  EXPECT_FALSE(one("folder").editable);
+  EXPECT_EQ(source_of(host_, one("clone")), "git+https://host/clone.git@abc#subdirectory=py");
+  EXPECT_EQ(source_of(host_, one("ssh")), "git+ssh://git@host/a.git@d");
+  EXPECT_EQ(source_of(host_, one("web")), "https://host/web-1.0.whl");
+  EXPECT_EQ(source_of(host_, one("index")), "");
+}
+
 TEST_F(Distributions, ToleratesBrokenOnes) {
   folder(site_ + "empty-1.0.dist-info");
   folder(site_ + "nameless.dist-info");
