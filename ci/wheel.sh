@@ -34,7 +34,7 @@ build=$(cd "$build" && pwd) out=$(cd "$out" && pwd)
 
 make_wheel() { # OPTION...
   rm -f "$out"/scankit-*.whl
-  "$(fx_python)" -m pip --disable-pip-version-check wheel . --no-deps -w "$out" -C build-dir="$build/tree" "$@" \
+  fx_pip_of "$(fx_pip_python)" wheel . --no-deps -w "$out" -C build-dir="$build/tree" "$@" \
     >"$build/pip.log" 2>&1 || { tail -n 40 "$build/pip.log" >&2 && exit 1; }
 }
 

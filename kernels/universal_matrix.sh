@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 "$python" -m venv "$work/env"
 pip=("$work/env/bin/python" -m pip --disable-pip-version-check -q install --no-compile)
 if [ "$minor" = 3.11 ] && [ "$torch" = "$FX_TORCH" ]; then
-  fx_install_torch "$work/env/bin/python"
+  fx_install_torch "$work/env"
 elif [ "$minor" = 3.11 ] && [ -e "$SCANKIT_CACHE/wheels-$torch.ready" ]; then
   "${pip[@]}" --no-index --find-links "$(fx_far_torch "$torch")" "torch==$torch"
 else # gigabytes that no other test wants: they are not kept

@@ -21,7 +21,7 @@ if [ "$release" = here ]; then
 else
   wheels=$(fx_far_torch "$release") || { echo "SKIPPED: pip could not fetch torch $release"; exit 77; }
   fx_scratch_env "$3/env" bare >/dev/null
-  "$(fx_python)" -m pip --disable-pip-version-check -q --python "$3/env/bin/python" install --no-index --no-compile \
+  fx_pip_of "$(fx_pip_python)" -q --python "$3/env/bin/python" install --no-index --no-compile \
     --find-links "$wheels" "torch==$release" 'numpy<2'
   site=$(fx_site "$3/env/bin/python")
   suffix=$(fx_suffix "$3/env/bin/python")

@@ -11,6 +11,6 @@ wheels=$(fx_far_torch "$1") && packages=$(fx_packages setuptools==75.1.0) || {
 }
 env=$(fx_scratch_env "$3/env" bare)
 trap 'rm -rf "$3"' EXIT
-"$(fx_python)" -m pip --disable-pip-version-check -q --python "$env/bin/python" install --no-index --no-compile \
+fx_pip_of "$(fx_pip_python)" -q --python "$env/bin/python" install --no-index --no-compile \
   --find-links "$wheels" --find-links "$packages" "torch==$1" 'numpy<2' setuptools==75.1.0
 PYTHONPATH=$2 PYTHONDONTWRITEBYTECODE=1 "$env/bin/python" "$here/wrapper_test.py"

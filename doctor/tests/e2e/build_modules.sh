@@ -14,7 +14,7 @@ out=$1
 mkdir -p "$out"
 
 python_include=$("$(fx_python)" -c 'import sysconfig; print(sysconfig.get_path("include"))')
-other=$(fx_other_torch)/torch
+other=$(fx_headers_of_other_torch)/torch
 compiler=(g++)
 command -v ccache >/dev/null && compiler=(ccache g++)
 
