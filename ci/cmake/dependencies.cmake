@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The one dependency file. CMake includes it; ci/install-deps.sh reads the "apt:" comments and installs those packages.
+# What scankit is built with. ci/install-deps.sh --quickstart installs these and the "apt-demo:" ones, --demo only the latter.
 # apt: g++ cmake ninja-build
 # apt: libcli11-dev        (CLI11 2.1)
 # apt: nlohmann-json3-dev  (nlohmann/json 3.11)
@@ -8,16 +9,18 @@
 # apt: libminizip-dev     (wheels; minizip of zlib 1.2.13)
 # apt: libre2-dev          (RE2: log rules; no backtracking)
 # apt: libfmt-dev          (fmt 9.1: sentences for people)
-# apt: gettext            (gettext 0.21: xgettext, msgfmt; the catalogue and its translations)
-# apt: libgtest-dev        (GoogleTest 1.12)
-# apt: strace             (tests that kill a fix between any two of its system calls)
-# apt: clang-format clang-tidy
-# The test environments: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
-# apt: python3-venv python3-dev unzip jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
-# apt: ccache time
-# apt: qemu-user          (the kernels on processors without AVX-512 and without AVX)
-# apt: zsh fish mandoc  (the completions in their shells, the manual page)
-# apt: patchelf         (modules whose paths were rewritten)
+# What the story of ci/quickstart.sh needs after the build: an environment, and a module that is compiled the wrong way.
+# apt-demo: g++ python3-venv python3-dev unzip
+# The tests and the lints: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
+# apt-test: gettext         (gettext 0.21: xgettext, msgfmt; the catalogue and its translations)
+# apt-test: libgtest-dev        (GoogleTest 1.12)
+# apt-test: strace             (tests that kill a fix between any two of its system calls)
+# apt-test: clang-format clang-tidy
+# apt-test: jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
+# apt-test: ccache time
+# apt-test: qemu-user          (the kernels on processors without AVX-512 and without AVX)
+# apt-test: zsh fish mandoc  (the completions in their shells, the manual page)
+# apt-test: patchelf         (modules whose paths were rewritten)
 # The HTML report is opened in it; ci/install-deps.sh --browser.
 # apt-browser: chromium fonts-dejavu-core
 # The test of `scankit fleet` on a real Slurm; ci/install-deps.sh --slurm.
@@ -46,6 +49,21 @@ scankit_archive(ZSTD zstd)
 scankit_archive(LZ4 lz4)
 scankit_archive(ZLIBA z)
 scankit_archive(RE2 re2)
+# RE2 from 2023 on (Debian 13) stands on Abseil, whose CMake targets are the shared libraries, and whose archives name each
+# other in circles.
+if(SCANKIT_STATIC)
+  get_filename_component(folder ${RE2_LIBRARY} DIRECTORY)
+  file(GLOB abseil ${folder}/libabsl_*.a)
+  list(FILTER abseil EXCLUDE REGEX "test|benchmark")
+  if(abseil)
+    target_link_libraries(scankit::re2 INTERFACE -Wl,--start-group ${abseil} -Wl,--end-group)
+  endif()
+else()
+  find_library(ABSL_STRINGS_LIBRARY absl_strings)
+  if(ABSL_STRINGS_LIBRARY)
+    target_link_libraries(scankit::re2 INTERFACE ${ABSL_STRINGS_LIBRARY})
+  endif()
+endif()
 scankit_archive(MINIZIP minizip)
 find_package(fmt 9 REQUIRED)  # its headers: the distribution has no archive of it (doctor/base/say.cc)
 find_program(MSGFMT_PROGRAM msgfmt)  # only where doctor/text holds a translation, and for tests
