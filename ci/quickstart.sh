@@ -3,13 +3,28 @@
 # The whole story on a bare machine: build scankit, break a real environment as an upgrade of torch does, let the doctor
 # name the cause, let fix repair it, prove the repair. Stops with a non-zero status at the first step that is not as said.
 set -euo pipefail
+usage() {
+  cat <<'TEXT'
+usage: ci/quickstart.sh [--scankit FILE]
+  --scankit FILE  use this finished scankit instead of building one
+TEXT
+}
+given=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --scankit) [ $# -ge 2 ] && given=$(readlink -f -- "$2") && [ -x "$given" ] || { echo "quickstart: --scankit needs the path of an executable scankit" >&2 && exit 2; } && shift ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+  shift
+done
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/fixtures.sh
 . ci/fixtures.sh
 # shellcheck source=doctor/tests/e2e/faults.sh
 . doctor/tests/e2e/faults.sh
 demo=$PWD/build/quickstart
-scankit=$demo/scankit/scankit
+scankit=${given:-$demo/scankit/scankit}
 
 bold='' dim='' red='' green='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
@@ -22,7 +37,7 @@ stop() {
 }
 
 # shown STATUS COMMAND...: prints the command as the user would type it, runs it, and holds it to its exit status.
-# scankit's progress (stderr) is left out of the transcript unless something goes wrong.
+# scankit's progress (stderr) is left out of the transcript unless something goes wrong; what it does now is shown meanwhile.
 shown() {
   local want=$1 code=0 word line=''
   shift
@@ -31,33 +46,50 @@ shown() {
     case $word in *[!a-zA-Z0-9_./=-]*) line+=" '$word'" ;; *) line+=" $word" ;; esac
   done
   printf '%s$%s%s\n' "$bold" "${line//"$PWD/"/}" "$plain"
-  "$@" </dev/null >"$demo/output.txt" 2>"$demo/errors.txt" || code=$?
+  live "  ${2:-}" last_line "$demo/errors.txt" captured "$@" || code=$?
   if [ "$1" != "$scankit" ] || [ "$code" -ne "$want" ]; then cat "$demo/errors.txt" >>"$demo/output.txt"; fi
   sed "s|$PWD/||g" "$demo/output.txt"
   [ "$code" -eq "$want" ] || stop "exit status $code, expected $want"
 }
+captured() { "$@" </dev/null >"$demo/output.txt" 2>"$demo/errors.txt"; }
 # says PATTERN: the last output must hold it.
 says() { grep -qE -- "$1" "$demo/output.txt" || stop "the output does not say '$1'"; }
 
 step "packages"
-bash ci/install-deps.sh
+if [ -n "$given" ]; then bash ci/install-deps.sh --demo; else bash ci/install-deps.sh --quickstart; fi
 mkdir -p "$demo"
 
-step "build scankit"
-cmake -S . -B "$demo/scankit" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF >"$demo/build.log" 2>&1 &&
-  cmake --build "$demo/scankit" >>"$demo/build.log" 2>&1 || { tail -n 30 "$demo/build.log"; stop "the build failed"; }
+build() {
+  cmake -S . -B "$demo/scankit" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF && cmake --build "$demo/scankit" --target scankit
+}
+if [ -n "$given" ]; then
+  step "the scankit that was given"
+else
+  step "build scankit"
+  rm -f "$demo/build.log"
+  live "  compiling" ninja_detail "$demo/build.log" logged "$demo/build.log" build || {
+    tail -n 30 "$demo/build.log"
+    stop "the build failed; all of its output is in ${demo#"$PWD"/}/build.log"
+  }
+fi
 shown 0 "$scankit" --version
 
 step "a venv with torch $FX_TORCH"
 rm -rf "$demo/venv"
-"$(fx_python)" -m venv "$demo/venv"
+fx_venv "$demo/venv"
 python=$demo/venv/bin/python
-fx_install_torch "$python"
+fx_install_torch "$demo/venv"
 shown 0 "$python" -c 'import torch; print("torch", torch.__version__)'
 
 step "a selective_scan_cuda that was compiled against torch $FX_OTHER_TORCH"
 MODULES=$demo/modules
-bash doctor/tests/e2e/build_modules.sh "$MODULES" other
+compile_modules() { bash doctor/tests/e2e/build_modules.sh "$MODULES" other; }
+fx_headers_of_other_torch >/dev/null # a download, which shows its own progress
+rm -f "$demo/modules.log"
+live "  compiling against torch $FX_OTHER_TORCH" no_detail - logged "$demo/modules.log" compile_modules || {
+  tail -n 30 "$demo/modules.log"
+  stop "the demo module was not compiled"
+}
 link_stale "$(module_file "$demo/venv")" "$demo/venv"
 shown 1 "$python" -c 'import torch, selective_scan_cuda'
 says 'undefined symbol'

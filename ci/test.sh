@@ -14,6 +14,8 @@ usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--slice N] [--asan] [--
 TEXT
 }
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/progress.sh
+. ci/progress.sh
 label=ci slice=0 asan_slice=1 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -65,6 +67,13 @@ configure_tree() { # BUILD CMAKE_ARGUMENT...
     { cat "$1.configure.log" && return 1; }
 }
 
+build_tree() { # BUILD [--target NAME...]: ninja's n of m on one line; its output where it fails
+  local log=$1.build.log
+  rm -f "$log"
+  live "compiling" ninja_detail "$log" logged "$log" cmake --build "$1" -j "$jobs" "${@:2}" || { tail -n 60 "$log" && return 1; }
+  tail -n 1 "$log"
+}
+
 finish() {
   grep . <<<"$told" || true
   [ -z "$broken" ] || { echo "test.sh: $broken" >&2 && failed=$((failed + 1)); }
@@ -84,7 +93,7 @@ export SCANKIT_TEST_PYTHON
 
 if [ $plain = yes ]; then
   phase "build in $build"
-  { configure_tree "$build" -DCMAKE_BUILD_TYPE=Release && cmake --build "$build" -j "$jobs"; } ||
+  { configure_tree "$build" -DCMAKE_BUILD_TYPE=Release && build_tree "$build"; } ||
     { broken='the build failed' && finish; exit 1; }
   phase "tests labelled $label"
   run_tests "$build" "$label"
@@ -104,7 +113,7 @@ if [ $asan = yes ]; then
     these=(-R "$(any_of <<<"$components")")
   fi
   # shellcheck disable=SC2086  # one target a word
-  cmake --build "$build-asan" -j "$jobs" --target $targets || { broken='the sanitizer build failed' && finish; exit 1; }
+  build_tree "$build-asan" --target $targets || { broken='the sanitizer build failed' && finish; exit 1; }
   phase "unit tests under the sanitizers: ${targets//$'\n'/ }"
   run_tests "$build-asan" unit ${these[@]+"${these[@]}"}
 fi
