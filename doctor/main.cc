@@ -16,6 +16,7 @@
 #include "doctor/command_line/help.h"
 #include "doctor/command_line/usage_problem.h"
 #include "doctor/program.h"
+#include "doctor/report/program.h"
 #include "doctor/report/progress.h"
 #include "doctor/text/choice.h"
 
@@ -46,6 +47,7 @@ int status_with_output(int status) {
 
 int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (argc > 0) scankit::set_scankit_program(argv[0]);
   const auto language = scankit::choose_language(scankit::take_language_option(words), variable);
   if (!language) {
     scankit::complain(language.error());

@@ -4,6 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -42,8 +43,9 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
   const auto& places = snapshot.build_tools.value.places;
   const auto roomiest = std::ranges::max_element(places, {}, &BuildPlace::free);
   if (place.role == "temporary files" && roomiest->free > 4 * need)
-    return Advice{say("put the temporary files on a file system with room: {}",
-                      build_command(snapshot, say("TMPDIR={}", word_for_shell(roomiest->path))))};
+    return shell_advice(say("put the temporary files on a file system with room: {}",
+                            build_command(snapshot, "TMPDIR=" + word_for_shell(roomiest->path))),
+                        "export TMPDIR=" + word_for_shell(roomiest->path));
   return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
 }
 

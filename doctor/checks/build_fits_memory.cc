@@ -5,6 +5,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -56,8 +57,9 @@ CheckResult run(const Snapshot& snapshot) {
   if (memory.cgroup_limit)
     finding.evidence.push_back({"/memory/value/cgroup_limit", std::to_string(*memory.cgroup_limit)});
   finding.fixes =
-      build_fixes(snapshot, Advice{say("build with fewer jobs: {}",
-                                       build_command(snapshot, say("MAX_JOBS={} NVCC_THREADS=1", fit)))});
+      build_fixes(snapshot, shell_advice(say("build with fewer jobs: {}",
+                                             build_command(snapshot, say("MAX_JOBS={} NVCC_THREADS=1", fit))),
+                                         "export MAX_JOBS=" + std::to_string(fit) + " NVCC_THREADS=1"));
   result.findings.push_back(std::move(finding));
   return result;
 }

@@ -2,6 +2,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -52,9 +53,10 @@ CheckResult run(const Snapshot& snapshot) {
                                       tree.build_file));
   finding.evidence = {{"/build_tools/value/arch_list", tools.arch_list},
                       {"/build_tools/value/arch_list_needs_gpu", "true"}};
-  finding.fixes =
-      build_fixes(snapshot, Advice{say("name the capability of the GPU that will run it, 9.0 for an H100: {}",
-                                       build_command(snapshot, "TORCH_CUDA_ARCH_LIST=9.0"))});
+  finding.fixes = build_fixes(
+      snapshot, shell_advice(say("name the capability of the GPU that will run it, 9.0 for an H100: {}",
+                                 build_command(snapshot, "TORCH_CUDA_ARCH_LIST=9.0")),
+                             "export TORCH_CUDA_ARCH_LIST=9.0"));
   return {{std::move(finding)}};
 }
 

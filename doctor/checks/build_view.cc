@@ -7,6 +7,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/model/installers.h"
 
 namespace scankit {
 namespace {
@@ -102,8 +103,13 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
   if (tree.build_file != "setup.py")
     return before + "cmake -S " + folder + " -B " + word_for_shell(tree.folder + "/build");
   const std::string program = word_for_shell(python.requested.empty() ? python.executable : python.requested);
-  return before + (python.has_pip ? program + " -m pip install" : "uv pip install --python " + program) +
-         " --no-build-isolation " + folder;
+  const Installers here = installers_of(snapshot);
+  const bool by_base = !python.has_pip && here.uv.empty() && !here.base_pip.empty();
+  const std::string installer =
+      python.has_pip ? program + " -m pip install"
+      : by_base      ? word_for_shell(here.base_pip) + " -m pip --python " + program + " install"
+                     : "uv pip install --python " + program;
+  return before + installer + " --no-build-isolation " + folder;
 }
 
 std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {

@@ -10,6 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/checks/view.h"
 #include "doctor/knowledge/signatures.h"
 
@@ -183,9 +184,10 @@ Finding mismatch(const Snapshot& snapshot, const Calls& calls, const Takes& take
           say_n(static_cast<std::size_t>(first.arguments), "{} argument", "{} arguments", first.arguments),
           first.file, first.line, takes.words),
       .evidence = {},
-      .fixes = {Advice{say("install releases of {} and {} that belong together: every such call "
-                           "fails, although the import works",
-                           first.package, top)}}};
+      .fixes = module_or(snapshot, module,
+                         Advice{say("install releases of {} and {} that belong together: every such call "
+                                    "fails, although the import works",
+                                    first.package, top)})};
   for (const std::size_t i : calls) {
     const std::string pointer = "/packages/value/calls/" + std::to_string(i);
     finding.evidence.push_back({pointer + "/line", std::to_string(all[i].line)});
@@ -217,7 +219,9 @@ std::optional<Finding> not_there(const Snapshot& snapshot, const Calls& calls) {
                      first.callee, first.file, first.line, module),
       .evidence = {{observation, function},
                    {"/packages/value/calls/" + std::to_string(calls.front()) + "/callee", first.callee}},
-      .fixes = {Advice{say("install releases of {} and {} that belong together", first.package, module)}}};
+      .fixes = module_or(
+          snapshot, module,
+          Advice{say("install releases of {} and {} that belong together", first.package, module)})};
 }
 
 std::string nothing_is_called(const Snapshot& snapshot) {

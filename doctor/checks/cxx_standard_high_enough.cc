@@ -2,6 +2,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -21,21 +22,24 @@ CheckResult run(const Snapshot& snapshot) {
     return result;
   }
   Finding finding = build_finding(snapshot, Cause::CxxStandardTooLow, "");
-  std::vector<std::string> places;
+  std::vector<std::string> places, edits;
   std::string lowest;
   for (const std::size_t i : in_force(snapshot, standards)) {
     if (!is_older(standards[i].value, demanded)) continue;
     if (lowest.empty() || is_older(standards[i].value, lowest)) lowest = standards[i].value;
     places.push_back(place(standards[i]));
+    edits.push_back(edit_command(snapshot.sources.value, standards[i],
+                                 "std=\\(c\\|gnu\\)++" + standards[i].value, "std=\\1++" + demanded));
     finding.evidence.push_back(source_evidence("standards", i, standards[i].value));
   }
   if (places.empty()) return result;
   finding.summary = say("the headers of torch {} demand C++{}, and C++{} is asked for at {}",
                         snapshot.torch.value.version, demanded, lowest, join(places));
   finding.evidence.push_back({"/torch/value/cxx_standard", demanded});
-  finding.fixes =
-      build_fixes(snapshot, Advice{say("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
-                                       demanded, join(places), build_command(snapshot))});
+  finding.fixes = build_fixes(
+      snapshot, shell_advice(say("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
+                                 demanded, join(places), build_command(snapshot)),
+                             join(edits, " && ")));
   result.findings.push_back(std::move(finding));
   return result;
 }

@@ -25,6 +25,16 @@ std::string dotted(const Version& version) {
   return text;
 }
 
+// What a user without root can do. Every driver of a CUDA major runs every torch of that major ("minor
+// version compatibility"); which index holds those builds is the user's to know.
+std::string without_root(const Snapshot& snapshot, const Version& cuda) {
+  const std::string& torch = snapshot.torch.value.version;
+  return say(
+      "or, without root: install a build of torch {} (or an older release) for CUDA {} (cu{}...) from "
+      "PyTorch's wheel index of that CUDA",
+      torch.substr(0, torch.find('+')), cuda.part(0), cuda.part(0));
+}
+
 std::vector<Fix> fixes_for(const Snapshot& snapshot, const Version& minimum) {
   const Driver& driver = snapshot.driver.value;
   std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", dotted(minimum))}};
@@ -35,8 +45,7 @@ std::vector<Fix> fixes_for(const Snapshot& snapshot, const Version& minimum) {
                                                           ? folder
                                                           : folder + ":" + set->second});
   }
-  if (const auto cuda = supported_cuda(snapshot))
-    fixes.push_back(Advice{say("or install a torch build for CUDA {} or older", cuda->cuda.part(0))});
+  if (const auto cuda = supported_cuda(snapshot)) fixes.push_back(Advice{without_root(snapshot, cuda->cuda)});
   return fixes;
 }
 

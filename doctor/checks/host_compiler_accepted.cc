@@ -6,6 +6,7 @@
 #include "doctor/base/version.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -58,9 +59,28 @@ std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler&
   return std::nullopt;
 }
 
+// A g++ that is here and no newer than `newest`, the newest of them.
+const Compiler* installed_gcc(const Snapshot& snapshot, unsigned newest) {
+  const Compiler* best = nullptr;
+  unsigned best_major = snapshot.build_tools.value.gcc_min;
+  for (const Compiler& compiler : snapshot.compilers.value) {
+    const auto version = Version::parse(compiler.version);
+    const bool cxx = path_basename(compiler.path).find("g++") != std::string::npos;
+    if (compiler.kind != "gcc" || !cxx || !version || version->part(0) > newest) continue;
+    if (version->part(0) < best_major) continue;
+    best = &compiler;
+    best_major = version->part(0);
+  }
+  return best;
+}
+
 Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   if (limit.wanted == 0)
     return Advice{say("name a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
+  if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
+    return shell_advice(
+        say("name a gcc that both accept: {}", build_command(snapshot, "CXX=" + word_for_shell(fits->path))),
+        "export CXX=" + word_for_shell(fits->path));
   const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
   if (snapshot.python.value.kind == "conda")
     return Advice{

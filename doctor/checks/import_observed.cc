@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
@@ -30,7 +31,8 @@ std::string how_it_ended(const Observation& seen) {
   return seen.signal != 0 ? say("{} killed the process", tried) : say("{} did not come back", tried);
 }
 
-Finding ended_badly(const Observation& seen, const std::string& pointer, const std::string& subject) {
+Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,
+                    const std::string& subject) {
   const bool hung = seen.outcome == "timeout";
   const Cause cause = hung ? Cause::ImportHang : Cause::ImportCrash;
   Finding finding{.cause = cause,
@@ -38,7 +40,7 @@ Finding ended_badly(const Observation& seen, const std::string& pointer, const s
                   .module = seen.module,
                   .summary = how_it_ended(seen),
                   .evidence = {{pointer + "/outcome", seen.outcome}},
-                  .fixes = {Advice{said(info(cause).next_step)}}};
+                  .fixes = module_or(snapshot, seen.module, Advice{said(info(cause).next_step)})};
   if (!seen.message.empty()) {
     finding.summary += ": " + retold(seen.message);
     finding.evidence.push_back({pointer + "/message", seen.message});
@@ -63,7 +65,7 @@ CheckResult run(const Snapshot& snapshot) {
     if (&seen != deciding_import(snapshot, seen.module)) continue;
     if (seen.outcome != "crashed" && seen.outcome != "timeout") continue;
     result.findings.push_back(
-        ended_badly(seen, "/observations/value/" + std::to_string(i), subject_of(snapshot, seen)));
+        ended_badly(snapshot, seen, "/observations/value/" + std::to_string(i), subject_of(snapshot, seen)));
   }
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
@@ -24,13 +25,14 @@ bool lies_in_what_was_named(const Snapshot& snapshot, const Copy& copy) {
   });
 }
 
-Finding named_otherwise(const Copy& copy) {
+Finding named_otherwise(const Snapshot& snapshot, const Copy& copy) {
   return {.cause = Cause::VariantNameMismatch,
           .subject = copy->path,
           .module = copy->module,
           .summary = say("the file is named {} and holds {}", copy->module, join(copy->inits)),
           .evidence = {copy.at("inits", 0, "", copy->inits.front())},
-          .fixes = {Advice{say("give the file the name of the module that it holds")}}};
+          .fixes = module_or(snapshot, copy->module,
+                             Advice{say("give the file the name of the module that it holds")})};
 }
 
 // Python 2 called initNAME; a module of its time has that and nothing else.
@@ -69,7 +71,7 @@ CheckResult run(const Snapshot& snapshot) {
       continue;
     }
     if (!copy->inits.empty() && copy->inits.front().starts_with("PyInit_"))
-      result.findings.push_back(named_otherwise(copy));
+      result.findings.push_back(named_otherwise(snapshot, copy));
     else if (!copy->inits.empty())
       result.findings.push_back(of_python_2(snapshot, copy));
     else if (claims_to_be_a_module(snapshot, copy))

@@ -28,14 +28,14 @@ std::string folder_of(const Misfit& misfit) {
 // The variable without those folders; it is unset where nothing is left.
 Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
   std::istringstream entries(snapshot.environment.at(kVariable));
-  std::string rest;
+  std::vector<std::string> rest;
   for (std::string entry; std::getline(entries, entry, ':');) {
-    std::string plain = entry;
-    while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
-    if (folders.contains(plain)) continue;
-    rest += (rest.empty() ? "" : ":") + entry;
+    const auto same = [&](const std::string& folder) {
+      return !entry.empty() && path_normalize(folder) == path_normalize(entry);
+    };
+    if (std::ranges::none_of(folders, same)) rest.push_back(entry);
   }
-  return SetEnvironment{kVariable, rest};
+  return SetEnvironment{kVariable, join(rest, ":")};
 }
 
 std::string summary_of(const Misfit& misfit) {
@@ -69,11 +69,14 @@ void look(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const st
   for (std::size_t i = 0; i < misfits.size(); ++i) {
     if (!shadowed(misfits[i])) continue;
     const std::string at = pointer + "/" + std::to_string(i);
-    finding.evidence.push_back({at + "/found_by", misfits[i].found_by});
+    if (folders.insert(folder_of(misfits[i])).second)
+      finding.evidence.push_back({at + "/found_by", misfits[i].found_by});
     finding.evidence.push_back(misfits[i].name.empty() ? Evidence{at + "/version", misfits[i].version}
                                                        : Evidence{at + "/name", misfits[i].name});
-    finding.evidence.push_back({at + "/without_library_path", misfits[i].without_library_path});
-    folders.insert(folder_of(misfits[i]));
+    if (std::ranges::none_of(finding.evidence, [&](const Evidence& said) {
+          return said.value == misfits[i].without_library_path;
+        }))
+      finding.evidence.push_back({at + "/without_library_path", misfits[i].without_library_path});
   }
   finding.fixes.push_back(without(snapshot, folders));
   result.findings.push_back(std::move(finding));

@@ -6,6 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/knowledge/nvcc_archs.h"
 
 namespace scankit {
@@ -126,9 +127,37 @@ class Question {
   Fix shorter_list() const {
     for (const Gpu& gpu : snapshot_.gpus.value)
       if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true)
-        return Advice{build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm))};
-    return Advice{say("name only architectures that nvcc --list-gpu-arch prints, 9.0 for instance: {}",
-                      build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0"))};
+        return shell_advice(build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm)),
+                            "export TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm));
+    return shell_advice(say("name only architectures that nvcc --list-gpu-arch prints, 9.0 for instance: {}",
+                            build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0")),
+                        "export TORCH_CUDA_ARCH_LIST=9.0");
+  }
+
+  // The GPU's that is here, else the oldest that this nvcc makes: its code runs on no older one anyway.
+  std::string arch_instead() const {
+    for (const Gpu& gpu : snapshot_.gpus.value)
+      if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true) return gpu.sm;
+    std::string oldest;
+    for (const std::string& arch : tools_.nvcc_archs)
+      if (oldest.empty() || as_number(arch) < as_number(oldest)) oldest = arch;
+    return oldest;
+  }
+
+  // Where the build file names each of them literally: the numbers in those lines.
+  Fix other_flags() const {
+    const std::string words = say("take {} out of the flags at {}, then: {}", join(refused_), join(places_),
+                                  build_command(snapshot_));
+    const std::string instead = arch_instead();
+    std::vector<std::string> edits;
+    for (const std::size_t i : in_force(snapshot_, tree_.archs)) {
+      const SourceFact& fact = tree_.archs[i];
+      if (knows(tools_, fact.value) != false) continue;
+      if (fact.line == 0 || instead.empty()) return Advice{words};
+      std::string edit = edit_command(tree_, fact, "\\(compute\\|sm\\)_" + fact.value, "\\1_" + instead);
+      if (std::ranges::find(edits, edit) == edits.end()) edits.push_back(std::move(edit));
+    }
+    return edits.empty() ? Fix(Advice{words}) : shell_advice(words, join(edits, " && "));
   }
 
   void conclude() {
@@ -138,11 +167,7 @@ class Question {
                                         tools_.nvcc_version, join(refused_), join(places_)));
     finding.evidence = std::move(evidence_);
     finding.evidence.push_back({"/build_tools/value/nvcc_version", tools_.nvcc_version});
-    finding.fixes =
-        build_fixes(snapshot_, tree_.passes_archs
-                                   ? Fix(Advice{say("take {} out of the flags at {}, then: {}",
-                                                    join(refused_), join(places_), build_command(snapshot_))})
-                                   : shorter_list());
+    finding.fixes = build_fixes(snapshot_, tree_.passes_archs ? other_flags() : shorter_list());
     result_.findings.push_back(std::move(finding));
   }
 

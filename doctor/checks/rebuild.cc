@@ -46,8 +46,10 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
 
 std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise) {
   const Distribution* distribution = owner(snapshot, copy->distribution);
-  if (!distribution || distribution->conda_channel.empty() || distribution->version.empty())
-    return rebuild_fixes(snapshot, copy, otherwise);
+  // The very wheel that it came from, or conda's package, holds the file as it was.
+  const bool again = distribution && (!distribution->conda_channel.empty() ||
+                                      (!distribution->editable && distribution->project.ends_with(".whl")));
+  if (!again || distribution->version.empty()) return rebuild_fixes(snapshot, copy, otherwise);
   std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
   if (!std::holds_alternative<InstallModule>(fixes.front())) fixes.clear();
   fixes.push_back(InstallPackages{{distribution->name + "==" + distribution->version}, true});

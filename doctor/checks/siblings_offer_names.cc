@@ -6,6 +6,7 @@
 #include <set>
 
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/view.h"
@@ -24,10 +25,23 @@ std::string problem_of(const PackageImport& import, const Offering& offering) {
   return say("{} does not offer that: {}", target, offering.why);
 }
 
+// transformers 5 removed the generation outputs that mamba_ssm's releases take from it; causal-conv1d has
+// cpp_functions from 1.5.1 on. The tests import such pairs.
+std::string fitting_release(const PackageImport& import) {
+  const auto target = Version::parse(import.target_version);
+  if (is_transformers(import) && import.package == "mamba_ssm" && target && target->part(0) >= 5)
+    return "transformers<5";
+  if (import.target_package == "causal_conv1d" && import.target.starts_with("causal_conv1d.cpp_functions"))
+    return "causal-conv1d>=1.5.1";
+  return "";
+}
+
 std::vector<Fix> fixes_of(const Snapshot& snapshot, const PackageImport& import, const Offering& offering) {
   if (!offering.module.empty())
     return module_fixes(snapshot, offering.module, say("repair {}", offering.module));
   if (offering.offer == Offer::Absent) return {InstallPackages{{import.target_package}}};
+  if (std::string requirement = fitting_release(import); !requirement.empty())
+    return {InstallPackages{{std::move(requirement)}}};
   if (is_transformers(import))
     return {Advice{say("install a {} that knows {} {}, or a transformers that still has {}", import.package,
                        import.target_package, import.target_version, import.name)}};

@@ -6,6 +6,7 @@
 #include "doctor/base/version.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -53,12 +54,13 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
         say("{} imports torch, which its build requirements do not name: an isolated build, the default of "
             "pip and uv, stops at that import",
             tree.build_file);
-    finding.fixes =
-        build_fixes(snapshot, Advice{say("build without isolation: {}", build_command(snapshot))});
+    finding.fixes = build_fixes(
+        snapshot,
+        shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
   } else {
     finding.summary =
         say("{} imports torch; neither its build requirements nor this environment has one", tree.build_file);
-    finding.fixes = build_fixes(snapshot, Advice{say("install torch, then: {}", build_command(snapshot))});
+    finding.fixes = build_fixes(snapshot, InstallPackages{{"torch"}});
   }
   return {{std::move(finding)}};
 }
@@ -92,7 +94,9 @@ CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
   finding.evidence = {{"/sources/value/build_requires/" + std::to_string(i), requirement},
                       {"/torch/value/version", torch.version}};
   if (cpu) finding.evidence.push_back({"/build_tools/value/cpu_index", "true"});
-  finding.fixes = build_fixes(snapshot, Advice{say("build without isolation: {}", build_command(snapshot))});
+  finding.fixes = build_fixes(
+      snapshot,
+      shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
   return {{std::move(finding)}};
 }
 

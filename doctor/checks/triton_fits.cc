@@ -50,6 +50,8 @@ Finding about(const Snapshot& snapshot, std::size_t at, std::string summary, std
     finding.fixes.push_back(Advice{say("install the triton that the installed torch names in its metadata")});
   else if (wanted != import.target_version)
     finding.fixes.push_back(InstallPackages{{"triton==" + wanted}});
+  else if (import.package == "mamba_ssm")
+    finding.fixes.push_back(InstallPackages{{"mamba-ssm>=2.3"}});  // knows triton 3 (tested with 2.3.1)
   else
     finding.fixes.push_back(Advice{
         say("install a release of {} that knows triton {}: torch pins that triton", import.package, wanted)});

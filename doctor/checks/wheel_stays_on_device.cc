@@ -4,6 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 
 namespace scankit {
 namespace {
@@ -44,8 +45,10 @@ CheckResult run(const Snapshot& snapshot) {
     finding.evidence.push_back({list + i + "/path", place->path});
     finding.evidence.push_back({list + i + "/device", std::to_string(place->device)});
   }
-  finding.fixes = {Advice{say("keep the temporary files beside the sources: {}",
-                              build_command(snapshot, say("TMPDIR={}", word_for_shell(sources->path))))}};
+  const std::string variable = "TMPDIR=" + word_for_shell(sources->path);
+  finding.fixes = {
+      shell_advice(say("keep the temporary files beside the sources: {}", build_command(snapshot, variable)),
+                   "export " + variable)};
   result.findings.push_back(std::move(finding));
   return result;
 }

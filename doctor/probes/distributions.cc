@@ -100,7 +100,11 @@ void read_direct_url(const Host& host, Distribution& distribution) {
   distribution.editable = folder != json.end() && folder->is_object() && folder->contains("editable") &&
                           (*folder)["editable"].is_boolean() && (*folder)["editable"].get<bool>();
   const std::string url = text_in(json, "url");
-  if (distribution.editable) distribution.project = url.starts_with("file://") ? path_of_url(url) : url;
+  if (url.empty()) return;
+  // Also where it is no link to the folder: no index may be asked for that name, which may be another's
+  // there.
+  const bool linked = distribution.editable && url.starts_with("file://");
+  distribution.project = linked ? path_of_url(url) : source_in(json);
 }
 
 class Reader {

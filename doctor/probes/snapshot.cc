@@ -14,6 +14,7 @@
 #include "doctor/probes/exports.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/importers.h"
+#include "doctor/probes/installers.h"
 #include "doctor/probes/misfits.h"
 #include "doctor/probes/named_files.h"
 #include "doctor/probes/packages.h"
@@ -110,6 +111,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.datings = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
   snapshot.packages = probe_packages(host, snapshot);
   snapshot.repairs = probe_repairs(host, python);
+  if (host.is_live()) set_installers(snapshot, probe_installers(host, python));
 }
 
 // What only the current folder wants is a checkout's, not the environment's.

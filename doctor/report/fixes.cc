@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/model/installers.h"
 #include "doctor/report/installer.h"
 #include "doctor/report/plain.h"
+#include "doctor/report/program.h"
 
 namespace scankit {
 namespace {
@@ -13,8 +15,10 @@ namespace {
 // The module that the command means where none is named.
 constexpr std::string_view kUsual = "selective_scan_cuda";
 
+// A stored snapshot is of another machine, where nobody knows how scankit is started.
 std::string scankit_fix(const Snapshot& snapshot, const std::string& module) {
-  return "scankit fix --python " + shell_quoted(python_path(snapshot)) +
+  const std::string program = snapshot.read_from.empty() ? scankit_program() : "scankit";
+  return program + " fix --python " + shell_quoted(python_path(snapshot)) +
          (module.empty() || module == kUsual ? "" : " --module " + shell_quoted(module));
 }
 
@@ -53,7 +57,7 @@ struct Sentence {
   std::string operator()(const ImportTorchFirst& fix) const {
     return say("write `import torch` before `import {}`", fix.module);
   }
-  std::string operator()(const Advice& fix) const { return fix.text; }
+  std::string operator()(const Advice& fix) const { return fix.text.substr(0, fix.text.find('\n')); }
 };
 
 struct Command {
@@ -66,11 +70,52 @@ struct Command {
     return fix.value.empty() ? "unset " + fix.name : "export " + fix.name + "=" + shell_quoted(fix.value);
   }
   std::string operator()(const ImportTorchFirst&) const { return ""; }
-  std::string operator()(const Advice&) const { return ""; }
+  // shell_advice() of the checks: its second line is for the user's shell.
+  std::string operator()(const Advice& fix) const {
+    const auto end = fix.text.find('\n');
+    return end == std::string::npos ? "" : fix.text.substr(end + 1);
+  }
 };
 
-bool scankit_can(const Fix& fix) {
-  return std::holds_alternative<InstallModule>(fix) || std::holds_alternative<RemoveShadow>(fix);
+// `scankit fix` carries it out as one transaction with a way back: what it knows to do itself, and what the
+// user's installer can do as this user.
+bool scankit_can(const Fix& fix, const Snapshot& snapshot) {
+  if (std::holds_alternative<InstallModule>(fix) || std::holds_alternative<RemoveShadow>(fix)) return true;
+  if (const auto* rebuild = std::get_if<RebuildPackage>(&fix);
+      rebuild != nullptr && !rebuild->project.empty())
+    return false;  // an editable project is built in its own folder
+  const bool packages =
+      std::holds_alternative<InstallPackages>(fix) || std::holds_alternative<RebuildPackage>(fix);
+  return packages && installers_of(snapshot).known && snapshot.torch.present() &&
+         !fix_command(fix, snapshot).empty();
+}
+
+// What the last line of a report says of it.
+std::string line_of(const Fix& fix, const Snapshot& snapshot) {
+  const std::string command = fix_command(fix, snapshot);
+  const bool packages =
+      std::holds_alternative<InstallPackages>(fix) || std::holds_alternative<RebuildPackage>(fix);
+  return packages && scankit_can(fix, snapshot) ? scankit_fix(snapshot, "") : command;
+}
+
+// A drift is not broken: `scankit fix` would find nothing to do, and the installer's own command is the one.
+std::string first_line_of(const Finding& finding, const Report& report) {
+  for (const Fix& fix : finding.fixes) {
+    std::string line =
+        report.asked == Asked::Drift ? fix_command(fix, report.snapshot) : line_of(fix, report.snapshot);
+    if (!line.empty()) return line;
+  }
+  return "";
+}
+
+// What torch, the interpreter or the machine lacks keeps every module from working.
+bool stands_below_all(const Finding& finding) {
+  return finding.module == "torch" || finding.module == "python" || finding.module.empty();
+}
+
+bool is_of_a_build(const Finding& finding, const Report& report) {
+  const SourceTree& tree = report.snapshot.sources.value;
+  return report.snapshot.sources.present() && finding.subject == tree.folder + "/" + tree.build_file;
 }
 
 }  // namespace
@@ -83,13 +128,32 @@ std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
   return std::visit(Command{snapshot}, fix);
 }
 
+std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
+  const std::string sentence = fix_sentence(fix);
+  std::string who;
+  if (std::holds_alternative<InstallPackages>(fix)) who = who_can_install(snapshot);
+  if (const auto* rebuild = std::get_if<RebuildPackage>(&fix)) {
+    who = who_can_rebuild(*rebuild, snapshot);
+    if (who.empty()) who = who_can_install(snapshot);
+  }
+  return who.empty() || !snapshot.target_root.empty() ? sentence : sentence + " (" + who + ")";
+}
+
+// The root's repair. A command that repairs something above a fault of torch or of the machine would only
+// seem to help.
 std::optional<std::string> repair_command(const Report& report) {
   if (!report.snapshot.python.present() || !report.snapshot.target_root.empty()) return std::nullopt;
   for (const Finding& finding : report.findings) {
-    if (finding.severity() != Severity::Error) continue;
-    const auto fix = std::ranges::find_if(finding.fixes, scankit_can);
-    if (fix != finding.fixes.end()) return fix_command(*fix, report.snapshot);
+    if (finding.severity() != Severity::Error || finding.because_of) continue;
+    std::string line = first_line_of(finding, report);
+    if (!line.empty()) return line;
+    if (stands_below_all(finding)) return std::nullopt;
   }
+  // Of a warning only what the user's own sources want: nothing that is installed is broken.
+  for (const Finding& finding : report.findings)
+    if (finding.severity() == Severity::Warning && report.verdict == Verdict::Healthy &&
+        is_of_a_build(finding, report))
+      if (std::string line = first_line_of(finding, report); !line.empty()) return line;
   return std::nullopt;
 }
 

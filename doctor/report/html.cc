@@ -63,7 +63,7 @@ std::string audit_bar(const Snapshot& snapshot) {
 std::string fixes_of(const Finding& finding, const Snapshot& snapshot) {
   std::string out;
   for (const Fix& fix : finding.fixes) {
-    out += paragraph(xml_escaped(say("Repair: {}", fix_sentence(fix))));
+    out += paragraph(xml_escaped(say("Repair: {}", fix_sentence(fix, snapshot))));
     if (const std::string command = fix_command(fix, snapshot); !command.empty())
       out += "<pre>" + xml_escaped(command) + "</pre>\n";
   }

@@ -2,7 +2,10 @@
 #include "doctor/report/installer.h"
 
 #include <algorithm>
+#include <cctype>
 
+#include "doctor/base/say.h"
+#include "doctor/model/installers.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -14,6 +17,24 @@ std::string name_of(const std::string& requirement) {
                                                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"));
 }
 
+// PEP 503: case and runs of "-", "_", "." do not distinguish names.
+std::string key_of(const std::string& name) {
+  std::string key;
+  for (const char c : name) {
+    const bool separator = c == '-' || c == '_' || c == '.';
+    if (separator && key.ends_with('-')) continue;
+    key += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return key;
+}
+
+const Distribution* installed(const Snapshot& snapshot, const std::string& name) {
+  const auto& all = snapshot.distributions.value;
+  const auto found = std::ranges::find_if(
+      all, [&](const Distribution& known) { return key_of(known.name) == key_of(name); });
+  return found == all.end() ? nullptr : &*found;
+}
+
 // conda's packages of these have another name than the index's distributions.
 std::string conda_requirement(const std::string& requirement) {
   const std::string name = name_of(requirement);
@@ -22,27 +43,74 @@ std::string conda_requirement(const std::string& requirement) {
   return (name == "torch" ? "pytorch" : name) + rest;
 }
 
-bool conda_installed(const Snapshot& snapshot, const std::string& name) {
-  return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& known) {
-    return known.name == name && !known.conda_channel.empty();
-  });
+bool all_of_conda(const InstallPackages& fix, const Snapshot& snapshot) {
+  return snapshot.python.value.kind == "conda" &&
+         std::ranges::all_of(fix.requirements, [&](const std::string& requirement) {
+           const Distribution* known = installed(snapshot, name_of(requirement));
+           return known != nullptr && !known->conda_channel.empty();
+         });
 }
 
+// Facts of a stored snapshot may be older than this question: then conda's own name is right.
 std::string conda_command(const InstallPackages& fix, const Snapshot& snapshot) {
-  std::string command = "conda install --prefix " + shell_quoted(snapshot.python.value.prefix);
+  const Installers here = installers_of(snapshot);
+  const std::string program = here.known ? here.conda : "conda";
+  if (program.empty()) return "";
+  std::string command = program + " install --prefix " + shell_quoted(snapshot.python.value.prefix);
   if (fix.reinstall) command += " --force-reinstall";
   for (const std::string& requirement : fix.requirements)
     command += " " + shell_quoted(conda_requirement(requirement));
   return command;
 }
 
-// What the user types before the installer's own options.
-std::string installer(const Snapshot& snapshot) {
-  const std::string python = shell_quoted(python_path(snapshot));
-  return snapshot.python.value.has_pip ? python + " -m pip install" : "uv pip install --python " + python;
+// The installer's own words before its options, and which of the two it is.
+struct Installer {
+  std::string words;
+  bool uv = false;
+  bool exists() const { return !words.empty(); }
+};
+
+// --user is refused in a venv, and by a Python that the system manages (PEP 668).
+bool user_site_serves(const Python& python) {
+  return python.prefix == python.base_prefix && python.user_site_enabled && !python.externally_managed;
 }
 
-// " NAME NAME"
+Installer installer(const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  const Installers here = installers_of(snapshot);
+  const std::string path = shell_quoted(python_path(snapshot));
+  if (!here.known)
+    return python.has_pip ? Installer{path + " -m pip install"}
+                          : Installer{"uv pip install --python " + path, true};
+  if (python.externally_managed) return {};
+  if (!here.owner.empty())
+    return python.has_pip && user_site_serves(python) ? Installer{path + " -m pip install --user"}
+                                                      : Installer{};
+  if (python.has_pip) return {path + " -m pip install"};
+  if (!here.uv.empty()) return {"uv pip install --python " + path, true};
+  if (!here.base_pip.empty()) return {shell_quoted(here.base_pip) + " -m pip --python " + path + " install"};
+  return {};
+}
+
+// What it was installed from where that was no index; "" where it was.
+std::string source_of(const std::string& name, const Snapshot& snapshot) {
+  const Distribution* known = installed(snapshot, name);
+  return known == nullptr || known->editable ? "" : known->project;
+}
+
+// What is asked for: a name and release, or where it came from.
+std::string asked_for(const std::string& requirement, const Snapshot& snapshot) {
+  const std::string source = source_of(name_of(requirement), snapshot);
+  return source.empty() ? requirement : source;
+}
+
+std::string quoted(const InstallPackages& fix, const Snapshot& snapshot) {
+  std::string words;
+  for (const std::string& requirement : fix.requirements)
+    words += " " + shell_quoted(asked_for(requirement, snapshot));
+  return words;
+}
+
 std::string names(const InstallPackages& fix) {
   std::string text;
   for (const std::string& requirement : fix.requirements) text += " " + shell_quoted(name_of(requirement));
@@ -57,32 +125,52 @@ std::string python_path(const Snapshot& snapshot) {
 }
 
 std::string install_command(const InstallPackages& fix, const Snapshot& snapshot) {
-  if (std::ranges::all_of(fix.requirements,
-                          [&](const auto& one) { return conda_installed(snapshot, name_of(one)); }) &&
-      snapshot.python.value.kind == "conda")
-    return conda_command(fix, snapshot);
-  std::string command = installer(snapshot);
-  if (fix.reinstall) command += snapshot.python.value.has_pip ? " --force-reinstall" : " --reinstall";
+  if (all_of_conda(fix, snapshot)) return conda_command(fix, snapshot);
+  const Installer by = installer(snapshot);
+  if (!by.exists()) return "";
+  const std::string wanted = quoted(fix, snapshot);
+  if (!fix.reinstall) return by.words + wanted;
   // uv links the files of an environment from its cache, so that what was damaged in place is damaged there
   // too, and would come back.
-  if (fix.reinstall && !snapshot.python.value.has_pip)
-    command = "uv cache clean" + names(fix) + " && " + command;
-  for (const std::string& requirement : fix.requirements) command += " " + shell_quoted(requirement);
-  return command;
+  if (by.uv) return "uv cache clean" + names(fix) + " && " + by.words + " --reinstall" + wanted;
+  // --force-reinstall alone would bring all that they depend on again, for torch gigabytes. The second line
+  // brings what is missing of it.
+  return by.words + " --force-reinstall --no-deps" + wanted + " && " + by.words + wanted;
 }
 
 // --no-build-isolation: an isolated build would fetch a torch of its own. --no-deps: or torch is replaced.
 // Caches would give the same file back.
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot) {
+  const Installer by = installer(snapshot);
+  const std::string source = source_of(fix.distribution, snapshot);
+  if (!by.exists() || !who_can_rebuild(fix, snapshot).empty()) return "";
   std::string command;
   for (const auto& [name, value] : fix.environment) command += name + "=" + shell_quoted(value) + " ";
-  command += installer(snapshot) + " --no-build-isolation --no-deps";
+  command += by.words + " --no-build-isolation --no-deps";
   if (!fix.project.empty()) return command + " --editable " + shell_quoted(fix.project);
   const std::string name = shell_quoted(fix.distribution);
-  command += " --no-binary " + name;
-  command += snapshot.python.value.has_pip ? " --no-cache-dir --force-reinstall"
-                                           : " --no-cache --reinstall-package " + name;
-  return command + " " + shell_quoted(fix.distribution + "==" + fix.version);
+  if (source.empty()) command += " --no-binary " + name;
+  command += by.uv ? " --no-cache --reinstall-package " + name : " --no-cache-dir --force-reinstall";
+  return command + " " + shell_quoted(source.empty() ? fix.distribution + "==" + fix.version : source);
+}
+
+std::string who_can_install(const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  const Installers here = installers_of(snapshot);
+  if (!here.known || installer(snapshot).exists()) return "";
+  if (python.externally_managed)
+    return say(
+        "the system's package manager owns this Python; make an environment of your own: {} -m venv .venv",
+        shell_quoted(python_path(snapshot)));
+  if (!here.owner.empty()) return say("{} has to do it, since you cannot write to {}", here.owner, here.site);
+  return say("no pip and no uv found; bring pip with: {} -m ensurepip", shell_quoted(python_path(snapshot)));
+}
+
+std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot) {
+  const std::string source = source_of(fix.distribution, snapshot);
+  if (!source.ends_with(".whl")) return "";
+  return say("{} was installed from the wheel {}; whoever built it has to build it for the installed torch",
+             fix.distribution, source);
 }
 
 }  // namespace scankit

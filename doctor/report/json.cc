@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json fix_json(const Fix& fix, const Snapshot& snapshot) {
-  Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix)}};
+  Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix, snapshot)}};
   if (const auto* module = std::get_if<InstallModule>(&fix)) json["module"] = module->module;
   if (const auto* module = std::get_if<ImportTorchFirst>(&fix)) json["module"] = module->module;
   if (const auto* packages = std::get_if<InstallPackages>(&fix)) {

@@ -22,7 +22,7 @@ std::string columns(const std::string& left, const std::string& right) {
 void write_fixes(std::string& out, const Finding& finding, const Snapshot& snapshot) {
   for (const Fix& fix : finding.fixes) {
     const std::string command = fix_command(fix, snapshot);
-    out += "- " + say("Repair: {}", markdown_escaped(fix_sentence(fix))) +
+    out += "- " + say("Repair: {}", markdown_escaped(fix_sentence(fix, snapshot))) +
            (command.empty() ? "" : ": " + markdown_code(command)) + "\n";
   }
   if (!finding.fixes.empty()) out += "\n";

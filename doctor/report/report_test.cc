@@ -242,7 +242,8 @@ TEST(Repair, GivesCondaWhatCondaInstalled) {
   EXPECT_EQ(fix_command(InstallPackages{{"torch==2.4.0"}}, snapshot),
             "conda install --prefix /c pytorch=2.4.0");
   EXPECT_EQ(fix_command(InstallPackages{{"triton==3.0.0"}, true}, snapshot),
-            "/c/bin/python3.11 -m pip install --force-reinstall triton==3.0.0");
+            "/c/bin/python3.11 -m pip install --force-reinstall --no-deps triton==3.0.0 && "
+            "/c/bin/python3.11 -m pip install triton==3.0.0");
 }
 
 TEST(Repair, BuildsAPackageAgainWithoutReplacingTorch) {

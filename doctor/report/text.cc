@@ -103,7 +103,7 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
 void print_fixes(Page& page, std::size_t indent, const Finding& finding, const Report& report) {
   const auto last_line = repair_command(report);
   for (const Fix& fix : finding.fixes) {
-    page.verbatim(indent, say("repair: {}", fix_sentence(fix)));
+    page.verbatim(indent, say("repair: {}", fix_sentence(fix, report.snapshot)));
     const std::string command = fix_command(fix, report.snapshot);
     if (!command.empty() && command != last_line) page.verbatim(indent + 2, command);
   }

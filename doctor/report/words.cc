@@ -156,7 +156,7 @@ std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapsh
 
 std::string fix_or_command(const Fix& fix, const Snapshot& snapshot) {
   const std::string command = fix_command(fix, snapshot);
-  return command.empty() ? fix_sentence(fix) : command;
+  return command.empty() ? fix_sentence(fix, snapshot) : command;
 }
 
 bool is_open(const Outcome& outcome) {
