@@ -134,7 +134,9 @@ fx_download() {
   shift
   python=$(fx_pip_python) || return 1
   mkdir -p "$into"
-  fx_pip_of "$python" -q download --no-index --find-links "$into" --no-deps -d "$into" "$@" >/dev/null 2>&1 && return 0
+  # pip reads every wheel for that: half a gigabyte of torch is seconds on a busy disk.
+  live "fixtures: looking for $1 among the downloads" no_detail - logged /dev/null \
+    fx_pip_of "$python" -q download --no-index --find-links "$into" --no-deps -d "$into" "$@" && return 0
   fx_say "downloading $*"
   for attempt in 1 2 3; do
     fx_fetch "$into" --no-deps "$@" && return 0

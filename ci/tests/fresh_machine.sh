@@ -23,9 +23,9 @@ done
 skip() { echo "SKIPPED: $*" && exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "making a root file system needs root"
 command -v debootstrap >/dev/null || skip "no debootstrap here"
-[ "${FRESH_INSIDE:-}" ] || unshare -m true 2>/dev/null || skip "no mount namespace can be made here"
-# In a mount namespace of our own: whatever ends us, nothing stays mounted.
-[ "${FRESH_INSIDE:-}" ] || exec env FRESH_INSIDE=1 unshare -m --propagation private bash "$0" "$suite" \
+[ "${FRESH_INSIDE:-}" ] || unshare -m -p -f true 2>/dev/null || skip "no mount namespace can be made here"
+# In mount and process namespaces of our own: whatever ends us, nothing stays mounted and nobody runs on.
+[ "${FRESH_INSIDE:-}" ] || exec env FRESH_INSIDE=1 unshare -m --propagation private -p -f --mount-proc --kill-child bash "$0" "$suite" \
   ${given:+--given "$given"} ${only:+--only "$only"} ${runs:+--run "$runs"}
 
 make_bare_root() {
@@ -36,6 +36,7 @@ rm -f "$SCANKIT_CACHE/roots/bare-$suite.log"
 base=$(fx_once "$SCANKIT_CACHE/roots/bare-$suite" make_bare_root) || skip "debootstrap could not make a $suite (no network?)"
 run=$(mktemp -d "${TMPDIR:-/var/tmp}/scankit-fresh-$suite.XXXXXX")
 kept=$source/build/fresh
+trap 'exit 1' TERM INT
 mkdir -p "$kept"
 # Only what cannot change while we look: the namespace's mounts go with it, so that rm finds the copy alone.
 trap 'umount -R "$run/proc" "$run/dev" "$run"/root/.cache/scankit-dev "$run"/home/dev/.cache/scankit-dev 2>/dev/null; umount -R "$run"/lent* 2>/dev/null; lent_back; rm -rf --one-file-system "$run"' EXIT

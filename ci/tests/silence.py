@@ -56,7 +56,8 @@ def main():
                 break
             file.write(piece)
             file.flush()
-            line = (line + piece).replace(b"\r", b"\n").rstrip(b"\n").split(b"\n")[-1][-200:]
+            lines = (line + piece).replace(b"\r", b"\n").split(b"\n")
+            line = lines[-1][-200:] or (lines[-2][-200:] + b"\n" if len(lines) > 1 else b"")
     code = process.wait()
     print(f"silence: {now - began:.0f} s in all, longest silence {longest:.1f} s, after: {after or '(the start)'}", flush=True)
     if code == 0 and longest > limit:
