@@ -8,6 +8,11 @@ cd "$(dirname "$0")/../.."
 build=$1 which=${2:---slice}
 [ -e "$build/compile_commands.json" ] || { echo "tidy: no compile_commands.json in $build" >&2; exit 1; }
 tool=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "tidy: no clang-tidy here" >&2; exit 1; }
+# Another version has other checks: Debian 13 has 19.
+case $("$tool" --version) in
+  *' version 14.'*) ;;
+  *) echo "SKIPPED: the checks are those of clang-tidy 14, and this is $("$tool" --version | grep -o 'version [0-9.]*')"; exit 77 ;;
+esac
 
 known=$(jq -r '.[].file' "$build/compile_commands.json" | sed "s|^$PWD/||" | grep -E '\.cc$' | sort -u)
 case $which in
