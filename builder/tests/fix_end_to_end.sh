@@ -22,6 +22,10 @@ fix() { "$scankit" fix --python "$env/bin/python" --arch sm_90 --yes "$@"; }
 fresh_environment
 old=$(state)
 check "a dry run changes nothing" status_is 0 "$scankit" fix --python "$env/bin/python" --dry-run
+# shellcheck disable=SC2016  # $SITE as it is printed
+check "the plan shortens the directory of packages" says '$SITE/selective_scan_cuda.abi3.so'
+check "and says which it is" says "\$SITE = $site"
+check "but not in a command" says "scankit restore --python $env/bin/python"
 check "and leaves no trace" test ! -e "$env/.scankit" -a "$(state)" = "$old"
 check "without --yes and without a terminal nothing happens" status_is 1 "$scankit" fix --python "$env/bin/python"
 check "and it says how to go on" says "--yes"

@@ -31,6 +31,8 @@ validated right 0 --module "$root/validate/tests/modules/tiny_noise.py" --agains
 validated wrong 6 --module "$root/validate/tests/modules/drops_last_odd_step.py" --against "$work/hostile.py" "${some[@]}"
 validated hostile 6 --module "$work/hostile.py" --no-timing "${some[@]}"
 validated timed 0 --module "$module"
+verdict=$("$scankit" validate --python "$python" --device cpu --seed 5 --module "$right" --no-timing -q "${some[@]}" 2>"$work/quiet.err")
+[[ $verdict == "PASSED: "* && $verdict != *$'\n'* && ! -s $work/quiet.err ]] || { echo "-q is not the verdict alone: $verdict"; exit 1; }
 "$readers" "$root/doctor/report/tests/browser.py" "$browser" "$work"/{right,wrong,hostile,timed}.html
 "$readers" - "$root/doctor/report/schema" "$work" <<'PY'
 import pathlib, sys
