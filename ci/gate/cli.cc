@@ -71,6 +71,14 @@ void add_init(CLI::App& ci, int& exit_status) {
       ->check(CLI::IsMember(std::vector<std::string>(template_kinds().begin(), template_kinds().end())));
   command->add_option("--out", options->out, say("directory to write into [default: .]"))->type_name("DIR");
   command->add_flag("--force", options->force, say("overwrite existing files"));
+  auto* scankit = command->add_option(
+      "--scankit", options->scankit,
+      say("for github and gitlab: path in the repository, or URL, of the scankit to run [default: "
+          ".scankit/scankit]"));
+  scankit->type_name("PATH|URL");
+  command->add_option("--sha256", options->sha256, say("SHA-256 of --scankit; required for a URL"))
+      ->type_name("HASH")
+      ->needs(scankit);
   command->callback([options, &exit_status] { exit_status = run_ci_init(*options); });
 }
 

@@ -137,8 +137,10 @@ class Gate {
     if (seen() != nullptr) report.snapshot = *seen();
     std::vector<std::size_t> ends;  // of each step's outcomes
     for (const StepRun& run : runs_) {
+      std::vector<Outcome> outcomes = outcomes_of(run);
+      if (run.command.name == "validate") leave_import_to_doctor(report.outcomes, outcomes);
       report.outcomes.push_back(step_outcome(run));
-      for (Outcome& outcome : outcomes_of(run)) report.outcomes.push_back(std::move(outcome));
+      for (Outcome& outcome : outcomes) report.outcomes.push_back(std::move(outcome));
       ends.push_back(report.outcomes.size());
     }
     apply_policy(policy_, today_, report);
@@ -154,14 +156,6 @@ class Gate {
   }
 
  private:
-  static Result<std::string> own_program() {
-    char path[4096];
-    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-    if (length <= 0 || static_cast<std::size_t>(length) == sizeof path)
-      return Error{Errc::Io, say("cannot tell where this program lies: {}", std::strerror(errno)), ""};
-    return std::string(path, static_cast<std::size_t>(length));
-  }
-
   const Snapshot* seen() const {
     for (const StepRun& run : runs_)
       if (run.snapshot) return &*run.snapshot;

@@ -94,6 +94,32 @@ TEST(ValidateOutcomes, TakeNothingForGreenThatIsNot) {
   EXPECT_EQ(states(json), "found");
 }
 
+// A module that does not import is one fault, of which the doctor knows the cause.
+TEST(ValidateOutcomes, LeaveAFailedImportToTheDoctor) {
+  Json json = answer();
+  json["verdict"] = "failed";
+  json["module"]["problem"] = "import_failed";
+  json["module"]["message"] = "ImportError: libcudart.so.12: cannot open shared object file";
+  json["cases"] = Json::array();
+  auto validate = validate_outcomes(json.dump());
+  ASSERT_TRUE(validate);
+  ASSERT_EQ((*validate)[0].findings.size(), 1U);
+  EXPECT_EQ((*validate)[0].findings[0].summary,
+            "m does not import: ImportError: libcudart.so.12: cannot open shared object file");
+  EXPECT_EQ((*validate)[0].findings[0].cause, Cause::MissingCudart) << "not that it computes wrong";
+  leave_import_to_doctor({}, *validate);
+  EXPECT_EQ((*validate)[0].state, CheckState::Found) << "a doctor that names nothing excuses nothing";
+  Outcome other{.check = "libraries-found", .question = "?", .state = CheckState::Found};
+  other.findings.push_back({.cause = Cause::MissingCudart, .subject = "/n.so", .module = "n", .summary = ""});
+  leave_import_to_doctor({other}, *validate);
+  EXPECT_EQ((*validate)[0].state, CheckState::Found) << "nor does one of another module";
+  other.findings[0].module = "m";
+  leave_import_to_doctor({other}, *validate);
+  EXPECT_EQ((*validate)[0].state, CheckState::NotApplicable);
+  EXPECT_TRUE((*validate)[0].findings.empty());
+  EXPECT_EQ((*validate)[0].why, "m does not import");
+}
+
 TEST(ValidateOutcomes, RefuseWhatIsNotWhole) {
   const std::string text = answer().dump();
   for (std::size_t length = 0; length < text.size(); length += 7)

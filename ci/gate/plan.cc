@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -45,11 +47,22 @@ std::string no_module(const std::string& module, const Snapshot& seen) {
   return looked_for && !found ? say("{} is not installed here", module) : "";
 }
 
+// Its import has failed before the eyes of the doctor, who names the cause; validating would only say so
+// again.
+bool does_not_import(const std::string& module, const Snapshot& seen) {
+  return std::ranges::any_of(seen.observations.value, [&](const Observation& seen_import) {
+    return seen_import.module == module && seen_import.variant == "torch-first" &&
+           (seen_import.outcome == "error" || seen_import.outcome == "crashed" ||
+            seen_import.outcome == "timeout");
+  });
+}
+
 std::string not_validated(const StepRule& rule, const GateOptions& options, const Snapshot* seen) {
   if (options.no_import) return "--no-import";
   if (seen == nullptr) return "";
   const std::string module = option_value(rule, "--module", "selective_scan_cuda");
   if (std::string why = no_module(module, *seen); !why.empty()) return why;
+  if (does_not_import(module, *seen)) return say("{} does not import", module);
   if (options.import_foreign) return "";
   const auto foreign = foreign_code(*make_real_host(), *seen);
   if (!foreign) return "";
@@ -66,6 +79,14 @@ void add_file(std::string& key, const std::string& path) {
 }
 
 }  // namespace
+
+Result<std::string> own_program() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0 || static_cast<std::size_t>(length) == sizeof path)
+    return Error{Errc::Io, say("cannot tell where this program lies: {}", std::strerror(errno)), ""};
+  return std::string(path, static_cast<std::size_t>(length));
+}
 
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                          const std::string& program) {

@@ -7,9 +7,12 @@
 #include "ci/gate/policy.h"
 #include "ci/gate/policy_fields.h"
 #include "ci/gate/run_step.h"
+#include "doctor/base/result.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
+
+Result<std::string> own_program();  // its path
 
 // The command line of a step, without what its answer is written to. `program`: our own file.
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,

@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/explain/explainer.h"
 
 namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostEvidence = 10;
+constexpr const char* kImportCheck = "validate-import";
 
 std::string text_of(const Json& json, const char* key) {
   const auto found = json.find(key);
@@ -73,6 +76,28 @@ Outcome of_device(const Json& json, const std::string& name, const Device& devic
   return outcome;
 }
 
+// What the message of a failed import means, by the rules that read logs; nothing where it is a guess.
+std::optional<Cause> cause_of_import(const std::string& message) {
+  constexpr const char* kHead =
+      "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n";
+  const Log log = explain_text(std::string(kHead).append(message).append("\n"));
+  if (log.hits.empty() || log.hits.front().role != "root" || log.hits.front().sure == "possible")
+    return std::nullopt;
+  return cause_from_slug(log.hits.front().cause);
+}
+
+// An import that fails says nothing about numbers.
+Finding import_finding(const Json& json, const std::string& message) {
+  Finding finding =
+      failed_finding(json, say("{} does not import: {}", text_of(json.at("module"), "name"), message),
+                     {{"/module/message", message}});
+  const auto cause = cause_of_import(message);
+  if (cause) finding.cause = *cause;
+  finding.fixes = {Advice{cause ? said(info(*cause).next_step)
+                                : say("scankit doctor names the cause of a failed import")}};
+  return finding;
+}
+
 Outcome of_module(const Json& json) {
   Outcome outcome{.check = "validate-module",
                   .question = say("Can {} be imported and called?", text_of(json.at("module"), "name"))};
@@ -80,7 +105,10 @@ Outcome of_module(const Json& json) {
   if (problem == "import_failed" || problem == "lacks_functions") {
     outcome.state = CheckState::Found;
     const std::string message = text_of(json.at("module"), "message");
-    outcome.findings.push_back(failed_finding(json, message, {{"/module/message", message}}));
+    const bool import = problem == "import_failed";
+    if (import) outcome.check = kImportCheck;
+    outcome.findings.push_back(import ? import_finding(json, message)
+                                      : failed_finding(json, message, {{"/module/message", message}}));
   } else if (!open.empty()) {
     outcome.state = CheckState::Unknown;
     outcome.could_hide_error = true;
@@ -143,6 +171,25 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     return outcomes;
   } catch (const Json::exception& problem) {
     return Error{Errc::Malformed, say("it is no whole answer: {}", problem.what()), ""};
+  }
+}
+
+void leave_import_to_doctor(const std::vector<Outcome>& doctor, std::vector<Outcome>& validate) {
+  const auto is_named = [&](const std::string& module) {
+    return std::ranges::any_of(doctor, [&](const Outcome& outcome) {
+      return std::ranges::any_of(outcome.findings, [&](const Finding& finding) {
+        return finding.module == module && finding.severity() == Severity::Error;
+      });
+    });
+  };
+  for (Outcome& outcome : validate) {
+    if (outcome.check != kImportCheck || outcome.findings.empty()) continue;
+    const std::string module = outcome.findings.front().module;
+    if (!is_named(module)) continue;
+    outcome.state = CheckState::NotApplicable;
+    outcome.left_out = true;
+    outcome.why = say("{} does not import", module);
+    outcome.findings.clear();
   }
 }
 

@@ -37,8 +37,19 @@ policy swaps_B_and_C 'causes: {validation_failed: {allowed_until: 2999-12-31, re
 check "an allowance holds for it, too" run allowed 0
 policy fails_to_import
 check "one that cannot be imported fails" run broken 6
+check "and not as one that computes wrong" sh -c '! grep -q "does not compute" "$1"/out' sh "$work"
+check "but with what its message says" says "fails_to_import does not import: ImportError: undefined symbol: _ZN3c105ErrorE"
+# The installed module: doctor names the cause, and validate does not say it once more.
+printf '<html>404</html>' >"$site/selective_scan_cuda$suffix"
+rm scankit-ci.yaml
+check "a module that the doctor finds broken" run installed 1
+check "is one fault" test "$(causes installed)" = corrupt_binary:error
+printf 'schema: 1\ncauses: {corrupt_binary: {allowed_until: 2999-12-31, reason: known}}\nsteps: {validate: {enabled: true, args: [--device, cpu, --no-timing]}}\n' >scankit-ci.yaml
+check "what the policy allows does not fail by what follows from it" run installed_allowed 0
+check "also where validate is demanded" says "selective_scan_cuda does not import"
+rm "$site/selective_scan_cuda$suffix"
 policy crashes_on_groups
 check "one that crashes fails" run crashed 6
 check "all reports are read by their readers" "$readers" "$root/doctor/report/tests/validate.py" "$root/doctor/report/schema" \
-  "$work"/reports/{right,wrong,allowed,broken,crashed}
+  "$work"/reports/{right,wrong,allowed,broken,installed,installed_allowed,crashed}
 end

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""templates.py wheel SCANKIT FOLDER | github|gitlab|action FILE PROJECT | npd FOLDER: runs what the templates hold."""
+"""templates.py wheel SCANKIT FOLDER | broken FOLDER | github|gitlab|action FILE PROJECT | npd FOLDER: runs what the templates hold.
+
+RUNNER: a folder for the runner's Python; TORCH: a folder to put on its path; PAGE: the file of the job summary.
+"""
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +28,16 @@ def wheel(scankit, folder):
         file.writestr(f"{stem}.dist-info/RECORD", "".join(f"{name},,\n" for name in names))
 
 
+def broken(folder):
+    """A package with a module that no loader takes: what an environment is known by, and why its gate is red."""
+    with zipfile.ZipFile(pathlib.Path(folder) / "broken-1.0-py3-none-any.whl", "w") as file:
+        file.writestr("selective_scan_cuda.abi3.so", "<html>404</html>")
+        file.writestr("broken-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+        file.writestr("broken-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        names = [*file.namelist(), "broken-1.0.dist-info/RECORD"]
+        file.writestr("broken-1.0.dist-info/RECORD", "".join(f"{name},,\n" for name in names))
+
+
 def shell(text, environment, project):
     # https://docs.github.com: `shell: bash` is `bash --noprofile --norc -eo pipefail {0}`.
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
@@ -38,27 +52,49 @@ def found(program):
     return any(os.access(os.path.join(folder, program), os.X_OK) for folder in os.environ["PATH"].split(":"))
 
 
-def python_on_path(folder):
+def python_on_path():
     """What actions/setup-python leaves: a python of its own, first on PATH."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    new = pathlib.Path(os.environ["RUNNER"]) / "new"  # made once, since pip takes seconds to be installed
+    folder = pathlib.Path(os.environ["RUNNER"]) / "python"
+    if not new.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        shutil.copytree(folder, new, symlinks=True)
+    shutil.rmtree(folder)
+    shutil.copytree(new, folder, symlinks=True)
+    if "TORCH" in os.environ:
+        (site,) = folder.glob("lib/python3*/site-packages")
+        (site / "torch.pth").write_text(os.environ["TORCH"] + "\n")
     return {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
 
 
 def github(file, project):
     workflow = yaml.safe_load(pathlib.Path(file).read_text())
     (job,) = workflow["jobs"].values()
+    uploads = [step for step in job["steps"] if "upload-sarif" in step.get("uses", "")]
+    assert len(uploads) == 1 and uploads[0]["if"].startswith("always()"), uploads
+    assert workflow["permissions"]["security-events"] == "write", workflow["permissions"]
+    sarif = uploads[0]["with"]["sarif_file"]
     steps = [step for step in job["steps"] if "run" in step]
-    assert len(steps) == 3 and all(step["shell"] == "bash" for step in steps), steps
+    assert all(step["shell"] == "bash" and "${{" not in step["run"] for step in steps), steps
     with tempfile.TemporaryDirectory() as temporary:
-        environment = {"RUNNER_TEMP": temporary, **python_on_path(f"{temporary}/python"), **job["env"]}
-        for step in steps:
-            shell(step["run"], environment, project)
+        handed_on = pathlib.Path(temporary) / "env"
+        handed_on.touch()
+        environment = {"GITHUB_ACTIONS": "true", "GITHUB_ENV": str(handed_on), "RUNNER_TEMP": temporary, "TMPDIR": temporary,
+                       "GITHUB_STEP_SUMMARY": os.environ.get("PAGE", f"{temporary}/page"),
+                       **python_on_path(), **job["env"]}
+        try:
+            for step in steps:
+                environment.update(line.split("=", 1) for line in handed_on.read_text().splitlines())
+                shell(step["run"], environment, project)
+        finally:
+            print("SARIF to upload:", (pathlib.Path(project) / sarif).exists())
 
 
 def gitlab(file, project):
     job = yaml.safe_load(pathlib.Path(file).read_text())["scankit"]
     with tempfile.TemporaryDirectory() as temporary:
-        shell("\n".join(job["script"]) + "\n", {**python_on_path(f"{temporary}/python"), **job["variables"]}, project)
+        shell("\n".join(job["script"]) + "\n",
+              {"TMPDIR": temporary, **python_on_path(), **job["variables"]}, project)
 
 
 def action(file, project):
@@ -69,10 +105,13 @@ def action(file, project):
         return re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda match: inputs[match[1]], text)
 
     with tempfile.TemporaryDirectory() as temporary:
-        common = {"RUNNER_TEMP": temporary, "GITHUB_ACTION_PATH": str(pathlib.Path(file).resolve().parent)}
+        handed_on = pathlib.Path(temporary) / "env"
+        handed_on.touch()
+        common = {"TMPDIR": temporary, "GITHUB_ENV": str(handed_on), **python_on_path(), "GITHUB_ACTION_PATH": str(pathlib.Path(file).resolve().parent)}
         for step in document["runs"]["steps"]:
             # An input inside of `run` would be code of whoever sets it.
             assert "${{" not in step["run"], step["run"]
+            common.update(line.split("=", 1) for line in handed_on.read_text().splitlines())
             shell(step["run"], {**common, **{name: filled(text) for name, text in step["env"].items()}}, project)
 
 
@@ -88,6 +127,6 @@ def npd(folder):
 
 
 try:
-    {"wheel": wheel, "github": github, "gitlab": gitlab, "action": action, "npd": npd}[sys.argv[1]](*sys.argv[2:])
+    {"wheel": wheel, "broken": broken, "github": github, "gitlab": gitlab, "action": action, "npd": npd}[sys.argv[1]](*sys.argv[2:])
 except subprocess.CalledProcessError as failed:
     sys.exit(f"{failed.cmd} ended with status {failed.returncode}")

@@ -27,20 +27,125 @@ check "the policy's own schema takes the policy" schema --schemafile "$made/poli
 printf 'schema: 1\ncause: {}\n' >"$work/wrong.yaml"
 check "and refuses a wrong one" sh -c "! '$readers/check-jsonschema' --schemafile '$made/policy/scankit-ci.schema.json' '$work/wrong.yaml' >/dev/null"
 
+# What the pipelines may install: nothing comes from an index, so that a name that is not published would not be found.
 mkdir "$work/wheels"
 "$readers/python" "$here/templates.py" wheel "$scankit" "$work/wheels"
-export PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/wheels PIP_DISABLE_PIP_VERSION_CHECK=1
-export PRE_COMMIT_HOME=$work/pre-commit XDG_CACHE_HOME=$work/cache
-check "every step of the workflow runs" "$readers/python" "$here/templates.py" github "$made/github/.github/workflows/scankit.yml" "$made/github"
-check "and leaves its reports" test -s "$made/github/scankit-results/junit.xml" -a -s "$made/github/scankit-results/scankit.sarif"
-check "every line of the pipeline runs" "$readers/python" "$here/templates.py" gitlab "$made/gitlab/.gitlab-ci.yml" "$made/gitlab"
-check "and leaves its report" test -s "$made/gitlab/scankit-results/junit.xml"
-version=$("$scankit" --version | cut -d' ' -f2)
-export INPUT_INSTALL=scankit==$version
-check "every step of the action runs" "$readers/python" "$here/templates.py" action "$root/ci/action/action.yml" "$made/policy"
-check "and leaves its reports" test -s "$made/policy/scankit-results/scankit.html"
+"$readers/python" "$here/templates.py" broken "$work/wheels"
+cp "$(fx_packages uv==0.13.9 setuptools==75.8.0)"/{uv-0.13.9,setuptools-75.8.0}-*.whl "$work/wheels"
+wheel=$(echo "$work"/wheels/scankit-*.whl)
+export PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/wheels PIP_DISABLE_PIP_VERSION_CHECK=1 UV_OFFLINE=1 UV_CACHE_DIR=$work/uv
+export PRE_COMMIT_HOME=$work/pre-commit XDG_CACHE_HOME=$work/cache RUNNER=$work/runner
+mkdir "$RUNNER"
+sha256() { sha256sum "$1" | cut -d' ' -f1; }
+pipeline() { # github|gitlab PROJECT
+  local file=.github/workflows/scankit.yml
+  [ "$1" = github ] || file=.gitlab-ci.yml
+  PAGE=$work/page.md "$readers/python" "$here/templates.py" "$1" "$2/$file" "$2"
+}
+uv() { PATH=$(dirname "$(fx_installers)")/$(basename "$(fx_installers)")/bin:$PATH command uv "$@"; }
+project() { # NAME [FILE TEXT]...: a folder with these files, in which `pip install` or `uv sync` finds the package that is broken
+  rm -rf "${work:?}/$1" && mkdir "$work/$1" && cd "$work/$1"
+  shift
+  while [ $# -gt 0 ]; do printf '%b' "$2" >"$1" && shift 2; done
+}
+own='[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.8"\ndependencies = ["broken"]\n[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n[tool.setuptools]\npy-modules = []\n'
+
+# Each kind of environment is installed, and it is this one that the gate finds to be broken.
+red() { # github|gitlab WHAT
+  check "init $1 of $2" status_is 0 "$scankit" ci init "$1" --scankit scankit-of-ours
+  check "it says what is installed" says "installs the environment from $2"
+  check "$1 installs $2, and its gate fails" status_is 1 pipeline "$1" .
+  check "by the module in it" grep -q corrupt_binary scankit-results/junit.xml
+}
+for server in github gitlab; do # their shell is the same
+  project "$server-requirements" requirements.txt 'broken==1.0\n' && cp "$scankit" scankit-of-ours
+  red $server requirements.txt
+  [ $server = gitlab ] || {
+    check "with annotations" says "::error title=scankit%3A corrupt_binary::"
+    check "with a job summary" grep -q '^## scankit ci run: failed: corrupt' "$work/page.md"
+    check "and with SARIF to upload" says "SARIF to upload: True"
+  }
+  [ $server = github ] || continue
+  project "$server-requirements-more" requirements-gpu.txt 'broken==1.0\n' requirements-a.txt '' && cp "$scankit" scankit-of-ours
+  red $server requirements-a.txt
+  project "$server-pyproject" pyproject.toml "$own" && cp "$scankit" scankit-of-ours
+  red $server pyproject.toml
+  project "$server-uv" pyproject.toml "${own}[tool.uv]\npackage = false\nno-index = true\nfind-links = [\"$work/wheels\"]\n" && cp "$scankit" scankit-of-ours
+  check "uv lock" status_is 0 uv lock
+  red $server uv.lock
+done
+for server in github gitlab; do
+  project "$server-conda" environment.yml 'name: x\n' && cp "$scankit" scankit-of-ours
+  "$scankit" ci init $server --scankit scankit-of-ours >/dev/null
+  [ -n "$(command -v conda)" ] || check "$server without conda fails" status_is 1 env -u CONDA bash -c "$(declare -f pipeline); here=$here readers=$readers work=$work; pipeline $server ."
+  [ -n "$(command -v conda)" ] || check "and says so" says "environment.yml needs conda, which was not found"
+  [ $server = github ] || check "its image is one that has it" grep -q 'image: condaforge/miniforge3' .gitlab-ci.yml
+  project "$server-nothing" README.md 'nothing\n' && cp "$scankit" scankit-of-ours
+  check "init $server without an environment" status_is 0 "$scankit" ci init $server --scankit scankit-of-ours
+  check "says what will happen" says "the pipeline fails until there is one"
+  check "it fails" status_is 1 pipeline $server .
+  check "before any gate" says "no uv.lock, environment.yml, requirements*.txt, pyproject.toml or setup.py found"
+  check "and there is no result" test ! -e scankit-results
+done
+
+# Where scankit comes from: a copy in the repository by the commands that init prints, a wheel, a URL; never another file.
+project committed requirements.txt 'broken==1.0\n'
+git init -q .
+check "init without an option" status_is 0 "$scankit" ci init github
+check "the printed commands run" bash -euc "$(sed -n 's/^  //p' "$work/out")"
+check "what they add is the program" cmp "$scankit" .scankit/scankit
+check "and the workflow runs as it stands" status_is 1 pipeline github .
+check "to its end" says "corrupt_binary"
+echo >>.scankit/scankit
+check "another program is not run" status_is 1 pipeline github .
+check "its hash is told" says "scankit: FAILED"
+check "nor has it left anything" sh -c '! grep -q corrupt_binary "$1"/out "$1"/err' sh "$work"
+cp "$wheel" .
+check "init with a wheel" status_is 0 "$scankit" ci init github --force --scankit "$(basename "$wheel")"
+check "the workflow installs it" status_is 1 pipeline github .
+check "and runs it" says "corrupt_binary"
+rm ./*.whl
+check "a wheel that nobody committed" status_is 1 pipeline github .
+check "is named" says "$(basename "$wheel") not found: commit it, or set SCANKIT to its URL"
+"$readers/python" -c 'import functools, http.server as h, sys
+server = h.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(h.SimpleHTTPRequestHandler, directory=sys.argv[1]))
+print(server.server_address[1], flush=True); server.serve_forever()' "$work/wheels" >"$work/port" 2>/dev/null &
+web=$!
+trap 'kill "$web" 2>/dev/null || true; rm -rf "$work"' EXIT
+for _ in $(seq 100); do [ -s "$work/port" ] && break || sleep 0.1; done
+url="http://127.0.0.1:$(cat "$work/port")/$(basename "$wheel")?download=1"
+check "a URL without a hash is refused" status_is 2 "$scankit" ci init gitlab --scankit "$url"
+check "with what to do" says "--scankit with a URL needs --sha256"
+check "and nothing was written" test ! -e .gitlab-ci.yml
+check "with one it is taken" status_is 0 "$scankit" ci init gitlab --scankit "$url" --sha256 "$(sha256 "$wheel")"
+check "the pipeline fetches it" status_is 1 pipeline gitlab .
+check "and runs it" says "corrupt_binary"
+check "with another one" status_is 0 "$scankit" ci init gitlab --force --scankit "$url" --sha256 "$(sha256 "$scankit")"
+check "it is not installed" status_is 1 pipeline gitlab .
+check "but refused" says "FAILED"
+check "a hash that is not that of the file is refused" status_is 2 "$scankit" ci init github --force --scankit .scankit/scankit --sha256 "$(sha256 "$wheel")"
+check "pre-commit takes none" status_is 2 "$scankit" ci init pre-commit --scankit "$url" --sha256 "$(sha256 "$wheel")"
+check "no template installs a scankit by its name" sh -c "! grep -rnE 'pip install .*scankit(==|\$)' '$made'"
+
+# A good environment is green: one with torch.
+if [ -x "${2:-}" ] && torch=$("$2" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))'); then
+  project green requirements.txt '' && cp "$scankit" scankit-of-ours
+  "$scankit" ci init github --scankit scankit-of-ours >/dev/null
+  TORCH=$torch check "a good environment passes" status_is 0 pipeline github .
+  check "its SARIF is uploaded as well" says "SARIF to upload: True"
+fi
+cd "$work"
+
+INPUT_SHA256=$(sha256 "$wheel")
+export INPUT_SCANKIT=$wheel INPUT_SHA256
+act() { "$readers/python" "$here/templates.py" action "$root/ci/action/action.yml" "$made/policy"; }
+act >"$work/out" 2>&1 || true # its verdict on an empty environment is the gate's
+check "every step of the action runs" test -s "$made/policy/scankit-results/scankit.html"
+rm -rf "$made/policy/scankit-results"
+check "another hash fails it" status_is 1 env INPUT_SHA256="$(sha256 "$scankit")" "$readers/python" "$here/templates.py" action "$root/ci/action/action.yml" "$made/policy"
+check "before the gate" test ! -e "$made/policy/scankit-results/scankit.html"
 echo 'schema: 0' >"$made/policy/scankit-ci.yaml"
-check "a wrong policy fails the action" sh -c "! '$readers/python' '$here/templates.py' action '$root/ci/action/action.yml' '$made/policy' 2>/dev/null"
+check "a wrong policy fails the action" status_is 1 act
 
 hook() { (cd "$made/pre-commit" && PATH=$(dirname "$scankit"):$PATH "$readers/pre-commit" run --hook-stage pre-push --all-files); }
 git -C "$made/pre-commit" init -q
