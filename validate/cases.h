@@ -90,6 +90,8 @@ Case one_step(std::string id, const StepShape& shape, std::uint64_t seed);
 // [bias] dout [initial dinitial] [dfinal final] out dx, of which out, final, dx and dinitial are
 // destinations.
 std::vector<Case> conv_cases(std::uint64_t seed, int random);
+// The modules that there are cases for. A file may hold one of them under any name.
+const std::vector<std::string>& validated_modules();
 // What the module of that name, or in that file, is to be called with: VMamba's have no z, no complex A, and
 // B and C that vary, and no function beside fwd and bwd.
 std::vector<Case> cases_of(const std::string& module, std::uint64_t seed, bool full);

@@ -11,6 +11,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/help.h"
@@ -20,6 +21,7 @@
 #include "doctor/probes/sys_path.h"
 #include "doctor/probes/whose_code.h"
 #include "doctor/report/progress.h"
+#include "doctor/report/words.h"
 #include "validate/random.h"
 #include "validate/report.h"
 #include "validate/run.h"
@@ -72,6 +74,19 @@ Result<std::vector<validate::Case>> choose_cases(const Options& options, std::ui
 
 bool names_a_file(const std::string& module) {
   return module.find('/') != std::string::npos || module.ends_with(".so") || module.ends_with(".py");
+}
+
+// A module that there are no cases for computes neither right nor wrong.
+Result<void> check_module_name(const std::string& module) {
+  if (names_a_file(module)) return {};
+  const auto& known = validate::validated_modules();
+  const std::string name = module.substr(module.rfind('.') + 1);  // "package.selective_scan_cuda"
+  if (std::ranges::find(known, name) != known.end()) return {};
+  const std::string like = nearest_word(name, known);
+  return Error{Errc::InvalidArgument,
+               say("--module {}: cannot be validated; validate has cases only for {}", module, joined(known)),
+               like.empty() ? say("to validate one of these under another name, name its file")
+                            : say("did you mean {}?", like)};
 }
 
 Result<std::string> choose_module(const char* option, const std::string& module) {
@@ -202,6 +217,8 @@ int validate_command(const Options& options) {
   if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
     return complain({Errc::InvalidArgument, clash, ""}, kExitUsage);
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
+  if (const auto known = check_module_name(options.module); !known)
+    return complain(known.error(), kExitUsage);
   auto cases = choose_cases(options, seed);
   if (!cases) return complain(cases.error(), kExitUsage);
   if (options.list_cases) {

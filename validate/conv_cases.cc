@@ -140,6 +140,12 @@ std::vector<Case> conv_cases(std::uint64_t seed, int random) {
   return cases;
 }
 
+const std::vector<std::string>& validated_modules() {
+  static const std::vector<std::string> names = {"selective_scan_cuda", "selective_scan_cuda_core",
+                                                 "selective_scan_cuda_oflex", "causal_conv1d_cuda"};
+  return names;
+}
+
 std::vector<Case> cases_of(const std::string& module, std::uint64_t seed, bool full) {
   std::string name = module.substr(module.rfind('/') + 1);
   const bool file = module.find('/') != std::string::npos || name.ends_with(".so") || name.ends_with(".py");

@@ -99,15 +99,29 @@ TEST(ValidateCli, ABlockOfAModelMayBeAskedForByItself) {
 
 TEST(ValidateCli, NothingToValidateEndsWith4) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
-  const auto run = scankit_validate({"--python", python, "--module", "scankit_no_such_module"});
+  const auto run = scankit_validate({"--python", python, "--module", "no_such_package.selective_scan_cuda"});
   EXPECT_EQ(run.exit_code, kExitInconclusive) << run.out;
-  EXPECT_NE(run.out.find("no module named scankit_no_such_module"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("no module named no_such_package"), std::string::npos) << run.out;
+}
+
+TEST(ValidateCli, AModuleWithoutCasesIsNotCalledWrong) {
+  const auto other = scankit_validate({"--module", "my_ext_C"});
+  EXPECT_EQ(other.exit_code, kExitUsage) << other.out;
+  EXPECT_NE(other.err.find("--module my_ext_C: cannot be validated; validate has cases only for "
+                           "selective_scan_cuda, selective_scan_cuda_core, selective_scan_cuda_oflex, "
+                           "causal_conv1d_cuda"),
+            std::string::npos)
+      << other.err;
+  const auto typo = scankit_validate({"--module", "selectiv_scan_cuda", "--list-cases"});
+  EXPECT_EQ(typo.exit_code, kExitUsage) << typo.out;
+  EXPECT_NE(typo.err.find("did you mean selective_scan_cuda?"), std::string::npos) << typo.err;
 }
 
 TEST(ValidateCli, WhatTheUserMistypedEndsWith2) {
   const std::vector<std::vector<std::string>> kMistakes = {
       {"--module", "/nonexistent/selective_scan_cuda.abi3.so"},
       {"--module", "/"},
+      {"--module", "my_ext_C"},
       {"--case", "q999"},
       {"--device", "tpu"},
       {"--python", "/nonexistent/python"},
