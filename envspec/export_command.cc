@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <initializer_list>
 #include <iostream>
 
 #include "doctor/base/exit_status.h"
@@ -47,14 +49,28 @@ Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lo
   return {};
 }
 
+// By the reason that the lock holds, which is English: asked once more, the index may have it.
+bool says_that_no_index_answered(const std::string& line) {
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"the index was not asked", "the index could not be reached",
+                                         "the index did not answer"},
+      [&](const char* why) { return line.find(why) != std::string::npos; });
+}
+
 // A file that lacks a part is not a pinned environment.
 Result<void> check_whole(const Exported& exported, bool partial) {
-  for (const std::string& line : exported.left_out) tell(say("left out: {}", line));
+  for (const std::string& line : exported.left_out)
+    tell(partial ? say("left out: {}", line) : say("no hash of {}", line));
   if (exported.left_out.empty() || partial) return {};
-  return Error{Errc::InvalidArgument,
-               say_n(exported.left_out.size(), "{} package cannot be installed again from this lock",
-                     "{} packages cannot be installed again from this lock", exported.left_out.size()),
-               say("lock where the index can be asked (scankit env lock), or leave them out with --partial")};
+  const bool not_asked = std::ranges::any_of(exported.left_out, says_that_no_index_answered);
+  return Error{
+      Errc::InvalidArgument,
+      say_n(exported.left_out.size(),
+            "{} package cannot be installed again from this lock, so nothing was written",
+            "{} packages cannot be installed again from this lock, so nothing was written",
+            exported.left_out.size()),
+      not_asked ? say("run scankit env lock where the index can be reached, or leave them out with --partial")
+                : say("--partial leaves them out")};
 }
 
 Result<void> write(const EnvExportOptions& options) {

@@ -33,13 +33,12 @@ std::vector<std::string> channels_of(const EnvironmentLock& lock) {
 
 }  // namespace
 
-// As `conda env export` writes it: name=version=build, and below `pip` what pip installed. The hashes of the
-// wheels stand beside as comments: in that list conda demands none.
+// As `conda env export` writes it: name=version=build, and below `pip` what pip installed. conda hands that
+// list to pip as a requirements file, so that pip demands the hashes in it.
 Exported export_conda(const EnvironmentLock& lock) {
-  const Installable all = installable(lock);
   Exported exported{"environment.yml", "", {}};
   for (const LockedDistribution& one : lock.distributions)
-    if (!one.artifact && one.source == "editable")
+    if (!one.artifact && one.source != "conda")
       exported.left_out.push_back(one.name + "==" + one.version + ": " + one.why_no_artifact);
   std::string& text = exported.text;
   for (const std::string& line : header_lines(lock)) text += "# " + line + "\n";
@@ -56,12 +55,12 @@ Exported export_conda(const EnvironmentLock& lock) {
     text += "  - python=" + lock.python.version + "\n";
   std::string pip;
   for (const LockedDistribution& one : lock.distributions) {
-    if (one.source == "conda" || one.source == "editable") continue;
-    const bool file = one.source == "here" && one.artifact;
-    pip += "      - " + scalar(file ? "./" + std::string(kWheelFolder) + "/" + one.artifact->file
-                                    : one.name + "==" + one.version);
-    if (one.artifact) pip += "  # sha256:" + one.artifact->sha256;
-    pip += "\n";
+    if (one.source == "conda" || !one.artifact) continue;
+    const std::string file = "./" + std::string(kWheelFolder) + "/" + one.artifact->file;
+    pip += "      - " +
+           scalar((one.source == "here" ? file : one.name + "==" + one.version) +
+                  " --hash=sha256:" + one.artifact->sha256) +
+           "\n";
   }
   if (pip.empty()) return exported;
   if (std::ranges::none_of(lock.conda_packages, is("pip"))) text += "  - pip\n";

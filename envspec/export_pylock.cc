@@ -15,13 +15,15 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+bool is_wheel(const LockedDistribution& one) { return one.artifact->file.ends_with(".whl"); }
+
 // 3.11.7 of the lock: any 3.11 runs the same wheels.
 std::string minor_of(const std::string& version) {
   const auto first = version.find('.');
   return version.substr(0, first == std::string::npos ? first : version.find('.', first + 1));
 }
 
-std::string wheel_of(const LockedDistribution& one) {
+std::string file_of(const LockedDistribution& one) {
   const LockedArtifact& artifact = *one.artifact;
   std::string table = "{name = " + quoted(artifact.file);
   if (one.source == "here")
@@ -41,7 +43,7 @@ Exported export_pylock(const EnvironmentLock& lock) {
   std::erase_if(all.with_hash, [&](const LockedDistribution* one) {
     const bool nowhere = one->source != "here" && one->artifact->url.empty();
     if (nowhere)
-      all.left_out.push_back(one->name + "==" + one->version + ": " + say("no URL of its wheel is known"));
+      all.left_out.push_back(one->name + "==" + one->version + ": " + say("no URL of its file is known"));
     return nowhere;
   });
   Exported exported{"pylock.toml", "", all.left_out};
@@ -52,8 +54,9 @@ Exported export_pylock(const EnvironmentLock& lock) {
       "lock-version = \"1.0\"\ncreated-by = \"scankit\"\nrequires-python = " + quoted("==" + minor + ".*") +
       "\n";
   for (const LockedDistribution* one : all.with_hash)
-    exported.text += "\n[[packages]]\nname = " + quoted(one->name) + "\nversion = " + quoted(one->version) +
-                     "\nwheels = [" + wheel_of(*one) + "]\n";
+    exported.text +=
+        "\n[[packages]]\nname = " + quoted(one->name) + "\nversion = " + quoted(one->version) +
+        (is_wheel(*one) ? "\nwheels = [" + file_of(*one) + "]\n" : "\nsdist = " + file_of(*one) + "\n");
   return exported;
 }
 

@@ -49,28 +49,6 @@ class LookUps {
   std::size_t begun_ = 0;
 };
 
-IndexRun run(const Words& argv, const std::string& folder, std::chrono::milliseconds patience,
-             const Looked& looked = {}) {
-  ProcessRequest request;
-  request.argv = argv;
-  // Nothing is installed: what their settings demand of an environment does not matter.
-  request.environment =
-      variables({"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
-  request.working_directory = folder;
-  request.timeout = patience;
-  request.on_out = LookUps(looked);
-  IndexRun answer;
-  const auto ran = run_process(request);
-  if (!ran) {
-    answer.said = ran.error().message;
-    return answer;
-  }
-  answer.ok = ran->ok();
-  answer.timed_out = ran->timed_out;
-  answer.said = ran->err.empty() ? ran->out : ran->err;
-  return answer;
-}
-
 bool says_one_of(const std::string& said, std::initializer_list<const char*> words) {
   for (const char* word : words)
     if (said.find(word) != std::string::npos) return true;
@@ -117,6 +95,28 @@ Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
 
 }  // namespace
 
+IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono::milliseconds patience,
+                       const Looked& looked) {
+  ProcessRequest request;
+  request.argv = argv;
+  // Nothing is installed: what their settings demand of an environment does not matter.
+  request.environment =
+      variables({"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
+  request.working_directory = folder;
+  request.timeout = patience;
+  request.on_out = LookUps(looked);
+  IndexRun answer;
+  const auto ran = run_process(request);
+  if (!ran) {
+    answer.said = ran.error().message;
+    return answer;
+  }
+  answer.ok = ran->ok();
+  answer.timed_out = ran->timed_out;
+  answer.said = ran->err.empty() ? ran->out : ran->err;
+  return answer;
+}
+
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
                  std::chrono::milliseconds patience, const Looked& looked) {
   const auto folder = TemporaryDirectory::create("scankit-index");
@@ -124,13 +124,13 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
   if (auto written = write_questions(folder->path() + "/questions.txt", questions); !written)
     return {.said = written.error().message};
   const auto end = std::chrono::steady_clock::now() + patience;
-  IndexRun answer = run(pip_words(pip, folder->path(), true), "", patience, looked);
+  IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", patience, looked);
   // An experiment of pip's that may go ("invalid choice" by its option parser), and that fails on an index
   // which refuses HEAD or takes no ranges ("405 Client Error").
   if (!answer.ok && says_one_of(answer.said, {"invalid choice: 'fast-deps'", "fast-deps is not",
                                               " Client Error: ", " Server Error: "})) {
     const auto left = end - std::chrono::steady_clock::now();
-    answer = run(
+    answer = run_installer(
         pip_words(pip, folder->path(), false), "",
         std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left)),
         looked);
@@ -162,7 +162,7 @@ IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions
     argv.push_back(uv.environment);
   }
   argv.push_back(folder->path() + "/questions.in");
-  IndexRun answer = run(argv, uv.project, patience);
+  IndexRun answer = run_installer(argv, uv.project, patience);
   answer.unreachable =
       !answer.ok && says_one_of(answer.said, {"error sending request", "dns error", "Connection refused",
                                               "Request failed after", "network connectivity is disabled",

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/probes/python_text.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -24,7 +25,8 @@ std::string last_line(const std::string& said) {
     if (line.starts_with("ERROR:") || line.starts_with("error:")) error = line;
     at = end + 1;
   }
-  return plain(error.empty() ? last : error, false).substr(0, 400);
+  if (!error.empty()) last = trimmed(error.substr(error.find(':') + 1));
+  return plain(last, false).substr(0, 400);
 }
 
 class Asker {
@@ -67,7 +69,7 @@ class Asker {
     const auto lacking = std::ranges::find_if(questions, named);
     if (lacking == questions.end() && questions.size() > 1) return false;
     const auto gone = lacking == questions.end() ? questions.begin() : lacking;
-    note(run);
+    if (lacking == questions.end() || !find_source(*gone)) note(run);
     refuse({*gone}, why(lacking != questions.end()));
     questions.erase(gone);
     return true;
@@ -90,6 +92,15 @@ class Asker {
       }
     }
     return false;
+  }
+
+  bool find_source(const IndexQuestion& one) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now());
+    if (left.count() <= 0) return false;
+    auto source = ask_source(request_.installer, one, left);
+    if (!source) return false;
+    reply_.sources[one.name] = *std::move(source);
+    return true;
   }
 
   void split(const Questions& questions) {
@@ -115,9 +126,10 @@ class Asker {
   }
 
   void note(const IndexRun& run) {
-    const std::string line = last_line(run.said);
-    if (!line.empty() && std::ranges::find(reply_.notes, line) == reply_.notes.end())
-      reply_.notes.push_back(line);
+    std::string line = last_line(run.said);
+    if (line.empty()) return;
+    line = name_of(request_.installer.kind) + ": " + line;
+    if (std::ranges::find(reply_.notes, line) == reply_.notes.end()) reply_.notes.push_back(line);
   }
 
   void tell(std::size_t more) {

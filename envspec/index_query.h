@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,8 @@
 #include "envspec/lock.h"
 
 // Which files an index has of exact versions, asked by the user's own pip or uv, so that their index, mirror,
-// proxy and credentials apply. Nothing is installed and nothing is built: sources are never asked for, since
-// their set-up would run.
+// proxy and credentials apply. Nothing is installed and nothing is built: a source archive is asked for its
+// hash alone, since its set-up would run.
 namespace scankit {
 
 struct IndexQuestion {
@@ -19,7 +20,8 @@ struct IndexQuestion {
 };
 struct IndexReply {
   std::map<std::string, std::vector<LockedArtifact>> offered;  // by name
-  std::map<std::string, std::string> refused;                  // by name: why there is none
+  std::map<std::string, LockedArtifact> sources;               // of those without a wheel: their archive
+  std::map<std::string, std::string> refused;                  // by name: why there is no wheel
   std::vector<std::string> notes;                              // for people: what the installer said
 };
 struct IndexRequest {
@@ -42,6 +44,17 @@ struct IndexRun {
 using Looked = std::function<void(std::size_t done)>;
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
                  std::chrono::milliseconds patience, const Looked& looked);
+// One command of an installer, with its standard error.
+IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
+                       std::chrono::milliseconds patience, const Looked& looked = {});
+
+// The source archive that an index has of a version, without unpacking it. pip and uv are asked for one with
+// a hash that no file has: they download it, compare before anything of it is run, and name the hash it has.
+std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
+                                         std::chrono::milliseconds patience);
+// Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).
+std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question);
+
 IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
                 std::chrono::milliseconds patience);
 

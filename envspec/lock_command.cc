@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "builder/cache.h"
 #include "doctor/base/exit_status.h"
@@ -39,6 +40,42 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
   return std::nullopt;
 }
 
+// pip's settings name an index that uv does not read, and nobody told uv of one.
+bool pip_has_its_own_index(const Host& host, const Python& python) {
+  for (const char* variable : {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"})
+    if (host.env(variable)) return false;
+  for (const char* variable : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"})
+    if (host.env(variable)) return true;
+  const std::string home = host.env("HOME").value_or(""), named = host.env("PIP_CONFIG_FILE").value_or("");
+  const std::string settings = host.env("XDG_CONFIG_HOME").value_or(path_join(home, ".config"));
+  for (const std::string& file : {named, std::string("/etc/pip.conf"), std::string("/etc/xdg/pip/pip.conf"),
+                                  path_join(settings, "pip/pip.conf"), path_join(home, ".pip/pip.conf"),
+                                  path_join(python.prefix, "pip.conf")})
+    if (const auto text = host.read_file(file, 1u << 20); text && text->find("index") != std::string::npos)
+      return true;
+  return false;
+}
+
+// uv asks for a hundred packages in a second, and a pip before 25.3 downloads each; it changes nothing here,
+// whoever made the environment. What uv does not have, the environment's own installer is asked for.
+void choose_installers(const Host& host, const Snapshot& snapshot, ResolveRequest& request) {
+  request.installer = downloader_of(host, snapshot);
+  const Python& python = snapshot.python.value;
+  if (request.installer.kind != Installer::Kind::Pip || pip_has_its_own_index(host, python)) return;
+  std::istringstream folders(host.env("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string program = path_join(folder, "uv");
+    if (!folder.starts_with('/') || ::access(program.c_str(), X_OK) != 0 || host.is_directory(program))
+      continue;
+    request.second = request.installer;
+    request.installer = {.kind = Installer::Kind::Uv,
+                         .program = {program},
+                         .environment = python.executable,
+                         .why = say("uv is on PATH")};
+    return;
+  }
+}
+
 Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
   if (subject.host == nullptr)
     return Error{Errc::InvalidArgument, say("a snapshot holds no files, so that nothing can be hashed"),
@@ -58,7 +95,7 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
   SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, hashes, hashed, lock));
   const auto older = out == "-" ? std::nullopt : older_lock(out);
   ResolveRequest request;
-  if (subject.host->is_live()) request.installer = downloader_of(*subject.host, subject.snapshot);
+  if (subject.host->is_live()) choose_installers(*subject.host, subject.snapshot, request);
   request.older = older ? &*older : nullptr;
   request.offline = options.offline;
   request.patience = std::chrono::seconds(options.patience);

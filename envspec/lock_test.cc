@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
+#include "envspec/export.h"
 #include "envspec/lock_values.h"
 
 namespace scankit {
@@ -60,6 +61,32 @@ TEST(Lock, ComesBackAsItWas) {
   EXPECT_EQ(lock->distributions[0].artifact->size, 65638U);
   EXPECT_EQ(lock->libraries[0].needed[0], "libc.so.6");
   EXPECT_FALSE(lock->distributions[1].artifact);
+}
+
+TEST(Export, CondaLeavesOutWhatTheOthersDo) {
+  EnvironmentLock lock = example();
+  lock.distributions.push_back({"lost", "2", "pip", "index", {}, "the index was not asked"});
+  lock.distributions.push_back({"zlib", "1", "conda", "conda", {}, "conda installed it"});
+  const Exported conda = export_conda(lock);
+  EXPECT_EQ(conda.left_out, (std::vector<std::string>{"mine==1: it is installed in place",
+                                                      "lost==2: the index was not asked"}));
+  EXPECT_EQ(conda.text.find("- lost=="), std::string::npos) << conda.text;
+  EXPECT_NE(conda.text.find("- 'einops==0.8.2 --hash=sha256:" + std::string(64, 'a') + "'"),
+            std::string::npos)
+      << conda.text;
+  lock.distributions.pop_back();
+  EXPECT_EQ(export_requirements(lock).left_out, conda.left_out);
+}
+
+TEST(Export, ASourceArchiveIsNoWheelOfAPylock) {
+  EnvironmentLock lock = example();
+  lock.distributions = {{"einops", "0.8.2", "pip", "index",
+                         LockedArtifact{"einops-0.8.2.tar.gz", std::string(64, 'a'), 0,
+                                        "https://h.example/einops-0.8.2.tar.gz"},
+                         ""}};
+  const std::string text = export_pylock(lock).text;
+  EXPECT_NE(text.find("\nsdist = {name = \"einops-0.8.2.tar.gz\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("wheels ="), std::string::npos) << text;
 }
 
 TEST(Lock, NamesThePartThatWasEdited) {

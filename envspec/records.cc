@@ -84,21 +84,19 @@ std::vector<std::string> installed_tags(const Host& host, const Distribution& di
   std::vector<std::string> tags;
   const auto text = read_head(host, path_join(distribution.path, "WHEEL"), 64u << 10);
   if (!text) return tags;
-  for (const std::string_view line : lines_of(*text))
-    if (line.starts_with("Tag:")) tags.emplace_back(trimmed(line.substr(4)));
+  for (const Wheel& line : tag_lines(*text))
+    for (std::string& tag : expanded_tags(line)) tags.push_back(std::move(tag));
   std::ranges::sort(tags);
+  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());  // clang 14 does not read ranges::unique
   return tags;
 }
 
 bool has_tags(const std::string& wheel_file, const std::vector<std::string>& tags) {
   Wheel wheel;
   if (tags.empty() || !read_wheel_name(wheel_file, wheel)) return false;
-  std::set<std::string> offered;
-  for (const std::string& python : wheel.python_tags)
-    for (const std::string& abi : wheel.abi_tags)
-      for (const std::string& platform : wheel.platform_tags)
-        offered.insert(python + "-" + abi + "-" + platform);
-  return offered == std::set<std::string>(tags.begin(), tags.end());
+  const auto offered = expanded_tags(wheel);
+  return std::set<std::string>(offered.begin(), offered.end()) ==
+         std::set<std::string>(tags.begin(), tags.end());
 }
 
 namespace {

@@ -34,6 +34,29 @@ TEST(Records, TellsTwoBuildsOfAVersionApartByTheirTags) {
   EXPECT_FALSE(has_tags("numpy-1.tar.gz", tags));
 }
 
+TEST(Records, ReadTheHashOfASourceFromTheRefusal) {
+  const IndexQuestion question{"mamba-ssm", "2.3.2.post1"};
+  const std::string hash(64, 'a');
+  const auto by_pip = read_source_hash(
+      "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES\n    mamba-ssm==2.3.2.post1 from "
+      "https://h.example/a/mamba_ssm-2.3.2.post1.tar.gz (from -r q.txt (line 1)):\n        Expected sha256 " +
+          std::string(64, '0') + "\n             Got        " + hash + "\n",
+      question);
+  ASSERT_TRUE(by_pip);
+  EXPECT_EQ(by_pip->file, "mamba_ssm-2.3.2.post1.tar.gz");
+  EXPECT_EQ(by_pip->sha256, hash);
+  EXPECT_EQ(by_pip->url, "https://h.example/a/mamba_ssm-2.3.2.post1.tar.gz");
+  const auto by_uv =
+      read_source_hash("  cause: Hash mismatch\n\n  Expected:\n    sha256:" + std::string(64, '0') +
+                           "\n\n  Computed:\n    sha256:" + hash + "\n",
+                       question);
+  ASSERT_TRUE(by_uv);
+  EXPECT_EQ(by_uv->file, "mamba_ssm-2.3.2.post1.tar.gz");
+  EXPECT_EQ(by_uv->sha256, hash);
+  for (const char* none : {"", "Computed:", "Got nothing", "Computed:\n  sha256:abc"})
+    EXPECT_FALSE(read_source_hash(none, question)) << none;
+}
+
 class OnDisk : public testing::Test {
  protected:
   OnDisk() : folder_(*TemporaryDirectory::create("records")), host_(make_real_host()) {}
@@ -54,6 +77,16 @@ class OnDisk : public testing::Test {
   TemporaryDirectory folder_;
   std::unique_ptr<Host> host_;
 };
+
+// maturin writes the compressed set of the file's name into one line.
+TEST_F(OnDisk, ReadsACompressedTagAsTheTagsItStandsFor) {
+  write("x-1.dist-info/WHEEL",
+        "Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64\n");
+  const auto tags = installed_tags(*host_, distribution());
+  EXPECT_EQ(tags, (std::vector<std::string>{"cp311-cp311-manylinux2014_x86_64",
+                                            "cp311-cp311-manylinux_2_17_x86_64"}));
+  EXPECT_TRUE(has_tags("tokenizers-0.20.3-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", tags));
+}
 
 TEST_F(OnDisk, ReadsBothFormsOfAHash) {
   const std::string hash(64, 'a');

@@ -91,30 +91,45 @@ class Resolver {
   }
 
   IndexReply ask(const std::vector<LockedDistribution*>& open) {
-    IndexRequest ask;
-    for (const LockedDistribution* one : open) ask.questions.push_back({one->name, one->version});
+    std::vector<IndexQuestion> questions;
+    for (const LockedDistribution* one : open) questions.push_back({one->name, one->version});
     if (open.empty() || request_.offline || request_.installer.kind == Installer::Kind::None ||
         request_.installer.kind == Installer::Kind::Conda)
       return {};
-    ask.installer = request_.installer;
-    ask.patience = request_.patience;
-    ask.progress = request_.part;
-    if (request_.progress) request_.progress(what_is_asked(open.size()));
-    return ask_index(ask);
+    IndexReply reply = ask_index_of(request_.installer, questions);
+    if (!request_.second || reply.refused.empty()) return reply;
+    std::erase_if(questions, [&](const IndexQuestion& one) {
+      return !reply.refused.contains(one.name) || reply.sources.contains(one.name);
+    });
+    if (questions.empty()) return reply;
+    IndexReply more = ask_index_of(*request_.second, questions);
+    for (const auto& [name, offered] : more.offered) reply.refused.erase(name);
+    reply.offered.merge(more.offered);
+    reply.sources.merge(more.sources);
+    if (!more.offered.empty() || !more.sources.empty()) reply.notes = more.notes;
+    return reply;
+  }
+
+  IndexReply ask_index_of(const Installer& installer, const std::vector<IndexQuestion>& questions) const {
+    if (request_.progress) request_.progress(what_is_asked(installer, questions.size()));
+    return ask_index({.installer = installer,
+                      .questions = questions,
+                      .patience = request_.patience,
+                      .progress = request_.part});
   }
 
   // Until 25.3 `pip install --dry-run` downloads whole wheels, also where the index has their metadata apart.
-  std::string what_is_asked(std::size_t packages) const {
+  std::string what_is_asked(const Installer& installer, std::size_t packages) const {
     const Distribution* pip = find_distribution(snapshot_.distributions.value, "pip");
     const auto version = pip == nullptr ? std::nullopt : Version::parse(pip->version);
-    if (request_.installer.kind == Installer::Kind::Pip && version && *version < *Version::parse("25.3"))
+    if (installer.kind == Installer::Kind::Pip && version && *version < *Version::parse("25.3"))
       return say_n(
           packages,
           "asking pip what the index has of {0} package; pip {1} downloads it for that, 25.3 does not",
           "asking pip what the index has of {0} packages; pip {1} downloads them for that, 25.3 does not",
           packages, pip->version);
     return say_n(packages, "asking {1} what the index has of {0} package",
-                 "asking {1} what the index has of {0} packages", packages, name_of(request_.installer.kind));
+                 "asking {1} what the index has of {0} packages", packages, name_of(installer.kind));
   }
 
   void by_index(LockedDistribution& one, const IndexReply& reply) {
@@ -124,6 +139,8 @@ class Resolver {
         if (is_what_is_installed(one, artifact)) return take(one, artifact);
       one.why_no_artifact =
           say("the index has another build of this version: {}", offered->second.front().file);
+    } else if (const auto source = reply.sources.find(one.name); source != reply.sources.end()) {
+      return by_source(one, source->second);
     } else if (const auto why = reply.refused.find(one.name); why != reply.refused.end()) {
       one.why_no_artifact = why->second;
     } else {
@@ -131,6 +148,15 @@ class Resolver {
       return;
     }
     if (is_local_build(one)) build_again(one);
+  }
+
+  // An installer built it from this archive. What was built is locked, since building it once more may need a
+  // compiler, a CUDA toolkit or variables that nobody recorded; the archive where it cannot be packed.
+  void by_source(LockedDistribution& one, const LockedArtifact& source) {
+    build_again(one);
+    if (one.artifact) return;
+    one.source = "index";
+    take(one, source);
   }
 
   // No index but torch's own takes wheels of the bare platform tag, and that one was asked.

@@ -15,6 +15,7 @@ namespace scankit {
 
 struct ResolveRequest {
   Installer installer;                     // Kind::None: no index is asked
+  std::optional<Installer> second;         // asked for what the first does not have, or cannot reach
   const EnvironmentLock* older = nullptr;  // what it knows of the same versions is not asked again
   bool offline = false;
   std::chrono::seconds patience{120};

@@ -185,10 +185,7 @@ Result<void> unpack_member(void* zip, const std::string& path, const Member& mem
 }
 
 void take_tags(const std::string& text, Wheel& wheel) {
-  for (const std::string_view line : lines_of(text)) {
-    if (!line.starts_with("Tag: ")) continue;
-    Wheel one;
-    if (!read_wheel_name("n-0-" + std::string(trimmed(line.substr(5))) + ".whl", one)) continue;
+  for (const Wheel& one : tag_lines(text)) {
     const auto add = [](const std::vector<std::string>& from, std::vector<std::string>& to) {
       for (const std::string& tag : from)
         if (std::ranges::find(to, tag) == to.end()) to.push_back(tag);
@@ -249,6 +246,27 @@ Result<void> check_hash(const std::map<std::string, std::string>& hashes, const 
 }
 
 }  // namespace
+
+std::vector<Wheel> tag_lines(const std::string& text) {
+  constexpr std::string_view kTag = "Tag:";
+  std::vector<Wheel> lines;
+  for (const std::string_view line : lines_of(text)) {
+    Wheel one;
+    if (line.starts_with(kTag) &&
+        read_wheel_name("n-0-" + std::string(trimmed(line.substr(kTag.size()))) + ".whl", one))
+      lines.push_back(std::move(one));
+  }
+  return lines;
+}
+
+std::vector<std::string> expanded_tags(const Wheel& wheel) {
+  std::vector<std::string> tags;
+  for (const std::string& python : wheel.python_tags)
+    for (const std::string& abi : wheel.abi_tags)
+      for (const std::string& platform : wheel.platform_tags)
+        tags.push_back(python + "-" + abi + "-" + platform);
+  return tags;
+}
 
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder) {
   SCANKIT_TRY(Archive archive, open_archive(path));

@@ -76,7 +76,9 @@ wait "$server" 2>/dev/null || true
 check "an index that is not there gives no hash" lock --timeout 20
 check "with the reason" says "no hash of alpha==1.0: the index could not be reached"
 status=2 check "requirements without a hash are refused" status_is 2 "$scankit" env export requirements
-check "by name" says "left out: alpha==1.0"
+check "by name" says "no hash of alpha==1.0"
+check "and what would help" says "run scankit env lock where the index can be reached, or leave them out with --partial"
+check "conda's file is refused as well" status_is 2 "$scankit" env export conda --python "$python" --out part/environment.yml
 check "unless that is wanted" status_is 0 "$scankit" env export requirements --partial --python "$python" --out part/requirements.txt
 cp first.lock scankit.lock
 check "offline, the old lock knows" lock --offline

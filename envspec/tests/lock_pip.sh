@@ -9,6 +9,7 @@ scankit=$(realpath "$1")
 newest=$(. "$here/../../ci/fixtures.sh" && fx_packages pip==26.3) || { echo "SKIPPED: no newer pip" && exit 77; }
 # shellcheck source=envspec/tests/small_index.sh
 . "$here/small_index.sh"
+# shellcheck disable=SC2120  # small_index.sh has one with arguments
 lock() { status_is "${status:-0}" "$scankit" env lock --python "$python" "$@"; } # no uv on PATH: pip is asked
 # pip's alone: sources that leave a mark when they are built
 mkdir -p "$work/delta-1.0"
@@ -28,8 +29,9 @@ locked_by_pip() { # locked_by_pip NAME [--html]: the Python of which is $python
   check "$name: pip is asked" says "asking pip what the index has"
   check "$name: the wheel of the index" test "$(artifact alpha)" = "$(sha256sum "$work/served/alpha-1.0-py3-none-any.whl" | cut -d' ' -f1)"
   check "$name: what the index lacks" says "no hash of gamma==3.0: the index has no wheel of this version"
-  check "$name: and sources" says "no hash of delta==1.0: the index has no wheel of this version"
-  check "$name: are not built" test ! -e "$work/built"
+  check "$name: with whose words it were" says "scankit: pip: No matching distribution found for gamma==3.0"
+  check "$name: what was built from a source archive of the index is packed" test "$(part 'next((d["source"], d["artifact"]["file"][-4:]) for d in lock["distributions"] if d["name"] == "delta")')" = "('here', '.whl')"
+  check "$name: the archive is not built" test ! -e "$work/built"
   check "$name: what was built here" test "$(part 'next(d["source"] for d in lock["distributions"] if d["name"] == "beta")')" = here
   cp scankit.lock first.lock
   check "$name: again" lock
@@ -41,6 +43,26 @@ locked_by_pip() { # locked_by_pip NAME [--html]: the Python of which is $python
 python=$work/env/bin/python
 site=$(fx_site "$python")
 locked_by_pip "pip $("$python" -m pip --version | cut -d' ' -f2)"
+# uv is quicker, and knows the index where it was told of one.
+PATH=$tools/bin:$PATH check "with uv on PATH" lock
+check "uv is asked" says "asking uv what the index has"
+check "and has the same" test "$(grep -o '"sha256": "[0-9a-f]*"' scankit.lock)" = "$(grep -o '"sha256": "[0-9a-f]*"' first.lock)"
+check "what it lacks is asked of pip" says "asking pip what the index has"
+check "the archive is not built" test ! -e "$work/built"
+rm scankit.lock
+unset UV_DEFAULT_INDEX
+PATH=$tools/bin:$PATH check "where the index was told to pip alone" lock
+check "uv is not asked" sh -c '! grep -q "asking uv" "$1"/err' sh "$work"
+# What was changed after it was installed cannot be packed; the archive on the index is still known by its hash.
+echo '# mine' >>"$(echo "$site"/delta*.py | cut -d' ' -f1)"
+rm scankit.lock
+check "one that was changed" lock
+check "is locked as its archive" test "$(artifact delta)" = "$(sha256sum "$work/served/delta-1.0.tar.gz" | cut -d' ' -f1)"
+check "of the index" test "$(part 'next(d["source"] for d in lock["distributions"] if d["name"] == "delta")')" = index
+check "an export has its hash" status_is 0 "$scankit" env export requirements --python "$python" --partial --out source.txt
+check "for pip to build it" grep -q "$(sha256sum "$work/served/delta-1.0.tar.gz" | cut -d' ' -f1)" source.txt
+"$python" -m pip uninstall -q -y gamma delta
+rm scankit.lock
 kill "$server"
 locked_by_pip "its HTML" --html
 kill "$server"
