@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ci/fleet/merge.h"
+#include "ci/fleet/report.h"
 #include "doctor/base/say.h"
 
 namespace scankit::fleet {
@@ -67,6 +68,42 @@ void add_those_without(Values& values, const std::vector<std::string>& told) {
     if (!have.contains(node)) values["none"].push_back(node);
 }
 
+// The fact that decides this one: the release of torch comes with its libraries and the CUDA packages it
+// asks for, and a Python with its folder. "" where nothing does.
+std::string leader_of(const std::string& fact) {
+  if (fact.starts_with("build:") || fact.starts_with("wheel:") || fact == "cuda of torch" ||
+      fact == "torch's metadata")
+    return "torch";
+  return fact == "torch's folder" || fact.starts_with("module:") ? "python's file" : "";
+}
+
+// Whether nodes that agree on the one agree on the other: then the second says nothing new.
+bool follows(const Values& values, const Values& leader) {
+  std::map<std::string, std::string> value_of;
+  for (const auto& [value, nodes] : values)
+    for (const std::string& node : nodes) value_of[node] = value;
+  return std::ranges::all_of(leader, [&](const auto& group) {
+    return std::ranges::all_of(group.second, [&](const std::string& node) {
+      return value_of[node] == value_of[group.second.front()];
+    });
+  });
+}
+
+Difference difference_of(const std::string& fact, const Values& values, std::size_t told) {
+  Difference difference;
+  difference.fact = fact;
+  for (const auto& [value, of] : values)
+    if (2 * of.size() > told) {
+      difference.common = value;
+      difference.agreeing = of.size();
+    }
+  for (const auto& [value, of] : values)
+    if (difference.agreeing == 0 || value != difference.common) difference.others.emplace_back(value, of);
+  std::ranges::stable_sort(difference.others, std::ranges::greater{},
+                           [](const auto& other) { return other.second.size(); });
+  return difference;
+}
+
 }  // namespace
 
 void compare_facts(FleetReport& report) {
@@ -76,24 +113,26 @@ void compare_facts(FleetReport& report) {
     if (!node.result || node.result->facts.empty()) continue;
     told.push_back(node.name);
     for (const auto& [fact, value] : node.result->facts) facts[fact][value].push_back(node.name);
+    // One launch has one command; what was collected by hand may have several.
+    if (report.command.empty()) facts["command"][command_line(node.result->command)].push_back(node.name);
   }
-  for (auto& [fact, values] : facts) {
-    add_those_without(values, told);
-    Difference difference;
-    difference.fact = fact;
-    for (const auto& [value, of] : values)
-      if (2 * of.size() > told.size()) {
-        difference.common = value;
-        difference.agreeing = of.size();
-      }
+  std::map<std::string, std::vector<std::string>> with;
+  for (auto& [fact, values] : facts) add_those_without(values, told);
+  const auto differs = [&](const std::string& fact) {
+    const auto found = facts.find(fact);
+    return found != facts.end() && found->second.size() > 1;
+  };
+  for (const auto& [fact, values] : facts) {
+    Difference difference = difference_of(fact, values, told.size());
     if (difference.agreeing > 0) report.common[fact] = difference.common;
-    if (values.size() < 2) continue;
-    for (auto& [value, of] : values)
-      if (difference.agreeing == 0 || value != difference.common) difference.others.emplace_back(value, of);
-    std::ranges::stable_sort(difference.others, std::ranges::greater{},
-                             [](const auto& other) { return other.second.size(); });
-    report.differences.push_back(std::move(difference));
+    if (!differs(fact)) continue;
+    const std::string leader = leader_of(fact);
+    if (differs(leader) && follows(values, facts.at(leader)))
+      with[leader].push_back(fact);
+    else
+      report.differences.push_back(std::move(difference));
   }
+  for (Difference& difference : report.differences) difference.with_it = with[difference.fact];
 }
 
 void find_outliers(FleetReport& report) {

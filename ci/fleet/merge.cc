@@ -223,6 +223,17 @@ void take_nodes(const Collected& collected, FleetReport& report) {
   }
 }
 
+// Without a roster, what all nodes were asked; empty where they were asked different things.
+std::vector<std::string> one_command(const std::vector<NodeLine>& nodes) {
+  const std::vector<std::string>* command = nullptr;
+  for (const NodeLine& line : nodes) {
+    if (!line.result) continue;
+    if (command != nullptr && *command != line.result->command) return {};
+    command = &line.result->command;
+  }
+  return command == nullptr ? std::vector<std::string>() : *command;
+}
+
 }  // namespace
 
 FleetReport merged(const Collected& collected) {
@@ -236,8 +247,7 @@ FleetReport merged(const Collected& collected) {
     report.notes = collected.roster->said;
   }
   take_nodes(collected, report);
-  for (const NodeLine& line : report.nodes)
-    if (report.command.empty() && line.result) report.command = line.result->command;
+  if (report.command.empty()) report.command = one_command(report.nodes);
   if (!collected.roster && collected.expected.empty()) report.problems.push_back(collected.roster_problem);
   if (report.nodes.empty()) report.problems.push_back(say("no node of a fleet is in {}", collected.folder));
   take_causes(report);

@@ -43,6 +43,7 @@ struct Difference {
   std::string fact, common;  // the value that most nodes have; "" where no half of them agrees
   std::size_t agreeing = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> others;  // value, nodes
+  std::vector<std::string> with_it;  // facts that differ because this one does, between the same nodes
 };
 struct Outlier {
   std::string node, measure, unit, kind;  // kind: the hardware that it was compared among

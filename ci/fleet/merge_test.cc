@@ -189,6 +189,43 @@ TEST(FleetDifferences, WithoutAMajorityNobodyIsOdd) {
   EXPECT_EQ(report.differences[0].others.size(), 2U);
 }
 
+// One node with another torch differs in one thing, not in each library of it.
+TEST(FleetDifferences, WhatFollowsFromATorchIsToldWithIt) {
+  const Folder folder({"a", "b", "c"});
+  for (const char* name : {"a", "b", "c"}) {
+    NodeResult node = healthy(name);
+    const std::string release = name[0] == 'c' ? "2.10.0" : "2.11.0";
+    node.facts["torch"] = release;
+    for (const char* fact : {"build:libc10.so", "build:libtorch.so", "wheel:nvidia-cublas", "cuda of torch"})
+      node.facts[fact] = "of " + release;
+    node.facts["build:libcudart.so.13"] = name;  // not decided by the release: a and b differ, too
+    folder.put(node);
+  }
+  const auto report = folder.report();
+  ASSERT_EQ(report.differences.size(), 2U);
+  EXPECT_EQ(report.differences[0].fact, "build:libcudart.so.13");
+  EXPECT_EQ(report.differences[1].fact, "torch");
+  EXPECT_EQ(report.differences[1].with_it,
+            (std::vector<std::string>{"build:libc10.so", "build:libtorch.so", "cuda of torch",
+                                      "wheel:nvidia-cublas"}));
+  EXPECT_EQ(difference_line(report.differences[1]),
+            "2.10.0 on c; most have 2.11.0 (and 4 facts that follow from it)");
+  EXPECT_EQ(report.warnings(), 2U);
+}
+
+TEST(FleetDifferences, CommandsThatDifferAreToldAsSuch) {
+  Folder folder({});
+  NodeResult other = healthy("b");
+  other.command = {"doctor", "--python", "/opt/b/bin/python"};
+  folder.put(healthy("a"));
+  folder.put(other);
+  const auto report = folder.report({}, false);
+  EXPECT_TRUE(report.command.empty());
+  ASSERT_EQ(report.differences.size(), 1U);
+  EXPECT_EQ(report.differences[0].fact, "command");
+  EXPECT_EQ(report.differences[0].others.at(1).first, "scankit doctor --python /opt/b/bin/python");
+}
+
 TEST(FleetOutliers, ASlowGpuIsFoundAmongItsLike) {
   Folder folder({});
   for (int i = 0; i < 9; ++i) {

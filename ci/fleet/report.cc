@@ -52,7 +52,11 @@ std::string difference_line(const Difference& difference) {
   std::string others;
   for (const auto& [value, nodes] : difference.others)
     others += (others.empty() ? "" : "; ") + say("{} on {}", value, node_names(nodes));
-  return difference.agreeing == 0 ? others : say("{}; most have {}", others, difference.common);
+  const std::string line =
+      difference.agreeing == 0 ? others : say("{}; most have {}", others, difference.common);
+  const std::size_t n = difference.with_it.size();
+  if (n == 0) return line;
+  return say_n(n, "{} (and {} fact that follows from it)", "{} (and {} facts that follow from it)", line, n);
 }
 
 std::string outlier_line(const Outlier& o) {
@@ -64,9 +68,9 @@ std::string outlier_line(const Outlier& o) {
              o.median, times);
 }
 
-std::string command_line(const FleetReport& report) {
+std::string command_line(const std::vector<std::string>& command) {
   std::string words = "scankit";
-  for (const std::string& word : report.command) words += " " + shell_quoted(word);
+  for (const std::string& word : command) words += " " + shell_quoted(word);
   return words;
 }
 

@@ -27,7 +27,7 @@ std::string_view verdict_word(const FleetReport& report);  // "healthy", "broken
 std::string node_names(const std::vector<std::string>& nodes, std::size_t most = 8);
 std::string difference_line(const Difference& difference);
 std::string outlier_line(const Outlier& outlier);
-std::string command_line(const FleetReport& report);
+std::string command_line(const std::vector<std::string>& command);  // "scankit doctor --no-import"
 
 const std::vector<std::string_view>& fleet_formats();
 std::string rendered(std::string_view format, const FleetReport& report, int exit_status);

@@ -4,11 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <sstream>
 
 #include "ci/fleet/commands.h"
+#include "ci/fleet/hostlist.h"
 #include "ci/fleet/report.h"
-#include "ci/fleet/slurm.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -18,20 +17,15 @@
 namespace scankit::fleet {
 namespace {
 
-// "@FILE": a name a line, as `kubectl get nodes -o name` writes them; else a list, which Slurm may have to
-// expand.
+// "@FILE": a name a line, as `kubectl get nodes -o name` writes them; else a list of hosts.
 Result<std::vector<std::string>> expected_nodes(const std::string& wish) {
-  std::vector<std::string> names;
-  if (wish.empty()) return names;
-  if (!wish.starts_with('@') && wish.find('[') != std::string::npos) return host_names(wish);
   std::string text = wish;
   if (wish.starts_with('@')) {
     SCANKIT_TRY(text, read_whole_file(wish.substr(1)));
   }
-  for (char& c : text)
-    if (c == ',') c = ' ';
-  std::istringstream words(text);
-  for (std::string word; words >> word;) names.push_back(word.starts_with("node/") ? word.substr(5) : word);
+  SCANKIT_TRY(std::vector<std::string> names, expanded_hosts(text));
+  for (std::string& name : names)
+    if (name.starts_with("node/")) name.erase(0, 5);
   return names;
 }
 

@@ -74,7 +74,7 @@ std::string plots(const FleetReport& report) {
 std::string html_report(const FleetReport& report) {
   const std::size_t all = report.nodes.size();
   std::string out;
-  if (!report.command.empty()) out += html::paragraph(code(command_line(report)));
+  if (!report.command.empty()) out += html::paragraph(code(command_line(report.command)));
   for (const std::string& problem : report.problems) out += text(retold(problem));
   for (const std::string& note : report.notes) out += text(retold(note));
   out += html::bar(say_n(all, "{} node", "{} nodes", all),

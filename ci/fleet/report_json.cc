@@ -45,6 +45,7 @@ Json difference_json(const Difference& difference) {
   json["others"] = Json::array();
   for (const auto& [value, nodes] : difference.others)
     json["others"].push_back({{"value", value}, {"nodes", nodes}});
+  json["with_it"] = difference.with_it;
   return json;
 }
 

@@ -38,7 +38,7 @@ std::string notes_of(const FleetReport& report) {
 
 std::string markdown_report(const FleetReport& report) {
   std::string out = "## scankit fleet: " + markdown_escaped(verdict_line(report)) + "\n\n";
-  if (!report.command.empty()) out += markdown_code(command_line(report)) + "\n\n";
+  if (!report.command.empty()) out += markdown_code(command_line(report.command)) + "\n\n";
   for (const std::string& problem : report.problems) out += markdown_escaped(retold(problem)) + "\n\n";
   for (const std::string& note : report.notes) out += markdown_escaped(retold(note)) + "\n\n";
   out += nodes_of(report, Verdict::Failed, say("Failed"));

@@ -57,7 +57,7 @@ class Text {
 
   void head() {
     line(say("Fleet {} in {}", report_.fleet, report_.folder));
-    if (!report_.command.empty()) line("  " + in_column(say("command"), 10) + command_line(report_));
+    if (!report_.command.empty()) line("  " + in_column(say("command"), 10) + command_line(report_.command));
     for (const char* fact : {"gpus", "driver", "torch", "cuda of torch", "python"})
       if (const auto value = report_.common.find(fact); value != report_.common.end())
         line("  " + in_column(fact, 15) + value->second);
