@@ -33,9 +33,14 @@ std::string module_of(const std::string& relative) {
   return module;
 }
 
-// Libraries below a folder, links to folders not followed.
+// What is worth a look below a folder, by paths relative to it.
+struct Found {
+  std::vector<std::string> libraries, wheels;
+};
+
+// Libraries and wheels below a folder, links to folders not followed.
 Result<void> collect(const Host& here, const std::string& folder, const std::string& below, std::size_t depth,
-                     std::size_t& entries, std::vector<std::string>& found) {
+                     std::size_t& entries, Found& found) {
   SCANKIT_TRY(const std::vector<DirEntry> listed, here.list(path_join(folder, below)));
   entries += listed.size();
   if (entries > kManyEntries || depth > kDeep)
@@ -46,7 +51,9 @@ Result<void> collect(const Host& here, const std::string& folder, const std::str
     if (entry.kind == FileKind::Directory) {
       SCANKIT_CHECK(collect(here, folder, relative, depth + 1, entries, found));
     } else if (is_library_name(entry.name) && !here.is_directory(path_join(folder, relative))) {
-      found.push_back(relative);
+      found.libraries.push_back(relative);
+    } else if (entry.name.ends_with(".whl")) {
+      found.wheels.push_back(relative);
     }
   }
   return {};
@@ -87,12 +94,15 @@ class Opener {
     return {};
   }
   Result<void> add_folder(const std::string& name, const std::string& real) {
-    std::vector<std::string> found;
+    Found found;
     std::size_t entries = 0;
     SCANKIT_CHECK(collect(*here_, real, "", 0, entries, found));
-    if (found.empty()) return unusable(name, "no shared library lies below it", "name another folder");
+    if (found.libraries.empty() && found.wheels.empty())
+      return unusable(name, "no shared library or wheel found in it", "name another folder");
+    for (const std::string& wheel : found.wheels) SCANKIT_CHECK(add_wheel(path_join(real, wheel)));
+    if (found.libraries.empty()) return {};
     const std::string folder = placed(real);
-    for (const std::string& file : found)
+    for (const std::string& file : found.libraries)
       named_.files.push_back({module_of(file), path_join(folder, file), folder});
     return {};
   }

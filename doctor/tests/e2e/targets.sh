@@ -85,6 +85,21 @@ case_wheel_of_another_python() {
   examine --so m-1-cp36-cp36m-linux_x86_64.whl
   expect_report doctor.json "$code"
 }
+case_folder_of_wheels() {
+  mkdir -p dist/of/3.6
+  make_wheel dist/m-1-py3-none-linux_x86_64.whl "$(basename "$file")"
+  examine --so dist
+  expect_report doctor.json "$code"
+  make_wheel dist/of/3.6/m-1-cp36-cp36m-linux_x86_64.whl "$(basename "$file")"
+  VERDICT=broken STATUS=1 ROOT=python_abi_tag_mismatch
+  examine --so dist
+  expect_report doctor.json "$code"
+}
+case_folder_without_either() {
+  mkdir nothing && touch nothing/README
+  examine --so nothing
+  refused 'no shared library or wheel found in it'
+}
 case_wheel_that_leads_out() {
   make_wheel m-1-py3-none-linux_x86_64.whl ../../evil.so
   examine --so m-1-py3-none-linux_x86_64.whl
