@@ -38,7 +38,7 @@ check "an allowance holds for it, too" run allowed 0
 policy fails_to_import
 check "one that cannot be imported fails" run broken 6
 check "and not as one that computes wrong" sh -c '! grep -q "does not compute" "$1"/out' sh "$work"
-check "but with what its message says" says "fails_to_import does not import: ImportError: undefined symbol: _ZN3c105ErrorE"
+check "but with what its message says" says "does not import: ImportError: undefined symbol: _ZN3c105ErrorE"
 # The installed module: doctor names the cause, and validate does not say it once more.
 printf '<html>404</html>' >"$site/selective_scan_cuda$suffix"
 rm scankit-ci.yaml

@@ -39,8 +39,7 @@ check "pip and uv lock the same" test "$(sed 's/ *"url".*//' pip.lock | grep -c 
 check "pip installs it again" status_is 0 "$work/again/bin/python" -m pip install -q --no-deps --require-hashes -r pip/requirements
 again=$(fx_site "$work/again/bin/python")
 check "the same package" diff -r -x __pycache__ "$site/mamba_ssm" "$again/mamba_ssm"
-check "and the same library" cmp "$site"/tokenizers/tokenizers.abi3.so "$again"/tokenizers/tokenizers.abi3.so ||
-  cmp "$site"/tokenizers/*.so "$again"/tokenizers/*.so
+check "and the same library" diff -r -x __pycache__ "$site/tokenizers" "$again/tokenizers"
 "$(fx_python)" -m venv --without-pip "$work/third"
 cp uv/pylock uv/pylock.toml
 check "uv installs its pylock.toml" status_is 0 "$tools/bin/uv" pip sync --preview --python "$work/third/bin/python" uv/pylock.toml
