@@ -42,7 +42,7 @@ shown() {
   local want=$1 code=0 word line=''
   shift
   for word; do
-    word=${word//"$scankit"/scankit}
+    [ "$word" != "$scankit" ] || word=scankit
     case $word in *[!a-zA-Z0-9_./=-]*) line+=" '$word'" ;; *) line+=" $word" ;; esac
   done
   printf '%s$%s%s\n' "$bold" "${line//"$PWD/"/}" "$plain"
