@@ -201,7 +201,7 @@ fx_make_torch_headers() {
   local scratch=$1.download
   mkdir -p "$scratch" "$1"
   fx_download "$scratch" "torch==${1##*/torch-}" || return 1
-  unzip -q "$scratch"/torch-*.whl 'torch/include/*' 'torch/version.py' -d "$1" && rm -rf "$scratch"
+  live "fixtures: unpacking headers" no_detail - unzip -q "$scratch"/torch-*.whl 'torch/include/*' 'torch/version.py' -d "$1" && rm -rf "$scratch"
 }
 
 # The include folder's parent of that release: headers alone, the wheel itself is not kept.
@@ -216,7 +216,7 @@ fx_make_light_headers() {
   mkdir -p "$scratch" "$1"
   fx_fetch "$scratch" --no-deps --only-binary :all: --platform macosx_14_0_arm64 --platform macosx_11_0_arm64 \
     --python-version "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" "torch==${1##*/light-torch-}" || return 1
-  unzip -q "$scratch"/torch-*.whl 'torch/include/*' -d "$1" && rm -rf "$scratch"
+  live "fixtures: unpacking headers" no_detail - unzip -q "$scratch"/torch-*.whl 'torch/include/*' -d "$1" && rm -rf "$scratch"
 }
 
 # Headers of FX_OTHER_TORCH for a compiler: those that are here, else the light ones, else (an index without them) the full.

@@ -38,8 +38,16 @@ run=$(mktemp -d "${TMPDIR:-/var/tmp}/scankit-fresh-$suite.XXXXXX")
 kept=$source/build/fresh
 trap 'exit 1' TERM INT
 mkdir -p "$kept"
-# Only what cannot change while we look: the namespace's mounts go with it, so that rm finds the copy alone.
-trap 'umount -R "$run/proc" "$run/dev" "$run"/root/.cache/scankit-dev "$run"/home/dev/.cache/scankit-dev 2>/dev/null; umount -R "$run"/lent* 2>/dev/null; lent_back; rm -rf --one-file-system "$run"' EXIT
+# A bind mount is on the same file system: nothing is removed while one is left below.
+unmounted() { ! grep -qF " $run/" /proc/self/mountinfo; }
+cleanup() {
+  local code=$? mount
+  set +e
+  while read -r mount; do umount -l "$mount"; done < <(awk -v run="$run/" 'index($5, run) == 1 { print $5 }' /proc/self/mountinfo | sort -r)
+  if unmounted; then rm -rf --one-file-system "$run"; fi
+  exit "$code"
+}
+trap cleanup EXIT
 
 # Where this machine's CUDA toolkit serves torch, its cached wheels are without CUDA's libraries: the toolkit is lent too.
 lent=()
@@ -78,6 +86,7 @@ authorities=${PIP_CERT:-${SSL_CERT_FILE:-}}
 if [ -n "$authorities" ]; then outside+=(PIP_CERT=/etc/scankit-authorities.crt SSL_CERT_FILE=/etc/scankit-authorities.crt PIP_DEFAULT_TIMEOUT=180); fi
 
 new_root() {
+  unmounted || { echo "FAILED: something is still mounted below $run" && exit 1; }
   find "$run" -mindepth 1 -maxdepth 1 -exec rm -rf --one-file-system {} +
   cp -a --reflink=auto "$base/." "$run/"
   cp /etc/resolv.conf "$run/etc/"

@@ -13,7 +13,7 @@ base=$SCANKIT_CACHE/roots/bare-bookworm
 [ -e "$base.ready" ] || skip "no minimal bookworm here yet: ci.fresh_story makes it"
 [ "${FRESH_INSIDE:-}" ] || exec env FRESH_INSIDE=1 unshare -m -n --propagation private bash "$0" # -n: no network at all
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/scankit-deps.XXXXXX")
-trap 'umount -R "$work/root" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+trap 'umount -R "$work/root" 2>/dev/null || true; grep -qF " $work/" /proc/self/mountinfo || rm -rf --one-file-system "$work"' EXIT
 mkdir "$work/root"
 failures=0
 check() { # WHAT COMMAND...
