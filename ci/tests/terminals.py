@@ -50,6 +50,7 @@ COMMANDS = {
     "fleet report": ([OUT + "/no-such-fleet"], {1, 2, 4}),
     "completion": (["bash"], {0}),
     "man": ([], {0}),
+    "help": (["doctor"], {0}),
 }
 HEAVY = {"selftest", "build", "validate", "ci run"}  # too long for every run; quick stops some of them in the middle
 
