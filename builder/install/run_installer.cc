@@ -43,7 +43,8 @@ std::vector<std::string> variables(const InstallerCommand& command) {
   return all;
 }
 
-// A file that needs no place and no removal; the installer reads it as /proc/self/fd/N.
+// A file that needs no place and no removal; the installer reads it as /proc/PID/fd/N, of us: `pip --python`
+// starts another pip, which does not get our descriptors.
 Result<Descriptor> file_of(const std::vector<std::string>& lines) {
   Descriptor file(::memfd_create("constraints", MFD_CLOEXEC));
   std::string text;
@@ -93,7 +94,8 @@ Result<void> run_installer(const InstallerCommand& command, int lock) {
   Descriptor constraints;
   if (!command.constraints.empty()) {
     SCANKIT_TRY(constraints, file_of(command.constraints));
-    given.insert(given.end(), {"--constraint", "/proc/self/fd/" + std::to_string(constraints.get())});
+    given.insert(given.end(), {"--constraint", "/proc/" + std::to_string(::getpid()) + "/fd/" +
+                                                   std::to_string(constraints.get())});
   }
   const auto argv = pointers(given);
   const auto words = variables(command);
