@@ -362,7 +362,9 @@ class FixRun {
   // "repaired" is the doctor's word, too: he looks once more, at all that he was asked about.
   int tell_what_is_still_broken(FixOutcome& outcome) const {
     if (!plan_.place.how_to_reach.empty()) put_on_path(plan_.place);
-    const Report now = diagnose_environment(*host_, diagnosis_);
+    DiagnosisRequest again = diagnosis_;
+    again.after_a_fix = true;
+    const Report now = diagnose_environment(*host_, again);
     int status = kExitClean;
     for (const Finding& finding : now.findings) {
       if (finding.severity() != Severity::Error || finding.because_of || !concerns(finding, modules()))

@@ -27,6 +27,7 @@ Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
   Snapshot snapshot = take_snapshot(host, request);
   ObserveRequest observe;
   observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
+  if (asked.after_a_fix) observe.timeout = std::chrono::minutes(5);
   observe.running = [&](const std::string& what, auto since, auto limit) {
     progress.now(what, limit, since);
   };

@@ -12,6 +12,7 @@ namespace scankit {
 struct DiagnosisRequest {
   std::string python;
   std::vector<std::string> modules;  // that the user named; empty: what is installed or needed
+  bool after_a_fix = false;          // an import that was just seen to work gets as long as then
 };
 
 // What `scankit doctor` would say, folded. Where no module is named, every extension that uses torch is read,

@@ -35,7 +35,7 @@ class Text {
       line(say("uv"), say("{} gets a source entry for it, so that `uv sync` keeps it",
                           path_join(view_.project, "pyproject.toml")));
     if (!plan_.place.why.empty())
-      line(say("place"), say("{}, so it goes to {}", plan_.place.why, plan_.place.site));
+      pasted(say("place"), say("{}, so it goes to {}", plan_.place.why, plan_.place.site));
     if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
     for (const std::string& part : view_.unproven) line(say("unproven"), part);
     if (!view_.unproven.empty()) pasted(say("there"), view_.proof);

@@ -159,4 +159,37 @@ case_build_tools() {
   check "and nothing is left of the tools" test -z "$(ls -d "$TMPDIR"/scankit* 2>/dev/null)"
 }
 
+# A module of another Python under this one's name: the check is that of pybind11 (PYBIND11_CHECK_PYTHON_VERSION), and the
+# files alone do not tell.
+case_another_python() {
+  local other include file
+  fx_scratch_env "$env" pth >/dev/null
+  other=$(fx_other_python "$env/bin/python")
+  [ -n "$other" ] || { echo "SKIPPED: no other Python here" && exit 77; }
+  include=$("$other" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  [ -e "$include/Python.h" ] || { echo "SKIPPED: no headers of $other" && exit 77; }
+  file=$(fx_site "$env/bin/python")/selective_scan_cuda$(fx_suffix "$env/bin/python")
+  cat >"$work/other.c" <<'C'
+#include <Python.h>
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+static struct PyModuleDef def = {PyModuleDef_HEAD_INIT, "selective_scan_cuda", 0, -1, 0, 0, 0, 0, 0};
+PyMODINIT_FUNC PyInit_selective_scan_cuda(void) {
+  const char *compiled = TEXT(PY_MAJOR_VERSION) "." TEXT(PY_MINOR_VERSION), *running = Py_GetVersion();
+  if (strncmp(running, compiled, strlen(compiled)) != 0)
+    return PyErr_Format(PyExc_ImportError, "Python version mismatch: module was compiled for Python %s, but the interpreter version is incompatible: %s.",
+                        compiled, running);
+  return PyModule_Create(&def);
+}
+C
+  gcc -shared -fPIC -I"$include" "$work/other.c" -o "$file"
+  check "it does not import" sh -c "! '$env/bin/python' -c 'import torch, selective_scan_cuda' 2>'$work/err' && grep -q 'Python version mismatch' '$work/err'"
+  whole >"$work/before"
+  check "it is exchanged" status_is 0 fix --yes
+  check "and ours works" "$env/bin/python" -c 'import torch, selective_scan_cuda as m; assert m.__file__.endswith(".abi3.so"), m.__file__'
+  check "restore" status_is 0 restore
+  whole >"$work/after"
+  check "brings the other back" diff "$work/before" "$work/after"
+}
+
 run_cases "$@"
