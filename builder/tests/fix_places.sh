@@ -247,6 +247,7 @@ works_as_printed() {
   check "the line comes before what needs it" sh -c "grep -nE '^(in this shell|to prove it there)' '$work/out' | head -n 1 | grep -q 'in this shell'"
   check "it works in this shell" status_is 0 "${shell[@]}" sh -c "$line && $import"
   check "from the user's folder" grep -q "^$work/home/.local/share/scankit/envs/env-[0-9a-f]*/causal_conv1d_cuda.abi3.so" "$work/out"
+  # shellcheck disable=SC2016  # for the inner shell
   check "what was on the path stays" status_is 0 "${shell[@]}" PYTHONPATH=/before sh -c "$line"'; case $PYTHONPATH in *:/before) ;; *) exit 1 ;; esac'
   check "the line for good" status_is 0 "${shell[@]}" sh -c "$for_good"
   check "works in a new shell" status_is 0 "${shell[@]}" bash -ic "$import"
