@@ -10,6 +10,8 @@
 namespace scankit {
 namespace {
 
+constexpr std::size_t kErrorLines = 4;
+
 std::string lower(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(),
@@ -39,16 +41,17 @@ struct Field {
 };
 
 std::vector<Field> fields_of(const FaultClass& fault) {
-  std::string lines;
-  for (const std::string& line : fault.error_lines) lines += line + "\n";
   std::string slug = fault.id;
   std::ranges::replace(slug, '_', ' ');
   const auto both = [](const std::string& text) { return lower(text + "\n" + said(text)); };
-  return {{lower(fault.id + "\n" + slug), 8},
-          {both(fault.title), 6},
-          {lower(lines), 4},
-          {both(fault.root_cause), 2},
-          {both(fault.fix), 1}};
+  std::vector<Field> fields{{lower(fault.id + "\n" + slug), 8},
+                            {both(fault.title), 6},
+                            {both(fault.root_cause), 2},
+                            {both(fault.fix), 1}};
+  // Each counts: what all reports of a cause show is more than what one of them mentions.
+  for (std::size_t i = 0; i < std::min(fault.error_lines.size(), kErrorLines); ++i)
+    fields.push_back({lower(fault.error_lines[i]), 4});
+  return fields;
 }
 
 struct Score {

@@ -21,6 +21,7 @@ TEST(ExplainSearch, RanksTheCauseThatSaysIt) {
   EXPECT_EQ(first("cudart"), "missing_cudart");
   EXPECT_EQ(first("torch version"), "torch_version_mismatch");
   EXPECT_EQ(first("cxx11"), "abi_cxx11_mismatch");
+  EXPECT_EQ(first("undefined symbol"), "torch_version_mismatch");
   bool version = false, abi = false;
   for (const FaultClass* fault : search_causes("undefined symbol")) {
     version = version || fault->id == "torch_version_mismatch";
