@@ -108,8 +108,10 @@ std::string first_line_of(const Finding& finding, const Report& report) {
   return "";
 }
 
-// What torch, the interpreter or the machine lacks keeps every module from working.
+// What torch, the interpreter or the machine lacks keeps every module from working. An import that takes long
+// may take long on a busy machine.
 bool stands_below_all(const Finding& finding) {
+  if (finding.cause == Cause::ImportHang) return false;
   return finding.module == "torch" || finding.module == "python" || finding.module.empty();
 }
 

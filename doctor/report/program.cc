@@ -16,7 +16,7 @@ std::string& program() {
 const std::string& scankit_program() { return program(); }
 
 void set_scankit_program(const std::string& argv0) {
-  if (argv0.find('/') != std::string::npos) program() = shell_quoted(argv0);
+  program() = argv0.find('/') == std::string::npos ? "scankit" : shell_quoted(argv0);
 }
 
 }  // namespace scankit

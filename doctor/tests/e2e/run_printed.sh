@@ -23,6 +23,8 @@ case $fault in torch_* | cuda_wheels_* | compound_torch_* | ld_library_path_*) w
 plant "$fault" "$work" "$way"
 python=$env/bin/python
 PROOF=$IMPORT
+# On a loaded machine an import takes longer than the doctor waits.
+[[ $DOCTOR == *--timeout* ]] || DOCTOR+=" --timeout ${PRINTED_TIMEOUT:-180}"
 # torch's CUDA libraries come from the toolkit of this machine, as in the shared environment, or are there already.
 case $fault in torch_incomplete_* | compound_torch_* | sources_without_torch) export PIP_NO_DEPS=1 ;; esac
 [ "$fault" != sources_without_torch ] || export PIP_NO_INDEX=1
@@ -39,7 +41,7 @@ result() { # WORD [REASON]: the end
 last_words() { grep -v '^ *$' "$1" | tail -n 1 | tr '\t' ' ' | cut -c 1-160; }
 
 # shellcheck disable=SC2016  # the inner shell's
-failing='cd "$STARTS_IN" && timeout 100 "$python" -c'
+failing='cd "$STARTS_IN" && timeout 300 "$python" -c'
 # shellcheck disable=SC2086
 env $PREPARE bash -c "$failing \"\$IMPORT\"" >"$work/import.txt" 2>&1 && expect_fail "$fault does not break: $IMPORT"
 [ -z "$ERROR" ] || grep -qE "$ERROR" "$work/import.txt" || expect_fail "the interpreter's error is not '$ERROR'"
@@ -63,7 +65,7 @@ run=$command
 case $command in *' fix '*) run+=' --yes' ;; esac
 cat >"$work/again.sh" <<SH
 cd "\$STARTS_IN" || exit 1
-timeout 100 "\$python" -c "\$PROOF" >"\$work/again.txt" 2>&1
+timeout 300 "\$python" -c "\$PROOF" >"\$work/again.txt" 2>&1
 echo \$? >"\$work/again.status"
 "\$scankit" doctor --python "\$python" --json \$DOCTOR >"\$work/after.json" 2>"\$work/after.err"
 SH
