@@ -45,7 +45,7 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
   if (place.role == "temporary files" && roomiest->free > 4 * need)
     return shell_advice(say("put the temporary files on a file system with room: {}",
                             build_command(snapshot, "TMPDIR=" + word_for_shell(roomiest->path))),
-                        "export TMPDIR=" + word_for_shell(roomiest->path));
+                        export_line("TMPDIR", roomiest->path));
   return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
 }
 

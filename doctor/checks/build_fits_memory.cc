@@ -59,7 +59,7 @@ CheckResult run(const Snapshot& snapshot) {
   finding.fixes =
       build_fixes(snapshot, shell_advice(say("build with fewer jobs: {}",
                                              build_command(snapshot, say("MAX_JOBS={} NVCC_THREADS=1", fit))),
-                                         "export MAX_JOBS=" + std::to_string(fit) + " NVCC_THREADS=1"));
+                                         export_line("MAX_JOBS", std::to_string(fit))));
   result.findings.push_back(std::move(finding));
   return result;
 }

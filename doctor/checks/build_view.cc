@@ -107,7 +107,7 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
   const bool by_base = !python.has_pip && here.uv.empty() && !here.base_pip.empty();
   const std::string installer =
       python.has_pip ? program + " -m pip install"
-      : by_base      ? word_for_shell(here.base_pip) + " -m pip --python " + program + " install"
+      : by_base      ? join({word_for_shell(here.base_pip), "-m pip --python", program, "install"}, " ")
                      : "uv pip install --python " + program;
   return before + installer + " --no-build-isolation " + folder;
 }

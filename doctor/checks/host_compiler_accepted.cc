@@ -80,7 +80,7 @@ Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
     return shell_advice(
         say("name a gcc that both accept: {}", build_command(snapshot, "CXX=" + word_for_shell(fits->path))),
-        "export CXX=" + word_for_shell(fits->path));
+        export_line("CXX", fits->path));
   const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
   if (snapshot.python.value.kind == "conda")
     return Advice{

@@ -128,7 +128,7 @@ class Question {
     for (const Gpu& gpu : snapshot_.gpus.value)
       if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true)
         return shell_advice(build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm)),
-                            "export TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm));
+                            export_line("TORCH_CUDA_ARCH_LIST", dotted(gpu.sm)));
     return shell_advice(say("name only architectures that nvcc --list-gpu-arch prints, 9.0 for instance: {}",
                             build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0")),
                         "export TORCH_CUDA_ARCH_LIST=9.0");

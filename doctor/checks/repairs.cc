@@ -17,6 +17,10 @@ Fix shell_advice(const std::string& words, const std::string& command) {
   return Advice{words + "\n" + command};
 }
 
+std::string export_line(const std::string& name, const std::string& value) {
+  return join({"export", name + "=" + word_for_shell(value)}, " ");
+}
+
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
                          const std::string& replacement) {
   const std::string line = fact.line == 0 ? "" : std::to_string(fact.line);

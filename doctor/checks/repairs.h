@@ -14,6 +14,9 @@ std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, 
 // An advice that ends in a line for the user's own shell: report/fixes.cc prints it as the command.
 Fix shell_advice(const std::string& words, const std::string& command);
 
+// "export NAME=VALUE", quoted where the shell needs it.
+std::string export_line(const std::string& name, const std::string& value);
+
 // The line for the shell that replaces PATTERN (of sed) in the line of the fact.
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
                          const std::string& replacement);

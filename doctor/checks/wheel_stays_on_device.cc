@@ -48,7 +48,7 @@ CheckResult run(const Snapshot& snapshot) {
   const std::string variable = "TMPDIR=" + word_for_shell(sources->path);
   finding.fixes = {
       shell_advice(say("keep the temporary files beside the sources: {}", build_command(snapshot, variable)),
-                   "export " + variable)};
+                   export_line("TMPDIR", sources->path))};
   result.findings.push_back(std::move(finding));
   return result;
 }
