@@ -10,6 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/distributions.h"
+#include "doctor/probes/environment_repair.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
@@ -28,12 +29,14 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   snapshot.driver = probe_driver(host);
   snapshot.toolkits = probe_toolkits(host);
   // Device code needs no Python: one is asked only for the NVRTC that its torch brought.
-  if (auto python = chosen_python(host, options.python)) {
+  BrokenEnvironment broken;
+  if (auto python = chosen_python(host, options.python, broken)) {
     snapshot.python = probe_python(host, *python);
     snapshot.distributions = probe_distributions(host, snapshot.python.value);
     snapshot.torch = probe_torch(host, snapshot.python.value, snapshot.distributions.value);
   } else {
     snapshot.python = Probed<Python>::failed(python.error().message);
+    if (!broken.origin.empty()) set_broken_environment(snapshot, broken);
   }
   return snapshot;
 }
@@ -143,6 +146,8 @@ int run_build(const BuildOptions& options) {
       return complain("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
     return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+  if (const auto broken = broken_environment(snapshot))
+    return complain("build", error_of(*broken), kExitFindings);
   if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
   if (options.explain && options.explain_other.empty() && !options.json)

@@ -56,8 +56,13 @@ Result<BuildRequest> build_request(const std::string& module, const std::string&
 }
 
 Result<std::string> chosen_python(const Host& host, const std::string& asked) {
+  BrokenEnvironment broken;
+  return chosen_python(host, asked, broken);
+}
+
+Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken) {
   std::vector<std::string> notes;
-  auto python = choose_python(host, asked.empty() ? std::nullopt : std::optional(asked), notes);
+  auto python = choose_python(host, asked.empty() ? std::nullopt : std::optional(asked), notes, &broken);
   for (const std::string& note : notes) tell(note);
   return python;
 }

@@ -64,7 +64,10 @@ Result<BuildRequest> build_request(const std::string& module, const std::string&
 // Puts the GPUs of another machine, of which this file tells, in the place of those that are here.
 Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
                        TargetRequest& targets);
+struct BrokenEnvironment;
 // The interpreter that a command speaks of; what choose_python notes goes to standard error.
+// An active environment that cannot be used is an Error of Errc::ToolFailed, and `broken` tells of it.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
+Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken);
 
 }  // namespace scankit

@@ -92,7 +92,7 @@ int run_env_check(const EnvCheckOptions& options) {
   const auto subject = look_at(asked_for);
   if (!subject) {
     complain(subject.error());
-    return kExitUsage;
+    return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   // Judged by the real names, since files of the lock are looked for by them.
   const Diagnosis diagnosis([&] {

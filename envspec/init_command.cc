@@ -52,7 +52,7 @@ int run_env_init(const EnvInitOptions& options) {
   auto subject = look_at(asked);
   if (!subject) {
     complain(subject.error());
-    return kExitUsage;
+    return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   if (subject->status != kExitClean) return subject->status;
   if (!subject->snapshot.python.present()) {

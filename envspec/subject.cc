@@ -3,6 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
+#include "doctor/probes/environment_repair.h"
 #include "doctor/probes/extensions.h"
 #include "doctor/probes/root_choice.h"
 #include "doctor/probes/system.h"
@@ -73,6 +74,7 @@ Result<Subject> look_at_files(const SubjectOptions& options) {
   subject.host = make_real_host(asked.root);
   asked.ask_nvml = needs_nvml(*subject.host);
   SCANKIT_TRY(Facts gathered, gather(asked));
+  if (const auto broken = broken_environment(gathered.snapshot)) return error_of(*broken);
   subject.snapshot = std::move(gathered.snapshot);
   subject.notes = std::move(gathered.notes);
   subject.status = gathered.status;

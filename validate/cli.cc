@@ -231,7 +231,10 @@ int validate_command(const Options& options) {
     return complain(chosen.error(), kExitUsage);
   std::vector<std::string> notes;
   auto python = choose_python(*make_real_host(), options.python, notes);
-  if (!python) return complain(python.error(), options.python ? kExitUsage : kExitInconclusive);
+  if (!python) {
+    const bool broken = python.error().code == Errc::ToolFailed;
+    return complain(python.error(), options.python ? kExitUsage : broken ? kExitFindings : kExitInconclusive);
+  }
   request.python = std::move(*python);
   if (!options.quiet)
     for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());

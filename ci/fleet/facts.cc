@@ -46,7 +46,8 @@ void of_machine(const Snapshot& s, Facts& facts) {
     if (!driver.nvml_error.empty()) facts["nvml"] = driver.nvml_error;
   });
   of_probe(s.gpus, "gpus", facts, [&](const std::vector<Gpu>& gpus) { facts["gpus"] = gpus_in_words(gpus); });
-  for (const auto& [name, value] : s.environment) facts["$" + name] = value;
+  for (const auto& [name, value] : s.environment)
+    if (!name.starts_with("scankit.")) facts["$" + name] = value;  // what was asked is no fact of the node
 }
 
 // The files under diagnosis, and the libraries that they are bound to: by what they hold, not by their names.

@@ -67,6 +67,8 @@ void judge_answer(NodeLine& line) {
     line.verdict = Verdict::Passed;
   else if (r.exit_status == kExitUsage || r.exit_status == kExitInternal || r.exit_status > kExitDrift)
     line.why = say("the command ended with status {}: {}", r.exit_status, r.said);
+  else if (r.exit_status == kExitInconclusive && s.verdict == "empty")
+    line.why = say("nothing to check: neither PyTorch nor a compiled CUDA extension was found");
   else if (r.exit_status == kExitInconclusive)
     line.why =
         s.unknown.empty() ? say("inconclusive: {}", r.said) : say("inconclusive: {}", s.unknown.front());

@@ -43,6 +43,13 @@ void add_run(CLI::App& ci, int& exit_status) {
       ->add_flag("--resume", options->resume,
                  say("skip the steps that --out already has for this policy, scankit and environment"))
       ->needs(out);
+  command
+      ->add_option("--require", options->required,
+                   say("Modules or packages that must be installed; fail where one is not"))
+      ->type_name("NAME[,NAME]")
+      ->delimiter(',');
+  command->add_flag("--allow-empty", options->allow_empty,
+                    say("Succeed where there is nothing to check (otherwise exit status 4)"));
   add_budget_option(*command, options->budget);
   auto* never = command->add_flag("--no-import", options->no_import,
                                   say("read files only, run nothing; validate is skipped"));

@@ -21,6 +21,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/runner.h"
 #include "doctor/cli/commands.h"
+#include "doctor/model/target_facts.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"
@@ -45,6 +46,10 @@ struct StepRun {
 
 std::string question_of(const StepRun& run) { return say("Did {} come to its end?", run.command.name); }
 
+// It ended without an answer, and with the reason in its last line: wrong usage, or an environment that
+// cannot be used.
+bool said_why(const StepEnd& end) { return end.status == kExitUsage || end.status == kExitFindings; }
+
 // How the step itself went, as one more outcome: so every sink tells of it, and nothing that did not run is
 // green.
 Outcome step_outcome(const StepRun& run) {
@@ -68,7 +73,7 @@ Outcome step_outcome(const StepRun& run) {
     return ends_as(CheckState::Crashed,
                    say("{} was ended by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
   if (!end.has_answer()) {
-    const CheckState state = end.status == kExitUsage ? CheckState::Unknown : CheckState::Crashed;
+    const CheckState state = said_why(end) ? CheckState::Unknown : CheckState::Crashed;
     return ends_as(state, say("{} ended with status {}: {}", name, end.status, retold(end.last_words)));
   }
   return outcome;
@@ -81,7 +86,7 @@ int raw_status(const StepRun& run) {
   if (run.no_answer) return kExitInternal;
   if (run.end->timed_out) return kExitInconclusive;
   if (run.end->has_answer()) return kExitClean;
-  return run.end->status == kExitUsage ? kExitUsage : kExitInternal;
+  return said_why(*run.end) ? run.end->status : kExitInternal;
 }
 
 int found_status(const PolicyStep& step) {
@@ -105,6 +110,7 @@ class Gate {
   Gate(const GateOptions& options, Policy policy, std::string policy_text)
       : options_(options), policy_(std::move(policy)), policy_text_(std::move(policy_text)) {
     if (const auto budget = parse_duration(options.budget)) deadline_ = Clock::now() + *budget;
+    allow_empty_ = options.allow_empty || policy_.allow_empty == true;
   }
 
   Result<void> run(const std::string& folder, bool kept) {
@@ -128,6 +134,8 @@ class Gate {
     }
     return {};
   }
+
+  bool allows_empty() const { return allow_empty_; }
 
   Report report() const {
     Report report;
@@ -162,7 +170,7 @@ class Gate {
     return nullptr;
   }
 
-  static int status_of(const StepRun& run, const std::vector<Outcome>& outcomes) {
+  int status_of(const StepRun& run, const std::vector<Outcome>& outcomes) const {
     const int raw = raw_status(run);
     if (raw != kExitClean) return raw;
     bool failed = false, open = false;
@@ -173,6 +181,9 @@ class Gate {
         failed = failed || finding.severity() == Severity::Error;
     }
     if (failed) return found_status(*run.step);
+    const bool unusable = run.snapshot && broken_environment(*run.snapshot);
+    if (unusable || (run.snapshot && !allow_empty_ && nothing_to_check(*run.snapshot)))
+      return kExitInconclusive;
     return open ? kExitInconclusive : kExitClean;
   }
 
@@ -230,6 +241,7 @@ class Gate {
   std::string policy_text_;
   std::string today_ = today_utc();
   std::optional<Clock::time_point> deadline_;
+  bool allow_empty_ = false;
   std::vector<StepRun> runs_;
 };
 
@@ -312,6 +324,8 @@ int run_gate(const GateOptions& options) {
   for (const Step& step : diagnosis.english().steps) statuses.push_back(step.status);
   // What no step found: an allowance that ended, where the policy has that fail.
   if (root(diagnosis.english()) != nullptr) statuses.push_back(kExitFindings);
+  if (diagnosis.english().verdict == Verdict::Empty && !gate.allows_empty())
+    statuses.push_back(kExitInconclusive);
   const int status = gate_status(statuses);
   const int shown = show(diagnosis, options.show, {}, status);
   const SinkOptions sink{.verbose = options.show.verbose, .exit_status = status};

@@ -12,7 +12,8 @@ struct GateOptions {
   std::string policy;  // "": scankit-ci.yaml of this folder, where it is there
   std::string python;
   std::string out;  // the folder of the steps' answers; "": a temporary one
-  bool resume = false, no_import = false, import_foreign = false;
+  bool resume = false, no_import = false, import_foreign = false, allow_empty = false;
+  std::vector<std::string> required;
   std::string budget;
   ShowOptions show;
 };

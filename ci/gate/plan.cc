@@ -13,6 +13,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot_json.h"
+#include "doctor/model/target_facts.h"
 #include "doctor/probes/whose_code.h"
 #include "envspec/lock.h"
 #include "envspec/spec.h"
@@ -72,6 +73,11 @@ std::string not_validated(const StepRule& rule, const GateOptions& options, cons
       foreign->path, foreign->uid);
 }
 
+void add_required(const Policy& policy, const GateOptions& options, std::vector<std::string>& argv) {
+  for (const auto* names : {&policy.required, &options.required})
+    for (const std::string& name : *names) argv.push_back("--require=" + name);
+}
+
 void add_file(std::string& key, const std::string& path) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -113,6 +119,7 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
   if ((doctor || validate) && options.import_foreign && !reads_only && !has_option(rule, "--no-import"))
     command.argv.emplace_back("--import");
   if (doctor) command.answer_option = "--snapshot";
+  if (doctor) add_required(policy, options, command.argv);
   if (!doctor) command.argv.emplace_back("--json");
   command.argv.insert(command.argv.end(), rule.args.begin(), rule.args.end());
   const int seconds = rule.timeout_s > 0 ? rule.timeout_s : step.timeout_s;
@@ -123,8 +130,13 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
 std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                           const Snapshot* seen) {
   const StepRule& rule = policy.*(step.place);
-  if (rule.enabled == false) return say("the policy turns it off");
+  // What is required the doctor looks for: turned off, it would be required of nobody.
+  const bool demanded = step.name == "doctor" && !(policy.required.empty() && options.required.empty());
+  if (rule.enabled == false && !demanded) return say("the policy turns it off");
   if (rule.enabled == true) return "";
+  if (seen != nullptr && broken_environment(*seen) && !has_option(rule, "--from") &&
+      !has_option(rule, "--root"))
+    return say("the active environment's Python cannot be used");
   if (step.name == "env_check" && !has_option(rule, "--spec") && !has_option(rule, "--lock") &&
       !is_here(kSpecFile) && !is_here(kLockFile))
     return say("there is neither {} nor {} here (scankit env init writes one)", kSpecFile, kLockFile);
@@ -153,6 +165,7 @@ std::string environment_identity(const std::string& python, const std::vector<st
   options.modules = modules;
   options.imports = ImportPolicy::Never;
   options.ask_nvml = false;
+  options.linked = true;
   auto facts = gather(options);
   if (!facts) return facts.error().message;
   Snapshot& seen = facts->snapshot;

@@ -64,7 +64,8 @@ class Reader {
       if (!value.is_bool()) return wrong_form(name_, value, here, say("true or false is expected"));
       owner.*(*flag) = value.text[0] == 't' || value.text[0] == 'T';
     } else if (const auto* list = std::get_if<std::vector<std::string> Owner::*>(&found->place)) {
-      SCANKIT_TRY(owner.*(*list), args(value, here, options));
+      SCANKIT_TRY(owner.*(*list),
+                  found->form == PolicyForm::Names ? names(value, here) : args(value, here, options));
     } else if (const auto* text = std::get_if<std::string Owner::*>(&found->place)) {
       SCANKIT_TRY(owner.*(*text), words(value, here, found->form, found->words, found->example));
     }
@@ -93,6 +94,27 @@ class Reader {
     if (value.text.size() > kLongestText)
       return wrong_form(name_, value, path, say("the text is longer than {} bytes", kLongestText));
     return value.text;
+  }
+
+  Result<std::vector<std::string>> names(const YamlNode& value, const std::string& path) const {
+    if (value.kind != YamlNode::Kind::List)
+      return wrong_form(name_, value, path, say("a list of names is expected, such as [torch]"));
+    std::vector<std::string> out;
+    for (const YamlNode& item : value.items) {
+      if (item.kind != YamlNode::Kind::Scalar || !is_name(item.text))
+        return wrong_form(name_, item, path, say("the name of a module or package is expected"));
+      out.push_back(item.text);
+    }
+    return out;
+  }
+
+  // kNamePattern; an option may not pass for a name.
+  static bool is_name(const std::string& text) {
+    const auto letter = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    return !text.empty() && letter(text.front()) &&
+           std::ranges::all_of(text, [&](char c) { return letter(c) || c == '.' || c == '-'; });
   }
 
   Result<std::vector<std::string>> args(const YamlNode& value, const std::string& path,

@@ -31,8 +31,10 @@ struct StepRule {
 
 struct Policy {
   int schema = kPolicySchema;
-  std::string file;               // as messages call it; "" where there is none
-  std::string fail_on = "error";  // severity from which a cause fails that no rule names
+  std::string file;                   // as messages call it; "" where there is none
+  std::string fail_on = "error";      // severity from which a cause fails that no rule names
+  std::optional<bool> allow_empty;    // true: nothing to look at is no failure
+  std::vector<std::string> required;  // modules and distributions that have to be there
   std::vector<CauseRule> causes;
   StepRule doctor, env_check, validate;
 };

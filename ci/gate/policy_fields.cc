@@ -17,6 +17,18 @@ const std::vector<PolicyField<Policy>>& policy_fields() {
        "severity from which a cause fails that is not named below",
        "error",
        &Policy::fail_on},
+      {"allow_empty",
+       PolicyForm::Flag,
+       {},
+       "true passes an environment in which there is nothing to check; otherwise that ends with status 4",
+       "true",
+       &Policy::allow_empty},
+      {"require",
+       PolicyForm::Names,
+       {},
+       "modules and packages that must be installed; one that is not fails the run",
+       "[torch, selective_scan_cuda]",
+       &Policy::required},
   };
   return fields;
 }

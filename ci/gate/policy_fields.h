@@ -16,6 +16,7 @@ enum class PolicyForm : std::uint8_t {
   Date,     // 2027-01-31
   Text,     // a sentence
   Args,     // ["--module", "causal_conv1d_cuda"]
+  Names,    // ["torch", "selective_scan_cuda"]: of modules or distributions
 };
 
 // The one table that the parser, the JSON Schema and the README are made of.
@@ -45,6 +46,8 @@ struct PolicyStep {
 };
 const std::vector<PolicyStep>& policy_steps();
 
+// A module ("torchvision._C") or a distribution ("mamba-ssm").
+inline constexpr std::string_view kNamePattern = "^[A-Za-z0-9_][A-Za-z0-9._-]*$";
 inline constexpr int kLongestTimeout = 86400;
 // ECMA 262, for the schema; the parser is at least as strict.
 inline constexpr std::string_view kDatePattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$";

@@ -33,6 +33,9 @@ Json form_json(const PolicyField<Owner>& field) {
     case PolicyForm::Args:
       json.update({{"type", "array"}, {"items", {{"type", {"string", "number", "boolean"}}}}});
       break;
+    case PolicyForm::Names:
+      json.update({{"type", "array"}, {"items", {{"type", "string"}, {"pattern", kNamePattern}}}});
+      break;
   }
   return json;
 }

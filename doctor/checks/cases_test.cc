@@ -24,6 +24,7 @@ std::string check_of(const std::string& case_name) {
 
 const char* word(Verdict verdict) {
   if (verdict == Verdict::Healthy) return "healthy";
+  if (verdict == Verdict::Empty) return "empty";
   return verdict == Verdict::Broken ? "broken" : "unknown";
 }
 

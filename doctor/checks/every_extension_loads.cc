@@ -4,6 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
+#include "doctor/model/target_facts.h"
 
 namespace scankit {
 namespace {
@@ -22,11 +23,12 @@ std::string not_asked(const Snapshot& snapshot) {
   return snapshot.audit.state == ProbeState::NotRun ? say("no audit of all packages was asked for") : "";
 }
 
+std::string other_extensions() { return say("other compiled packages: add --all to check them"); }
+
 // Where --all could have been given.
 std::string left_out(const Snapshot& snapshot) {
   const bool elsewhere = !snapshot.read_from.empty() || !snapshot.named_files.empty();
-  return elsewhere || !snapshot.python.present() ? ""
-                                                 : say("the extensions of all packages: --all looks at them");
+  return elsewhere || !snapshot.python.present() ? "" : other_extensions();
 }
 
 const Distribution* distribution_of(const Snapshot& snapshot, const AuditedFile& file) {
@@ -71,6 +73,7 @@ CheckResult run(const Snapshot& snapshot) {
     return result;
   }
   const Audit& audit = snapshot.audit.value;
+  const bool linked = audit_of_linked(snapshot);
   const std::string machine = interpreter_machine(snapshot);
   std::size_t open = 0;
   for (std::size_t i = 0; i < audit.files.size(); ++i) {
@@ -88,6 +91,10 @@ CheckResult run(const Snapshot& snapshot) {
   }
   for (const std::string& part : audit.unreadable)
     result.unknown.push_back(say("a folder was not read: {}", part));
+  if (linked) {
+    result.not_checked.push_back(other_extensions());
+    return result;
+  }
   if (open == 1)
     result.not_checked.push_back(
         say("one extension loads only where its package loads libraries of its own first"));

@@ -7,6 +7,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
+#include "doctor/model/target_facts.h"
 
 namespace scankit {
 
@@ -124,6 +125,9 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     return end(CheckState::NotApplicable, more.empty() ? why : more);
   };
   const Missing missing = whole_facts(check.needs, snapshot);
+  // One finding says it; the verdict cannot be a good one (report/fold.cc).
+  if (!missing.unknown.empty() && broken_environment(snapshot))
+    return not_applicable(say("the active environment's Python cannot be used"));
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
   if (!missing.absent.empty()) return not_applicable(missing.absent, missing.left_out);
   try {

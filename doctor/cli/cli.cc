@@ -58,6 +58,17 @@ void add_target_options(CLI::App& command, TargetDescription& target) {
       ->check(CLI::Validator(driver_version_problem, ""));
 }
 
+// What counts as green.
+void add_expectations(CLI::App& command, DoctorOptions& options) {
+  command
+      .add_option("--require", options.environment.required,
+                  say("modules or packages that must be installed; fail if one is missing"))
+      ->type_name("NAME[,NAME]")
+      ->delimiter(',');
+  command.add_flag("--allow-empty", options.allow_empty,
+                   say("exit with 0 if there is nothing to check [default: exit with 4]"));
+}
+
 void add_import_options(CLI::App& command, DoctorOptions& options) {
   auto* never = command.add_flag_callback(
       "--no-import", [&options] { options.environment.imports = ImportPolicy::Never; },
@@ -94,7 +105,8 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
        {"--all", "--python", "--module", "--sources", "--timeout", "--no-import", "--import", "--root"})
     for (const char* stored : {"--from", "--log"})
       command.get_option(stored)->excludes(command.get_option(live));
-  command.get_option("--log")->excludes(command.get_option("--so"));
+  for (const char* one : {"--so", "--require"})
+    command.get_option("--log")->excludes(command.get_option(one));
 }
 
 void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
@@ -119,12 +131,14 @@ void add_doctor(CLI::App& app, int& exit_status) {
                   .statuses = {{kExitClean, say("healthy")},
                                {kExitFindings, say("broken")},
                                {kExitUsage, say("usage error")},
-                               {kExitInconclusive, say("inconclusive")}},
+                               {kExitInconclusive, say("inconclusive, or nothing to check")}},
                   .trailing = {}});
   begin_group(*command, group_of_input());
   add_environment_options(*command, options->environment);
+  options->environment.linked = true;
   command->add_flag("--all", options->environment.all,
                     say("audit every compiled extension of every package"));
+  add_expectations(*command, *options);
   add_import_options(*command, *options);
   add_other_inputs(*command, *options);
   add_budget_option(*command, options->environment.budget)
@@ -144,6 +158,7 @@ void add_snapshot(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SnapshotOptions>();
   options->environment.imports = ImportPolicy::Never;
   options->environment.foreign_too = false;
+  options->environment.linked = true;
   CLI::App* command =
       app.add_subcommand("snapshot", say("write the facts as JSON; runs nothing of the environment"));
   note(*command, {.examples = {"scankit snapshot --out snapshot.json",

@@ -15,10 +15,12 @@
 namespace scankit {
 
 struct EnvironmentOptions {
-  bool all = false;                  // every compiled extension of the environment too
-  std::string python;                // "" where the user named none
-  std::vector<std::string> modules;  // as named by the user
-  std::string sources;               // --sources
+  bool all = false;                   // every compiled extension of the environment too
+  bool linked = false;                // of these, the ones that link torch or CUDA
+  std::vector<std::string> required;  // --require
+  std::string python;                 // "" where the user named none
+  std::vector<std::string> modules;   // as named by the user
+  std::string sources;                // --sources
   ImportPolicy imports = ImportPolicy::IfOursToRun;
   bool foreign_too = true;  // the command's --import runs another user's code as root
   double timeout_s = 60;
@@ -34,7 +36,7 @@ struct DoctorOptions {
   TargetDescription target;  // --gpu, --driver
   std::string log;           // an error log, "-" for standard input; "" for none
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
-  bool redact = false;
+  bool redact = false, allow_empty = false;
   std::string snapshot;  // where to write the facts that the answer rests on; "" for nowhere
   ShowOptions show;
 };
@@ -56,8 +58,8 @@ struct SelftestOptions {
 };
 int run_selftest_command(const SelftestOptions& options);
 
-// What both commands stand on. `status` is kExitUsage where the named Python is none; the snapshot then still
-// holds everything else.
+// What both commands stand on. `status` is kExitUsage where --sources names no folder of sources; the
+// snapshot then still holds everything else.
 struct Facts {
   Snapshot snapshot;
   std::vector<std::string> notes;  // which Python was chosen, and which others hold torch
@@ -66,7 +68,7 @@ struct Facts {
   // taken down, it has to leave by _exit().
   bool abandoned = false;
 };
-// An Error: what --so names cannot be examined.
+// An Error: what --python or --so names cannot be examined.
 Result<Facts> gather(const EnvironmentOptions& options);
 
 // A snapshot file, "-" for standard input.
@@ -75,7 +77,9 @@ Result<Snapshot> stored_snapshot(const std::string& path);
 Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot);
 
 // `found`: with which a finding at or above --fail-on ends the run.
-int exit_status_of(const Report& report, const std::string& fail_on, int found = kExitFindings);
+// `allow_empty`: that there was nothing to look at is no reason to fail.
+int exit_status_of(const Report& report, const std::string& fail_on, int found = kExitFindings,
+                   bool allow_empty = false);
 int first_that_counts(std::initializer_list<int> statuses);  // the precedence of exit_status.h
 void complain(const Error& error);                           // one line to standard error
 int exit_status_of(const Error& error);                      // of a file that the user named

@@ -14,6 +14,7 @@
 #include "doctor/explain/observed.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
+#include "doctor/probes/required.h"
 #include "doctor/probes/root_choice.h"
 #include "doctor/report/fold.h"
 
@@ -29,6 +30,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
     facts.snapshot.read_from = options.from;
+    set_requirements(facts.snapshot, required_in(facts.snapshot, options.environment.required));
     if (!options.environment.so.empty())
       SCANKIT_CHECK(join_named_files(options.environment.so, facts.snapshot));
   } else if (options.log.empty()) {
@@ -65,7 +67,7 @@ int first_that_counts(std::initializer_list<int> statuses) {
   return kExitClean;
 }
 
-int exit_status_of(const Report& report, const std::string& fail_on, int found) {
+int exit_status_of(const Report& report, const std::string& fail_on, int found, bool allow_empty) {
   const Tally n = tally(report);
   if (n.crashed > 0) return kExitInternal;
   std::size_t counted = 0;
@@ -73,7 +75,8 @@ int exit_status_of(const Report& report, const std::string& fail_on, int found) 
   if (fail_on == "warning" || fail_on == "note") counted += n.warnings;
   if (fail_on == "note") counted += n.notes;
   if (counted > 0) return found;
-  return report.verdict == Verdict::Unknown ? kExitInconclusive : kExitClean;
+  const bool empty = report.verdict == Verdict::Empty && !allow_empty;
+  return empty || report.verdict == Verdict::Unknown ? kExitInconclusive : kExitClean;
 }
 
 int run_doctor(const DoctorOptions& given) {
@@ -102,7 +105,8 @@ int run_doctor(const DoctorOptions& given) {
     read_observations(facts.snapshot);
   }
   const Diagnosis diagnosis(std::move(facts.snapshot));
-  const int findings = exit_status_of(diagnosis.english(), options.show.fail_on);
+  const int findings =
+      exit_status_of(diagnosis.english(), options.show.fail_on, kExitFindings, options.allow_empty);
   const int shown = show(diagnosis, options.show, facts.notes, first_that_counts({facts.status, findings}));
   const int stored = write_snapshot(diagnosis.english().snapshot, options.snapshot);
   const int status = first_that_counts({facts.status, shown, stored, findings});

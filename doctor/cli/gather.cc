@@ -18,7 +18,9 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/named_files.h"
+#include "doctor/probes/observed_files.h"
 #include "doctor/probes/python_choice.h"
+#include "doctor/probes/required.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/progress.h"
 
@@ -51,18 +53,21 @@ struct Reading {
 
 struct Read {
   Result<std::string> python;
+  BrokenEnvironment broken;
   std::vector<std::string> notes;
   Snapshot snapshot;
 };
 
 Read read_files(Reading& reading, const std::function<void(const std::string&)>& show) {
   std::vector<std::string> notes;
-  auto python = choose_python(*reading.host, reading.requested, notes);
-  reading.request.python = python.value_or(reading.requested.value_or(""));
-  // A path that is no Python is answered in one line.
+  BrokenEnvironment broken;
+  auto python = choose_python(*reading.host, reading.requested, notes, &broken);
+  // What was named and is no Python is answered in one line.
+  if (!python && reading.requested) return {std::move(python), {}, std::move(notes), {}};
+  reading.request.python = python.value_or("");
   if (python) reading.request.progress = show;
   Snapshot snapshot = take_snapshot(*reading.host, reading.request);
-  return {std::move(python), std::move(notes), std::move(snapshot)};
+  return {std::move(python), std::move(broken), std::move(notes), std::move(snapshot)};
 }
 
 // Nothing where the deadline came first.
@@ -84,6 +89,7 @@ Snapshot unread(const EnvironmentOptions& options) {
   snapshot.tool_version = kToolVersion;
   snapshot.modules = options.modules.empty() ? kDefaultModules : options.modules;
   snapshot.modules_asked = options.modules;
+  set_requirements(snapshot, unread_requirements(options.required));
   snapshot.os = Probed<Os>::failed(why);
   snapshot.libc = Probed<LibC>::failed(why);
   snapshot.driver = Probed<Driver>::failed(why);
@@ -117,6 +123,8 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   request.modules = options.modules;
   if (!options.so.empty()) request.named = &reading->named;
   request.audit = options.all;
+  request.audit_linked = options.linked && options.modules.empty() && options.so.empty();
+  request.required = options.required;
   request.with_exports = options.with_exports;
   request.ask_nvml = options.ask_nvml;
   request.sources = options.sources;
@@ -141,6 +149,7 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
     reading.progress->now(what, limit, since);
   };
   facts.snapshot.observations = observe_imports(*reading.host, facts.snapshot, request);
+  if (facts.snapshot.observations.present()) try_suspects(facts.snapshot, request);
 }
 
 }  // namespace
@@ -151,6 +160,7 @@ void complain(const Error& error) {
 }
 
 int exit_status_of(const Error& error) {
+  if (error.code == Errc::ToolFailed) return kExitFindings;
   const bool wrong_path = error.code == Errc::NotFound || error.code == Errc::PermissionDenied ||
                           error.code == Errc::InvalidArgument;
   return wrong_path ? kExitUsage : kExitInternal;
@@ -173,13 +183,20 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     facts.abandoned = true;
     return facts;
   }
+  if (!read->python && reading->requested) {
+    reading->progress.finish();
+    return read->python.error();
+  }
   facts.snapshot = std::move(read->snapshot);
   facts.notes = std::move(read->notes);
   facts.snapshot.target_root = options.root;
   facts.snapshot.named_files = options.so;
   if (!read->python) {
-    facts.snapshot.python = Probed<Python>::failed(read->python.error().message);
-    if (reading->requested) facts.status = kExitUsage;
+    const std::string& why = read->python.error().message;
+    facts.snapshot.python = Probed<Python>::failed(why);
+    facts.snapshot.distributions.note = facts.snapshot.torch.note = facts.snapshot.extensions.note =
+        facts.snapshot.importers.note = why;
+    if (!read->broken.origin.empty()) set_broken_environment(facts.snapshot, read->broken);
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
     complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""});
@@ -187,7 +204,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   }
   observe(options, *reading, deadline, facts);
   reading->progress.reset();
-  if (!read->python) complain_in(language, read->python.error());
+  if (!read->python && read->broken.origin.empty()) complain_in(language, read->python.error());
   return facts;
 }
 

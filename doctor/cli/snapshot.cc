@@ -7,6 +7,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
+#include "doctor/probes/environment_repair.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -18,6 +19,10 @@ int run_snapshot(const SnapshotOptions& options) {
     return kExitUsage;
   }
   Facts facts = *std::move(gathered);
+  if (const auto broken = broken_environment(facts.snapshot)) {
+    complain(error_of(*broken));
+    facts.status = kExitFindings;
+  }
   const std::string text =
       snapshot_to_json(options.redact ? redacted(facts.snapshot, own_names()) : facts.snapshot);
   if (options.out.empty() || options.out == "-") {

@@ -94,7 +94,9 @@ struct Outcome {
   bool left_out = false;   // NotApplicable, but not for want of an object: `why` says what was not looked at
 };
 
-enum class Verdict { Healthy, Broken, Unknown };
+// Empty: nothing is broken since there was nothing to look at (doctor/model/target_facts.h). Never green by
+// itself.
+enum class Verdict { Healthy, Broken, Unknown, Empty };
 // What was asked: whether anything is broken, or whether the environment is still what a file says.
 // Or, by `ci run`, both and more, under a policy.
 enum class Asked { Health, Drift, Gate };

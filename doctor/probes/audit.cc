@@ -2,6 +2,7 @@
 #include "doctor/probes/audit.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <unordered_map>
 
@@ -25,6 +26,13 @@ bool is_torch_soname(const std::string& name) {
   return name.starts_with("libtorch") || name.starts_with("libc10");
 }
 
+bool is_cuda_soname(const std::string& name) {
+  constexpr std::array<std::string_view, 14> kCuda{
+      "libcuda.so",  "libcudart",    "libcublas", "libcudnn",      "libcufft", "libcurand", "libcusolver",
+      "libcusparse", "libnvJitLink", "libnvrtc",  "libnvToolsExt", "libcupti", "libnccl",   "libnvidia-ml"};
+  return std::ranges::any_of(kCuda, [&](std::string_view start) { return name.starts_with(start); });
+}
+
 // What one try to load a file lacks.
 struct Attempt {
   std::string failure;
@@ -44,16 +52,18 @@ class Auditor {
         installed_(find_installed_libraries(host, so_far)),
         resolver_(host, so_far) {}
 
-  Audit run(bool all, const AuditProgress& progress) {
+  Audit run(AuditScope scope, const AuditProgress& progress) {
     Audit audit;
-    if (!all)
+    only_linked_ = scope == AuditScope::Linked;
+    if (scope == AuditScope::Packages)
       for (const AskedPackage& package : so_far_.packages_asked) audit.packages.push_back(package.name);
     audit.folders = installed_.folders;
     audit.unreadable = installed_.unreadable;
     std::size_t done = 0;
     for (const std::string& path : installed_.files) {
       if (progress) progress(done++, installed_.files.size());
-      if (!all && !is_asked_for(path)) continue;
+      if (scope == AuditScope::Packages && !is_asked_for(path)) continue;
+      if (only_linked_ && is_examined_already(path)) continue;
       AuditedFile file;
       file.path = path;
       if (const auto owner = installed_.owners.find(file.path); owner != installed_.owners.end())
@@ -74,6 +84,20 @@ class Auditor {
     });
   }
 
+  // torch's own files, its probe reads; NVIDIA's wheels hold libraries, not extensions; the modules under
+  // diagnosis have checks of their own.
+  bool is_examined_already(const std::string& path) const {
+    const std::string& torch = so_far_.torch.value.location;
+    if (!torch.empty() && path.starts_with(torch + "/")) return true;
+    if (path.find("/nvidia/") != std::string::npos) return true;
+    return std::ranges::any_of(so_far_.extensions.value,
+                               [&](const Extension& file) { return file.path == path; });
+  }
+
+  static bool links_cuda(const ElfLibrary& library) {
+    return std::ranges::any_of(library.dynamic.needed, is_cuda_soname);
+  }
+
   // False: a shared library that is no extension.
   bool take(AuditedFile& file) {
     const std::string name = path_basename(file.path);
@@ -90,8 +114,11 @@ class Auditor {
     const std::string& torch = so_far_.torch.value.location;  // what lies in it is loaded with torch
     const bool of_torch = !torch.empty() && file.path.starts_with(torch + "/");
     if (plain_library && (of_torch || !undefined || !makes_operators(*undefined))) return false;
-    file.uses_torch = so_far_.torch.present() && uses_torch(**library, undefined);
+    const bool links_torch = uses_torch(**library, undefined);
+    if (only_linked_ && !links_torch && !links_cuda(**library)) return false;
+    file.uses_torch = so_far_.torch.present() && links_torch;
     const std::string leaf = name.substr(0, name.find('.'));
+    if (only_linked_ && links_torch && !file.uses_torch) return wants_torch(file);
     if (!tagged && !plain_library && !file.uses_torch &&
         !(*library)->symbols.exports(SymbolQuery("PyInit_" + leaf)))
       return false;
@@ -100,6 +127,11 @@ class Auditor {
     if (file.machine != machine_) return tagged;
     if (file.uses_torch) file.dating = inspect_extension(host_, file.path).dating;
     resolve(file);
+    return true;
+  }
+
+  bool wants_torch(AuditedFile& file) const {
+    file.resolution_note = say("it links PyTorch, which is not installed for this Python");
     return true;
   }
 
@@ -281,6 +313,7 @@ class Auditor {
   const Host& host_;
   const Snapshot& so_far_;
   const InstalledLibraries installed_;
+  bool only_linked_ = false;
   ExtensionResolver resolver_;
   std::string machine_;
   std::unordered_map<const ElfLibrary*, std::vector<UndefinedSymbol>> undefined_;
@@ -288,10 +321,11 @@ class Auditor {
 
 }  // namespace
 
-Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, bool all, const AuditProgress& progress) {
+Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, AuditScope scope,
+                          const AuditProgress& progress) {
   if (!so_far.python.present())
     return Probed<Audit>::failed(say("no Python to look at: {}", so_far.python.note));
-  return Probed<Audit>::of(Auditor(host, so_far).run(all, progress));
+  return Probed<Audit>::of(Auditor(host, so_far).run(scope, progress));
 }
 
 }  // namespace scankit

@@ -11,7 +11,13 @@ namespace scankit {
 // Every compiled extension below the site folders of sys.path (`all`), or below so_far.packages_asked,
 // followed through the loader's rules: those that use torch in the process as it is after `import torch`, the
 // others in that of the bare interpreter. `progress` hears how many of the files are done; it may be empty.
+enum class AuditScope {
+  Packages,  // what the packages that the user named hold
+  Linked,    // what links torch or CUDA, in whatever package
+  All
+};
 using AuditProgress = std::function<void(std::size_t done, std::size_t of)>;
-Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, bool all, const AuditProgress& progress);
+Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, AuditScope scope,
+                          const AuditProgress& progress);
 
 }  // namespace scankit

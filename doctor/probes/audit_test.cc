@@ -38,7 +38,7 @@ class AuditProbe : public testing::Test {
   }
   std::vector<AuditedFile> audit() {
     const auto host = make_real_host();
-    const auto probed = probe_audit(*host, snapshot_, true, {});
+    const auto probed = probe_audit(*host, snapshot_, AuditScope::All, {});
     EXPECT_TRUE(probed.present()) << probed.note;
     libraries_ = probed.value.libraries;
     return probed.value.files;
@@ -56,7 +56,7 @@ class AuditProbe : public testing::Test {
 
 TEST_F(AuditProbe, WithoutAPythonNothingIsKnown) {
   snapshot_.python = Probed<Python>::failed("none");
-  EXPECT_EQ(probe_audit(*make_real_host(), snapshot_, true, {}).state, ProbeState::Failed);
+  EXPECT_EQ(probe_audit(*make_real_host(), snapshot_, AuditScope::All, {}).state, ProbeState::Failed);
 }
 
 TEST_F(AuditProbe, AModuleWhoseNamesAreThereLoads) {
@@ -89,7 +89,7 @@ TEST_F(AuditProbe, OnlyThePackagesThatWereNamed) {
   shop_.shared("site/pack/mod.abi3.so", module("mod"));
   shop_.shared("site/package/mod.abi3.so", module("mod"));
   snapshot_.packages_asked = {{"pack", shop_.path("site/pack")}};
-  const auto probed = probe_audit(*make_real_host(), snapshot_, false, {});
+  const auto probed = probe_audit(*make_real_host(), snapshot_, AuditScope::Packages, {});
   ASSERT_EQ(probed.value.files.size(), 1u);
   EXPECT_EQ(probed.value.files[0].path, shop_.path("site/pack/mod.abi3.so"));
   EXPECT_EQ(probed.value.packages, std::vector<std::string>{"pack"});

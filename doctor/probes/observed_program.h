@@ -10,7 +10,7 @@ namespace scankit {
 //
 // "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
 // import name` would. What a function takes is written as pybind11 writes it, a Python function's `def`
-// likewise.
+// likewise. "/path/file.so" is loaded as the loader does it for an import, all names bound at once.
 inline constexpr const char* kImportProgram = R"(
 import os, sys
 channel = os.dup(3)
@@ -61,13 +61,19 @@ except Exception:
     pass
 for name in modules:
     soft, name = name.startswith('?'), name.lstrip('?')
-    name, _, asked = name.partition(':')
+    is_file = name.startswith('/')
+    name, _, asked = (name, '', '') if is_file else name.partition(':')
     asked = [each for each in asked.split(',') if each]
     say(event='begin', module=name)
     began = time.time()
     answer = {'event': 'end', 'module': name, 'outcome': 'ok'}
     try:
-        module = importlib.import_module(name)
+        if is_file:
+            import ctypes
+            module = ctypes.CDLL(name, os.RTLD_NOW | os.RTLD_LOCAL)
+            module.__file__ = name
+        else:
+            module = importlib.import_module(name)
         answer['file'] = text(getattr(module, '__file__', None) or '')
         answer['signatures'] = signatures(module, asked)
         answer['lacks'] = [each for each in asked if not offers(module, each)]

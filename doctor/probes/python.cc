@@ -58,28 +58,35 @@ void describe(const Host& host, const PythonLayout& layout, Python& python) {
       !layout.venv && is_regular_file(host, path_join(layout.stdlib, "EXTERNALLY-MANAGED"));
 }
 
+// A CPython 3 with its standard library.
+Result<PythonLayout> supported_layout(const Host& host, const std::string& interpreter) {
+  if (path_basename(host.realpath(interpreter).value_or(interpreter)).starts_with("pypy"))
+    return Error{Errc::Unsupported, say("{} is PyPy, for which there is no torch", printable(interpreter)),
+                 say("name a CPython 3")};
+  SCANKIT_TRY(PythonLayout layout, read_python_layout(host, interpreter));
+  if (layout.major != 3 || layout.minor < 6)
+    return Error{
+        Errc::Unsupported,
+        say("{} is Python {}; scankit reads CPython 3.6 and newer", printable(interpreter), layout.release),
+        say("name another with --python")};
+  return layout;
+}
+
 }  // namespace
+
+Result<Interpreter> find_usable_interpreter(const Host& host, const std::string& requested) {
+  SCANKIT_TRY(Interpreter found, find_interpreter(host, requested));
+  SCANKIT_CHECK(supported_layout(host, found.path));
+  return found;
+}
 
 Probed<Python> probe_python(const Host& host, const std::string& requested) {
   Python python;
   python.requested = requested;
   const auto found = find_interpreter(host, requested);
   if (!found) return failed(found.error(), python);
-  if (path_basename(host.realpath(found->path).value_or(found->path)).starts_with("pypy"))
-    return failed({Errc::Unsupported, say("{} is PyPy, for which there is no torch", printable(found->path)),
-                   say("name a CPython 3")},
-                  python);
-  const auto layout = read_python_layout(host, found->path);
+  const auto layout = supported_layout(host, found->path);
   if (!layout) return failed(layout.error(), python);
-  python.requested = requested;
-  if (layout->major != 3 || layout->minor < 6) {
-    python.version = layout->release;
-    return failed(
-        {Errc::Unsupported,
-         say("{} is Python {}; scankit reads CPython 3.6 and newer", printable(found->path), layout->release),
-         say("name another with --python")},
-        python);
-  }
   describe(host, *layout, python);
   return Probed<Python>::of(std::move(python));
 }

@@ -6,6 +6,8 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/environment_repair.h"
+#include "doctor/probes/python.h"
 #include "doctor/probes/python_layout.h"
 #include "doctor/probes/python_shim.h"
 #include "doctor/probes/python_text.h"
@@ -18,6 +20,7 @@ namespace {
 
 struct Candidate {
   std::string path, origin;
+  bool active = false;  // the environment that the user works in: no other is meant
 };
 
 std::string chosen_line(const Interpreter& found, const std::string& origin) {
@@ -28,20 +31,22 @@ std::string chosen_line(const Interpreter& found, const std::string& origin) {
   return say("Python: {} ({}, through the script {})", printable(found.path), origin, scripts);
 }
 
-// In the order in which a user would expect them to win.
+// In the order in which a user would expect them to win. A file ./.venv is no environment: pipenv, poetry and
+// shell plug-ins keep the name of one in it.
 std::vector<Candidate> sources(const Host& host) {
   std::vector<Candidate> candidates;
   const auto folder = [&](const std::string& path, const std::string& origin) {
-    if (!path.empty()) candidates.push_back({path, origin});
+    if (!path.empty()) candidates.push_back({absolute_path(host, path), origin, true});
   };
   folder(host.env("VIRTUAL_ENV").value_or(""), "VIRTUAL_ENV");
   const std::string current = working_directory(host);
-  if (!current.empty() && host.lstat(path_join(current, ".venv")))
-    folder(path_join(current, ".venv"), "./.venv");
+  if (const std::string own = path_join(current, ".venv");
+      !current.empty() && host.lstat(own) && !is_regular_file(host, own))
+    folder(own, "./.venv");
   folder(host.env("CONDA_PREFIX").value_or(""), "CONDA_PREFIX");
   for (const std::string& each : path_folders(host))
     for (const char* name : {"python", "python3"})
-      if (host.lstat(path_join(each, name))) candidates.push_back({path_join(each, name), "PATH"});
+      if (host.lstat(path_join(each, name))) candidates.push_back({path_join(each, name), "PATH", false});
   return candidates;
 }
 
@@ -54,7 +59,7 @@ std::vector<Candidate> elsewhere(const Host& host) {
     if (!entries || entries->size() > 64) return;
     for (const DirEntry& entry : *entries)
       if (const std::string file = path_join(folder, entry.name + "/bin/python"); host.lstat(file))
-        candidates.push_back({file, origin});
+        candidates.push_back({file, origin, false});
   };
   const std::string pyenv = host.env("PYENV_ROOT").value_or(home.empty() ? "" : path_join(home, ".pyenv"));
   if (!pyenv.empty()) children(path_join(pyenv, "versions"), "pyenv");
@@ -105,7 +110,7 @@ void list_others(const Host& host, const std::vector<Candidate>& candidates, con
 Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
   std::vector<Candidate> candidates = sources(host);
   for (PlacedPython& placed : pythons_in_root(host))
-    candidates.push_back({std::move(placed.path), say("in {}", placed.origin)});
+    candidates.push_back({std::move(placed.path), say("in {}", placed.origin), false});
   std::optional<std::pair<std::string, std::string>> first, with_torch;
   for (const Candidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);
@@ -126,26 +131,44 @@ Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& n
   return chosen->first;
 }
 
+// The Python that a candidate leads to; of an active environment only one that could really start.
+Result<Interpreter> python_of(const Host& host, const Candidate& candidate) {
+  return candidate.active ? find_usable_interpreter(host, candidate.path)
+                          : find_interpreter(host, candidate.path);
+}
+
+Error unusable_environment(const Host& host, const Candidate& candidate, const Error& why,
+                           BrokenEnvironment* broken) {
+  BrokenEnvironment found = broken_environment(host, candidate.origin, candidate.path, why);
+  Error error = error_of(found);
+  if (broken != nullptr) *broken = std::move(found);
+  return error;
+}
+
+Result<std::string> choose_requested(const Host& host, const std::string& requested,
+                                     std::vector<std::string>& notes) {
+  auto found = find_usable_interpreter(host, requested);
+  if (!found) return Error{Errc::InvalidArgument, found.error().message, found.error().hint};
+  notes.push_back(chosen_line(*found, "--python"));
+  return found->path;
+}
+
 }  // namespace
 
 Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
-                                  std::vector<std::string>& notes) {
-  if (requested) {
-    auto found = find_interpreter(host, *requested);
-    if (!found) return std::move(found).error();
-    notes.push_back(chosen_line(*found, "--python"));
-    return found->path;
-  }
+                                  std::vector<std::string>& notes, BrokenEnvironment* broken) {
+  if (requested) return choose_requested(host, *requested, notes);
   if (!host.is_live()) return choose_in_root(host, notes);
   std::vector<Candidate> candidates = sources(host);
   std::optional<std::string> chosen;
   for (const Candidate& candidate : candidates) {
-    const auto found = find_interpreter(host, candidate.path);
+    const auto found = python_of(host, candidate);
     if (found) {
       notes.push_back(chosen_line(*found, candidate.origin));
       chosen = found->path;
       break;
     }
+    if (candidate.active) return unusable_environment(host, candidate, found.error(), broken);
     notes.push_back(say("passed over {}: {}", candidate.origin, found.error().message));
   }
   if (!chosen)

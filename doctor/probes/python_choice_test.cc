@@ -46,12 +46,37 @@ TEST_F(ChoosePython, GoesThroughTheSourcesInOrder) {
   EXPECT_EQ(choose(".venv"), at("work/.venv/bin/python"));
 }
 
-TEST_F(ChoosePython, PassesOverWhatIsBrokenAndSaysSo) {
-  host_.variables["VIRTUAL_ENV"] = at("deleted");
+TEST_F(ChoosePython, TakesNothingInThePlaceOfAnActiveEnvironment) {
   link(base_, "path/python");
+  install("conda");
+  host_.variables["CONDA_PREFIX"] = at("conda");
+  host_.variables["VIRTUAL_ENV"] = at("deleted");
+  EXPECT_EQ(choose(), "ERROR VIRTUAL_ENV: no Python at " + at("deleted") + ": there is no such file");
+  EXPECT_TRUE(notes_.empty());
+  host_.variables.erase("VIRTUAL_ENV");
+  write("work/.venv/pyvenv.cfg", "home = " + at("gone/bin") + "\nversion = 3.11.7\n");
+  link(at("gone/bin/python3.11"), "work/.venv/bin/python");
+  BrokenEnvironment broken;
+  const auto chosen = choose_python(host_, std::nullopt, notes_, &broken);
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, Errc::ToolFailed);
+  EXPECT_EQ(broken.origin, "./.venv");
+  EXPECT_NE(broken.reason.find("the Python this venv was made from (" + at("gone/bin/python3.11") + ")"),
+            std::string::npos);
+  EXPECT_NE(chosen.error().hint.find("-m venv --clear " + at("work/.venv")), std::string::npos);
+}
+
+TEST_F(ChoosePython, PassesOverAFileThatNamesAnEnvironment) {
+  link(base_, "path/python");
+  write("work/.venv", "my-project\n");
   EXPECT_EQ(choose(), at("path/python"));
-  ASSERT_EQ(notes_.size(), 2u);
-  EXPECT_EQ(notes_[0], "passed over VIRTUAL_ENV: no Python at " + at("deleted") + ": there is no such file");
+}
+
+TEST_F(ChoosePython, AVenvWhoseBaseHasNoStandardLibraryIsBroken) {
+  link(base_, "path/python");
+  write("work/.venv/pyvenv.cfg", "home = " + at("gone/bin") + "\n");
+  write("work/.venv/bin/python", interpreter_bytes(), 0755);
+  EXPECT_NE(choose().find("has no standard library"), std::string::npos) << choose();
 }
 
 TEST_F(ChoosePython, ARequestIsNotReplaced) {

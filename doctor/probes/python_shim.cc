@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/python_shim.h"
 
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/elf/file_state.h"
+#include "doctor/probes/environment_repair.h"
 #include "doctor/probes/python_binary.h"
 #include "doctor/probes/python_text.h"
 
@@ -18,6 +23,15 @@ std::string name_another() {
 
 Error unusable(const std::string& path, std::string_view why, std::string hint = name_another()) {
   return {Errc::InvalidArgument, say("no Python at {}: {}", printable(path), why), std::move(hint)};
+}
+
+// That a file may not be looked at says nothing of whether it is there.
+Error denied(const std::string& path, const std::string& at) {
+  return {Errc::PermissionDenied,
+          at == path
+              ? say("no Python at {}: permission denied", printable(path))
+              : say("no Python at {}: it is a link to {}: permission denied", printable(path), printable(at)),
+          say("run scankit as a user who may read it")};
 }
 
 std::string ask_it(const std::string& path) {
@@ -35,12 +49,16 @@ Error dead_link(const Host& host, const std::string& path) {
   for (int links = 0; links < 40; ++links) {
     const auto next = host.readlink(at);
     if (!next) {
-      const bool venv = is_regular_file(host, path_join(path_dirname(path_dirname(path)), "pyvenv.cfg"));
+      const auto there = host.lstat(at);
+      if (next.error().code == Errc::PermissionDenied ||
+          (!there && there.error().code == Errc::PermissionDenied))
+        return denied(path, at);
+      const std::string venv = path_dirname(path_dirname(path));
       if (links == 0) return unusable(path, say("there is no such file"));
-      return unusable(path, say("it is a link to {}, which does not exist", printable(at)),
-                      venv ? say("the Python that this venv was made from is gone: install it again, or make "
-                                 "the venv anew")
-                           : name_another());
+      if (is_regular_file(host, path_join(venv, "pyvenv.cfg")))
+        return unusable(path, say("the Python this venv was made from ({}) no longer exists", printable(at)),
+                        repair_of_venv(host, venv).hint());
+      return unusable(path, say("it is a link to {}, which does not exist", printable(at)));
     }
     at = next->starts_with('/') ? path_normalize(*next) : path_normalize(path_join(path_dirname(at), *next));
   }
@@ -55,10 +73,11 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
   }
   if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
     return unusable(folder, say("it is the folder of a venv whose bin/python is gone"),
-                    say("make the venv anew"));
+                    repair_of_venv(host, folder).hint());
   const auto listed = host.list(folder);
-  if (!listed && listed.error().code == Errc::PermissionDenied)
-    return unusable(folder, say("the folder cannot be read (permission denied)"), say("run as its owner"));
+  if (!listed && listed.error().code == Errc::PermissionDenied) return denied(folder, folder);
+  if (is_regular_file(host, path_join(folder, "Scripts/python.exe")))
+    return unusable(folder, say("it is a venv made on Windows"), say("make one for Linux"));
   return unusable(folder, say("it is a folder without bin/python"));
 }
 
@@ -79,8 +98,6 @@ Result<std::string> locate(const Host& host, const std::string& requested) {
     return unusable(requested, say("neither the current folder nor PATH has it"));
   }
   const auto info = host.stat(path);
-  if (!info && info.error().code == Errc::PermissionDenied)
-    return unusable(path, say("permission denied"), say("run as a user who may read it"));
   if (!info) return dead_link(host, path);
   if (info->kind == FileKind::Directory) {
     SCANKIT_TRY(path, in_folder(host, path));
@@ -106,6 +123,34 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
                   ask_it(path));
 }
 
+// Emulation (binfmt_misc) starts programs of other machines; without it the kernel refuses them.
+bool is_emulated(const Host& host, const std::string& machine) {
+  return host.exists("/proc/sys/fs/binfmt_misc/qemu-" + machine);
+}
+
+Result<void> can_be_started(const Host& host, const std::string& path, const PythonBinary& binary) {
+  const auto info = host.stat(path);
+  if (info && (info->mode & 0111) == 0)
+    return unusable(path, say("the file is not executable"), say("chmod +x {}", printable(path)));
+  auto source = host.open(path);
+  if (source) {
+    const FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
+    if (state.state == "truncated")
+      return unusable(path, say("the file is truncated: {}", state.detail), say("install that Python again"));
+  }
+  if (!host.is_live()) return {};
+  if (::access(path.c_str(), X_OK) != 0)
+    return Error{Errc::PermissionDenied,
+                 say("no Python at {}: this user may not execute it (permission denied)", printable(path)),
+                 say("run scankit as a user who may")};
+  struct ::utsname names {};
+  if (::uname(&names) != 0 || binary.machine.empty() || binary.machine == names.machine) return {};
+  if (is_emulated(host, binary.machine)) return {};
+  return unusable(
+      path, say("it is made for {}, and this machine is {}", binary.machine, std::string(names.machine)),
+      say("make the environment on this machine, with a Python for {}", std::string(names.machine)));
+}
+
 }  // namespace
 
 Result<Interpreter> find_interpreter(const Host& host, const std::string& requested) {
@@ -115,8 +160,8 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     if (!looks_like_file(host, found.path)) return dead_link(host, found.path);
     const auto head = read_head(host, found.path, 1u << 16);
     if (!head) {
-      const bool denied = head.error().code == Errc::PermissionDenied;
-      return unusable(found.path, denied ? say("permission denied") : head.error().message);
+      if (head.error().code == Errc::PermissionDenied) return denied(found.path, found.path);
+      return unusable(found.path, head.error().message);
     }
     if (head->starts_with("#!")) {
       found.through.push_back(found.path);
@@ -132,10 +177,7 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
       return unusable(found.path, say("the program is not Python"),
                       called_so ? ask_it(found.path) : name_another());
     }
-    const auto info = host.stat(found.path);
-    if (info && (info->mode & 0111) == 0)
-      return unusable(found.path, say("the file is not executable"),
-                      say("chmod +x {}", printable(found.path)));
+    SCANKIT_CHECK(can_be_started(host, found.path, binary));
     return found;
   }
   return unusable(requested, say("its scripts start one another without end"));

@@ -20,6 +20,7 @@
 #include "doctor/probes/packages.h"
 #include "doctor/probes/python.h"
 #include "doctor/probes/repairs.h"
+#include "doctor/probes/required.h"
 #include "doctor/probes/sources.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
@@ -91,6 +92,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
     const std::string why = snapshot.python.note;
     snapshot.distributions.note = snapshot.torch.note = snapshot.extensions.note = snapshot.importers.note =
         why;
+    set_requirements(snapshot, unread_requirements(request.required));
     return;
   }
   const Python& python = snapshot.python.value;
@@ -99,6 +101,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.torch = probe_torch(host, python, snapshot.distributions.value);
   snapshot.reachable = probe_reachable(host, snapshot);
   if (request.with_exports) snapshot.exports = probe_exports(host, snapshot);
+  set_requirements(snapshot, probe_required(host, snapshot, request.required));
   if (request.named != nullptr) return probe_named_files(*request.named, snapshot);
   snapshot.importers = probe_importers(host, python, snapshot.modules);
   std::vector<std::string> torch_missing;
@@ -137,6 +140,20 @@ void forget_rare_modules_that_nobody_has(Snapshot& snapshot) {
   });
 }
 
+void audit(const Host& host, const SnapshotRequest& request, Snapshot& snapshot,
+           const std::function<void(const std::string&)>& phase) {
+  if (request.audit) {
+    phase(say("reading the compiled extensions of all packages"));
+    snapshot.audit = probe_audit(host, snapshot, AuditScope::All, request.part);
+  } else if (!snapshot.packages_asked.empty()) {
+    phase(say("reading the compiled extensions of the packages that were named"));
+    snapshot.audit = probe_audit(host, snapshot, AuditScope::Packages, request.part);
+  } else if (request.audit_linked && snapshot.python.present()) {
+    snapshot.audit = probe_audit(host, snapshot, AuditScope::Linked, {});
+    set_audit_of_linked(snapshot);
+  }
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
@@ -159,11 +176,7 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   phase(say("reading the environment"));
   probe_environment(host, request, snapshot);
   if (request.modules.empty()) forget_rare_modules_that_nobody_has(snapshot);
-  if (request.audit || !snapshot.packages_asked.empty()) {
-    phase(request.audit ? say("reading the compiled extensions of all packages")
-                        : say("reading the compiled extensions of the packages that were named"));
-    snapshot.audit = probe_audit(host, snapshot, request.audit, request.part);
-  }
+  audit(host, request, snapshot, phase);
   if (request.named != nullptr) return snapshot;
   snapshot.sources = probe_sources(host, request.sources, snapshot.torch);
   snapshot.build_tools = probe_build_tools(host, snapshot);

@@ -17,9 +17,11 @@ struct SnapshotRequest {
       modules;                  // the user named these: their absence is a fault; empty: the two lists below
   NamedFiles* named = nullptr;  // --so: only these files are under diagnosis
   bool audit = false;           // every compiled extension of the environment too
-  std::string sources;          // a folder of sources that the user named; "": the current one
-  bool with_exports = false;    // also the names of every library after `import torch`
-  bool ask_nvml = false;        // start the helper that loads the driver's NVML
+  bool audit_linked = false;    // of these, the ones that link torch or CUDA
+  std::vector<std::string> required;  // names of modules or distributions that have to be there
+  std::string sources;                // a folder of sources that the user named; "": the current one
+  bool with_exports = false;          // also the names of every library after `import torch`
+  bool ask_nvml = false;              // start the helper that loads the driver's NVML
   std::function<void(const std::string& sentence)> progress;   // may be empty
   std::function<void(std::size_t done, std::size_t of)> part;  // of a long phase; may be empty
 };

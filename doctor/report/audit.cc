@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
+#include "doctor/model/target_facts.h"
 
 namespace scankit {
 namespace {
@@ -63,6 +64,10 @@ std::string padded(std::string text, std::size_t width) {
   return text + " ";
 }
 
+bool unresolved(const AuditedFile& file, const AuditRow& row) {
+  return row.verdict == AuditVerdict::Unknown && !file.resolved;
+}
+
 }  // namespace
 
 std::string audit_note(const Snapshot& snapshot) {
@@ -77,6 +82,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   AuditTable table;
   std::map<std::string, std::size_t> loading;
   const std::string machine = machine_of(snapshot);
+  const bool linked = audit_of_linked(snapshot);
   for (const AuditedFile& file : snapshot.audit.value.files) {
     const AuditRow row = judge(file, machine);
     AuditLine line{row.verdict,       word_of(row.verdict),
@@ -85,6 +91,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
                    row.cause,         dating_sentence(file.dating, "")};
     table.any_built_for |= !line.built_for.empty();
     // A file of no distribution goes by the name of the package or module that it belongs to.
+    if (linked && rank_of(line) > 0 && !unresolved(file, row)) continue;
     if (line.package.empty()) line.package = line.file.substr(0, line.file.find_first_of("/."));
     ++table.counts[static_cast<std::size_t>(row.verdict)];
     if (row.verdict == AuditVerdict::Loads) ++loading[line.package];
@@ -93,7 +100,11 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   std::ranges::stable_sort(table.lines, {}, rank_of);
   table.loading.assign(loading.begin(), loading.end());
   table.not_read = snapshot.audit.value.unreadable;
-  table.title = title_of(table, snapshot.audit.value.packages);
+  // Nobody asked for a list: what is as it should be is not told.
+  if (linked && table.lines.empty()) return std::nullopt;
+  table.title = linked ? say_n(table.lines.size(), "{} extension that links PyTorch or CUDA may not load",
+                               "{} extensions that link PyTorch or CUDA may not load", table.lines.size())
+                       : title_of(table, snapshot.audit.value.packages);
   return table;
 }
 

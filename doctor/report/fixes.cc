@@ -5,6 +5,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/model/installers.h"
+#include "doctor/model/target_facts.h"
 #include "doctor/report/installer.h"
 #include "doctor/report/plain.h"
 #include "doctor/report/program.h"
@@ -144,6 +145,8 @@ std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
 // The root's repair. A command that repairs something above a fault of torch or of the machine would only
 // seem to help.
 std::optional<std::string> repair_command(const Report& report) {
+  if (const auto broken = broken_environment(report.snapshot); broken && !broken->command.empty())
+    return broken->command;
   if (!report.snapshot.python.present() || !report.snapshot.target_root.empty()) return std::nullopt;
   for (const Finding& finding : report.findings) {
     if (finding.severity() != Severity::Error || finding.because_of) continue;

@@ -5,6 +5,8 @@
 #include <array>
 #include <tuple>
 
+#include "doctor/model/target_facts.h"
+
 namespace scankit {
 namespace {
 
@@ -70,10 +72,24 @@ void append_with_symptoms(const std::vector<Finding>& all, std::size_t at, std::
       append_with_symptoms(all, i, placed, ordered);
 }
 
+// A gate all of whose steps were left out.
+bool no_step_ran(const Report& report) {
+  const auto is_step = [](const Outcome& outcome) { return outcome.check.starts_with("step-"); };
+  return report.asked == Asked::Gate && std::ranges::any_of(report.outcomes, is_step) &&
+         std::ranges::none_of(report.outcomes, [&](const Outcome& outcome) {
+           return is_step(outcome) && outcome.state != CheckState::NotApplicable;
+         });
+}
+
 Verdict verdict(const Report& report) {
   if (std::ranges::any_of(report.findings, is_error)) return Verdict::Broken;
+  // Nothing of it was looked at, whatever a policy makes of the finding that says so.
+  if (broken_environment(report.snapshot)) return Verdict::Unknown;
   const bool hidden = std::ranges::any_of(report.outcomes, &Outcome::could_hide_error);
-  return hidden ? Verdict::Unknown : Verdict::Healthy;
+  if (hidden) return Verdict::Unknown;
+  const bool empty =
+      report.asked != Asked::Drift && (no_step_ran(report) || nothing_to_check(report.snapshot));
+  return empty ? Verdict::Empty : Verdict::Healthy;
 }
 
 }  // namespace

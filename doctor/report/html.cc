@@ -136,8 +136,9 @@ std::string doctor_html(const Report& report) {
   for (const auto& [name, value] : versions(report.snapshot))
     rows.emplace_back(xml_escaped(name), code(value));
   out += heading(say("Looked at")) + table(say("what"), say("value"), rows) + questions(report);
+  const Verdict shade = report.verdict == Verdict::Empty ? Verdict::Unknown : report.verdict;
   return html_page({"scankit " + std::string(command_of(report)), verdict_line(report),
-                    std::string(verdict_word(report.verdict)), "", out});
+                    std::string(verdict_word(shade)), "", out});
 }
 
 }  // namespace scankit

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/model/target_facts.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
 #include "doctor/report/fixes.h"
@@ -169,7 +170,8 @@ std::string doctor_json(const Report& report) {
     json["findings"].push_back(finding_json(finding, report.snapshot));
   json["checks"] = checks_json(report);
   add_outcomes(report, json);
-  if (report.snapshot.audit.state != ProbeState::NotRun) json["audit"] = audit_json(report.snapshot);
+  if (report.snapshot.audit.state != ProbeState::NotRun && !audit_of_linked(report.snapshot))
+    json["audit"] = audit_json(report.snapshot);
   if (!drift) json["dating"] = dating_json(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);

@@ -50,13 +50,4 @@ std::string plain(std::string_view text, bool ascii) {
   return out;
 }
 
-std::string shell_quoted(const std::string& word) {
-  constexpr std::string_view kSafe =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(kSafe) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace scankit

@@ -86,7 +86,7 @@ std::string doctor_prometheus(const Report& report, const SinkOptions& options) 
       "6 validation failed, 7 drift")
       .sample({}, std::to_string(options.exit_status));
   Family verdicts(out, command, "verdict", "1 for the verdict that holds");
-  for (const Verdict verdict : {Verdict::Healthy, Verdict::Broken, Verdict::Unknown})
+  for (const Verdict verdict : {Verdict::Healthy, Verdict::Broken, Verdict::Unknown, Verdict::Empty})
     verdicts.sample({{"verdict", std::string(verdict_word(verdict))}}, report.verdict == verdict ? "1" : "0");
   Family severities(out, command, "findings", "Findings by severity");
   severities.sample({{"severity", "error"}}, n.errors);

@@ -6,6 +6,7 @@
 
 #include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/model/target_facts.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
 #include "doctor/report/fixes.h"
@@ -47,13 +48,14 @@ std::string module_in_words(const Extension& file) {
 void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::string>& compared) {
   for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
+  const bool unusable = broken_environment(snapshot).has_value();  // said once, for all that it contains
   if (!said_why_not(page, say("Python"), snapshot.python))
     page.verbatim(2, label(say("Python")) + python_in_words(snapshot.python.value));
-  if (!said_why_not(page, say("torch"), snapshot.torch))
+  if (!unusable && !said_why_not(page, say("torch"), snapshot.torch))
     page.line(2, label(say("torch")) + torch_in_words(snapshot.torch.value));
   if (!said_why_not(page, say("GPU"), snapshot.gpus))
     for (const Gpu& gpu : snapshot.gpus.value) page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
-  if (said_why_not(page, say("module"), snapshot.extensions)) return;
+  if (unusable || said_why_not(page, say("module"), snapshot.extensions)) return;
   if (snapshot.extensions.value.empty() && !snapshot.extensions.note.empty())
     page.line(2, label(say("module")) + retold(snapshot.extensions.note));
   else if (snapshot.extensions.value.empty() && !snapshot.modules.empty())
@@ -253,6 +255,7 @@ void print_passed(Page& page, const Report& report) {
 void print_verdict(Page& page, const Report& report) {
   const Mark& mark = report.verdict == Verdict::Healthy  ? kGood
                      : report.verdict == Verdict::Broken ? kError
+                     : report.verdict == Verdict::Empty  ? kWarning
                                                          : kUnknown;
   page.marked(0, mark, verdict_line(report), " (" + counts_line(report) + ")");
 }

@@ -20,6 +20,12 @@ void add(Rows& rows, const std::string& name, const Probed<T>& fact, const Words
 
 std::string file_or_input(const std::string& path) { return path == "-" ? say("standard input") : path; }
 
+std::string nothing_line(const Report& report) {
+  if (!report.snapshot.python.present()) return say("nothing was checked: no step was run");
+  return say(
+      "nothing to check: PyTorch is not installed for this Python and no compiled CUDA extension was found");
+}
+
 }  // namespace
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -48,12 +54,13 @@ std::vector<std::string> target_lines(const Snapshot& snapshot) {
 
 std::string_view verdict_word(Verdict verdict) {
   if (verdict == Verdict::Healthy) return "healthy";
+  if (verdict == Verdict::Empty) return "empty";
   return verdict == Verdict::Broken ? "broken" : "unknown";
 }
 
 std::string_view verdict_word(const Report& report) {
-  if (report.asked == Asked::Health || report.verdict == Verdict::Unknown)
-    return verdict_word(report.verdict);
+  const bool open = report.verdict == Verdict::Unknown || report.verdict == Verdict::Empty;
+  if (report.asked == Asked::Health || open) return verdict_word(report.verdict);
   if (report.asked == Asked::Gate) return report.verdict == Verdict::Healthy ? "passed" : "failed";
   return report.verdict == Verdict::Healthy ? "clean" : "drift";
 }
@@ -109,6 +116,7 @@ std::string verdict_line(const Report& report) {
     return report.verdict == Verdict::Unknown ? say("neither proven to agree nor to differ")
                                               : say("no drift");
   }
+  if (report.verdict == Verdict::Empty) return nothing_line(report);
   if (report.asked == Asked::Gate) {
     if (const Finding* first = root(report); first != nullptr)
       return say("failed: {}", info(first->cause).slug);

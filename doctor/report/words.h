@@ -12,7 +12,7 @@
 namespace scankit {
 
 // For programs: JSON, classes of HTML.
-std::string_view verdict_word(Verdict verdict);       // "healthy", "broken", "unknown"
+std::string_view verdict_word(Verdict verdict);       // "healthy", "broken", "unknown", "empty"
 std::string_view verdict_word(const Report& report);  // the same, or of a drift: "clean", "drift", "unknown";
                                                       // of a gate: "passed", "failed", "unknown"
 std::string_view command_of(const Report& report);    // "doctor", "env check", "ci run"

@@ -21,7 +21,11 @@ work=$(cd "$work" && pwd)
 
 # case_NAME: makes $env; sets IMPORT (what must work there, "" for nothing) and PREPARE (environment).
 case_torch_only() { env=$(fx_scratch_env "$work/env" plain) IMPORT='import torch'; }
-case_no_torch() { env=$(fx_scratch_env "$work/env" bare) IMPORT='import json'; }
+# Nothing is wrong, and nothing was there to be looked at.
+case_no_torch() {
+  env=$(fx_scratch_env "$work/env" bare) IMPORT='import json'
+  VERDICT=empty STATUS=4
+}
 case_good_module() {
   env=$(fx_scratch_env "$work/env" pth) IMPORT='import torch, selective_scan_cuda'
   link_good "$(module_file "$env")" "$env"

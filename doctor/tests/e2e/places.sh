@@ -247,9 +247,8 @@ case_several_environments() {
   says 'one/bin/python (VIRTUAL_ENV)' VIRTUAL_ENV="$work/one" PATH="$work/two/bin:$PATH" --
   chosen "$work/.venv/bin/python" PATH="$work/two/bin:$PATH"
   (cd elsewhere && chosen "$work/two/bin/python" PATH="$work/two/bin:$PATH")
-  # A VIRTUAL_ENV that was removed since is passed over, and that is said.
-  (cd elsewhere && chosen "$work/two/bin/python" VIRTUAL_ENV="$work/gone" PATH="$work/two/bin:$PATH")
-  (cd elsewhere && says 'passed over VIRTUAL_ENV' VIRTUAL_ENV="$work/gone" PATH="$work/two/bin:$PATH" --)
+  # A VIRTUAL_ENV that was removed since is still the one that is meant.
+  (cd elsewhere && says "VIRTUAL_ENV: no Python at $work/gone" VIRTUAL_ENV="$work/gone" PATH="$work/two/bin:$PATH" --)
   # Another one that holds torch is named, since that is where the module may have gone.
   fx_site "$(fx_torch_env)/bin/python" >"$(fx_site two/bin/python)/shared-torch.pth"
   says "also holds torch $FX_TORCH" VIRTUAL_ENV="$work/one" PATH="$work/two/bin:$PATH" --
@@ -281,6 +280,40 @@ case_no_pip() {
   doctor -- --python "$work/env/bin/python" --all
   expect
   expect_json "the command uses a pip that is not here" '.root.fixes[0].command | test("-m pip") | not'
+}
+# Nobody names torchvision, and it is the one that is broken: built for torch 2.6, beside this torch.
+case_third_party_extension() {
+  local python site
+  fx_scratch_env env plain >/dev/null
+  python=env/bin/python site=$(fx_site env/bin/python)
+  unzip -q "$(fx_extension_wheel)" -d "$site" || exit 77
+  ! "$python" -c "import torch; torch.ops.load_library('$site/torchvision/_C.so')" 2>truth.txt || expect_fail "torchvision's _C loads"
+  VERDICT=broken STATUS=1 ROOT=torch_version_mismatch
+  for way in --import --no-import; do
+    doctor -- --python env/bin/python $way
+    expect
+    expect_json 'the file is not named' '.root.subject | endswith("torchvision/_C.so")'
+  done
+}
+# An extension whose library lies where no loader looks; its package loads the library first. Without that, it is broken.
+case_third_party_loads_by_itself() {
+  local site
+  fx_scratch_env env plain >/dev/null
+  site=$(fx_site env/bin/python)
+  mkdir -p "$site/lazy/libs"
+  echo 'int lazy_answer(void) { return 42; }' >lazy.c
+  gcc -shared -fPIC lazy.c -Wl,-soname,liblazy.so.1 -o "$site/lazy/libs/liblazy-0a1b.so.1"
+  ln -s "$site/lazy/libs/liblazy-0a1b.so.1" liblazy.so
+  printf 'int lazy_answer(void); int lazy(void) { return lazy_answer(); }\n' >ext.c
+  gcc -shared -fPIC ext.c -L. -llazy -L"$(fx_site "$(fx_torch_env)/bin/python")/torch/lib" -Wl,--no-as-needed -lc10 -o "$site/lazy/_C.so"
+  printf 'import ctypes, os\nctypes.CDLL(os.path.join(os.path.dirname(__file__), "libs", "liblazy-0a1b.so.1"), ctypes.RTLD_GLOBAL)\n' >"$site/lazy/__init__.py"
+  env/bin/python -c "import torch, lazy, ctypes; ctypes.CDLL('$site/lazy/_C.so')" || expect_fail "it does not load"
+  doctor -- --python env/bin/python --import
+  expect
+  rm "$site/lazy/libs/liblazy-0a1b.so.1" "$site/lazy/__init__.py"
+  VERDICT=unknown STATUS=4
+  doctor -- --python env/bin/python --import
+  expect
 }
 
 if declare -F "case_$name" >/dev/null; then "case_$name"; else "long_$name"; fi

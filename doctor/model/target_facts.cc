@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/model/target_facts.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace scankit {
+namespace {
+
+constexpr const char* kOrigin = "scankit.active_environment.origin";
+constexpr const char* kRepair = "scankit.active_environment.repair";
+constexpr const char* kCommand = "scankit.active_environment.command";
+constexpr const char* kScope = "scankit.audit";
+
+std::string text_of(const Snapshot& snapshot, const char* name) {
+  const auto found = snapshot.environment.find(name);
+  return found == snapshot.environment.end() ? "" : found->second;
+}
+
+// A tab and a line's end part the fields; a name or path that holds one would be read as two.
+std::string one_field(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\t' || c == '\n'; }, ' ');
+  return text;
+}
+
+}  // namespace
+
+void set_broken_environment(Snapshot& snapshot, const BrokenEnvironment& broken) {
+  snapshot.environment[kOrigin] = broken.origin;
+  snapshot.environment[kBrokenPath] = broken.path;
+  snapshot.environment[kBrokenReason] = broken.reason;
+  snapshot.environment[kRepair] = broken.repair;
+  snapshot.environment[kCommand] = broken.command;
+}
+
+std::optional<BrokenEnvironment> broken_environment(const Snapshot& snapshot) {
+  BrokenEnvironment broken{text_of(snapshot, kOrigin), text_of(snapshot, kBrokenPath),
+                           text_of(snapshot, kBrokenReason), text_of(snapshot, kRepair),
+                           text_of(snapshot, kCommand)};
+  if (broken.origin.empty()) return std::nullopt;
+  return broken;
+}
+
+void set_requirements(Snapshot& snapshot, const std::vector<Requirement>& required) {
+  std::string text;
+  for (const Requirement& each : required)
+    text += one_field(each.name) + "\t" + each.found + "\t" + one_field(each.path) + "\n";
+  if (!text.empty()) snapshot.environment[kRequired] = text;
+}
+
+std::vector<Requirement> requirements(const Snapshot& snapshot) {
+  std::vector<Requirement> required;
+  std::istringstream lines(text_of(snapshot, kRequired));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    Requirement each;
+    std::getline(fields, each.name, '\t');
+    std::getline(fields, each.found, '\t');
+    std::getline(fields, each.path);
+    required.push_back(std::move(each));
+  }
+  return required;
+}
+
+void set_audit_of_linked(Snapshot& snapshot) { snapshot.environment[kScope] = "linked"; }
+
+bool audit_of_linked(const Snapshot& snapshot) { return text_of(snapshot, kScope) == "linked"; }
+
+bool nothing_to_check(const Snapshot& snapshot) {
+  const bool another_object = snapshot.log.present() || !snapshot.named_files.empty() ||
+                              !snapshot.wheels.empty() || !requirements(snapshot).empty() ||
+                              (snapshot.sources.present() && snapshot.sources.value.asked);
+  if (another_object || !snapshot.python.present() || snapshot.torch.state != ProbeState::Absent)
+    return false;
+  const bool a_module = std::ranges::any_of(snapshot.extensions.value, &Extension::selected);
+  const bool an_extension = std::ranges::any_of(
+      snapshot.audit.value.files, [](const AuditedFile& file) { return file.not_for_this_python.empty(); });
+  return !a_module && !an_extension;
+}
+
+}  // namespace scankit
