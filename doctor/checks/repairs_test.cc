@@ -22,6 +22,9 @@ constexpr const char* kNoRelease = "no table says which releases belong together
 constexpr const char* kOtherFile = "where a file that fits is to be had is not known";
 const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"*", "torch_not_imported_first"}, "the line is missing in the user's own program"},
+    {{"*", "required_missing"}, "the name of a module is not always that of the package that brings it"},
+    {{"active_environment_usable", "environment_python_gone"},
+     "the sentence and the page's last line hold it"},
     {{"build_fits_disk", "disk_full"}, "what may go of a disk is its owner's to say"},
     {{"call_signatures_match", "signature_mismatch"}, kNoRelease},
     {{"driver_new_enough", "driver_too_old"}, kDriver},
