@@ -184,7 +184,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     return facts;
   }
   if (!read->python && reading->requested) {
-    reading->progress.finish();
+    reading->progress.reset();
     return read->python.error();
   }
   facts.snapshot = std::move(read->snapshot);
