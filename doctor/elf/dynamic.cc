@@ -91,6 +91,7 @@ Result<void> read_names(const Raw& raw, Dynamic& dynamic) {
     return Error{Errc::Malformed, say("more than {} needed libraries", kNeededLimit), ""};
   for (const std::uint64_t index : raw.needed) {
     SCANKIT_TRY(std::string name, dynamic.strings.at(index));
+    if (name.empty()) return Error{Errc::Malformed, say("the name of a needed library is empty"), ""};
     dynamic.needed.push_back(std::move(name));
   }
   if (dynamic.has_soname) {

@@ -64,6 +64,43 @@ TEST(Symbols, ListsUndefinedNamesOfALibraryThatExportsNothing) {
   EXPECT_TRUE(undefined->at(1).weak);
 }
 
+// What a damaged disk or a copy that skipped a block leaves: the tables stand where they did, and hold zeros.
+TEST(Symbols, OfOverwrittenTablesAreNoSymbols) {
+  const Workshop shop;
+  const auto host = make_real_host();
+  shop.shared("whole.so",
+              "extern int wanted_elsewhere(void);\nint use(void) { return wanted_elsewhere(); }\n");
+  const auto undefined_of = [&](const std::string& bytes) {
+    const auto library = open_library(*host, shop.write("damaged.so", bytes));
+    EXPECT_TRUE(library) << library.error().message;
+    return (*library)->symbols.undefined();
+  };
+  const std::string whole = shop.read("whole.so");
+  const auto name = whole.find("wanted_elsewhere");  // .dynstr stands before every other string table
+  ASSERT_NE(name, std::string::npos);
+  ASSERT_TRUE(undefined_of(whole));
+
+  std::string zeroed = whole;
+  zeroed.replace(name, 16, std::string(16, '\0'));
+  const auto no_name = undefined_of(zeroed);
+  ASSERT_FALSE(no_name);
+  EXPECT_EQ(no_name.error().code, Errc::Malformed);
+  EXPECT_NE(no_name.error().message.find("string table"), std::string::npos) << no_name.error().message;
+
+  std::string noise = whole;
+  noise[name + 3] = '\x01';
+  EXPECT_FALSE(undefined_of(noise));
+
+  const auto library = open_library(*host, shop.path("whole.so"));
+  ASSERT_TRUE(library);
+  const std::uint64_t table = (*library)->dynamic.symbols;  // the first segment begins with the file
+  std::string blank = whole;
+  blank.replace(table + 24, 24, std::string(24, '\0'));
+  const auto no_entry = undefined_of(blank);
+  ASSERT_FALSE(no_entry);
+  EXPECT_NE(no_entry.error().message.find("blank"), std::string::npos) << no_entry.error().message;
+}
+
 // The rules of glibc's do_lookup_x, one line each.
 TEST(Symbols, VersionsDecideAsInTheLoader) {
   const Workshop shop;
