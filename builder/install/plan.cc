@@ -186,6 +186,8 @@ class Planner {
     if (const auto* module = std::get_if<InstallModule>(&fix)) return What(ours(module->module));
     if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(*shadow);
     if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
+    if (const auto* model = std::get_if<InstallModelPackage>(&fix))
+      return step_of(InstallPackages{{model->distribution}});
     const auto* packages = std::get_if<InstallPackages>(&fix);
     const auto* rebuild = std::get_if<RebuildPackage>(&fix);
     if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();

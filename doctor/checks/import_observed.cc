@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
@@ -55,6 +57,29 @@ std::string subject_of(const Snapshot& snapshot, const Observation& seen) {
   return copy ? copy->extension->path : seen.module;
 }
 
+bool imports_it(const Snapshot& snapshot, const std::string& package, const std::string& module) {
+  return std::ranges::any_of(snapshot.packages.value.imports, [&](const PackageImport& import) {
+    return import.package == package && import.target == module;
+  });
+}
+
+// A package that hangs or dies in its module's import does so because of the module: that finding names both.
+bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,
+                        std::vector<Finding>& findings) {
+  if (seen.variant != "package" && seen.variant != "sibling") return false;
+  const Cause cause = seen.outcome == "timeout" ? Cause::ImportHang : Cause::ImportCrash;
+  for (Finding& finding : findings) {
+    if (finding.cause != cause || !imports_it(snapshot, seen.module, finding.module)) continue;
+    finding.summary =
+        seen.raised_at.empty()
+            ? say("{}; `import {}` ends the same way", finding.summary, seen.module)
+            : say("{}; `import {}` ends the same way, at {}", finding.summary, seen.module, seen.raised_at);
+    finding.evidence.push_back({pointer + "/outcome", seen.outcome});
+    return true;
+  }
+  return false;
+}
+
 // Errors of an import are weighed against what the other checks found, in reconcile.cc.
 CheckResult run(const Snapshot& snapshot) {
   if (snapshot.observations.state == ProbeState::Failed) return {{}, {retold(snapshot.observations.note)}};
@@ -64,8 +89,9 @@ CheckResult run(const Snapshot& snapshot) {
     const Observation& seen = all[i];
     if (&seen != deciding_import(snapshot, seen.module)) continue;
     if (seen.outcome != "crashed" && seen.outcome != "timeout") continue;
-    result.findings.push_back(
-        ended_badly(snapshot, seen, "/observations/value/" + std::to_string(i), subject_of(snapshot, seen)));
+    const std::string pointer = "/observations/value/" + std::to_string(i);
+    if (told_of_its_module(snapshot, seen, pointer, result.findings)) continue;
+    result.findings.push_back(ended_badly(snapshot, seen, pointer, subject_of(snapshot, seen)));
   }
   return result;
 }

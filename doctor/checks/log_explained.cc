@@ -4,6 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
+#include "doctor/knowledge/import_names.h"
 
 namespace scankit {
 namespace {
@@ -11,6 +12,34 @@ namespace {
 std::string sureness(const std::string& word) {
   if (word == "certain") return say("certain");
   return word == "likely" ? say("likely") : say("possible");
+}
+
+// scankit's own module, where the log speaks of one that it carries, or does not say of which.
+std::string our_module_serves(const LogHit& hit, Cause cause) {
+  const bool it_would = cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch ||
+                        cause == Cause::MissingCudart || cause == Cause::NvccMissing ||
+                        cause == Cause::ModuleNotBuilt;
+  if (!it_would || !is_shipped_module(hit.module)) return {};
+  return say(
+      "install scankit's own {}, which needs neither libtorch nor a CUDA runtime: scankit fix --module {}",
+      hit.module, hit.module);
+}
+
+std::vector<Fix> fixes_of(const LogHit& hit, Cause cause) {
+  std::vector<Fix> fixes;
+  if (const std::string ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
+  const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
+  const std::string package = named == hit.facts.end() ? hit.module : named->value;
+  if (cause == Cause::PackageNotInstalled) {
+    fixes.emplace_back(Advice{say("install it: scankit fix --package {}", package_key(package))});
+  } else if (cause == Cause::MissingPythonDependency) {
+    const auto known = distribution_of_import_name(package);
+    fixes.emplace_back(Advice{known ? say("install it: python -m pip install {}", *known)
+                                    : say("install it, presumably: python -m pip install {}", package)});
+  } else {
+    fixes.emplace_back(Advice{said(info(cause).next_step)});
+  }
+  return fixes;
 }
 
 Finding finding_of(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
@@ -27,7 +56,7 @@ Finding finding_of(const Snapshot& snapshot, const Log& log, std::size_t i, Caus
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
   if (!hit.settles.empty())
     finding.fixes.push_back(Advice{say("to be sure, look at {}", retold(hit.settles))});
-  finding.fixes.push_back(Advice{said(info(cause).next_step)});
+  for (Fix& fix : fixes_of(hit, cause)) finding.fixes.push_back(std::move(fix));
   return finding;
 }
 

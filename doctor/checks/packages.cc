@@ -34,12 +34,15 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
                       "",
                       {{pointer + "/lacks/" + std::to_string(lacking - seen.lacks.begin()), import.name}}};
     }
-    const bool itself = seen.exception == "ModuleNotFoundError" &&
-                        seen.message.find("'" + import.target_package + "'") != std::string::npos;
+    const std::string lacks = missing_package(seen);
+    const bool itself = lacks == import.target_package;
+    const bool other = !itself && !lacks.empty() && lacks != "triton" &&
+                       std::ranges::find(snapshot.modules, lacks) == snapshot.modules.end();
     return Offering{itself ? Offer::Absent : Offer::No,
                     what_it_said(seen),
                     "",
-                    {{pointer + "/outcome", seen.outcome}, {pointer + "/message", seen.message}}};
+                    {{pointer + "/outcome", seen.outcome}, {pointer + "/message", seen.message}},
+                    other ? lacks : ""};
   }
   return std::nullopt;
 }
@@ -119,6 +122,16 @@ const Observation* seen_package(const Snapshot& snapshot, const std::string& pac
   const auto found = std::ranges::find_if(
       all, [&](const Observation& seen) { return seen.variant == "package" && seen.module == package; });
   return found == all.end() ? nullptr : &*found;
+}
+
+std::string missing_package(const Observation& seen) {
+  if (seen.outcome != "error") return {};
+  std::string name = seen.missing;
+  constexpr std::string_view kWords = "No module named '";
+  if (name.empty() && seen.exception == "ModuleNotFoundError" && seen.message.starts_with(kWords))
+    name = seen.message.substr(kWords.size(), seen.message.find('\'', kWords.size()) - kWords.size());
+  // "ruamel.yaml": a part of a package that is there: another release of it, no absence.
+  return name.find('.') == std::string::npos ? name : "";
 }
 
 std::string import_statement(const PackageImport& import) {

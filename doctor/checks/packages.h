@@ -18,11 +18,17 @@ struct Offering {
   std::string why;     // for No, in a sentence's half
   std::string module;  // the module under diagnosis that fails below it
   std::vector<Evidence> evidence;
+  std::string lacks =
+      {};  // the package for want of which the import fails: python-dependencies-present names it
 };
 Offering offering(const Snapshot& snapshot, std::size_t import);
 
 // The import of a package in a child; nullptr where none was made.
 const Observation* seen_package(const Snapshot& snapshot, const std::string& package);
+
+// The package that an import did not find in somebody else's file: "tqdm". "" where it failed for another
+// reason.
+std::string missing_package(const Observation& seen);
 
 std::string import_statement(const PackageImport& import);                 // "from a import b"
 std::string release(const std::string& name, const std::string& version);  // "mamba_ssm 2.3.1"

@@ -38,11 +38,23 @@ bool lies_in(const AskedPackage* package, const Finding& finding) {
   return package != nullptr && finding.subject.starts_with(package->path + "/");
 }
 
+// That import's own words are among the evidence: one cause may end several imports.
+bool rests_on(const Report& report, const Finding& finding, const Observation* seen) {
+  const bool of_packages =
+      finding.cause == Cause::MissingPythonDependency || finding.cause == Cause::TorchNotImportedFirst;
+  if (seen == nullptr || !of_packages) return false;
+  const auto at = seen - report.snapshot.observations.value.data();
+  const std::string pointer = "/observations/value/" + std::to_string(at) + "/";
+  return std::ranges::any_of(finding.evidence,
+                             [&](const Evidence& one) { return one.fact.starts_with(pointer); });
+}
+
 bool explained(const Report& report, const std::string& module) {
   const AskedPackage* package = asked_package(report.snapshot, module);
+  const Observation* seen = deciding_import(report.snapshot, module);
   const auto explains = [&](const Finding& finding) {
-    return (finding.module == module || lies_in(package, finding)) && finding.severity() == Severity::Error &&
-           finding.cause != Cause::NoKernelImage;
+    return (finding.module == module || lies_in(package, finding) || rests_on(report, finding, seen)) &&
+           finding.severity() == Severity::Error && finding.cause != Cause::NoKernelImage;
   };
   return std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
     return std::ranges::any_of(outcome.findings, explains);
@@ -159,10 +171,11 @@ bool package_explained(const Report& report, const PackageFound& package) {
       return import.target == module && import.caught.empty();
     });
   };
+  const Observation* seen = seen_package(report.snapshot, package.name);
   const auto explains = [&](const Finding& finding) {
     return finding.severity() == Severity::Error && finding.cause != Cause::NoKernelImage &&
-           (finding.module == package.name || finding.module == "torch" || needs(finding.module) ||
-            finding.subject.starts_with(package.path + "/"));
+           (rests_on(report, finding, seen) || finding.module == package.name || finding.module == "torch" ||
+            needs(finding.module) || finding.subject.starts_with(package.path + "/"));
   };
   return std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
     return std::ranges::any_of(outcome.findings, explains);

@@ -10,6 +10,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/view.h"
+#include "doctor/knowledge/import_names.h"
 
 namespace scankit {
 namespace {
@@ -39,6 +40,8 @@ std::string fitting_release(const PackageImport& import) {
 std::vector<Fix> fixes_of(const Snapshot& snapshot, const PackageImport& import, const Offering& offering) {
   if (!offering.module.empty())
     return module_fixes(snapshot, offering.module, say("repair {}", offering.module));
+  if (!offering.lacks.empty())
+    return {InstallPackages{{distribution_of_import_name(offering.lacks).value_or(offering.lacks)}}};
   if (offering.offer == Offer::Absent) return {InstallPackages{{import.target_package}}};
   if (std::string requirement = fitting_release(import); !requirement.empty())
     return {InstallPackages{{std::move(requirement)}}};
@@ -55,13 +58,15 @@ Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering,
   const std::string pointer = "/packages/value/imports/" + std::to_string(at);
   Finding finding{.cause = cause,
                   .subject = import.file,
-                  .module = !offering.module.empty()                   ? offering.module
-                            : cause == Cause::TransformersIncompatible ? import.package
-                                                                       : module_beside(snapshot, import),
+                  .module = !offering.module.empty() ? offering.module
+                            : cause == Cause::TransformersIncompatible || !offering.lacks.empty()
+                                ? import.package
+                                : module_beside(snapshot, import),
                   .summary = std::move(summary),
                   .evidence = {{pointer + "/file", import.file}, {pointer + "/target", import.target}},
                   .fixes = fixes_of(snapshot, import, offering)};
   finding.evidence.insert(finding.evidence.end(), offering.evidence.begin(), offering.evidence.end());
+  if (!offering.lacks.empty()) finding.because_of = Cause::MissingPythonDependency;
   if (!import.masked_value.empty())
     finding.evidence.push_back({pointer + "/masked_value", import.masked_value});
   return finding;
@@ -89,8 +94,8 @@ std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Of
 
 std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
   const PackageImport& import = snapshot.packages.value.imports[at];
-  // What is wrong with a module under diagnosis, and that it is not there, other checks say.
-  if (!offering.module.empty() || (offering.offer == Offer::Absent && !is_transformers(import)))
+  // What is wrong with a module under diagnosis, and that a package is not there, other checks say.
+  if (!offering.module.empty() || !offering.lacks.empty() || offering.offer == Offer::Absent)
     return std::nullopt;
   const Observation* whole = seen_package(snapshot, import.package);
   if (import.reached && whole != nullptr && whole->outcome == "ok") return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/model/oldest.h"
 
 namespace scankit {
 
@@ -58,8 +59,8 @@ bool shipped_module_serves(const Snapshot& snapshot) {
   const auto at_least = [](const std::optional<Version>& v, const char* floor) {
     return !v || *v >= *Version::parse(floor);
   };
-  return python.implementation == "cpython" && !python.free_threaded && at_least(version, "3.8") &&
-         at_least(torch, "1.13") && interpreter_machine(snapshot) == "x86_64";
+  return python.implementation == "cpython" && !python.free_threaded && at_least(version, kOldestPython) &&
+         at_least(torch, kOldestTorch) && interpreter_machine(snapshot) == "x86_64";
 }
 
 }  // namespace
@@ -176,6 +177,12 @@ bool is_shipped_module(std::string_view module) {
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
                               const std::string& otherwise) {
   if (is_shipped_module(module) && shipped_module_serves(snapshot)) return {InstallModule{module}};
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  if (is_shipped_module(module) && torch && *torch < *Version::parse(kOldestTorch))
+    return {Advice{otherwise}, Advice{say("scankit's own {} needs torch {} or newer, and torch {} is "
+                                          "installed: install a newer torch, then "
+                                          "run scankit fix",
+                                          module, kOldestTorch, snapshot.torch.value.version)}};
   return {Advice{otherwise}};
 }
 

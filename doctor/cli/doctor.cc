@@ -8,6 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/cli/asked_names.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/diagnosis.h"
 #include "doctor/explain/explainer.h"
@@ -35,6 +36,8 @@ Result<Facts> facts_for(const DoctorOptions& options) {
       SCANKIT_CHECK(join_named_files(options.environment.so, facts.snapshot));
   } else if (options.log.empty()) {
     SCANKIT_TRY(facts, gather(options.environment));
+    if (const auto wrong = meaningless_module(facts.snapshot); wrong && options.environment.so.empty())
+      return *wrong;
   } else {
     facts.snapshot.tool_version = kToolVersion;
   }

@@ -31,6 +31,8 @@ bool looks_compiled(std::string_view module) {
          starts_with_any(last, {"_C", "_ext", "_cuda"}) || last.find("_cuda_") != std::string_view::npos;
 }
 
+bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
+
 bool is_standard_header(std::string_view name) {
   constexpr std::array kNames{"stdatomic.h",     "optional", "variant",   "string_view",
                               "filesystem",      "any",      "charconv",  "concepts",
@@ -131,9 +133,17 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                      say("no file of this Python's holds the compiled module {}", name),
                      say("the files of that name on sys.path, and their .cpython-3XY tags"),
                      {"python_abi_tag_mismatch", "variant_name_mismatch"});
-  else
-    judged = verdict("", "certain", say("the Python package {} is not installed here", name),
+  else if (top == name && is_model_package(name))
+    judged =
+        verdict("package_not_installed", "certain", say("the Python package {} is not installed here", name),
+                say("which Python ran: sys.executable"));
+  else if (top == name)
+    judged = verdict("missing_python_dependency", "likely",
+                     say("the Python package {} is not installed here", name),
                      say("which Python ran: sys.executable"));
+  else
+    judged = verdict("", "certain", say("the installed {} has no part {}", top, name),
+                     say("the release of {}", top));
   judged.more["module"] = name;
   return judged;
 }

@@ -77,7 +77,8 @@ TEST(Observed, MessagesNameTheirCause) {
 }
 
 TEST(Observed, WordsOfNoClassStayWithoutOne) {
-  EXPECT_EQ(read(failed("fast_ops", "ModuleNotFoundError", "No module named 'yaml'")), "");
+  EXPECT_EQ(read(failed("fast_ops", "ModuleNotFoundError", "No module named 'yaml'")),
+            "missing_python_dependency");
   EXPECT_EQ(read(failed("fast_ops", "ValueError", "n must be positive")), "");
   Observation fine = failed("fast_ops", "", "");
   fine.outcome = "ok";

@@ -39,6 +39,9 @@ struct Evidence {
 struct InstallModule {
   std::string module;
 };  // scankit fix
+struct InstallModelPackage {
+  std::string distribution;  // "mamba-ssm"
+};                           // scankit fix --package: without its CUDA build, scankit's module below it
 struct InstallPackages {
   std::vector<std::string> requirements;
   bool reinstall = false;  // also where the installer's records say that they are there already
@@ -60,8 +63,8 @@ struct ImportTorchFirst {
 struct Advice {
   std::string text;
 };  // nothing a program can do
-using Fix = std::variant<InstallModule, InstallPackages, RebuildPackage, RemoveShadow, SetEnvironment,
-                         ImportTorchFirst, Advice>;
+using Fix = std::variant<InstallModule, InstallModelPackage, InstallPackages, RebuildPackage, RemoveShadow,
+                         SetEnvironment, ImportTorchFirst, Advice>;
 
 struct FileLine {
   std::string file;   // as the user named it

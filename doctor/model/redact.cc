@@ -65,6 +65,7 @@ template <class Clean>
 struct CleanFix {
   const Clean& clean;
   void operator()(InstallModule&) const {}
+  void operator()(InstallModelPackage&) const {}
   void operator()(InstallPackages& fix) const {
     for (std::string& text : fix.requirements) clean(text);
   }

@@ -14,6 +14,7 @@
 #include "doctor/model/misfit.h"
 #include "doctor/model/packages.h"
 #include "doctor/model/repairs.h"
+#include "doctor/model/requirements.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 
@@ -211,10 +212,11 @@ struct Importer {
   std::string package, version, file;
   unsigned line = 0;
   std::string module;
-  std::string caught;        // the guarding `except`: "ImportError", "everything", "" for none
-  bool masked = false;       // inside try/except ImportError
-  std::string masked_value;  // what the name becomes: "None"
-  bool in_function = false;  // imported when that is called, not with the file
+  std::string caught;         // the guarding `except`: "ImportError", "everything", "" for none
+  bool masked = false;        // inside try/except ImportError
+  std::string masked_value;   // what the name becomes: "None"
+  bool in_function = false;   // imported when that is called, not with the file
+  bool before_torch = false;  // the file and what runs before it import nothing that could bring torch first
 };
 
 // One really attempted import, in a child.
@@ -229,6 +231,8 @@ struct Observation {
   std::vector<std::string>
       signatures;  // of its functions, as pybind11 documents them: "fwd(arg0: torch.Tensor) -> int"
   std::vector<std::string> lacks;  // names that a package takes from it and that it does not have
+  std::string missing;             // the package that an import in the chain of errors did not find: "tqdm"
+  std::string raised_at;           // "FILE:LINE" of the user's code that raised it, or that hangs or dies
 };
 
 struct Snapshot {
@@ -268,6 +272,10 @@ struct Snapshot {
   Probed<Log> log;                             // an error log that was given to explain
   Probed<Packages> packages;                   // around the modules
   Probed<std::vector<UnfinishedRepair>> repairs;
+  Probed<std::vector<MissingRequirement>> missing_requirements;
+  // The user's programs, in the current folder or one of PYTHONPATH, that import mamba_ssm or causal_conv1d
+  // (`module`) as they start, where this Python does not have it.
+  Probed<std::vector<Importer>> package_importers;
 };
 
 }  // namespace scankit

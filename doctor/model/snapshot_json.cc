@@ -81,13 +81,16 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
                pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating, registers_ops,
                undecided, taken_on_trust, misfits)
-SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function)
+SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function,
+               before_torch)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
-               duration_ms, reads_as, reading, signatures, lacks)
+               duration_ms, reads_as, reading, signatures, lacks, missing, raised_at)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
 SCANKIT_FIELDS(ExportTable, path, soname, global, needed, versions, count, names)
 SCANKIT_FIELDS(Exports, libraries)
 SCANKIT_FIELDS(UnfinishedRepair, journal, state, module, running)
+SCANKIT_FIELDS(MissingRequirement, distribution, version, root, requirement, name, package, guessed, file,
+               line)
 SCANKIT_FIELDS(PackageFound, name, version, path, current_folder)
 SCANKIT_FIELDS(PackageCall, package, version, file, line, callee, arguments)
 SCANKIT_FIELDS(PythonFunction, name, file, line, least, most)
@@ -126,7 +129,7 @@ SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_fil
                modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk,
                driver, gpus, toolkits, compilers, python, distributions, torch, extensions, datings,
                importers, observations, sources, build_tools, log, audit, reachable, exports, packages,
-               repairs)
+               repairs, missing_requirements, package_importers)
 
 namespace {
 using Json = nlohmann::json;

@@ -2,6 +2,7 @@
 #include "doctor/probes/importers.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/knowledge/importers.h"
 #include "doctor/probes/importers_scan.h"
+#include "doctor/probes/packages_scan.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/sys_path.h"
 
@@ -16,7 +18,7 @@ namespace scankit {
 namespace {
 
 // Bounds of one diagnosis, far above what the known packages need (mamba_ssm 2.3: 90 files, 0.9 MB).
-constexpr unsigned kMostFiles = 1500;
+constexpr unsigned kMostFiles = 1500, kMostPrograms = 400;
 constexpr std::uint64_t kLongestFile = 1u << 20, kMostBytes = 24u << 20;
 constexpr int kDeepest = 8;
 
@@ -124,7 +126,36 @@ class Search {
     bytes_ += text->size();
     for (const ImportLine& line : scan_imports(*text, modules_))
       found_.push_back(Importer{owner.name, owner.version, path, line.line, line.module, line.caught,
-                                !line.caught.empty(), line.masked_value, line.in_function});
+                                !line.caught.empty(), line.masked_value, line.in_function,
+                                nothing_brings_torch(path, *text, line.line)});
+  }
+
+  // Whether the lines before that one import Python's own modules alone, and packages that are known not to
+  // import torch. A file inside a package runs after others of it, of which this does not know: no.
+  bool nothing_brings_torch(const std::string& path, const std::string& text, unsigned before) {
+    const bool inside = is_regular_file(host_, path_join(path_dirname(path), "__init__.py"));
+    const bool package = path.ends_with("/__init__.py");
+    const std::string folder = path_dirname(path);
+    const bool top = !is_regular_file(host_, path_join(path_dirname(folder), "__init__.py"));
+    if (inside && !(package && top)) return false;
+    const std::string name = package ? path_basename(folder) : path_basename(path.substr(0, path.size() - 3));
+    const PackageScan scan = scan_package_file(text, name, package);
+    return std::ranges::none_of(scan.imports, [&](const ScannedImport& import) {
+      return import.line < before && import.when != "call" && may_bring_torch(import.target, name);
+    });
+  }
+
+  bool may_bring_torch(const std::string& target, const std::string& own) {
+    constexpr std::array<std::string_view, 8> kInnocent{"numpy", "scipy",  "pandas", "matplotlib",
+                                                        "tqdm",  "einops", "yaml",   "PIL"};
+    const std::string top = target.substr(0, target.find('.'));
+    if (top == own) return true;
+    if (std::ranges::find(kInnocent, top) != kInnocent.end()) return false;
+    const auto found = find_python_module(host_, python_, top);
+    if (!found) return false;  // built in, or what would end the program itself
+    if (found->sys_path_index < 0) return true;
+    const std::string& origin = python_.sys_path[static_cast<std::size_t>(found->sys_path_index)].origin;
+    return origin != "stdlib" && origin != "lib-dynload";
   }
 
   const Host& host_;
@@ -137,7 +168,42 @@ class Search {
   std::uint64_t bytes_ = 0;
 };
 
+// The packages that scankit knows how to install, as far as import would not find them.
+std::vector<std::string> absent_packages(const Host& host, const Python& python) {
+  std::vector<std::string> absent;
+  for (const char* package : {"mamba_ssm", "causal_conv1d"})
+    if (!find_python_module(host, python, package)) absent.emplace_back(package);
+  return absent;
+}
+
 }  // namespace
+
+Probed<std::vector<Importer>> probe_package_importers(const Host& host, const Python& python) {
+  using Found = Probed<std::vector<Importer>>;
+  const auto unreadable = unreadable_site_folders(host, python);
+  if (!unreadable.empty()) return Found::failed(unreadable.front());
+  const std::vector<std::string> absent = absent_packages(host, python);
+  std::vector<Importer> found;
+  unsigned files = 0;
+  std::set<std::string> seen;
+  for (const PathEntry& entry : python.sys_path) {
+    if (!entry.exists || (entry.origin != "cwd" && entry.origin != "pythonpath") || absent.empty()) continue;
+    const auto entries = host.list(entry.path);
+    if (!entries) continue;
+    for (const DirEntry& each : *entries) {
+      const std::string path = path_join(entry.path, each.name);
+      if (!each.name.ends_with(".py") || each.kind == FileKind::Directory || each.name == "setup.py" ||
+          !seen.insert(path).second || ++files > kMostPrograms)
+        continue;
+      const auto text = host.read_file(path, kLongestFile);
+      if (!text) continue;
+      for (const ImportLine& line : scan_imports(*text, absent))
+        found.push_back({each.name.substr(0, each.name.size() - 3), "", path, line.line, line.module,
+                         line.caught, !line.caught.empty(), line.masked_value, line.in_function, false});
+    }
+  }
+  return Found::of(std::move(found));
+}
 
 Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& python,
                                               const std::vector<std::string>& modules) {

@@ -14,4 +14,8 @@ namespace scankit {
 Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& python,
                                               const std::vector<std::string>& modules);
 
+// Where the programs in the current folder and in those of PYTHONPATH import mamba_ssm or causal_conv1d, as
+// far as this Python does not have them. Reads the files of these folders themselves, none below them.
+Probed<std::vector<Importer>> probe_package_importers(const Host& host, const Python& python);
+
 }  // namespace scankit

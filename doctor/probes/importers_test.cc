@@ -77,6 +77,53 @@ TEST_F(Importers, StopsAtItsLimits) {
   EXPECT_NE(probed.note.find("the limit was reached"), std::string::npos) << probed.note;
 }
 
+// Python's own modules and those that are known not to import torch bring none; a package of which nothing is
+// known may.
+TEST_F(Importers, KnowWhatStandsBeforeTorch) {
+  write(site_ + "numpy/__init__.py", "");
+  write(site_ + "helper/__init__.py", "import torch\n");
+  write(site_ + "first.py", "import sys\nimport numpy as np\nimport selective_scan_cuda\nimport torch\n");
+  write(site_ + "second.py", "import torch\nimport selective_scan_cuda\n");
+  write(site_ + "third.py", "import helper\nimport selective_scan_cuda\n");
+  write(site_ + "mamba_ssm/__init__.py", "from . import ops\n");
+  write(site_ + "mamba_ssm/ops.py", "import selective_scan_cuda\n");
+  const auto probed = probe();
+  ASSERT_EQ(probed.value.size(), 4u);
+  for (const Importer& importer : probed.value)
+    EXPECT_EQ(importer.before_torch, importer.package == "first") << importer.file;
+}
+
+class PackageImporters : public Importers {
+ protected:
+  std::vector<Importer> programs() {
+    host_.variables["PYTHONPATH"] = at("project");
+    const auto python = probe_python(host_, at("venv"));
+    const auto found = probe_package_importers(host_, python.value);
+    EXPECT_TRUE(found.present()) << found.note;
+    return found.value;
+  }
+};
+
+TEST_F(PackageImporters, AreProgramsThatWantWhatIsNotThere) {
+  write("project/train.py", "import torch\nfrom mamba_ssm import Mamba\n");
+  write("project/guarded.py",
+        "try:\n    import causal_conv1d\nexcept ImportError:\n    causal_conv1d = None\n");
+  write("project/setup.py", "import mamba_ssm\n");
+  write("project/deeper/more.py", "import mamba_ssm\n");
+  const auto found = programs();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_TRUE(found[0].masked);
+  EXPECT_EQ(found[1].module, "mamba_ssm");
+  EXPECT_EQ(found[1].file, at("project/train.py"));
+  EXPECT_EQ(found[1].line, 2u);
+}
+
+TEST_F(PackageImporters, OfWhatIsInstalledAreNone) {
+  write("project/train.py", "import mamba_ssm\n");
+  write(site_ + "mamba_ssm/__init__.py", "");
+  EXPECT_TRUE(programs().empty());
+}
+
 TEST_F(Importers, UnreadableSitePackagesAreNotAbsence) {
   host_.denied = {at("venv/lib/python3.11/site-packages")};
   EXPECT_EQ(probe().state, ProbeState::Failed);

@@ -133,6 +133,12 @@ bool no_such_module(const Observation& seen) {
          seen.message.find("'" + seen.module + "'") != std::string::npos;
 }
 
+// torch's extensions fail by themselves, for want of torch's libraries. One that works needs no second trial,
+// and one that hangs would hang again.
+bool torch_may_help(const Observation& seen) {
+  return (seen.outcome == "error" && !no_such_module(seen)) || seen.outcome == "crashed";
+}
+
 Observation not_run(const std::string& module, const std::string& variant, const std::string& why) {
   return {.module = module, .variant = variant, .outcome = "not-run", .why_not_run = why};
 }
@@ -179,9 +185,10 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   const std::string& python = so_far.python.value.requested;
   const std::size_t width = at_once(so_far);
 
-  // Bare imports first: they cost little, and a module that this Python does not know needs no torch to tell.
+  // As the user does it: plain, in a fresh interpreter. Only what fails so is tried again after torch.
   std::vector<Task> bare, after_torch;
-  for (const std::string& module : so_far.modules) bare.push_back({.modules = {module}});
+  for (const std::string& module : so_far.modules)
+    bare.push_back({.modules = {with_called_names(so_far, module)}});
   run_all(python, bare, std::max<std::size_t>(width, 2), request);
   if (out_of_time(request)) return no_time();
   std::vector<Observation> seen;
@@ -189,7 +196,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
     if (task.answer.imports.empty()) return no_interpreter(task.answer);
     seen.push_back(task.answer.imports.front());
     seen.back().variant = "bare";
-    if (!no_such_module(seen.back()))
+    if (torch_may_help(seen.back()))
       after_torch.push_back({.modules = {"torch", with_called_names(so_far, seen.back().module)}});
   }
   const bool torch = so_far.torch.state != ProbeState::Absent;
@@ -206,7 +213,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
     if (i < of_modules)
       take_torch_first(task, torch_seen, seen);
     else
-      take_package(bare_name(task.modules.back()), task.answer.imports, seen);
+      take_package(bare_name(task.modules.front()), task.answer.imports, seen);
   }
   return Seen::of(std::move(seen));
 }

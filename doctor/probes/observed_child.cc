@@ -54,10 +54,26 @@ std::string signal_name(int number) {
   return name == nullptr ? say("signal {}", number) : std::string("SIG") + name;
 }
 
-// faulthandler writes the innermost frame first, right below "(most recent call first)".
+// faulthandler writes the innermost frame first, right below "(most recent call first)". The import
+// machinery's own frames, and our program's, tell nothing: the innermost line of somebody's file does.
 std::string where_it_stood(const std::string& stderr_text) {
   const auto at = stderr_text.find("(most recent call first)");
-  return at == std::string::npos ? "" : pick_line(stderr_text.substr(at), "  File ");
+  if (at == std::string::npos) return "";
+  std::istringstream lines(stderr_text.substr(at));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  File \"") && !line.starts_with("  File \"<") &&
+        line.find("/importlib/__init__.py\"") == std::string::npos)
+      return line;
+  return "";
+}
+
+// `  File "/a/b.py", line 20 in <module>` -> "/a/b.py:20".
+std::string place_of(const std::string& frame) {
+  const auto from = frame.find('"'), to = frame.rfind('"'), line = frame.find(", line ", to);
+  if (from == std::string::npos || to <= from || line == std::string::npos) return "";
+  const auto digits = line + 7;
+  return frame.substr(from + 1, to - from - 1) + ":" +
+         frame.substr(digits, frame.find_first_not_of("0123456789", digits) - digits);
 }
 
 void end_of_process(const ProcessResult& process, Observation& unfinished) {
@@ -65,11 +81,13 @@ void end_of_process(const ProcessResult& process, Observation& unfinished) {
   if (process.timed_out) {
     unfinished.outcome = "timeout";
     unfinished.message = where_it_stood(process.err);
+    unfinished.raised_at = place_of(unfinished.message);
     if (!unfinished.message.empty()) unfinished.message = say("it waits in {}", unfinished.message.substr(2));
     return;
   }
   unfinished.outcome = "crashed";
   unfinished.signal = process.signal;
+  unfinished.raised_at = place_of(where_it_stood(process.err));
   unfinished.message = process.signal != 0
                            ? signal_name(process.signal)
                            : say("it ended the interpreter with status {}", process.exit_code);
@@ -102,6 +120,8 @@ void take(const Json& event, ChildAnswer& answer) {
   seen.exception = text_of(event, "exception");
   seen.message = text_of(event, "message");
   seen.file = text_of(event, "file");
+  seen.missing = text_of(event, "missing");
+  seen.raised_at = text_of(event, "raised_at");
   seen.signatures = texts_of(event, "signatures");
   seen.lacks = texts_of(event, "lacks");
   if (const auto ms = event.find("ms"); ms != event.end() && ms->is_number_integer())

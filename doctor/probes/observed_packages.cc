@@ -42,15 +42,15 @@ Names taken_by(const Snapshot& snapshot, const std::string& package) {
 
 }  // namespace
 
-std::vector<std::vector<std::string>> package_imports(const Snapshot& snapshot, bool torch_first) {
+std::vector<std::vector<std::string>> package_imports(const Snapshot& snapshot, bool with_torch) {
   std::vector<std::vector<std::string>> tasks;
   for (const PackageFound& package : snapshot.packages.value.found) {
     if (tasks.size() >= kMostPackages) break;
-    std::vector<std::string> task;
-    if (torch_first) task.emplace_back("torch");
+    // The package before all else: what runs before it could be what makes it work.
+    std::vector<std::string> task{"?" + package.name};
+    if (with_torch) task.emplace_back("torch");
     for (const auto& [target, names] : taken_by(snapshot, package.name))
       task.push_back("?" + request(target, names));
-    task.push_back("?" + package.name);
     tasks.push_back(std::move(task));
   }
   return tasks;

@@ -9,15 +9,17 @@ namespace scankit {
 // _exit: what the interpreter does while it closes down is no part of an import.
 //
 // "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
-// import name` would. What a function takes is written as pybind11 writes it, a Python function's `def`
-// likewise. "/path/file.so" is loaded as the loader does it for an import, all names bound at once.
+// import name` would. `missing` is what an import in the chain of errors did not find, `raised_at` the
+// innermost line that is in a file. What a function takes is written as pybind11 writes it, a Python
+// function's `def` likewise. "/path/file.so" is loaded as the loader does it for an import, all names bound
+// at once.
 inline constexpr const char* kImportProgram = R"(
 import os, sys
 channel = os.dup(3)
 os.close(3)
 modules, patience = sys.argv[2:], float(sys.argv[1])
 sys.argv[:] = ['-c']
-import faulthandler, importlib, json, time
+import faulthandler, importlib, json, re, time
 def say(**fields):
     os.write(channel, (json.dumps(fields) + '\n').encode())
 def text(value):
@@ -39,6 +41,26 @@ def signatures(module, asked):
     except Exception:
         pass
     return found[:200]
+def missing(problem):
+    for _ in range(20):
+        if type(problem).__name__ == 'PackageNotFoundError':
+            words = text(problem.args[0] if problem.args else '')
+            words = words.split("'")[1] if words.startswith("The '") else words
+            return re.split('[^A-Za-z0-9._-]', words)[0]
+        if isinstance(problem, ImportError) and str(problem).startswith('No module named '):
+            return text(problem.name or '')
+        problem = problem.__cause__ or problem.__context__
+        if problem is None:
+            break
+    return ''
+def raised_at(problem):
+    trace, place = problem.__traceback__, ''
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith('<'):
+            place = name + ':' + str(trace.tb_lineno)
+        trace = trace.tb_next
+    return text(place) if importlib.__file__ not in place else ''
 def offers(module, name):
     try:
         if hasattr(module, name):
@@ -78,7 +100,8 @@ for name in modules:
         answer['signatures'] = signatures(module, asked)
         answer['lacks'] = [each for each in asked if not offers(module, each)]
     except BaseException as problem:
-        answer.update(outcome='error', exception=type(problem).__name__, message=text(problem))
+        answer.update(outcome='error', exception=type(problem).__name__, message=text(problem),
+                      missing=missing(problem), raised_at=raised_at(problem))
     answer['ms'] = int((time.time() - began) * 1000)
     say(**answer)
     if answer['outcome'] != 'ok' and not soft:

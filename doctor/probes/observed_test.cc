@@ -90,6 +90,23 @@ TEST_F(ObservedChild, SaysWhereAHangingImportWaits) {
   EXPECT_NE(seen.message.find("hanging.py\", line 2"), std::string::npos) << seen.message;
 }
 
+TEST_F(ObservedChild, SaysWhatTheFirstErrorOfAChainDidNotFind) {
+  module("chained",
+         "try:\n    import not_there_at_all\nexcept ImportError as problem:\n"
+         "    raise RuntimeError('Failed to import x') from problem\n");
+  const Observation seen = first(import_in_child(kPython, {"chained"}, 20s));
+  EXPECT_EQ(seen.exception, "RuntimeError");
+  EXPECT_EQ(seen.missing, "not_there_at_all");
+  EXPECT_TRUE(seen.raised_at.ends_with("chained.py:4")) << seen.raised_at;
+}
+
+TEST_F(ObservedChild, SaysWhoseDistributionIsRequired) {
+  module("strict",
+         "import importlib.metadata as m\n"
+         "raise m.PackageNotFoundError(\"The 'tqdm>=4.27' distribution was not found and is required\")\n");
+  EXPECT_EQ(first(import_in_child(kPython, {"strict"}, 20s)).missing, "tqdm");
+}
+
 TEST_F(ObservedChild, NamesTheLockThatAHangingImportWaitsFor) {
   const std::string lock = folder_->path() + "/build.lock";
   module("locked", "import fcntl, os\npath = '" + lock +

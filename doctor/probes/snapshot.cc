@@ -21,6 +21,7 @@
 #include "doctor/probes/python.h"
 #include "doctor/probes/repairs.h"
 #include "doctor/probes/required.h"
+#include "doctor/probes/requirements.h"
 #include "doctor/probes/sources.h"
 #include "doctor/probes/system.h"
 #include "doctor/probes/torch.h"
@@ -113,6 +114,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   if (!snapshot.torch.value.misfits.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
   snapshot.datings = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
   snapshot.packages = probe_packages(host, snapshot);
+  snapshot.package_importers = probe_package_importers(host, python);
+  snapshot.missing_requirements = probe_requirements(host, snapshot);
   snapshot.repairs = probe_repairs(host, python);
   if (host.is_live()) set_installers(snapshot, probe_installers(host, python));
 }
@@ -154,6 +157,13 @@ void audit(const Host& host, const SnapshotRequest& request, Snapshot& snapshot,
   }
 }
 
+// --module mamba_ssm means what is compiled of it too, which lies beside its folder.
+void add_modules_of_packages(std::vector<std::string>& modules) {
+  const auto has = [&](const char* name) { return std::ranges::find(modules, name) != modules.end(); };
+  if (has("mamba_ssm") && !has("selective_scan_cuda")) modules.emplace_back("selective_scan_cuda");
+  if (has("causal_conv1d") && !has("causal_conv1d_cuda")) modules.emplace_back("causal_conv1d_cuda");
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
@@ -169,6 +179,7 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
     snapshot.modules.insert(snapshot.modules.end(), kRareModules.begin(), kRareModules.end());
   }
   snapshot.modules_asked = request.modules;
+  add_modules_of_packages(snapshot.modules);
   for (const char* name : kVariables)
     if (const auto value = host.env(name)) snapshot.environment[name] = *value;
   phase(say("reading the machine"));

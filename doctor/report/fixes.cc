@@ -25,6 +25,7 @@ std::string scankit_fix(const Snapshot& snapshot, const std::string& module) {
 
 struct Kind {
   std::string_view operator()(const InstallModule&) const { return "install_module"; }
+  std::string_view operator()(const InstallModelPackage&) const { return "install_package"; }
   std::string_view operator()(const InstallPackages&) const { return "install_packages"; }
   std::string_view operator()(const RebuildPackage&) const { return "rebuild_package"; }
   std::string_view operator()(const RemoveShadow&) const { return "remove_shadow"; }
@@ -42,6 +43,9 @@ std::string packages(const InstallPackages& fix) {
 struct Sentence {
   std::string operator()(const InstallModule& fix) const {
     return say("install scankit's own {}, which needs neither libtorch nor a CUDA runtime", fix.module);
+  }
+  std::string operator()(const InstallModelPackage& fix) const {
+    return say("install {} without its CUDA build, with scankit's own module below it", fix.distribution);
   }
   std::string operator()(const InstallPackages& fix) const {
     return say("install {}", packages(fix).substr(1));
@@ -64,6 +68,9 @@ struct Sentence {
 struct Command {
   const Snapshot& snapshot;
   std::string operator()(const InstallModule& fix) const { return scankit_fix(snapshot, fix.module); }
+  std::string operator()(const InstallModelPackage& fix) const {
+    return scankit_fix(snapshot, "") + " --package " + shell_quoted(fix.distribution);
+  }
   std::string operator()(const RemoveShadow& fix) const { return scankit_fix(snapshot, fix.module); }
   std::string operator()(const InstallPackages& fix) const { return install_command(fix, snapshot); }
   std::string operator()(const RebuildPackage& fix) const { return rebuild_command(fix, snapshot); }
@@ -81,7 +88,9 @@ struct Command {
 // `scankit fix` carries it out as one transaction with a way back: what it knows to do itself, and what the
 // user's installer can do as this user.
 bool scankit_can(const Fix& fix, const Snapshot& snapshot) {
-  if (std::holds_alternative<InstallModule>(fix) || std::holds_alternative<RemoveShadow>(fix)) return true;
+  if (std::holds_alternative<InstallModule>(fix) || std::holds_alternative<InstallModelPackage>(fix) ||
+      std::holds_alternative<RemoveShadow>(fix))
+    return true;
   if (const auto* rebuild = std::get_if<RebuildPackage>(&fix);
       rebuild != nullptr && !rebuild->project.empty())
     return false;  // an editable project is built in its own folder

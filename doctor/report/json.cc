@@ -19,6 +19,8 @@ Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Js
 Json fix_json(const Fix& fix, const Snapshot& snapshot) {
   Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix, snapshot)}};
   if (const auto* module = std::get_if<InstallModule>(&fix)) json["module"] = module->module;
+  if (const auto* package = std::get_if<InstallModelPackage>(&fix))
+    json["distribution"] = package->distribution;
   if (const auto* module = std::get_if<ImportTorchFirst>(&fix)) json["module"] = module->module;
   if (const auto* packages = std::get_if<InstallPackages>(&fix)) {
     json["requirements"] = packages->requirements;

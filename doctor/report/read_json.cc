@@ -18,6 +18,7 @@ std::string text_of(const Json& json, const char* key) {
 Fix fix_of(const Json& json) {
   const std::string kind = text_of(json, "kind");
   if (kind == "install_module") return InstallModule{text_of(json, "module")};
+  if (kind == "install_package") return InstallModelPackage{text_of(json, "distribution")};
   if (kind == "import_torch_first") return ImportTorchFirst{text_of(json, "module")};
   if (kind == "install_packages")
     return InstallPackages{json.at("requirements").get<std::vector<std::string>>(),

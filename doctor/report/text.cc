@@ -45,6 +45,13 @@ std::string module_in_words(const Extension& file) {
   return text;
 }
 
+// The modules without what --module named and import takes for Python files: that is there.
+std::vector<std::string> compiled_names(const Snapshot& snapshot) {
+  std::vector<std::string> names = snapshot.modules;
+  for (const AskedPackage& package : snapshot.packages_asked) std::erase(names, package.name);
+  return names;
+}
+
 void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::string>& compared) {
   for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
@@ -58,9 +65,11 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
   if (unusable || said_why_not(page, say("module"), snapshot.extensions)) return;
   if (snapshot.extensions.value.empty() && !snapshot.extensions.note.empty())
     page.line(2, label(say("module")) + retold(snapshot.extensions.note));
-  else if (snapshot.extensions.value.empty() && !snapshot.modules.empty())
-    page.line(2, label(say("module")) + say_n(snapshot.modules.size(), "not installed: {}",
-                                              "none of these is installed: {}", joined(snapshot.modules)));
+  else if (const auto absent = compiled_names(snapshot); snapshot.extensions.value.empty() && !absent.empty())
+    page.line(2, label(say("module")) + say_n(absent.size(), "not installed: {}",
+                                              "none of these is installed: {}", joined(absent)));
+  for (const AskedPackage& package : snapshot.packages_asked)
+    page.line(2, label(say("package")) + package.path);
   const std::string& torch = snapshot.torch.value.version;
   for (const Extension& file : snapshot.extensions.value) {
     if (!file.selected && !page.verbose()) continue;
@@ -134,7 +143,7 @@ void print_finding(Page& page, const Finding& finding, const Report& report) {
 
 std::string what_was_tried(const Observation& seen) {
   if (seen.variant == "torch-first") return say("import {} (after torch)", seen.module);
-  return seen.variant == "bare" ? say("import {} (alone)", seen.module) : say("import {}", seen.module);
+  return say("import {}", seen.module);
 }
 
 std::string outcome_in_words(const std::string& outcome) {

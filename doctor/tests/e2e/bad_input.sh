@@ -46,6 +46,16 @@ case_not_a_python() {
   run_doctor --python /bin/true
   expect_one_line 2 /bin/true
 }
+# A name that nothing here has, nor scankit knows: a slip, not an environment that lacks a module.
+case_module_that_means_nothing() {
+  good_env
+  run_doctor --python "$env/bin/python" --module selective_scan --no-import
+  expect_one_line 2 'no module selective_scan; did you mean selective_scan_cuda?'
+  run_doctor --python "$env/bin/python" --module my_ext_C --no-import
+  expect_one_line 2 'no module my_ext_C'
+  run_doctor --python "$env/bin/python" --module einops
+  [ "$code" -eq 0 ] || expect_fail "a Python package that is there and imports: status $code, $(cat doctor.err)"
+}
 # Sources of a stranger: nothing of them is run, followed or believed.
 case_hostile_sources() {
   local deep=sources i

@@ -153,11 +153,14 @@ fault_own_symbol_undefined() {
   ERROR='undefined symbol: _Z24selective_scan_reference' ROOT=own_symbol_undefined
 }
 
-# Nothing is broken: the module just cannot come before torch. A note, and the verdict stays healthy.
+# The module cannot come before torch, and the user's own program has it so.
 fault_torch_not_imported_first() {
   link_good "$(module_file "$1")" "$1"
-  IMPORT='import selective_scan_cuda' ERROR='lib(c10|torch.*)\.so: cannot open shared object file'
-  ROOT='' LOG=torch_not_imported_first FOUND=torch_not_imported_first VERDICT=healthy STATUS=0
+  mkdir -p "$1.project"
+  printf 'import os\nimport numpy as np\nimport selective_scan_cuda\nimport torch\n' >"$1.project/train.py"
+  STARTS_IN=$1.project
+  IMPORT='import train' ERROR='lib(c10|torch.*)\.so: cannot open shared object file'
+  ROOT=torch_not_imported_first
 }
 
 # The C library of the build machine was newer. A stub libc.so.6 with that version stands in for it at link time: what

@@ -35,6 +35,22 @@ jq -e '.dating | length == 1 and .[0].torch_min == "2.1" and .[0].torch_max == "
 "$scankit" doctor --log "$work/symbol.txt" >"$work/out.txt" || true
 grep -q 'torch 2.1-2.2 exports it' "$work/out.txt" || fail "the text does not date the symbol: $(cat "$work/out.txt")"
 
+# Other people's modules: scankit has none of that name to offer, and says so by not offering one.
+repair_of() { # LOG TEXT...: what the text report advises
+  printf '%s\n' "${@:2}" >"$1"
+  "$scankit" doctor --log "$1" >"$work/out.txt" || true
+  grep -E '^ *repair: ' "$work/out.txt"
+}
+text='undefined symbol: _ZN3c104cuda9SetDeviceEi'
+repair_of "$work/flash.txt" "ImportError: /x/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: $text" | grep -i scankit &&
+  fail "a module of scankit's is offered in place of flash_attn_2_cuda"
+repair_of "$work/scan.txt" "ImportError: /x/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so: $text" |
+  grep -q 'scankit fix --module selective_scan_cuda' || fail "scankit's module is not offered: $(cat "$work/out.txt")"
+repair_of "$work/mamba.txt" "ModuleNotFoundError: No module named 'mamba_ssm'" | grep -q 'scankit fix --package mamba-ssm' ||
+  fail "the package is not offered: $(cat "$work/out.txt")"
+repair_of "$work/yaml.txt" "ModuleNotFoundError: No module named 'yaml'" | grep -q 'pip install pyyaml' ||
+  fail "the distribution of yaml is not named: $(cat "$work/out.txt")"
+
 for bad in "$work/none" "$work"; do
   "$scankit" doctor --log "$bad" >"$work/out.txt" 2>"$work/err.txt" && fail "$bad was taken for a log"
   [ "$(wc -l <"$work/err.txt")" -eq 1 ] || fail "$bad: $(cat "$work/err.txt")"

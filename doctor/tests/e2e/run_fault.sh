@@ -12,7 +12,7 @@ work=$(cd "$work" && pwd)
 
 way=pth
 # One fault in an environment without .pth lines, and those that change what lies beside torch.
-case $fault in torch_version_mismatch | cuda_wheels_*) way=plain ;; esac
+case $fault in torch_version_mismatch | cuda_wheels_* | missing_dependency_*) way=plain ;; esac
 plant "$fault" "$work" "$way"
 : "${FOUND:=$ROOT}" "${LOG:=$ROOT}"
 

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a package imports from others must be installed. Two witnesses: an import that ended with "No module
+// named X" in somebody else's file, and the metadata of the packages, where their files come to that import.
+// What metadata asks for and no import comes to is told in a note.
+#include <algorithm>
+#include <map>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/packages.h"
+#include "doctor/checks/view.h"
+#include "doctor/knowledge/import_names.h"
+
+namespace scankit {
+namespace {
+
+// All that is known of one absent package.
+struct Absence {
+  std::vector<std::size_t> requirements;  // places in missing_requirements
+  std::vector<std::size_t> observations{};
+};
+
+std::string pointer_to(const char* list, std::size_t at) { return list + std::to_string(at); }
+
+// Checks of their own speak of these.
+bool is_others_matter(const Snapshot& snapshot, const std::string& package) {
+  return package.empty() || package == "triton" || is_shipped_module(package) ||
+         std::ranges::find(snapshot.modules, package) != snapshot.modules.end();
+}
+
+const Observation* import_of(const Snapshot& snapshot, const std::string& root) {
+  return root == "torch" ? deciding_import(snapshot, root) : seen_package(snapshot, root);
+}
+bool works(const Snapshot& snapshot, const std::string& root) {
+  const Observation* seen = import_of(snapshot, root);
+  return seen != nullptr && seen->outcome == "ok";
+}
+
+std::string top_of(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
+
+// The package that fails, by name: nobody imports "transformers.generation" for its own sake.
+std::string root_of(const Snapshot& snapshot, const Observation& seen) {
+  if (seen.variant != "sibling") return seen.module;
+  for (const PackageImport& import : snapshot.packages.value.imports)
+    if (import.target == seen.module) return import.package;
+  return top_of(seen.module);
+}
+
+// A sibling is imported by itself. It ends the import of its package where the line has no guard; where a
+// guard leaves None and the file calls that, it ends the first call.
+bool ends_an_import(const Snapshot& snapshot, const Observation& seen) {
+  if (seen.variant != "sibling") return true;
+  return std::ranges::any_of(snapshot.packages.value.imports, [&](const PackageImport& import) {
+    if (import.target != seen.module) return false;
+    if (import.caught.empty()) return import.reached && !works(snapshot, import.package);
+    return import.masked_value == "None" && import.called_at != 0 && import.tested != "if";
+  });
+}
+
+std::map<std::string, Absence> absences(const Snapshot& snapshot) {
+  std::map<std::string, Absence> found;
+  const auto& asked = snapshot.missing_requirements.value;
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    if (!is_others_matter(snapshot, asked[i].package)) found[asked[i].package].requirements.push_back(i);
+  const auto& seen = snapshot.observations.value;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    std::string package = missing_package(seen[i]);
+    // A requirement that names the distribution: "The 'tqdm>=4.27' distribution was not found".
+    for (const MissingRequirement& one : asked)
+      if (package_key(one.name) == package_key(package)) package = one.package;
+    if (is_others_matter(snapshot, package) || package == top_of(seen[i].module)) continue;
+    found[package].observations.push_back(i);
+  }
+  return found;
+}
+
+struct Needed {
+  std::string requirement;
+  bool guessed = false;
+};
+
+// The distribution that brings it: as metadata names it, else by the table, else of the same name.
+Needed needed(const Snapshot& snapshot, const std::string& package, const Absence& absence) {
+  if (!absence.requirements.empty())
+    return {snapshot.missing_requirements.value[absence.requirements.front()].requirement};
+  if (const auto known = distribution_of_import_name(package)) return {*known};
+  for (const PackageFound& ours : snapshot.packages.value.found)
+    if (ours.name == package) return {package};
+  return {package, true};
+}
+
+std::string who_requires(const MissingRequirement& asked) {
+  return say("{} requires {}", release(asked.distribution, asked.version), asked.requirement);
+}
+
+std::string how_it_failed(const Observation& seen) {
+  if (seen.raised_at.empty())
+    return say("`import {}` fails with {}: {}", seen.module, seen.exception, seen.message);
+  return say("`import {}` fails at {} with {}: {}", seen.module, seen.raised_at, seen.exception,
+             seen.message);
+}
+
+// scankit knows how these two are installed without a compiler.
+Fix repair(const std::string& package, const Needed& wanted) {
+  if (package == "mamba_ssm" || package == "causal_conv1d") return InstallModelPackage{package_key(package)};
+  return InstallPackages{{wanted.requirement}};
+}
+
+// What proves it, best first: an import that was seen to fail, else the line that it comes to.
+std::vector<std::string> reasons(const Snapshot& snapshot, const Absence& absence) {
+  std::vector<std::string> said_of_it;
+  std::vector<std::string> failing;
+  for (const std::size_t i : absence.observations) {
+    const Observation& seen = snapshot.observations.value[i];
+    if (failing.empty()) said_of_it.push_back(how_it_failed(seen));
+    if (std::ranges::find(failing, seen.module) == failing.end()) failing.push_back(seen.module);
+  }
+  if (failing.size() > 1) {
+    failing.erase(failing.begin());
+    said_of_it.push_back(say("for the same reason these fail: {}", join(failing)));
+  }
+  for (const std::size_t i : absence.requirements) {
+    const MissingRequirement& asked = snapshot.missing_requirements.value[i];
+    if (absence.observations.empty() && !asked.file.empty())
+      said_of_it.push_back(say("`import {}` comes to it at {}:{}", asked.root, asked.file, asked.line));
+    if (i == absence.requirements.front() ||
+        asked.distribution != snapshot.missing_requirements.value[absence.requirements.front()].distribution)
+      said_of_it.push_back(who_requires(asked));
+  }
+  return said_of_it;
+}
+
+void add_evidence(const Snapshot& snapshot, const Absence& absence, Finding& finding) {
+  for (const std::size_t i : absence.observations) {
+    const std::string at = pointer_to("/observations/value/", i);
+    finding.evidence.push_back({at + "/message", snapshot.observations.value[i].message});
+  }
+  for (const std::size_t i : absence.requirements) {
+    const MissingRequirement& asked = snapshot.missing_requirements.value[i];
+    const std::string at = pointer_to("/missing_requirements/value/", i);
+    finding.evidence.push_back({at + "/requirement", asked.requirement});
+    if (!asked.file.empty()) finding.evidence.push_back({at + "/file", asked.file});
+  }
+}
+
+// Whose import it ends; "" where it ends none.
+std::string broken_root(const Snapshot& snapshot, const Absence& absence) {
+  for (const std::size_t i : absence.observations)
+    if (ends_an_import(snapshot, snapshot.observations.value[i]))
+      return root_of(snapshot, snapshot.observations.value[i]);
+  for (const std::size_t i : absence.requirements) {
+    const MissingRequirement& asked = snapshot.missing_requirements.value[i];
+    if (!asked.file.empty() && !works(snapshot, asked.root)) return asked.root;
+  }
+  return "";
+}
+
+Finding about(const Snapshot& snapshot, const std::string& package, const Absence& absence,
+              const std::string& root) {
+  const Needed wanted = needed(snapshot, package, absence);
+  Finding finding{.cause = Cause::MissingPythonDependency,
+                  .subject = package,
+                  .module = root,
+                  .summary = say("{} is not installed", package),
+                  .evidence = {},
+                  .fixes = {repair(package, wanted)}};
+  std::vector<std::string> parts{finding.summary};
+  for (std::string& reason : reasons(snapshot, absence)) parts.push_back(std::move(reason));
+  if (wanted.guessed)
+    parts.push_back(say(
+        "that its distribution is also called {} is a guess: nothing that is installed names it", package));
+  finding.summary = clauses(parts);
+  add_evidence(snapshot, absence, finding);
+  return finding;
+}
+
+// One note for all that metadata asks for and no import comes to.
+Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
+  std::vector<std::string> names, requirements;
+  Finding finding{.cause = Cause::MissingPythonDependency,
+                  .subject = "",
+                  .module = "",
+                  .summary = "",
+                  .evidence = {},
+                  .fixes = {},
+                  .severity_override = Severity::Note};
+  for (const Absence& absence : quiet) {
+    const MissingRequirement& asked = snapshot.missing_requirements.value[absence.requirements.front()];
+    if (finding.subject.empty()) {
+      finding.subject = asked.distribution;
+      finding.module = asked.root;
+    }
+    names.push_back(who_requires(asked));
+    requirements.push_back(asked.requirement);
+    add_evidence(snapshot, absence, finding);
+  }
+  finding.summary =
+      say_n(names.size(), "{}, which is not installed; no import that was looked at comes to it",
+            "{}: none of them is installed, and no import that was looked at comes to one", clauses(names));
+  finding.fixes.push_back(InstallPackages{requirements});
+  return finding;
+}
+
+CheckResult run(const Snapshot& snapshot) {
+  CheckResult result;
+  std::vector<Absence> quiet;
+  for (const auto& [package, absence] : absences(snapshot)) {
+    const std::string root = broken_root(snapshot, absence);
+    if (!root.empty()) {
+      result.findings.push_back(about(snapshot, package, absence, root));
+    } else if (absence.observations.empty()) {
+      quiet.push_back(absence);
+    } else {
+      Finding finding = about(snapshot, package, absence,
+                              root_of(snapshot, snapshot.observations.value[absence.observations.front()]));
+      finding.severity_override = Severity::Warning;
+      result.findings.push_back(std::move(finding));
+    }
+  }
+  if (!quiet.empty()) result.findings.push_back(unused(snapshot, quiet));
+  return result;
+}
+
+std::string nothing_to_look_at(const Snapshot& snapshot) {
+  const bool read = snapshot.missing_requirements.state != ProbeState::NotRun;
+  return read || snapshot.observations.present() ? "" : say("what the packages require was not read");
+}
+
+}  // namespace
+
+extern const Check kPythonDependenciesPresent{
+    .id = "python-dependencies-present",
+    .question = "Are the Python packages installed that torch and the packages around the modules import?",
+    .needs = kPython,
+    .settled_by_import = false,
+    .not_applicable = nothing_to_look_at,
+    .run = run};
+}  // namespace scankit

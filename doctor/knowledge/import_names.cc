@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/knowledge/import_names.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <vector>
+
+extern "C" const char scankit_knowledge_import_names[], scankit_knowledge_import_names_end[];
+
+namespace scankit {
+namespace {
+
+struct Row {
+  std::string distribution, package;
+};
+
+std::vector<Row> read_table() {
+  std::vector<Row> rows;
+  const YAML::Node root =
+      YAML::Load(std::string(scankit_knowledge_import_names, scankit_knowledge_import_names_end));
+  for (const auto& row : root["names"])
+    rows.push_back({row["distribution"].as<std::string>(), row["package"].as<std::string>()});
+  for (const auto& row : root["same"])
+    rows.push_back({row["name"].as<std::string>(), row["name"].as<std::string>()});
+  return rows;
+}
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = read_table();
+  return rows;
+}
+
+}  // namespace
+
+std::optional<std::string> import_name_of_distribution(std::string_view distribution) {
+  const auto row = std::ranges::find(table(), distribution, &Row::distribution);
+  return row == table().end() ? std::nullopt : std::optional(row->package);
+}
+
+std::optional<std::string> distribution_of_import_name(std::string_view package) {
+  const auto row = std::ranges::find(table(), package, &Row::package);
+  return row == table().end() ? std::nullopt : std::optional(row->distribution);
+}
+
+}  // namespace scankit
