@@ -187,7 +187,7 @@ class Planner {
     if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(*shadow);
     if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
     if (const auto* model = std::get_if<InstallModelPackage>(&fix))
-      return step_of(InstallPackages{{model->distribution}});
+      return step_of(InstallPackages{{model->distribution}}, finding);
     const auto* packages = std::get_if<InstallPackages>(&fix);
     const auto* rebuild = std::get_if<RebuildPackage>(&fix);
     if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();
