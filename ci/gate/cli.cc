@@ -45,11 +45,11 @@ void add_run(CLI::App& ci, int& exit_status) {
       ->needs(out);
   command
       ->add_option("--require", options->required,
-                   say("Modules or packages that must be installed; fail where one is not"))
-      ->type_name("NAME[,NAME]")
+                   say("modules or packages that must be installed; fail if one is missing"))
+      ->type_name("NAMES")
       ->delimiter(',');
   command->add_flag("--allow-empty", options->allow_empty,
-                    say("Succeed where there is nothing to check (otherwise exit status 4)"));
+                    say("exit with 0 if there is nothing to check [default: exit with 4]"));
   add_budget_option(*command, options->budget);
   auto* never = command->add_flag("--no-import", options->no_import,
                                   say("read files only, run nothing; validate is skipped"));

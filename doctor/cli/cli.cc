@@ -63,7 +63,7 @@ void add_expectations(CLI::App& command, DoctorOptions& options) {
   command
       .add_option("--require", options.environment.required,
                   say("modules or packages that must be installed; fail if one is missing"))
-      ->type_name("NAME[,NAME]")
+      ->type_name("NAMES")
       ->delimiter(',');
   command.add_flag("--allow-empty", options.allow_empty,
                    say("exit with 0 if there is nothing to check [default: exit with 4]"));

@@ -149,7 +149,7 @@ class Search {
     constexpr std::array<std::string_view, 8> kInnocent{"numpy", "scipy",  "pandas", "matplotlib",
                                                         "tqdm",  "einops", "yaml",   "PIL"};
     const std::string top = target.substr(0, target.find('.'));
-    if (top == own) return true;
+    if (top == "torch" || top == own) return true;
     if (std::ranges::find(kInnocent, top) != kInnocent.end()) return false;
     const auto found = find_python_module(host_, python_, top);
     if (!found) return false;  // built in, or what would end the program itself

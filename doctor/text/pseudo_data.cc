@@ -134,6 +134,20 @@ std::vector<std::string> untranslated(const std::string& text, const PseudoData&
   return problems;
 }
 
+std::string without_legend(std::string text) {
+  for (const char* name : {"$SITE2", "$SITE", "$ENV"}) {
+    const std::string begins = std::string("\n") + name + " = ";
+    const auto legend = text.find(begins);
+    if (legend == std::string::npos) continue;
+    const auto path = legend + begins.size(), end = text.find('\n', path);
+    const std::string directory = text.substr(path, end - path);
+    text.erase(legend, end - legend);
+    for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + directory.size()))
+      text.replace(at, std::string_view(name).size(), directory);
+  }
+  return text;
+}
+
 Result<std::string> make_pseudo_mo(const std::string& pot, const std::string& folder) {
   const std::string po = folder + "/qps.po";
   std::string mo = folder + "/qps.mo";

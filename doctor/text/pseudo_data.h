@@ -42,6 +42,10 @@ class PseudoData {
 // A line for each part of the text that is neither translated nor data, and one where a sentence was cut.
 std::vector<std::string> untranslated(const std::string& text, const PseudoData& data);
 
+// The text with the paths that the legend below a report stands for: what a fact quotes is looked for as a
+// whole.
+std::string without_legend(std::string text);
+
 // The catalogue `pot` in the invented language, compiled into `folder`; its path.
 Result<std::string> make_pseudo_mo(const std::string& pot, const std::string& folder);
 

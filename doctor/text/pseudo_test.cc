@@ -48,28 +48,13 @@ PseudoData report_data(const Json& snapshot) {
   for (const char* command :
        {"scankit fix --python", "scankit restore --python", "-m pip install --no-build-isolation",
         "TORCH_CUDA_ARCH_LIST=", "CC=gcc CXX=g++", "selective_scan_cuda.fwd", "CUDA_HOME", "CPython",
-        "ImportError", "PTX", "scankit explain"})
+        "ImportError", "PTX", "scankit explain", "TMPDIR=", "CXX="})
     data.add_whole(command);
   return data;
 }
 
 void expect_translated(const std::string& text, const PseudoData& data, const std::string& where) {
   for (const std::string& problem : untranslated(text, data)) ADD_FAILURE() << where << ": " << problem;
-}
-
-// With the paths that the legend below a report stands for: what a fact quotes is looked for as a whole.
-std::string without_legend(std::string text) {
-  for (const char* name : {"$SITE2", "$SITE", "$ENV"}) {
-    const std::string begins = std::string("\n") + name + " = ";
-    const auto legend = text.find(begins);
-    if (legend == std::string::npos) continue;
-    const auto path = legend + begins.size(), end = text.find('\n', path);
-    const std::string directory = text.substr(path, end - path);
-    text.erase(legend, end - legend);
-    for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + directory.size()))
-      text.replace(at, std::string_view(name).size(), directory);
-  }
-  return text;
 }
 
 TEST(PseudoLanguage, IsMadeOfWideLettersAndBrackets) {
@@ -110,8 +95,14 @@ TEST_P(PseudoCases, SayNothingThatIsNotInTheCatalogue) {
   const Report report = diagnosed(test);
   const Json snapshot = Json::parse(snapshot_to_json(report.snapshot));
   PseudoData data = report_data(snapshot);
-  for (const Finding& finding : report.findings)
-    for (const Fix& fix : finding.fixes) data.add_whole(fix_command(fix, report.snapshot));
+  for (const Finding& finding : report.findings) {
+    data.add_words(finding.module);
+    for (const Fix& fix : finding.fixes) {
+      data.add_whole(fix_command(fix, report.snapshot));
+      if (const auto* packages = std::get_if<InstallPackages>(&fix))
+        for (const std::string& requirement : packages->requirements) data.add_words(requirement);
+    }
+  }
   expect_translated(without_legend(doctor_text(report, {.ascii = false, .verbose = true})), data, GetParam());
 }
 
