@@ -64,7 +64,10 @@ Result<void> stale_copy(const Scratch& scratch) {
   return truncated(scratch);
 }
 
+// A name that nothing imports would be a typing mistake: the program in the folder wants this one.
 Result<void> not_built(const Scratch& scratch) {
+  SCANKIT_CHECK(
+      write_file_atomically(scratch.folder + "/program.py", std::string("import ") + kSelftestModule + "\n"));
   return put_package(scratch, say("import {}\n", kSelftestModule));
 }
 
@@ -185,7 +188,7 @@ const std::vector<SelftestFault>& selftest_faults() {
        .cause = "variant_name_mismatch",
        .plant = other_name},
       {.name = "not-built",
-       .planted = "a package imports a module that was never built",
+       .planted = "a program imports a module that was never built",
        .cause = "module_not_built",
        .import = import_package,
        .plant = not_built},

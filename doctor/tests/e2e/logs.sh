@@ -42,7 +42,7 @@ repair_of() { # LOG TEXT...: what the text report advises
   grep -E '^ *repair: ' "$work/out.txt"
 }
 text='undefined symbol: _ZN3c104cuda9SetDeviceEi'
-repair_of "$work/flash.txt" "ImportError: /x/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: $text" | grep -i scankit &&
+repair_of "$work/flash.txt" "ImportError: /x/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: $text" | grep -iE "scankit('s| module| fix)" &&
   fail "a module of scankit's is offered in place of flash_attn_2_cuda"
 repair_of "$work/scan.txt" "ImportError: /x/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so: $text" |
   grep -q 'scankit fix --module selective_scan_cuda' || fail "scankit's module is not offered: $(cat "$work/out.txt")"
