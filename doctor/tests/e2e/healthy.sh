@@ -85,7 +85,7 @@ case_plain_python_project() {
   echo 'x = 1' >"$work/plain.py"
 }
 case_cpp_project() {
-  env=$(fx_scratch_env "$work/env" bare) IMPORT='import json'
+  env=$(fx_scratch_env "$work/env" bare) IMPORT='import json' VERDICT=empty STATUS=4
   printf 'project(tool LANGUAGES CXX)\nset(CMAKE_CXX_STANDARD 11)\nadd_executable(tool missing.cpp)\n' >"$work/CMakeLists.txt"
 }
 case_checkout_of_mamba() {

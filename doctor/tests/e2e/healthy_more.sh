@@ -101,7 +101,7 @@ case_stripped_module() {
 # The interpreter of the distribution: no venv, dist-packages, no torch.
 case_system_python() {
   [ -x /usr/bin/python3 ] || exit 77
-  env=$work/env IMPORT='import json'
+  env=$work/env IMPORT='import json' VERDICT=empty STATUS=4
   mkdir -p "$env/bin"
   ln -s /usr/bin/python3 "$env/bin/python"
 }

@@ -279,7 +279,7 @@ case_no_pip() {
   ROOT=corrupt_binary VERDICT=broken STATUS=1
   doctor -- --python "$work/env/bin/python" --all
   expect
-  expect_json "the command uses a pip that is not here" '.root.fixes[0].command | test("-m pip") | not'
+  expect_json "the command uses a pip that is not here" '.root.fixes[0].command | test("env/bin/python -m pip") | not'
 }
 # Nobody names torchvision, and it is the one that is broken: built for torch 2.6, beside this torch.
 case_third_party_extension() {
