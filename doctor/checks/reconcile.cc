@@ -173,6 +173,10 @@ bool package_explained(const Report& report, const PackageFound& package) {
   };
   const Observation* seen = seen_package(report.snapshot, package.name);
   const auto explains = [&](const Finding& finding) {
+    // A clone in the current folder that was never built: its own note says so, and the environment lacks
+    // nothing.
+    if (finding.cause == Cause::ModuleNotBuilt && finding.severity() == Severity::Note)
+      return finding.subject == package.name;
     return finding.severity() == Severity::Error && finding.cause != Cause::NoKernelImage &&
            (rests_on(report, finding, seen) || finding.module == package.name || finding.module == "torch" ||
             needs(finding.module) || finding.subject.starts_with(package.path + "/"));
