@@ -48,14 +48,6 @@ std::vector<std::string> environment_of(const Variation& variation) {
   return variables;
 }
 
-Result<std::string> own_program() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0 || length == static_cast<ssize_t>(sizeof path))
-    return Error{Errc::Io, say("cannot tell where this program lies: /proc is not mounted"), ""};
-  return std::string(path, static_cast<std::size_t>(length));
-}
-
 // The errors of a build that fails are said as it said them.
 Result<std::string> build_once(const std::vector<std::string>& arguments, const Variation& variation) {
   SCANKIT_CHECK(make_directories(variation.folder + "/tmp"));

@@ -148,8 +148,8 @@ fx_download() {
 }
 
 fx_torch_requirements() {
-  echo "torch==$FX_TORCH" typing_extensions numpy einops pytest iniconfig packaging pluggy pygments setuptools wheel \
-    nvidia-cuda-nvrtc==13.0.88
+  echo "torch==$FX_TORCH" typing_extensions filelock fsspec jinja2 markupsafe mpmath networkx sympy numpy einops pytest iniconfig \
+    packaging pluggy pygments setuptools wheel nvidia-cuda-nvrtc==13.0.88
   if fx_toolkit_serves_torch; then
     echo nvidia-cufile nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5
   fi

@@ -195,9 +195,9 @@ std::string html_report(const Validation& v) {
   if (!v.blocked.empty()) out += paragraph(say("not completed: {}", retold(v.blocked)));
   if (!v.baseline_problem.empty()) out += paragraph(retold(v.baseline_problem));
   for (const std::string& note : v.notes) out += paragraph(say("note: {}", retold(note)));
-  out += failed_cases(say("Failed"), v.cases) + heading(say("Right")) + error_plot(v);
+  out += failed_cases(say("Failed"), v.cases) + heading(say("Correctness")) + error_plot(v);
   if (!v.timings.empty()) {
-    out += heading(say("Fast"));
+    out += heading(say("Speed"));
     for (const auto& [device, limits] : v.limits) out += roofline(v, device, limits);
     out += times(v) + scaling(v) + kernels(v);
   }

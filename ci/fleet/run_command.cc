@@ -11,6 +11,7 @@
 #include "ci/fleet/slurm.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
@@ -93,8 +94,7 @@ void say_progress(const std::string& sentence) { progress_note(sentence); }
 
 std::string program_on_nodes(const RunOptions& options) {
   if (!options.scankit.empty()) return options.scankit;
-  char self[4096] = "";
-  return ::readlink("/proc/self/exe", self, sizeof(self) - 1) > 0 ? self : "scankit";
+  return own_program().value_or("scankit");
 }
 
 Result<void> run_open_nodes(const RunOptions& options, const SlurmJob& job, bool slurm_options_count,

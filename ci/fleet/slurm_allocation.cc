@@ -11,6 +11,7 @@
 #include "ci/fleet/lines.h"
 #include "ci/fleet/slurm.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 
@@ -91,11 +92,11 @@ std::optional<Explained> pass_errors_on(int end) {
 
 int in_allocation(const std::vector<std::string>& slurm_options, const std::vector<std::string>& words,
                   const std::function<bool()>& began) {
-  char self[4096] = "";
-  if (::readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0) return kExitInternal;
+  const auto self = own_program();
+  if (!self) return kExitInternal;
   std::vector<std::string> argv = {"salloc", "--job-name=scankit-fleet", "--no-kill"};
   argv.insert(argv.end(), slurm_options.begin(), slurm_options.end());
-  argv.emplace_back(self);
+  argv.push_back(*self);
   argv.insert(argv.end(), words.begin(), words.end());
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return kExitInternal;

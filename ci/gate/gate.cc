@@ -17,6 +17,7 @@
 #include "doctor/base/duration.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/runner.h"

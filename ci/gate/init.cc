@@ -13,6 +13,7 @@
 #include "ci/gate/policy.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/plain.h"

@@ -9,6 +9,7 @@
 #include "ci/gate/init.h"
 #include "ci/gate/plan.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
@@ -85,14 +86,6 @@ void add_file(std::string& key, const std::string& path) {
 }
 
 }  // namespace
-
-Result<std::string> own_program() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0 || static_cast<std::size_t>(length) == sizeof path)
-    return Error{Errc::Io, say("cannot tell where this program lies: {}", std::strerror(errno)), ""};
-  return std::string(path, static_cast<std::size_t>(length));
-}
 
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                          const std::string& program) {

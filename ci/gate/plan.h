@@ -12,8 +12,6 @@
 
 namespace scankit {
 
-Result<std::string> own_program();  // its path
-
 // The command line of a step, without what its answer is written to. `program`: our own file.
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                          const std::string& program);

@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -253,6 +255,18 @@ Result<ProcessResult> run_process(const ProcessRequest& request) {
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   result.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
   return result;
+}
+
+Result<std::string> own_program() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length > 0 && static_cast<std::size_t>(length) < sizeof path)
+    return std::string(path, static_cast<std::size_t>(length));
+  // As it was typed or found in PATH: a relative one holds while nobody changes the folder, which scankit
+  // never does.
+  const auto* started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  if (started_as != nullptr && ::realpath(started_as, path) != nullptr) return std::string(path);
+  return Error{Errc::Io, say("cannot tell where this program lies: /proc is not mounted"), ""};
 }
 
 }  // namespace scankit

@@ -39,4 +39,8 @@ struct ProcessResult {
 // is a result, not an error.
 Result<ProcessResult> run_process(const ProcessRequest& request);
 
+// The absolute path of this program's file, as it is started again: from /proc, and where that is not mounted
+// (a bare chroot) from what the kernel handed over at the start.
+Result<std::string> own_program();
+
 }  // namespace scankit

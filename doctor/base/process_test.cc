@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "doctor/base/files.h"
@@ -183,6 +184,13 @@ TEST(Process, UsesTheGivenEnvironmentAndFolder) {
   auto result = run_process(request);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->out, "b\n/\n");
+}
+
+TEST(Process, TellsWhichFileThisProgramIs) {
+  const auto path = own_program();
+  ASSERT_TRUE(path);
+  EXPECT_TRUE(path->starts_with('/'));
+  EXPECT_TRUE(std::filesystem::equivalent(*path, "/proc/self/exe"));
 }
 
 }  // namespace

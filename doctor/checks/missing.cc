@@ -20,12 +20,18 @@ bool takes_strings(const MissingSymbol& symbol) {
          symbol.demangled.find("basic_string") != std::string::npos;
 }
 
-std::string need_in_words(const UnmetVersion& unmet) {
-  const std::string by = path_basename(unmet.needed_by);
-  if (unmet.symbols.empty())
-    return say("{} needs {}, {} ends at {}", by, unmet.version, unmet.library, unmet.provided_max);
-  return say("{} needs {}, {} ends at {} (for {})", by, unmet.version, unmet.library, unmet.provided_max,
-             join(unmet.symbols));
+// The newest version node of a library may be older than its release: glibc 2.31's libc.so.6 ends at
+// GLIBC_2.30.
+std::string provided_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
+  if (!unmet.version.starts_with("GLIBC_") || !snapshot.libc.present() || snapshot.libc.value.kind != "glibc")
+    return say("{} ends at {}", unmet.library, unmet.provided_max);
+  return say("{} of glibc {} ends at {}", unmet.library, snapshot.libc.value.version, unmet.provided_max);
+}
+
+std::string need_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
+  const std::string need = say("{} needs {}, {}", path_basename(unmet.needed_by), unmet.version,
+                               provided_in_words(snapshot, unmet));
+  return unmet.symbols.empty() ? need : say("{} (for {})", need, join(unmet.symbols));
 }
 
 }  // namespace
@@ -100,7 +106,7 @@ std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
       if (std::ranges::none_of(prefixes,
                                [&](std::string_view prefix) { return version.starts_with(prefix); }))
         continue;
-      finding.summary = clauses({finding.summary, need_in_words(unmet[i])});
+      finding.summary = clauses({finding.summary, need_in_words(snapshot, unmet[i])});
       finding.evidence.push_back(copy.at("unmet_versions", i, "version", version));
       finding.evidence.push_back(copy.at("unmet_versions", i, "provided_max", unmet[i].provided_max));
     }

@@ -4,6 +4,7 @@
 // What metadata asks for and no import comes to is told in a note.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
@@ -176,7 +177,9 @@ Finding about(const Snapshot& snapshot, const std::string& package, const Absenc
 
 // One note for all that metadata asks for and no import comes to.
 Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
-  std::vector<std::string> names, requirements;
+  using Asker = std::pair<std::string, std::vector<std::string>>;  // a release, and what it requires
+  std::vector<Asker> askers;
+  std::vector<std::string> requirements;
   Finding finding{.cause = Cause::MissingPythonDependency,
                   .subject = "",
                   .module = "",
@@ -190,13 +193,18 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
       finding.subject = asked.distribution;
       finding.module = asked.root;
     }
-    names.push_back(who_requires(asked));
+    const std::string asker = release(asked.distribution, asked.version);
+    auto known = std::ranges::find(askers, asker, &Asker::first);
+    if (known == askers.end()) known = askers.insert(known, Asker{asker, {}});
+    known->second.push_back(asked.requirement);
     requirements.push_back(asked.requirement);
     add_evidence(snapshot, absence, finding);
   }
+  std::vector<std::string> parts;
+  for (const auto& [asker, asks] : askers) parts.push_back(say("{} requires {}", asker, join(asks)));
   finding.summary =
-      say_n(names.size(), "{}, which is not installed; no import that was looked at comes to it",
-            "{}: none of them is installed, and no import that was looked at comes to one", clauses(names));
+      say_n(requirements.size(), "{}, which is not installed; no import that was looked at comes to it",
+            "{}: none of them is installed, and no import that was looked at comes to one", clauses(parts));
   finding.fixes.push_back(InstallPackages{requirements});
   return finding;
 }

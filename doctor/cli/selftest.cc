@@ -11,6 +11,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
@@ -91,11 +92,7 @@ int run_selftest_command(const SelftestOptions& options) {
     return kExitInternal;
   }
   request.folder = *std::move(folder);
-  request.self = "/proc/self/exe";
-  if (char* self = ::realpath("/proc/self/exe", nullptr); self != nullptr) {
-    request.self = self;
-    std::free(self);  // NOLINT(cppcoreguidelines-no-malloc)
-  }
+  request.self = own_program().value_or("/proc/self/exe");
   request.import = ours_to_run(request.facts.python.value.executable);
   // The folder goes also where the user stops it. A child is its own group: it ends by itself in seconds.
   std::signal(SIGINT, note_signal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
@@ -44,8 +45,8 @@ std::string symbol_bars(const Snapshot& snapshot) {
   if (!snapshot.extensions.present()) return out;
   for (const Extension& file : snapshot.extensions.value)
     if (file.selected && file.resolved && file.undefined >= file.provided)
-      out += bar(say("Names that {} needs", file.path),
-                 {{say("provided by nobody"), "c-error", file.undefined - file.provided},
+      out += bar(say("Symbols that {} needs", path_basename(file.path)),
+                 {{say("missing"), "c-error", file.undefined - file.provided},
                   {say("provided"), "c-good", file.provided}});
   return out;
 }
@@ -75,7 +76,7 @@ std::string section(const Finding& finding, const Snapshot& snapshot) {
   const std::string severity(severity_word(finding.severity()));
   std::string out = "<section class=\"finding " + severity + (finding.because_of ? " symptom" : "") +
                     "\">\n<h3><span class=\"word\">" + xml_escaped(severity_name(finding.severity())) +
-                    "</span> " + code(cause.slug) + " " + xml_escaped(said(cause.title)) + "</h3>\n";
+                    "</span> " + xml_escaped(said(cause.title)) + " " + code(cause.slug) + "</h3>\n";
   if (finding.because_of)
     out += paragraph("<span class=\"soft\">" + xml_escaped(say("because of")) + "</span> " +
                      code(info(*finding.because_of).slug));

@@ -55,7 +55,9 @@ std::vector<std::string> compiled_names(const Snapshot& snapshot) {
 void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::string>& compared) {
   for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
-  const bool unusable = broken_environment(snapshot).has_value();  // said once, for all that it contains
+  // Said once, for all that could not be looked at because of it.
+  const bool unusable = broken_environment(snapshot).has_value() ||
+                        (!snapshot.python.present() && snapshot.torch.note == snapshot.python.note);
   if (!said_why_not(page, say("Python"), snapshot.python))
     page.verbatim(2, label(say("Python")) + python_in_words(snapshot.python.value));
   if (!unusable && !said_why_not(page, say("torch"), snapshot.torch))

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/plant.sh"
 # shellcheck source=doctor/tests/e2e/printed_nobody.sh
 . "$here/printed_nobody.sh"
-fault=$1 scankit=$2 MODULES=$3 row=$4/$1.row work=$4/$1
+fault=$1 scankit=$(readlink -f "$2") MODULES=$(readlink -f "$3") row=$4/$1.row work=$4/$1
 rm -rf "$work" "$row" && mkdir -p "$work"
 work=$(cd "$work" && pwd)
 # The index is the user's; what the fixtures hold is taken from there. conda and uv are not what these environments came from.
