@@ -110,10 +110,13 @@ class Planner {
     });
   }
 
-  // A symptom goes with its cause, and our module settles whatever is wrong with the file that it replaces.
+  // A symptom goes with its cause, our module settles whatever is wrong with the file that it replaces, and a
+  // file that goes into the backup, since a good one lies behind it, takes its own faults along.
   bool settled(const Finding& finding) const {
     return std::ranges::any_of(plan_.steps, [&](const RepairStep& step) {
       if (step.about != finding.module) return false;
+      const auto* away = std::get_if<MoveAway>(&step.what);
+      if (away != nullptr && away->path == finding.subject) return true;
       const bool same_cause = finding.because_of && step.cause == info(*finding.because_of).slug;
       return same_cause || std::holds_alternative<InstallOurs>(step.what);
     });

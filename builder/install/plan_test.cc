@@ -150,6 +150,16 @@ TEST(Plan, ASymptomIsNotRepairedBesideItsCause) {
   EXPECT_TRUE(std::holds_alternative<MoveAway>(plan.steps[0].what));
 }
 
+TEST(Plan, AFileThatGoesAwayTakesItsOwnFaultsAlong) {
+  Report report = report_of({});
+  add_error(report, RemoveShadow{"/extra/m.so", kModule}, kModule, Cause::SeveralCopies);
+  add_error(report, InstallModule{kModule}, kModule, Cause::MissingCudart);
+  report.findings.back().subject = "/extra/m.so";
+  EXPECT_EQ(plan_of(report).steps.size(), 1u);
+  report.findings.back().subject = "/site/m.so";  // the copy behind it
+  EXPECT_EQ(plan_of(report).steps.size(), 2u);
+}
+
 TEST(Plan, WhereTheCauseHasNoRepairTheSymptomsServes) {
   Report report = report_of({});
   add_error(report, Advice{"ask the administrator"}, kModule, Cause::GlibcTooOld);

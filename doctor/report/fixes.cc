@@ -143,7 +143,7 @@ std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
 std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
   const std::string sentence = fix_sentence(fix);
   std::string who;
-  if (std::holds_alternative<InstallPackages>(fix)) who = who_can_install(snapshot);
+  if (const auto* packages = std::get_if<InstallPackages>(&fix)) who = who_can_install(*packages, snapshot);
   if (const auto* rebuild = std::get_if<RebuildPackage>(&fix)) {
     who = who_can_rebuild(*rebuild, snapshot);
     if (who.empty()) who = who_can_install(snapshot);

@@ -83,6 +83,10 @@ TEST(Installer, AsksNoIndexForWhatCameFromAFolder) {
             "/usr/bin/python3.11 -m pip --python /v/bin/python install --force-reinstall --no-deps '/src/my "
             "ext' && "
             "/usr/bin/python3.11 -m pip --python /v/bin/python install '/src/my ext'");
+  // The folder holds the release that is there already.
+  const Fix other = InstallPackages{{"my-ext>=2"}};
+  EXPECT_EQ(fix_command(other, snapshot), "");
+  EXPECT_NE(fix_sentence(other, snapshot).find("installed from /src/my ext"), std::string::npos);
   const Fix rebuild = RebuildPackage{"my_ext", "1.0", "", {}};
   EXPECT_EQ(fix_command(rebuild, snapshot),
             "/usr/bin/python3.11 -m pip --python /v/bin/python install --no-build-isolation --no-deps "

@@ -111,6 +111,16 @@ std::string quoted(const InstallPackages& fix, const Snapshot& snapshot) {
   return words;
 }
 
+// Another release is asked of a distribution that came from a folder or file of the user's: what lies there
+// is the release that is installed, and an index may hold anything under that name.
+const Distribution* tied_to_its_source(const InstallPackages& fix, const Snapshot& snapshot) {
+  if (fix.reinstall) return nullptr;
+  for (const std::string& requirement : fix.requirements)
+    if (const std::string name = name_of(requirement); !source_of(name, snapshot).empty())
+      return installed(snapshot, name);
+  return nullptr;
+}
+
 std::string names(const InstallPackages& fix) {
   std::string text;
   for (const std::string& requirement : fix.requirements) text += " " + shell_quoted(name_of(requirement));
@@ -127,7 +137,7 @@ std::string python_path(const Snapshot& snapshot) {
 std::string install_command(const InstallPackages& fix, const Snapshot& snapshot) {
   if (all_of_conda(fix, snapshot)) return conda_command(fix, snapshot);
   const Installer by = installer(snapshot);
-  if (!by.exists()) return "";
+  if (!by.exists() || tied_to_its_source(fix, snapshot) != nullptr) return "";
   const std::string wanted = quoted(fix, snapshot);
   if (!fix.reinstall) return by.words + wanted;
   // uv links the files of an environment from its cache, so that what was damaged in place is damaged there
@@ -164,6 +174,13 @@ std::string who_can_install(const Snapshot& snapshot) {
         shell_quoted(python_path(snapshot)));
   if (!here.owner.empty()) return say("{} has to do it, since you cannot write to {}", here.owner, here.site);
   return say("no pip and no uv found; bring pip with: {} -m ensurepip", shell_quoted(python_path(snapshot)));
+}
+
+std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot) {
+  if (const Distribution* tied = tied_to_its_source(fix, snapshot))
+    return say("{} was installed from {}; install the other release from where you have it", tied->name,
+               tied->project);
+  return who_can_install(snapshot);
 }
 
 std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot) {

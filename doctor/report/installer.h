@@ -15,6 +15,7 @@ std::string install_command(const InstallPackages& fix, const Snapshot& snapshot
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot);
 // Who has to do what, where there is no such command; "" where there is.
 std::string who_can_install(const Snapshot& snapshot);
+std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot);
 std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot);
 
 }  // namespace scankit

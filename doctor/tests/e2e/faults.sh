@@ -35,7 +35,7 @@ stub_cudart() {
 
 install_mamba() { # ENV: the real mamba-ssm without its compiled module, by pip, with its metadata
   "$(fx_torch_env)/bin/python" -m pip --disable-pip-version-check -q --python "$1/bin/python" install --no-deps \
-    --no-index "$(fx_mamba_wheel)"
+    --no-index --find-links "$(dirname "$(fx_mamba_wheel)")" mamba-ssm
 }
 
 fault_torch_version_mismatch() {

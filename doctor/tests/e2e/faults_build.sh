@@ -52,7 +52,7 @@ PY
   } >"$work/sources/setup.py"
   rm "$work/sources/fetch.py"
   PREPARE="TMPDIR=$work/tmp"
-  IMPORT="import runpy, sys; sys.argv = ['setup.py', 'bdist_wheel', '--dist-dir', '$work/tmp/wheels']; runpy.run_path('setup.py', run_name='__main__')"
+  IMPORT="import runpy, sys, tempfile; sys.argv = ['setup.py', 'bdist_wheel', '--dist-dir', tempfile.gettempdir() + '/wheels']; runpy.run_path('setup.py', run_name='__main__')"
   # Only where a ready wheel exists does it come to that.
   ERROR='Errno 18\] Invalid cross-device link' FOUND=cross_device_link LOG=cross_device_link VERDICT=healthy STATUS=0
 }
@@ -60,6 +60,10 @@ PY
 # The real pip, with the isolation that it uses unless it is told not to.
 fault_sources_isolated_pip() {
   scan_sources "$1" CppExtension '[]'
+  cat >>"$work/sources/csrc/scan.cpp" <<'CC'
+static PyModuleDef scan_module = {PyModuleDef_HEAD_INIT, "scan_cuda", nullptr, -1, nullptr};
+PyMODINIT_FUNC PyInit_scan_cuda() { return PyModule_Create(&scan_module); }
+CC
   printf '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n' >"$work/sources/pyproject.toml"
   IMPORT="import subprocess, sys; sys.exit(subprocess.call(['$(fx_torch_env)/bin/python', '-m', 'pip',
     '--disable-pip-version-check', '--python', sys.executable, 'install', '--no-index', '--find-links', '$(fx_wheels)', '.']))"
@@ -74,13 +78,13 @@ leave_group() {
   for _ in 1 2 3 4 5; do rmdir "$1" 2>/dev/null && return 0 || sleep 1; done
 }
 
-# A group of processes with less memory than two compilers take, as a batch system or a container sets it.
+# A group of processes with memory for one compiler and not for three, as a batch system or a container sets it.
 fault_sources_memory_of_a_group() {
   local group=/sys/fs/cgroup/memory/scankit-$$ limit=memory.limit_in_bytes
   real_nvcc >/dev/null
   as_root "make a control group"
   [ -d /sys/fs/cgroup/memory ] || group=/sys/fs/cgroup/scankit-$$ limit=memory.max
-  mkdir "$group" 2>/dev/null && echo 1400000000 2>/dev/null >"$group/$limit" ||
+  mkdir "$group" 2>/dev/null && echo 2400000000 2>/dev/null >"$group/$limit" ||
     { rmdir "$group" 2>/dev/null || true; echo "SKIP: no control group can be made here"; exit 77; }
   # shellcheck disable=SC2064
   trap "leave_group '$group'" EXIT

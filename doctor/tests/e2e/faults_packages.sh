@@ -15,7 +15,8 @@ pip_install() {
     --no-index --no-compile "$@"
 }
 
-install_release() { pip_install "$1" "$(fx_python_wheel "$2" "$3")"; } # ENV NAME VERSION
+# By name, as from an index: pip notes of a wheel that is named by its path where it came from.
+install_release() { pip_install "$1" --find-links "$(dirname "$(fx_python_wheel "$2" "$3")")" "$2==$3"; } # ENV NAME VERSION
 
 # install_with ENV REQUIREMENT...: from the index by way of the cache.
 install_with() {
