@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""terminals.py WHAT SCANKIT ENV HANGING_ENV WORK: every command of scankit on real terminals.
+"""terminals.py WHAT SCANKIT ENV HANGING_ENV BROKEN_ENV WORK: every command of scankit on real terminals.
 
 WHAT: quick (each command once, and what must be seen meanwhile), validate (with its timing), all (each command on every
 kind of terminal, with a resize and a Ctrl-C in the middle). The commands are those of the manual page, which is made of the
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pty_run import Run
 
-WHAT, SCANKIT, ENV, HANGS, WORK = sys.argv[1:]
+WHAT, SCANKIT, ENV, HANGS, BROKEN, WORK = sys.argv[1:]
 PYTHON, HANGING = ENV + "/bin/python", HANGS + "/bin/python"
 WORK = Path(WORK)
 OUT = str(WORK / "out")
@@ -136,6 +136,22 @@ def hang():
     interrupted("doctor, Ctrl-C while an import hangs", [SCANKIT, "doctor", "--python", HANGING], seen="importing sel.* 2 s")
 
 
+def fix():
+    """Stopped in the middle of a repair, nothing of the environment is another than before; then the repair goes to its end."""
+    def files():
+        return {p.relative_to(BROKEN): p.is_file() and p.stat().st_mtime_ns for p in Path(BROKEN).rglob("*")
+                if "__pycache__" not in p.parts and ".scankit" not in p.parts}
+
+    before = files()
+    repair = [SCANKIT, "fix", "--python", BROKEN + "/bin/python", "--yes", "--cache-dir", OUT + "/fix-cache"]
+    interrupted("fix, Ctrl-C among the images", repair, "the environment was not changed", seen="compiling ")
+    after = files()
+    check("and the environment is as it was", None,
+          [f"{n}: {before.get(n)} -> {after.get(n)}" for n in set(before) | set(after) if before.get(n) != after.get(n)])
+    run = Run(repair, 80, BASE, folder=OUT)
+    check("fix, to its end", run, run.problems() + [run.status != 0 and f"ended with {run.status}"])
+
+
 def pipes():
     """No terminal: nothing of what is short, one line of what is long."""
     short = subprocess.run([SCANKIT, "doctor", "--no-import", "--python", PYTHON], env=BASE, stdout=subprocess.PIPE,
@@ -184,6 +200,7 @@ def quick():
     hang()
     pipes()
     interrupted("validate, Ctrl-C among the cases", command_line("validate"), seen=r"^\[[1-9]\d*/")
+    fix()
     shutil.rmtree(OUT + "/cache", ignore_errors=True)
     interrupted("build, Ctrl-C among the images", command_line("build"), "no module was written", seen="compiling ")
     check("and nothing is left of the module", None,

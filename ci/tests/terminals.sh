@@ -11,4 +11,6 @@ mkdir -p "$work"
 env=$(fx_scratch_env "$work/env") hangs=$(fx_scratch_env "$work/hangs")
 cp "$modules"/selective_scan_cuda.abi3.so "$(fx_site "$env/bin/python")/"
 printf 'import time\nwhile True:\n    time.sleep(60)\n' >"$(fx_site "$hangs/bin/python")/selective_scan_cuda.py"
-exec "$reader/bin/python" -B "$here/terminals.py" "$what" "$scankit" "$env" "$hangs" "$work"
+broken=$(fx_scratch_env "$work/broken")
+echo "not a shared library" >"$(fx_site "$broken/bin/python")/selective_scan_cuda$(fx_suffix "$broken/bin/python")"
+exec "$reader/bin/python" -B "$here/terminals.py" "$what" "$scankit" "$env" "$hangs" "$broken" "$work"

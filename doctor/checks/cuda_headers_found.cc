@@ -33,7 +33,7 @@ CheckResult run(const Snapshot& snapshot) {
           "torch's headers: {}",
           tools.cuda_home, join(missing));
   const std::string& version = tools.nvcc_version.empty() ? snapshot.torch.value.cuda : tools.nvcc_version;
-  finding.fixes = build_fixes(snapshot, Advice{toolkit_advice(snapshot, version)});
+  finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, version, finding.evidence));
   result.findings.push_back(std::move(finding));
   return result;
 }

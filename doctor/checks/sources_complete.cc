@@ -52,6 +52,10 @@ CheckResult run(const Snapshot& snapshot) {
     finding.summary =
         say("{}; only the ready wheel that it asks for first can spare the build", finding.summary);
   finding.fixes = build_fixes(snapshot, Advice{where_they_are(tree)});
+  // What the archive was unpacked for is a package that scankit installs without the files that it lacks.
+  if (const std::string package = package_key(tree.name);
+      tree.unpacked_archive && (package == "mamba-ssm" || package == "causal-conv1d"))
+    finding.fixes.insert(finding.fixes.begin() + 1, InstallModelPackage{package});
   result.findings.push_back(std::move(finding));
   return result;
 }

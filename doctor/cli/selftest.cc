@@ -116,6 +116,10 @@ int run_selftest_command(const SelftestOptions& options) {
   std::error_code failed;
   std::filesystem::remove_all(request.folder, failed);
   if (failed) complain({Errc::Io, say("cannot remove {}: {}", request.folder, failed.message()), ""});
+  if (interrupted != 0) {  // a shell that runs it in a loop must see by which signal it ended
+    std::signal(interrupted, SIG_DFL);
+    ::raise(interrupted);
+  }
   return status;
 }
 

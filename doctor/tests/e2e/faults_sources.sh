@@ -58,7 +58,7 @@ fault_sources_archive_without_csrc() {
   [ -e "$archives/mamba_ssm-1.2.0.post1.tar.gz" ] ||
     "$(fx_torch_env)/bin/python" -m pip --disable-pip-version-check -q download --no-deps --no-binary :all: \
       --no-build-isolation -d "$archives" mamba-ssm==1.2.0.post1
-  tar -xf "$archives/mamba_ssm-1.2.0.post1.tar.gz" -C "$work"
+  tar --no-same-owner -xf "$archives/mamba_ssm-1.2.0.post1.tar.gz" -C "$work"
   STARTS_IN=$work/mamba_ssm-1.2.0.post1
   IMPORT='import runpy, sys; sys.argv = ["setup.py", "build_ext"]; runpy.run_path("setup.py", run_name="__main__")'
   ERROR="csrc/selective_scan/selective_scan.cpp', needed by .* missing|No such file or directory: .*selective_scan"
@@ -88,7 +88,8 @@ fault_sources_no_library_headers() {
   cp -rsL "$(readlink -f "$real/include")" "$work/toolkit/include" 2>/dev/null || cp -r "$real/include/" "$work/toolkit/include"
   rm -rf "$work/toolkit/include/thrust" "$work/toolkit/include/cccl"
   [ ! -e /usr/local/include/thrust ] && [ ! -e /usr/include/thrust ] || exit 77
-  FIRST='#include <thrust/version.h>' scan_sources "$1" CUDAExtension '{"nvcc": ["-gencode=arch=compute_90,code=sm_90"]}'
+  scan_sources "$1" CUDAExtension '{"nvcc": ["-gencode=arch=compute_90,code=sm_90"]}'
+  sed -i '1i #include <thrust/version.h>' "$work/sources/csrc/scan_fwd.cu" # of CUDA 13's folders for it only nvcc knows
   PREPARE="CUDA_HOME=$work/toolkit"
   ERROR='thrust/version.h: No such file' ROOT=cuda_headers_missing
 }

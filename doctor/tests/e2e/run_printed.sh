@@ -23,6 +23,8 @@ case $fault in torch_* | cuda_wheels_* | compound_torch_* | ld_library_path_* | 
 plant "$fault" "$work" "$way"
 python=$env/bin/python
 PROOF=$IMPORT
+# An archive without its sources cannot be built by anything: what it was unpacked for must import.
+[ "$fault" != sources_archive_without_csrc ] || PROOF='import sys; sys.path.remove(""); from mamba_ssm import Mamba'
 # The call goes on into the scan, where the small module of these tests would stop it: scankit's own computes it.
 case $fault in
   signature_mismatch_* | silent_none_*)
@@ -93,7 +95,8 @@ env $PREPARE timeout 1500 bash "$work/shell.sh" </dev/null >"$work/command.txt" 
 status=$(cat "$work/command.status" 2>/dev/null || echo none)
 [ "$(cat "$work/again.status")" = 0 ] ||
   result failed "it still fails: $(last_words "$work/again.txt"); the command ended with status $status: $(last_words "$work/command.txt")"
-jq -e --arg cause "$cause" 'all(.findings[]; .cause != $cause or .severity == "note")' "$work/after.json" >/dev/null ||
+# A warning may stay: of sources that name no torch, say, which are built nevertheless.
+jq -e --arg cause "$cause" 'all(.findings[]; .cause != $cause or .severity != "error")' "$work/after.json" >/dev/null ||
   result failed "the doctor still finds $cause"
 [ "$status" = 0 ] || result worked "with status $status: $(last_words "$work/command.txt")"
 result worked
