@@ -12,7 +12,9 @@ namespace {
 
 // Measured with torch 2.11 and nvcc 13.0, one architecture: 2.96 GB with torch/extension.h, 0.57 GB with the
 // lightest header that has a tensor.
-constexpr std::uint64_t kUsual = 3'000'000'000, kLeast = 500'000'000;
+constexpr std::uint64_t kUsual = 3'000'000'000, kLight = 600'000'000, kLeast = 500'000'000;
+// setup.py itself, with torch imported, which waits for them.
+constexpr std::uint64_t kDriver = 400'000'000;
 
 std::string gigabytes(std::uint64_t bytes) {
   const std::uint64_t tenths = (bytes + 50'000'000) / 100'000'000;
@@ -45,7 +47,9 @@ CheckResult run(const Snapshot& snapshot) {
   const std::uint64_t each = snapshot.sources.value.full_headers ? kUsual : kLeast;
   // One compiler alone swaps or squeezes through; several at once are what the kernel kills.
   if (jobs < 2 || jobs * each <= room) return result;
-  const std::uint64_t fit = std::max<std::uint64_t>(room / each, 1);
+  const std::uint64_t left = room - std::min(room, kDriver);
+  const std::uint64_t fit =
+      std::max<std::uint64_t>(left / (snapshot.sources.value.full_headers ? kUsual : kLight), 1);
   Finding finding =
       build_finding(snapshot, Cause::BuildOom,
                     say("{} compilers run at once, by {}, and take about {} with torch's headers; {} is free",

@@ -84,7 +84,7 @@ fault_sources_memory_of_a_group() {
   real_nvcc >/dev/null
   as_root "make a control group"
   [ -d /sys/fs/cgroup/memory ] || group=/sys/fs/cgroup/scankit-$$ limit=memory.max
-  mkdir "$group" 2>/dev/null && echo 950000000 2>/dev/null >"$group/$limit" ||
+  mkdir "$group" 2>/dev/null && echo 1400000000 2>/dev/null >"$group/$limit" ||
     { rmdir "$group" 2>/dev/null || true; echo "SKIP: no control group can be made here"; exit 77; }
   # shellcheck disable=SC2064
   trap "leave_group '$group'" EXIT
@@ -93,7 +93,8 @@ fault_sources_memory_of_a_group() {
   printf '#include <ATen/core/Tensor.h>\n__global__ void scan_fwd() {}\n' >"$work/sources/csrc/scan_fwd.cu"
   sed 's/scan_fwd/scan_bwd/' "$work/sources/csrc/scan_fwd.cu" >"$work/sources/csrc/scan_bwd.cu"
   sed 's/scan_fwd/scan_step/' "$work/sources/csrc/scan_fwd.cu" >"$work/sources/csrc/scan_step.cu"
-  sed -i 's|"csrc/scan_fwd.cu"|"csrc/scan_fwd.cu", "csrc/scan_bwd.cu", "csrc/scan_step.cu"|' "$work/sources/setup.py"
+  sed 's/scan_fwd/scan_update/' "$work/sources/csrc/scan_fwd.cu" >"$work/sources/csrc/scan_update.cu"
+  sed -i 's|"csrc/scan_fwd.cu"|"csrc/scan_fwd.cu", "csrc/scan_bwd.cu", "csrc/scan_step.cu", "csrc/scan_update.cu"|' "$work/sources/setup.py"
   PREPARE='MAX_JOBS=4'
   # The kernel kills the biggest of the group, compiler or setup.py; a shell says of the latter what this line does.
   IMPORT='import subprocess, sys; code = subprocess.call([sys.executable, "setup.py", "build_ext", "--inplace"]); print("Killed" if code == -9 else ""); sys.exit(code != 0)'
