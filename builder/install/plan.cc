@@ -237,11 +237,15 @@ class Planner {
     plan_.steps.push_back(std::move(step));
   }
 
-  // The package's CUDA part is not built: ours takes its place, unless one is there that works.
+  // The package's CUDA part is not built: ours takes its place, unless one is there that works. A module that another
+  // release of the package brought takes that release's arguments; ours takes those of all.
   void add_module_below(const ModelPackage& model, bool with_package) {
     const std::string module(model.module);
     const Observation* seen = deciding_import(snapshot_, module);
-    if (seen != nullptr && seen->outcome == "ok") return;
+    const bool works = seen != nullptr && seen->outcome == "ok";
+    const bool of_another_release =
+        with_package && !installed_version(snapshot_, std::string(model.distribution)).empty();
+    if (works && (!of_another_release || is_taken(ours(module)))) return;
     const std::string needed_by = with_package ? std::string(model.distribution) : "";
     for (RepairStep& step : plan_.steps) {
       const auto* ours = std::get_if<InstallOurs>(&step.what);

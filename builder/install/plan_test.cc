@@ -205,6 +205,17 @@ TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {
   EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
 }
 
+// The file that works today goes with the release that brought it, or takes that release's arguments.
+TEST(Plan, AnotherReleaseOfAPackageStandsOnOurModuleToo) {
+  Report report = with_pip(report_of({copy_at(kPlace.site + "/selective_scan_cuda.so", 2, true)}));
+  report.snapshot.observations = Probed<std::vector<Observation>>::of(
+      {{.module = kModule, .variant = "torch-first", .outcome = "ok", .file = "f.so"}});
+  const PlanRequest request{.packages = {"mamba-ssm==2.3.1"}};
+  EXPECT_TRUE(modules_of(plan_of(report, request)).empty());  // a user's own file, and no package yet
+  report.snapshot.distributions.value.push_back({.name = "mamba_ssm", .version = "1.2.0"});
+  EXPECT_EQ(modules_of(plan_of(report, request)), std::vector<std::string>{kModule});
+}
+
 TEST(Plan, ToolsOfABuildGoNowhereNearTheEnvironment) {
   const FixPlan plan = plan_of(with_pip(report_of({})), {.packages = {"mamba-ssm==2.3.1"}});
   const auto& packages = std::get<ChangePackages>(plan.steps[0].what);
