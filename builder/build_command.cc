@@ -42,8 +42,7 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
 }
 
 void print_result(const BuiltModule& built, const std::string& path) {
-  for (const std::string& note : built.notes)
-    std::printf("%s\n", plain(say("note: {}", note), false).c_str());
+  for (const std::string& note : built.notes) print_line(say("note: {}", note));
   const std::string made = say_n(built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
                                  "{:.2f} MB, {}, {}; {} of {} images from the cache",
                                  static_cast<double>(built.bytes.size()) / 1e6, names_of(built.targets, ", "),
@@ -56,7 +55,7 @@ void print_comparison(const std::string& name, const Explanation& other, const E
   const auto lines = compare_explanations(name, other, here);
   const std::string headline = lines.empty() ? say("everything that this build depends on is as in {}", name)
                                              : say("This build differs from {}:", name);
-  std::printf("%s\n", plain(headline, false).c_str());
+  print_line(headline);
   for (const std::string& line : lines) std::printf("  %s\n", plain(line, false).c_str());
 }
 

@@ -17,9 +17,9 @@ namespace {
 // An entry is this line, a line with the digest of its key, one with the SHA-256 of the rest, the rest. The
 // key stands in it so that an entry under another one's name is no hit.
 constexpr std::string_view kMagic = "scankit-cache-2\n";
-constexpr std::size_t kHexLength = 64;
-constexpr std::size_t kHeader = kMagic.size() + 2 * (kHexLength + 1);
-constexpr std::size_t kLimit = 256u << 20;
+constexpr std::size_t kHexDigits = 64;
+constexpr std::size_t kEntryHeader = kMagic.size() + 2 * (kHexDigits + 1);
+constexpr std::size_t kEntryLimit = 256u << 20;
 
 std::string header_of(const std::string& digest, std::string_view bytes) {
   return std::string(kMagic).append(digest).append("\n").append(sha256_hex(bytes)).append("\n");
@@ -55,13 +55,13 @@ std::vector<std::string> Cache::take_notes() const {
 Cache::Lookup Cache::look_up(const Key& key) const {
   if (limit_ == 0) return {};
   const std::string digest = key.digest(), path = entry_path(digest);
-  auto whole = read_whole_file(path, kLimit);
+  auto whole = read_whole_file(path, kEntryLimit);
   if (!whole) {
     if (whole.error().code != Errc::NotFound)
       note(say("an entry of the cache cannot be read: {}", retold(whole.error().message)));
     return {};
   }
-  const std::string_view bytes = std::string_view(*whole).substr(std::min(kHeader, whole->size()));
+  const std::string_view bytes = std::string_view(*whole).substr(std::min(kEntryHeader, whole->size()));
   if (whole->starts_with(header_of(digest, bytes))) {
     use(path);
     return {std::string(bytes), ""};

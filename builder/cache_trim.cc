@@ -32,7 +32,7 @@ std::optional<File> look_at(const std::string& path) {
 }
 
 // Everything of ours in the cache: nothing else below the folder is looked at, whatever it is.
-std::vector<File> files_of(const std::string& folder) {
+std::vector<File> cache_files(const std::string& folder) {
   std::vector<File> files;
   for (const char* part : {"/objects", "/last"}) {
     std::error_code code;
@@ -66,7 +66,7 @@ void Cache::trim() const {
   }
   const Descriptor lock(::open((folder_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
-  std::vector<File> files = files_of(folder_);
+  std::vector<File> files = cache_files(folder_);
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.used < b.used; });
   std::uint64_t total = 0;
   for (const File& file : files) total += file.size;

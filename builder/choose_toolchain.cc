@@ -65,7 +65,7 @@ Result<std::vector<Candidate>> at_path(const Host& host, const std::string& aske
   return all;
 }
 
-const std::string& version_of(const Candidate& candidate) {
+const std::string& candidate_version(const Candidate& candidate) {
   return candidate.kind == Candidate::Kind::Nvrtc  ? candidate.nvrtc.version
          : candidate.kind == Candidate::Kind::Nvcc ? candidate.nvcc.version
                                                    : candidate.wheel->version;
@@ -73,7 +73,7 @@ const std::string& version_of(const Candidate& candidate) {
 
 // As torch's own build of extensions has it: the major of the compiler is that of torch.version.cuda.
 bool is_of_cuda(const Candidate& candidate, const std::string& cuda) {
-  const auto wanted = Version::parse(cuda), has = Version::parse(version_of(candidate));
+  const auto wanted = Version::parse(cuda), has = Version::parse(candidate_version(candidate));
   return !wanted || (has && has->part(0) == wanted->part(0));
 }
 
@@ -90,7 +90,7 @@ std::string lacking(const Candidate& candidate, const Error& error) {
 }
 
 // Cubins by number, then PTX, as choose_targets() sorts them.
-void sort_targets(Toolchain& toolchain) {
+void sort_toolchain_targets(Toolchain& toolchain) {
   std::vector<std::pair<Target, std::size_t>> all;
   for (std::size_t i = 0; i < toolchain.made_by.size(); ++i)
     all.emplace_back(toolchain.choice.targets[i], toolchain.made_by[i]);
@@ -128,7 +128,7 @@ std::optional<Toolchain> combine(const std::vector<Candidate>& candidates, const
     }
     toolchain.choice.targets.push_back(target);
   }
-  sort_targets(toolchain);
+  sort_toolchain_targets(toolchain);
   return toolchain;
 }
 
@@ -157,7 +157,7 @@ Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
     }
     toolchain.compilers.push_back(std::move(candidate));
   }
-  sort_targets(toolchain);
+  sort_toolchain_targets(toolchain);
   return toolchain;
 }
 

@@ -39,6 +39,8 @@ int complain(const std::string& command, const Error& error, int status) {
 
 void tell(const std::string& line) { progress_line(plain(line, false)); }
 
+void print_line(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
+
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation) {
   BuildRequest request;

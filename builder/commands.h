@@ -58,7 +58,8 @@ int run_restore(const RestoreOptions& options);
 // Shared: one line to standard error, the compiler's further lines below it. Returns `status`, or kExitUsage
 // where the user gave something unusable.
 int complain(const std::string& command, const Error& error, int status);
-void tell(const std::string& line);  // that stays, to standard error
+void tell(const std::string& line);        // that stays, to standard error
+void print_line(const std::string& line);  // to standard output
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation);
 // Puts the GPUs of another machine, of which this file tells, in the place of those that are here.

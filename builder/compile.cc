@@ -14,6 +14,7 @@
 #include "builder/reasons.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/checks/view.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/report/progress.h"
 
@@ -28,12 +29,6 @@ struct Task {
   const Target* target;
 };
 
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 bool is_image(const std::string& bytes, const Target& target) {
   if (!target.ptx) {
     const auto facts = cubin_facts(bytes);
@@ -45,7 +40,7 @@ bool is_image(const std::string& bytes, const Target& target) {
 
 // The device source says of each of its lines which file it is from (kernels/common/amalgamate.cmake): a line
 // "// kernels/..." before the first.
-std::map<std::string, std::string> parts_of(std::string_view source) {
+std::map<std::string, std::string> source_parts(std::string_view source) {
   std::map<std::string, std::string> parts;
   std::string name;
   while (!source.empty()) {
@@ -214,7 +209,8 @@ KeyMaker::KeyMaker(const CompileRequest& request) : request_(request) {
   common_.add("format", "device-image-2");
   common_.add("source name", request.source_name);
   common_.add("source", sha256_hex(request.source));
-  for (const auto& [name, text] : parts_of(request.source)) common_.add(kSourcePart + name, sha256_hex(text));
+  for (const auto& [name, text] : source_parts(request.source))
+    common_.add(kSourcePart + name, sha256_hex(text));
 }
 
 Key KeyMaker::key(const Unit& unit, const Target& target) const {
@@ -224,7 +220,7 @@ Key KeyMaker::key(const Unit& unit, const Target& target) const {
   compiler.add_inputs(key);
   key.add("unit", unit.name);
   key.add("target", target.name());
-  key.add("flags", join(compiler.common_flags()) + " " + join(unit.flags));
+  key.add("flags", join(compiler.common_flags(), " ") + " " + join(unit.flags, " "));
   return key;
 }
 

@@ -123,7 +123,8 @@ bool is_error(const std::string& line) {
   return holds_any(line, {"error", "fatal", "atastrophic", "undefined", "unresolved", "died due to signal"});
 }
 
-Error failure(const DeviceCompiler::Job& job, const std::string& why, const std::string& details, Errc code) {
+Error image_failure(const DeviceCompiler::Job& job, const std::string& why, const std::string& details,
+                    Errc code) {
   return {code, say("compiling {} for {} failed: {}", job.unit->name, job.target->name(), why), details};
 }
 
@@ -166,13 +167,14 @@ Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, 
   const Said said = said_of(job, ran, before);
   const Errc code = ran.timed_out ? Errc::Timeout : Errc::ToolFailed;
   if (!said.why.empty())
-    return failure(job, said.why, log.empty() ? said.next : said.next + "\n" + log, code);
+    return image_failure(job, said.why, log.empty() ? said.next : said.next + "\n" + log, code);
   if (log.empty())
-    return failure(job, say("the compiler ended with status {} and said nothing", ran.exit_code),
-                   say("take another compiler: scankit build --list-toolchains names those that are here"),
-                   code);
+    return image_failure(
+        job, say("the compiler ended with status {} and said nothing", ran.exit_code),
+        say("take another compiler: scankit build --list-toolchains names those that are here"), code);
   const std::string first = log.substr(0, log.find('\n'));
-  return failure(job, retold(first), log.size() > first.size() ? log.substr(first.size() + 1) : "", code);
+  return image_failure(job, retold(first), log.size() > first.size() ? log.substr(first.size() + 1) : "",
+                       code);
 }
 
 Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran) {
@@ -180,8 +182,9 @@ Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran) {
   const std::string next =
       say("is the disk of the temporary folder full? else take another compiler: scankit build "
           "--list-toolchains names those that are here");
-  return failure(job, say("the compiler reported no error, yet wrote no image for {}", job.target->name()),
-                 log.empty() ? next : next + "\n" + log, Errc::ToolFailed);
+  return image_failure(job,
+                       say("the compiler reported no error, yet wrote no image for {}", job.target->name()),
+                       log.empty() ? next : next + "\n" + log, Errc::ToolFailed);
 }
 
 }  // namespace scankit

@@ -11,7 +11,7 @@ namespace {
 
 // The library's own version counts where there is one: a forward compatibility libcuda reads more than the
 // kernel module beside it. A Windows driver's number compares with no Linux one.
-std::optional<Version> version_of(const Probed<Driver>& driver) {
+std::optional<Version> driver_version(const Probed<Driver>& driver) {
   if (!driver.present() || driver.value.libcuda_kind == "wsl") return std::nullopt;
   const bool library = !driver.value.libcuda_version.empty() && driver.value.libcuda_kind != "stub";
   return Version::parse(library ? driver.value.libcuda_version : driver.value.version);
@@ -27,7 +27,7 @@ std::string text_of(const Version& version) {
 
 DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
                      const std::vector<Target>& targets) {
-  const auto here = version_of(driver), made_by = Version::parse(release);
+  const auto here = driver_version(driver), made_by = Version::parse(release);
   if (!here || !made_by) return {};
   for (const Target& target : targets) {
     if (target.ptx) {

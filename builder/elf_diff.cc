@@ -88,13 +88,13 @@ std::string symbol_at(const Elf& elf, const Part& part, std::uint64_t offset) {
   return "";
 }
 
-std::size_t first_difference(std::string_view a, std::string_view b) {
+std::size_t first_differing_byte(std::string_view a, std::string_view b) {
   const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return static_cast<std::size_t>(at.first - a.begin());
 }
 
-std::string in_words(const std::string& where, const Elf& elf, const Part& a, const Part& b) {
-  const std::size_t at = first_difference(a.bytes, b.bytes);
+std::string difference_in_words(const std::string& where, const Elf& elf, const Part& a, const Part& b) {
+  const std::size_t at = first_differing_byte(a.bytes, b.bytes);
   const std::string symbol = symbol_at(elf, a, at);
   if (symbol.empty())
     return say("{}: section {} differs from byte {:#x} on ({} and {} bytes)", where, a.name, at,
@@ -113,7 +113,7 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
   const auto a = read_elf(first), b = read_elf(second);
   if (!a || !b) {
     lines.push_back(say("{}: differs from byte {:#x} on ({} and {} bytes)", where,
-                        first_difference(first, second), first.size(), second.size()));
+                        first_differing_byte(first, second), first.size(), second.size()));
     return lines;
   }
   for (const Part& part : a->parts) {
@@ -124,7 +124,7 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
     else if (other == nullptr)
       lines.push_back(say("{}: section {} is in the first build only", where, part.name));
     else if (other->bytes != part.bytes)
-      lines.push_back(in_words(where, *a, part, *other));
+      lines.push_back(difference_in_words(where, *a, part, *other));
   }
   for (const Part& part : b->parts)
     if (a->find(part.name) == nullptr)
@@ -133,7 +133,7 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
     lines.push_back(
         say("{}: the sections are the same; headers or what lies between them differ from byte "
             "{:#x} on",
-            where, first_difference(first, second)));
+            where, first_differing_byte(first, second)));
   return lines;
 }
 

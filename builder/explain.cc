@@ -7,6 +7,7 @@
 
 #include "builder/reasons.h"
 #include "doctor/base/say.h"
+#include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
@@ -48,13 +49,7 @@ const ExplainedImage* same_image(const std::vector<ExplainedImage>& images, cons
   return at == images.end() ? nullptr : &*at;
 }
 
-std::string name_of(const ExplainedImage& image) { return image.unit + " " + image.target; }
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
+std::string image_name(const ExplainedImage& image) { return image.unit + " " + image.target; }
 
 // One line for a change, with the images that have it: a changed compiler is one fact, not one an image.
 class Differences {
@@ -69,7 +64,7 @@ class Differences {
     for (const std::string& change : order_) {
       const auto& images = images_.at(change);
       out.push_back(images.size() == all && all > 1 ? say("all images: {}", change)
-                                                    : say("{}: {}", listed(images), change));
+                                                    : say("{}: {}", join(images), change));
     }
     return out;
   }
@@ -89,7 +84,7 @@ std::string explanation_text(const Explanation& explanation) {
   text.append("every image\n");
   append(text, shared);
   for (const ExplainedImage& image : explanation.images) {
-    text.append("image ").append(name_of(image)).append("\n  key: ").append(image.key).append("\n");
+    text.append("image ").append(image_name(image)).append("\n  key: ").append(image.key).append("\n");
     append(text, without(image.inputs, shared));
   }
   return text;
@@ -121,19 +116,19 @@ std::vector<std::string> compare_explanations(const std::string& other_name, con
   for (const ExplainedImage& image : here.images) {
     const ExplainedImage* before = same_image(other.images, image);
     if (before == nullptr) {
-      added.push_back(name_of(image));
+      added.push_back(image_name(image));
       continue;
     }
     const auto changes = changes_in_words(before->inputs, image.inputs);
-    for (const std::string& change : changes) differences.add(change, name_of(image));
+    for (const std::string& change : changes) differences.add(change, image_name(image));
     if (changes.empty() && !before->sha256.empty() && !image.sha256.empty() && before->sha256 != image.sha256)
-      differences.add(say("the same inputs gave other bytes"), name_of(image));
+      differences.add(say("the same inputs gave other bytes"), image_name(image));
   }
   for (const ExplainedImage& image : other.images)
-    if (same_image(here.images, image) == nullptr) gone.push_back(name_of(image));
+    if (same_image(here.images, image) == nullptr) gone.push_back(image_name(image));
   for (const std::string& line : differences.lines(here.images.size())) lines.push_back(line);
-  if (!added.empty()) lines.push_back(say("only here: {}", listed(added)));
-  if (!gone.empty()) lines.push_back(say("only in {}: {}", other_name, listed(gone)));
+  if (!added.empty()) lines.push_back(say("only here: {}", join(added)));
+  if (!gone.empty()) lines.push_back(say("only in {}: {}", other_name, join(gone)));
   return lines;
 }
 

@@ -148,7 +148,8 @@ class Watch {
 };
 
 // What an installer says last is why it gave up.
-Error failure(const FetchRequest& request, const InstallerCommand& command, const ProcessResult& ran) {
+Error installer_failure(const FetchRequest& request, const InstallerCommand& command,
+                        const ProcessResult& ran) {
   std::string useful, last;
   std::istringstream lines(ran.err.empty() ? ran.out : ran.err);
   for (std::string line; std::getline(lines, line);) {
@@ -163,7 +164,7 @@ Error failure(const FetchRequest& request, const InstallerCommand& command, cons
           say("the command was: {}", shown(command)) + "\n" + useful};
 }
 
-Result<void> check_room(const std::string& folder, const WheelToolchain& toolchain) {
+Result<void> check_room_for_wheels(const std::string& folder, const WheelToolchain& toolchain) {
   struct ::statvfs disk;
   const std::uint64_t needed = toolchain.download() + 2 * toolchain.unpacked;  // pip unpacks, then moves
   if (::statvfs(folder.c_str(), &disk) != 0) return {};
@@ -183,18 +184,18 @@ std::string requirement_lines(const WheelToolchain& toolchain) {
 }
 
 // Removed with all it holds, unless it was put in place.
-struct Staging {
+struct FetchFolder {
   std::string path;
-  explicit Staging(std::string folder) : path(std::move(folder)) {}
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-  ~Staging() {
+  explicit FetchFolder(std::string folder) : path(std::move(folder)) {}
+  FetchFolder(const FetchFolder&) = delete;
+  FetchFolder& operator=(const FetchFolder&) = delete;
+  ~FetchFolder() {
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
 };
 
-Result<void> run_installer(const FetchRequest& request, const std::string& staging) {
+Result<void> unpack_wheels(const FetchRequest& request, const std::string& staging) {
   const std::string list = staging + "/requirements.txt", temporary = staging + "/tmp";
   SCANKIT_CHECK(make_directories(temporary));
   SCANKIT_CHECK(write_file_atomically(list, requirement_lines(*request.toolchain)));
@@ -210,7 +211,7 @@ Result<void> run_installer(const FetchRequest& request, const std::string& stagi
   process.environment->push_back(std::string("TMPDIR=").append(temporary));
   const Watch watch(request, staging);
   SCANKIT_TRY(const ProcessResult ran, run_process(process));
-  return ran.ok() ? Result<void>() : failure(request, command, ran);
+  return ran.ok() ? Result<void>() : installer_failure(request, command, ran);
 }
 
 // What a fetch that was killed left: older than any that could still run.
@@ -255,12 +256,12 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   const std::string place = place_of(cache, toolchain);
   SCANKIT_CHECK(make_directories(path_dirname(place)));
   remove_leftovers(path_dirname(place));
-  SCANKIT_CHECK(check_room(path_dirname(place), toolchain));
+  SCANKIT_CHECK(check_room_for_wheels(path_dirname(place), toolchain));
   std::string name = path_dirname(place) + "/.fetch-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr)
     return Error{Errc::Io, say("cannot make a folder in {}: {}", path_dirname(place), std::strerror(errno)),
                  ""};
-  const Staging staging(name);
+  const FetchFolder staging(name);
   const std::string tree = staging.path + "/tree";
   if (request.progress)
     request.progress(say("fetching {} ({} MB): {}", toolchain.id, toolchain.download() / 1000000,
@@ -268,7 +269,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   if (request.downloader.kind == Installer::Kind::None) {
     SCANKIT_CHECK(request.otherwise(toolchain.wheels, tree));
   } else {
-    SCANKIT_CHECK(run_installer(request, staging.path));
+    SCANKIT_CHECK(unpack_wheels(request, staging.path));
   }
   SCANKIT_CHECK(check_files(host, tree, toolchain));
   // A damaged one is moved away first; where another build was quicker, its tree is as good as ours.

@@ -28,11 +28,6 @@ constexpr Row kRows[] = {
     {"13.4", 16, 3, 21}, {"13.5", 16, 3, 21},
 };
 
-bool is_program(const Host& host, const std::string& path) {
-  const auto info = host.stat(path);
-  return info && info->kind == FileKind::Regular && (info->mode & 0111) != 0;
-}
-
 // "g++", "g++-12", "clang++", "clang++-17", "x86_64-conda-linux-gnu-g++"
 bool is_compiler_name(const std::string& name) {
   for (const std::string stem : {"clang++", "g++"}) {
@@ -55,13 +50,13 @@ bool comes_first(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() > b.size() : a > b;
 }
 
-unsigned major_of(const Compiler& compiler) {
+unsigned compiler_major(const Compiler& compiler) {
   const auto version = Version::parse(compiler.version);
   return version ? version->part(0) : 0;
 }
 
 bool in_range(const Compiler& compiler, const HostCompilerRange& range) {
-  const unsigned major = major_of(compiler);
+  const unsigned major = compiler_major(compiler);
   if (major == 0) return false;
   if (compiler.kind == "gcc") return range.gcc_max == 0 || major <= range.gcc_max;
   return range.clang_max == 0 || (major >= range.clang_min && major <= range.clang_max);
@@ -111,7 +106,7 @@ std::vector<Compiler> find_host_compilers(const Host& host) {
   for (const std::string& path : candidates) {
     const auto real = host.realpath(path);
     // A launcher (ccache's links) is not the compiler itself, and root starts nobody else's.
-    if (!real || !is_program(host, *real) || path_basename(*real).find("cache") != std::string::npos ||
+    if (!real || !host.is_program(*real) || path_basename(*real).find("cache") != std::string::npos ||
         foreign_to_root(host, *real) || !seen.insert(*real).second)
       continue;
     compilers.push_back(describe_compiler(host, path));

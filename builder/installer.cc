@@ -13,14 +13,9 @@
 namespace scankit {
 namespace {
 
-bool is_program(const Host& host, const std::string& path) {
-  const auto info = host.stat(path);
-  return info && info->kind == FileKind::Regular && (info->mode & 0111) != 0;
-}
-
 std::string first_program(const Host& host, const std::vector<std::string>& candidates) {
   for (const std::string& path : candidates)
-    if (path.starts_with('/') && is_program(host, path)) return path;
+    if (path.starts_with('/') && host.is_program(path)) return path;
   return "";
 }
 

@@ -12,8 +12,7 @@
 namespace scankit {
 namespace {
 
-void print(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
-void print_below(const std::string& line) { print("    " + line); }
+void print_below(const std::string& line) { print_line("    " + line); }
 
 std::string names(const std::vector<unsigned>& archs) {
   std::string text;
@@ -59,7 +58,7 @@ std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choi
 
 void print_candidate(const Host& host, const Candidate& candidate, const Result<TargetChoice>& choice,
                      const std::string& makes) {
-  print(candidate.title());
+  print_line(candidate.title());
   if (candidate.kind == Candidate::Kind::Nvrtc) print_below(say("from: {}", candidate.nvrtc.origin));
   if (candidate.kind == Candidate::Kind::Nvcc) print_below(say("from: {}", candidate.nvcc.origin));
   if (!candidate.archs().empty()) print_below(say("makes: {}", names(candidate.archs())));

@@ -4,6 +4,7 @@
 #include "builder/assemble.h"
 #include "builder/manifest.h"
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/file_state.h"
@@ -49,15 +50,10 @@ Inputs inputs_of(const Json& json) {
   return inputs;
 }
 
-std::string text_of(const Json& json, const char* field) {
-  const auto at = json.find(field);
-  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
 Result<Json> parse(const std::string& name, const std::string& text) {
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return bad_manifest(name, say("it is no JSON"));
-  if (!json.is_object() || text_of(json, "module").empty() || !json["images"].is_array())
+  if (!json.is_object() || json_text(json, "module").empty() || !json["images"].is_array())
     return bad_manifest(name, say("\"module\" and \"images\" are expected"));
   return json;
 }
@@ -68,13 +64,13 @@ Result<Explanation> explanation_of(const std::string& name, const std::string& t
     return Error{Errc::InvalidArgument, say("{} does not say what its images depend on", name),
                  say("an older scankit wrote it")};
   Explanation explanation;
-  explanation.module = text_of(json, "module");
+  explanation.module = json_text(json, "module");
   explanation.inputs = inputs_of(json.value("inputs", Json::object()));
   const Inputs shared = inputs_of(json["image_inputs"]);
   for (const Json& entry : json["images"]) {
     if (!entry.is_object()) return bad_manifest(name, say("\"images\" holds what is no image"));
-    ExplainedImage image{text_of(entry, "unit"), text_of(entry, "target"), shared, text_of(entry, "key"),
-                         text_of(entry, "sha256")};
+    ExplainedImage image{json_text(entry, "unit"), json_text(entry, "target"), shared,
+                         json_text(entry, "key"), json_text(entry, "sha256")};
     const Inputs own = inputs_of(entry.value("inputs", Json::object()));
     image.inputs.insert(image.inputs.end(), own.begin(), own.end());
     explanation.images.push_back(std::move(image));
@@ -122,10 +118,10 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
     const auto size = images[i].find("size");  // payloads are padded to 8 bytes
     const std::string bytes = padded.substr(
         0, size != images[i].end() && size->is_number_unsigned() ? size->get<std::size_t>() : 0);
-    if (sha256_hex(bytes) != text_of(images[i], "sha256"))
+    if (sha256_hex(bytes) != json_text(images[i], "sha256"))
       return Error{Errc::Malformed,
                    say("image {} for {} in {} is not the one that its manifest names",
-                       text_of(images[i], "unit"), text_of(images[i], "target"), path),
+                       json_text(images[i], "unit"), json_text(images[i], "target"), path),
                    ""};
   }
   return {};

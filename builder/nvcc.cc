@@ -109,7 +109,8 @@ std::vector<unsigned> archs_in(const std::string& text) {
   return archs;
 }
 
-Result<void> ask(const Host& host, const Cache& cache, Nvcc& nvcc, const std::vector<std::string>& files) {
+Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
+                      const std::vector<std::string>& files) {
   Key key;
   for (const std::string& path : files) {
     SCANKIT_TRY(const FileInfo info, host.stat(path));
@@ -218,7 +219,7 @@ Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc) {
   SCANKIT_TRY(nvcc.include, find_headers(host, nvcc));
   const auto headers = headers_of(host, nvcc.include);
   files.insert(files.end(), headers.begin(), headers.end());
-  SCANKIT_CHECK(ask(host, cache, nvcc, files));
+  SCANKIT_CHECK(ask_nvcc(host, cache, nvcc, files));
   SCANKIT_CHECK(check_release(host, nvcc));
   nvcc.takes = host_compiler_range(host, {nvcc.include}, nvcc.release);
   SCANKIT_TRY(nvcc.host, choose_host_compiler(find_host_compilers(host), nvcc.takes, nvcc.release));

@@ -10,7 +10,7 @@
 namespace scankit {
 namespace {
 
-unsigned major_of(const std::string& text) {
+unsigned release_major(const std::string& text) {
   const auto version = Version::parse(text);
   return version ? version->part(0) : 0;
 }
@@ -26,7 +26,7 @@ std::vector<std::string> environment(const std::string& folder) {
 
 // A template's log runs to thousands of lines: those that name an error, 30 at most, and how many are not
 // shown.
-std::string useful_lines(const std::string& log) {
+std::string nvcc_error_lines(const std::string& log) {
   constexpr int kMost = 30;
   std::string useful;
   int kept = 0, dropped = 0;
@@ -55,7 +55,7 @@ const std::vector<std::string>& NvccCompiler::common_flags() const {
   // C++20 is nvcc's from 12.0 on, gcc's from 10 and clang's, by this name, from 10 on; the device code is
   // C++17 as well.
   static const std::vector<std::string> newer = {"-std=c++20"}, older = {"-std=c++17"};
-  return major_of(nvcc_.version) >= 12 && major_of(nvcc_.host.version) >= 10 ? newer : older;
+  return release_major(nvcc_.version) >= 12 && release_major(nvcc_.host.version) >= 10 ? newer : older;
 }
 
 void NvccCompiler::add_inputs(Key& key) const {
@@ -81,7 +81,7 @@ Result<ProcessResult> NvccCompiler::compile(const Job& job) const {
   request.timeout = job.timeout;
   SCANKIT_TRY(ProcessResult ran, run_process(request));
   if (!ran.ok()) {
-    ran.err = useful_lines(ran.err);
+    ran.err = nvcc_error_lines(ran.err);
     return ran;
   }
   if (!job.target->ptx) return ran;

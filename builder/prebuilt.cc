@@ -11,13 +11,14 @@
 #include "builder/install/distribution.h"
 #include "builder/little_endian.h"
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
 
 constexpr std::size_t kFileLimit = 512u << 20;
-constexpr std::size_t kHeader = 16, kEntry = 128;  // of .scankit.images: builder/README.md
+constexpr std::size_t kIndexHeader = 16, kIndexEntry = 128;  // of .scankit.images: builder/README.md
 
 Error damaged(const std::string& path, const std::string& what) {
   return {Errc::Malformed, say("{}, which came with scankit, is damaged: {}", path, what),
@@ -30,17 +31,11 @@ const ShippedModule& first_of_kernel(const ShippedModule& module) {
                             [](const ShippedModule& other) { return other.device_source.data(); });
 }
 
-// A damaged manifest may hold anything where a text should be.
-std::string text_of(const nlohmann::ordered_json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // "nvrtc 12.9, nvrtc 13.5": one toolchain, or an array of several (manifest.cc).
 std::string compilers_of(const nlohmann::ordered_json& manifest) {
   std::string names;
   const auto add = [&](const nlohmann::ordered_json& one) {
-    names += (names.empty() ? "" : ", ") + text_of(one, "kind") + " " + text_of(one, "version");
+    names += (names.empty() ? "" : ", ") + json_text(one, "kind") + " " + json_text(one, "version");
   };
   if (const auto one = manifest.find("toolchain"); one != manifest.end()) add(*one);
   if (const auto several = manifest.find("toolchains"); several != manifest.end() && several->is_array())
@@ -54,21 +49,22 @@ Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_
   SCANKIT_TRY(const std::string index, section_bytes(file, ".scankit.images"));
   const auto& listed = manifest["images"];
   if (!listed.is_array() || !index.starts_with("SKIMAGE1") ||
-      index.size() != kHeader + kEntry * listed.size())
+      index.size() != kIndexHeader + kIndexEntry * listed.size())
     return damaged(path, say("its index of images does not fit its manifest"));
   std::vector<BuiltCode> images;
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    const std::string_view entry = std::string_view(index).substr(kHeader + i * kEntry, kEntry);
+    const std::string_view entry =
+        std::string_view(index).substr(kIndexHeader + i * kIndexEntry, kIndexEntry);
     const auto offset = read_little_endian<std::uint64_t>(entry, 16);
     const auto size = read_little_endian<std::uint64_t>(entry, 24);
     if (offset > file.size() || size > file.size() - offset)
       return damaged(path, say("an image lies outside the file"));
-    BuiltCode image{text_of(listed[i], "unit"),
+    BuiltCode image{json_text(listed[i], "unit"),
                     {},
                     std::string(file.substr(offset, size)),
-                    text_of(listed[i], "sha256"),
+                    json_text(listed[i], "sha256"),
                     true};
-    auto target = parse_targets(text_of(listed[i], "target"));
+    auto target = parse_targets(json_text(listed[i], "target"));
     if (!target || target->list.size() != 1)
       return damaged(path, say("its manifest names no target for image {}", i));
     image.target = target->list.front();
@@ -129,7 +125,7 @@ Result<std::optional<BuiltModule>> from_file(const std::string& path, const Ship
   if (!manifest.is_object() || !manifest["inputs"].is_object())
     return damaged(path, say("its manifest is not one"));
   auto& inputs = manifest["inputs"];
-  if (text_of(inputs, "device_source_sha256") != sha256_hex(module.device_source))
+  if (json_text(inputs, "device_source_sha256") != sha256_hex(module.device_source))
     return std::optional<BuiltModule>();
   SCANKIT_TRY(const auto images, read_images(path, file, manifest));
   BuiltModule built;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "doctor/base/say.h"
+#include "doctor/checks/view.h"
 
 namespace scankit {
 namespace {
@@ -17,7 +18,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-bool holds(const std::vector<std::string>& words, const std::string& word) {
+bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
@@ -25,9 +26,9 @@ void add_flags(const InputChange& change, std::vector<std::string>& out) {
   const auto before = words_of(change.before), after = words_of(change.after);
   const std::size_t start = out.size();
   for (const std::string& word : after)
-    if (!holds(before, word)) out.push_back(say("flag {} is new", word));
+    if (!contains(before, word)) out.push_back(say("flag {} is new", word));
   for (const std::string& word : before)
-    if (!holds(after, word)) out.push_back(say("flag {} is gone", word));
+    if (!contains(after, word)) out.push_back(say("flag {} is gone", word));
   if (out.size() == start) out.push_back(say("the flags stand in another order"));
 }
 
@@ -64,12 +65,6 @@ std::string in_words(const InputChange& change) {
   return say("{} is {} and was {}", name, shortened(change.after), shortened(change.before));
 }
 
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // "forward_f32", "forward_f32 and 10 more"
 std::string units_of(const std::vector<const Miss*>& misses) {
   if (misses.size() == 1) return misses[0]->unit;
@@ -84,7 +79,7 @@ std::string in_words(const std::vector<const Miss*>& group) {
       return say("compiled: {} for {}: never built with this cache", units, first.target);
     case Miss::Kind::Changed:
       return say("compiled again: {} for {}: since the last build {}", units, first.target,
-                 listed(first.changes));
+                 join(first.changes));
     case Miss::Kind::Gone:
       return say("compiled again: {} for {}: nothing changed, but the cache does not hold it any more", units,
                  first.target);

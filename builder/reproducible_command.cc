@@ -99,21 +99,19 @@ bool addresses_can_be_fixed() {
   return can;
 }
 
-void print(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
-
 int report_differences(const Built& first, const Built& second) {
-  print(say("NOT reproducible: two builds of {} differ", path_basename(first.path)));
-  for (const std::string& line : module_differences(first.bytes, second.bytes)) print("  " + line);
-  if (first.bytes == second.bytes) print("  " + say("the manifest beside the module differs"));
+  print_line(say("NOT reproducible: two builds of {} differ", path_basename(first.path)));
+  for (const std::string& line : module_differences(first.bytes, second.bytes)) print_line("  " + line);
+  if (first.bytes == second.bytes) print_line("  " + say("the manifest beside the module differs"));
   if (!addresses_can_be_fixed())
-    print("  " + say("addresses cannot be fixed here (a sandbox forbids personality(2)), and compilers' "
-                     "output may depend on them: try outside of it"));
+    print_line("  " + say("addresses cannot be fixed here (a sandbox forbids personality(2)), and compilers' "
+                          "output may depend on them: try outside of it"));
   std::error_code code;
   const std::string kept =
       std::filesystem::temp_directory_path(code).string() + "/scankit-differ-" + std::to_string(::getpid());
   if (make_directories(kept) && write_file_atomically(kept + "/first.so", first.bytes) &&
       write_file_atomically(kept + "/second.so", second.bytes))
-    print(say("both are kept in {}", kept));
+    print_line(say("both are kept in {}", kept));
   return kExitFindings;
 }
 
@@ -144,12 +142,13 @@ int check_reproducible(const BuildOptions& options) {
     return report_differences(*first, *second);
   const auto path = place(options.out, *first);
   if (!path) return complain("build", path.error(), kExitBuildFailed);
-  print(say("reproducible: two builds gave the same {} bytes, sha256 {}", first->bytes.size(),
-            sha256_hex(first->bytes)));
-  print("  " + say("varied: the temporary folder, the time, the time zone, the locale, the umask, {} and {} "
-                   "compilers at once; without a cache",
-                   one.jobs, two.jobs));
-  print(*path);
+  print_line(say("reproducible: two builds gave the same {} bytes, sha256 {}", first->bytes.size(),
+                 sha256_hex(first->bytes)));
+  print_line("  " +
+             say("varied: the temporary folder, the time, the time zone, the locale, the umask, {} and {} "
+                 "compilers at once; without a cache",
+                 one.jobs, two.jobs));
+  print_line(*path);
   return kExitClean;
 }
 

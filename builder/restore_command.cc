@@ -17,17 +17,15 @@
 namespace scankit {
 namespace {
 
-void print(const std::string& text) { std::printf("%s\n", plain(text, false).c_str()); }
-
 void print_undone(const Journal& journal) {
-  print(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
-  for (const std::string& step : journal.steps) print("  " + in_column(say("step"), 9) + retold(step));
+  print_line(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
+  for (const std::string& step : journal.steps) print_line("  " + in_column(say("step"), 9) + retold(step));
   std::set<std::string> back;
   for (const Operation& op : journal.operations)
     if (op.kind != Operation::Kind::Place && back.insert(op.target).second)
-      print("  " + in_column(say("back"), 9) + op.target);
+      print_line("  " + in_column(say("back"), 9) + op.target);
   for (const Operation& op : journal.operations)
-    if (back.count(op.target) == 0) print("  " + in_column(say("removed"), 9) + op.target);
+    if (back.count(op.target) == 0) print_line("  " + in_column(say("removed"), 9) + op.target);
 }
 
 // Every part of one run, the last one first: the next restore goes on where this one stopped.
@@ -39,7 +37,7 @@ int restore_run(const StateFolder& state, const std::string& run, bool may_be_em
       continue;
     }
     if (undone.error().code != Errc::NotFound) return complain("restore", undone.error(), kExitFindings);
-    if (!any) print(undone.error().message);
+    if (!any) print_line(undone.error().message);
     return kExitClean;
   }
 }
@@ -51,7 +49,7 @@ int restore(const StateFolder& state) {
   if (!interrupted) return complain("restore", interrupted.error(), kExitFindings);
   std::vector<std::string> lines;
   const auto recovered = recover(state, lines);
-  for (const std::string& line : lines) print(line);
+  for (const std::string& line : lines) print_line(line);
   if (!recovered) return complain("restore", recovered.error(), kExitFindings);
   if (interrupted->empty()) {
     const auto last = last_run(state);
@@ -76,7 +74,7 @@ int run_restore(const RestoreOptions& options) {
   if (!place) return complain("restore", place.error(), kExitFindings);
   const StateFolder state(place->base);
   if (::access(state.root().c_str(), F_OK) != 0) {
-    print(say("nothing to restore: scankit has changed nothing in this environment"));
+    print_line(say("nothing to restore: scankit has changed nothing in this environment"));
     return kExitClean;
   }
   if (const auto foreign = foreign_to_root(*host, state.root()))

@@ -43,14 +43,13 @@ std::optional<std::uint64_t> left_of(const Host& host, const ControlGroup& group
 
 std::string in_mb(std::uint64_t bytes) { return std::to_string(bytes >> 20); }
 
-// The deepest folder of the path that exists.
+}  // namespace
+
 std::string existing_part(std::string path) {
   struct ::stat info;
   while (path.size() > 1 && ::stat(path.c_str(), &info) != 0) path = path_dirname(path);
   return path;
 }
-
-}  // namespace
 
 std::uint64_t free_memory(const Host& host, const Memory& memory) {
   std::uint64_t free = memory.available;

@@ -19,6 +19,9 @@ std::uint64_t free_memory(const Host& host, const Memory& memory);
 Result<void> check_room(const Host& host, const Probed<Memory>& memory,
                         const std::vector<std::string>& folders);
 
+// The deepest folder of the path that exists: what decides whether the rest can be made.
+std::string existing_part(std::string path);
+
 // Where the compilers write: $TMPDIR or /tmp.
 std::string temporary_folder();
 

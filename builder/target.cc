@@ -35,7 +35,7 @@ Result<Target> parse_target(const std::string& word) {
   return target;
 }
 
-std::string join(const std::vector<unsigned>& numbers) {
+std::string sm_list(const std::vector<unsigned>& numbers) {
   std::string text;
   for (unsigned n : numbers) text += (text.empty() ? "sm_" : ", sm_") + std::to_string(n);
   return text;
@@ -43,7 +43,7 @@ std::string join(const std::vector<unsigned>& numbers) {
 
 Error cannot_target(const std::string& what, const std::vector<unsigned>& supported) {
   return {Errc::Unsupported,
-          say("the compiler found cannot make code for {}; it targets {}", what, join(supported)), ""};
+          say("the compiler found cannot make code for {}; it targets {}", what, sm_list(supported)), ""};
 }
 
 // The oldest PTX is what most GPUs can translate; below 75 the newest drivers no longer do (CUDA 13's release

@@ -22,7 +22,7 @@ bool is_nvrtc(const std::string& name) {
   return stem.starts_with("libnvrtc-") && !stem.starts_with("libnvrtc-builtins");
 }
 
-std::string major_of(const std::string& file) {
+std::string library_major(const std::string& file) {
   const auto at = file.find(".so.") + 4;
   return file.substr(at, std::min(file.find('.', at), file.size()) - at);
 }
@@ -39,7 +39,7 @@ void add_folder(const Host& host, const std::string& folder, const std::string& 
     if (!real) continue;
     Nvrtc nvrtc{.path = *real, .origin = origin};
     for (const DirEntry& other : *entries)
-      if (other.name.starts_with("libnvrtc-builtins.so." + major_of(entry.name)))
+      if (other.name.starts_with("libnvrtc-builtins.so." + library_major(entry.name)))
         nvrtc.builtins = host.realpath(folder + "/" + other.name).value_or("");
     const auto same = [&](const Nvrtc& n) { return n.path == nvrtc.path; };
     if (std::none_of(found.begin(), found.end(), same) && std::none_of(here.begin(), here.end(), same))
@@ -135,8 +135,9 @@ std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
   // read it. Releases of CUDA 11 share the library's name.
   const std::string cuda = snapshot.torch.value.cuda, major = cuda.substr(0, cuda.find('.'));
   if (!major.empty())
-    std::stable_partition(found.begin(), found.end(),
-                          [&](const Nvrtc& nvrtc) { return major_of(path_basename(nvrtc.path)) == major; });
+    std::stable_partition(found.begin(), found.end(), [&](const Nvrtc& nvrtc) {
+      return library_major(path_basename(nvrtc.path)) == major;
+    });
   return found;
 }
 

@@ -53,7 +53,7 @@ void compare_extensions(const Side& left, const Side& right, std::vector<Differe
       found.push_back({"extensions." + name, "", say("here"), ""});
 }
 
-std::optional<Difference> compare(const std::string& field, const Side& left, const Side& right) {
+std::optional<Difference> compare_field(const std::string& field, const Side& left, const Side& right) {
   const auto a = left.values.find(field), b = right.values.find(field);
   const bool in_left = a != left.values.end(), in_right = b != right.values.end();
   if ((!in_left && !tells_of(left, field)) || (!in_right && !tells_of(right, field))) return std::nullopt;
@@ -82,7 +82,7 @@ std::vector<Difference> differences(const Side& left, const Side& right) {
     for (const auto& [name, value] : side->values) fields.insert(name);
   std::vector<Difference> found;
   for (const std::string& field : fields)
-    if (auto one = compare(field, left, right)) found.push_back(*std::move(one));
+    if (auto one = compare_field(field, left, right)) found.push_back(*std::move(one));
   compare_extensions(left, right, found);
   std::ranges::stable_sort(found, {}, &Difference::field);
   return found;

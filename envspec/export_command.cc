@@ -8,15 +8,13 @@
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/probes/distributions.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
 #include "envspec/export.h"
 #include "envspec/lock_commands.h"
 #include "envspec/own_wheel.h"
 
 namespace scankit {
 namespace {
-
-void tell(const std::string& line) { std::cerr << "scankit: " << plain(line, false) << "\n"; }
 
 // The very wheel that the lock names: made again of the installed files, and of the same bytes.
 Result<void> pack(const Subject& subject, const LockedDistribution& locked, const std::string& folder) {
@@ -60,7 +58,7 @@ bool says_that_no_index_answered(const std::string& line) {
 // A file that lacks a part is not a pinned environment.
 Result<void> check_whole(const Exported& exported, bool partial) {
   for (const std::string& line : exported.left_out)
-    tell(partial ? say("left out: {}", line) : say("no hash of {}", line));
+    progress_note(partial ? say("left out: {}", line) : say("no hash of {}", line));
   if (exported.left_out.empty() || partial) return {};
   const bool not_asked = std::ranges::any_of(exported.left_out, says_that_no_index_answered);
   return Error{

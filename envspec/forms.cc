@@ -6,6 +6,7 @@
 
 #include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/python_text.h"
 #include "doctor/report/plain.h"
 #include "doctor/report/words.h"
 
@@ -13,7 +14,6 @@ namespace scankit {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "sm_90", "compute_75", "sm_90a"; the pattern of form_pattern().
 bool is_code(std::string_view text, bool gpu) {

@@ -6,7 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/why_missing.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
 #include "envspec/commands.h"
 #include "envspec/derive.h"
 #include "envspec/fields.h"
@@ -31,8 +31,6 @@ Result<void> write_spec(const DerivedSpec& derived, const std::string& path) {
   SCANKIT_CHECK(write_file_atomically(schema, spec_schema()));
   return write_file_atomically(path, spec_to_yaml(derived.spec, derived.notes, kSchemaFile));
 }
-
-void tell(const std::string& line) { std::cerr << "scankit: " << plain(line, false) << "\n"; }
 
 }  // namespace
 
@@ -67,9 +65,9 @@ int run_env_init(const EnvInitOptions& options) {
     complain(written.error());
     return exit_status_of(written.error());
   }
-  for (const std::string& note : subject->notes) tell(retold(note));
-  tell(say("wrote {}, and beside it {} for editors", out, kSchemaFile));
-  tell(say(
+  for (const std::string& note : subject->notes) progress_note(retold(note));
+  progress_note(say("wrote {}, and beside it {} for editors", out, kSchemaFile));
+  progress_note(say(
       "edit it, keep both with your sources, and let scankit env check tell when an environment differs"));
   return kExitClean;
 }

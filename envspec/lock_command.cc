@@ -18,8 +18,6 @@
 namespace scankit {
 namespace {
 
-void tell(const std::string& line) { progress_note(line); }
-
 // The spec is only named by its hash: what it demands is judged by `env check`.
 Result<std::string> hash_of_spec(const std::string& asked) {
   const std::string file = asked.empty() ? kSpecFile : asked;
@@ -36,7 +34,7 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
   auto lock = read_lock(path);
   if (lock) return *std::move(lock);
   if (lock.error().code != Errc::NotFound)
-    tell(say("nothing is taken over from the old lock: {}", lock.error().message));
+    progress_note(say("nothing is taken over from the old lock: {}", lock.error().message));
   return std::nullopt;
 }
 
@@ -103,17 +101,18 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
   request.part = [&](std::size_t done, std::size_t of) { progress->count(done, of); };
   const auto notes = resolve_artifacts(*subject.host, subject.snapshot, request, lock);
   progress.reset();
-  for (const std::string& note : notes) tell(note);
+  for (const std::string& note : notes) progress_note(note);
   return lock;
 }
 
 void summarise(const EnvironmentLock& lock, const std::string& out) {
   std::size_t known = 0;
   for (const LockedDistribution& one : lock.distributions) known += one.artifact ? 1 : 0;
-  tell(say("{}: {} packages, {} of them with the hash of their wheel; {} libraries", out,
-           lock.distributions.size(), known, lock.libraries.size()));
+  progress_note(say("{}: {} packages, {} of them with the hash of their wheel; {} libraries", out,
+                    lock.distributions.size(), known, lock.libraries.size()));
   for (const LockedDistribution& one : lock.distributions)
-    if (!one.artifact) tell(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
+    if (!one.artifact)
+      progress_note(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
 }
 
 }  // namespace
@@ -124,7 +123,7 @@ int run_env_lock(const EnvLockOptions& options) {
     complain(subject.error());
     return exit_status_of(subject.error());
   }
-  for (const std::string& note : subject->notes) tell(retold(note));
+  for (const std::string& note : subject->notes) progress_note(retold(note));
   if (subject->status != 0) return subject->status;
   const std::string out = options.out.empty() ? kLockFile : options.out;
   Result<EnvironmentLock> lock = EnvironmentLock{};

@@ -17,8 +17,9 @@ struct Value {
   std::string what, locked, here;
 };
 
-void compare(Outcome& outcome, const LockView& view, Cause cause, const std::string& subject,
-             const std::string& pointer, const std::vector<Value>& values, const std::vector<Fix>& fixes) {
+void compare_values(Outcome& outcome, const LockView& view, Cause cause, const std::string& subject,
+                    const std::string& pointer, const std::vector<Value>& values,
+                    const std::vector<Fix>& fixes) {
   for (const Value& value : values) {
     if (value.locked.empty() || value.locked == value.here) continue;
     const std::string here = value.here.empty() ? say("nothing") : value.here;
@@ -36,7 +37,7 @@ bool older(const std::string& here, const std::string& locked) {
   return a && b && *a < *b;
 }
 
-void check_driver(Outcome& outcome, const LockView& view) {
+void check_locked_driver(Outcome& outcome, const LockView& view) {
   const LockedMachine& locked = view.lock.machine;
   const Probed<std::string>& driver = view.subject.facts.driver;
   if (locked.driver.empty()) return;
@@ -59,7 +60,7 @@ void check_driver(Outcome& outcome, const LockView& view) {
   drifted(outcome, std::move(finding));
 }
 
-void check_gpus(Outcome& outcome, const LockView& view) {
+void check_locked_gpus(Outcome& outcome, const LockView& view) {
   const auto& locked = view.lock.machine.gpus;
   const Probed<std::vector<std::string>>& gpus = view.subject.facts.gpus;
   if (locked.empty() || !gpus.present()) {
@@ -105,11 +106,11 @@ Outcome locked_python(const LockView& view) {
   if (!fact_is_known(outcome, python.state, why_missing(python)) && python.state != ProbeState::Absent)
     return outcome;
   const LockedPython& locked = view.lock.python;
-  compare(outcome, view, Cause::DriftLockPython, "python", "/python/value/version",
-          {{"python", locked.version, python.value.version},
-           {"implementation", locked.implementation, python.value.implementation},
-           {"SOABI", locked.soabi, python.value.soabi}},
-          {Advice{say("make the environment anew with Python {}", locked.version)}});
+  compare_values(outcome, view, Cause::DriftLockPython, "python", "/python/value/version",
+                 {{"python", locked.version, python.value.version},
+                  {"implementation", locked.implementation, python.value.implementation},
+                  {"SOABI", locked.soabi, python.value.soabi}},
+                 {Advice{say("make the environment anew with Python {}", locked.version)}});
   return outcome;
 }
 
@@ -126,13 +127,13 @@ Outcome locked_torch(const LockView& view) {
   const LockedDistribution* wheel = find_locked(view.lock, "torch");
   std::vector<Fix> fixes;
   if (wheel != nullptr) fixes.push_back(InstallPackages{{"torch==" + wheel->version}, true});
-  compare(outcome, view, Cause::DriftLockTorch, "torch", "/torch/value/version",
-          {{"torch", locked.version, torch.value.version},
-           {"CUDA", locked.cuda, torch.value.cuda},
-           {"ROCm", locked.hip, torch.value.hip},
-           {"string ABI", locked.string_abi, torch.value.string_abi},
-           {"the commit of torch", locked.git, torch.value.git}},
-          fixes);
+  compare_values(outcome, view, Cause::DriftLockTorch, "torch", "/torch/value/version",
+                 {{"torch", locked.version, torch.value.version},
+                  {"CUDA", locked.cuda, torch.value.cuda},
+                  {"ROCm", locked.hip, torch.value.hip},
+                  {"string ABI", locked.string_abi, torch.value.string_abi},
+                  {"the commit of torch", locked.git, torch.value.git}},
+                 fixes);
   return outcome;
 }
 
@@ -144,8 +145,8 @@ Outcome locked_machine(const LockView& view) {
   if (processor.empty())
     fact_is_known(outcome, ProbeState::Failed, say("no file tells the processor that this is made for"));
   else
-    compare(outcome, view, Cause::DriftLockMachine, "processor", "/os/value/machine",
-            {{"processor", locked.architecture, processor}}, {});
+    compare_values(outcome, view, Cause::DriftLockMachine, "processor", "/os/value/machine",
+                   {{"processor", locked.architecture, processor}}, {});
   if (fact_is_known(outcome, here.libc.state, why_missing(here.libc)) &&
       older(here.libc.value.version, locked.libc_version)) {
     Finding finding = lock_finding(view, Cause::DriftLockMachine, here.libc.value.kind,
@@ -154,8 +155,8 @@ Outcome locked_machine(const LockView& view) {
     finding.severity_override = Severity::Warning;  // what needs the newer one is named by the doctor
     drifted(outcome, std::move(finding));
   }
-  check_driver(outcome, view);
-  check_gpus(outcome, view);
+  check_locked_driver(outcome, view);
+  check_locked_gpus(outcome, view);
   return outcome;
 }
 

@@ -17,7 +17,7 @@ namespace scankit {
 namespace {
 
 // "string ABI new -> old; needs libcudart.so.12 -> libcudart.so.13": what the other bytes mean.
-std::string differences(const LockedLibrary& locked, const LockedLibrary& here) {
+std::string library_differences(const LockedLibrary& locked, const LockedLibrary& here) {
   std::string text;
   const auto add = [&](const char* what, const std::string& a, const std::string& b) {
     if (a != b)
@@ -109,7 +109,7 @@ class FileCheck {
     if (!here.sha256) return not_known(outcome_, here.sha256.error().message);
     if (*here.sha256 == locked.sha256) return;
     constexpr std::size_t kShown = 12;
-    const std::string what = differences(locked, locked_library(host_, path));
+    const std::string what = library_differences(locked, locked_library(host_, path));
     add(Cause::DriftLockFile, path, locked.distribution,
         say("{} locks it with sha256 {}, and it has {} ({})", view_.file, locked.sha256.substr(0, kShown),
             here.sha256->substr(0, kShown), what.empty() ? say("other bytes, bound to the same") : what),

@@ -53,7 +53,7 @@ static void from_json(const Json& json, LockedModule& one) {
 
 namespace {
 
-constexpr std::size_t kLimit = 64u << 20;  // the lock of 1000 libraries has 0.6 MB
+constexpr std::size_t kLockLimit = 64u << 20;  // the lock of 1000 libraries has 0.6 MB
 constexpr int kDepth = 32;
 
 // What makes a lock: `visit(name, field)`.
@@ -80,7 +80,7 @@ Json integrity_of(const Json& json) {
   return hashes;
 }
 
-Error malformed(const std::string& name, const std::string& why) {
+Error unreadable_lock(const std::string& name, const std::string& why) {
   return {Errc::Malformed, say("{} is no lock that scankit can read: {}", name, why),
           say("take the file from where it was made, or write it anew: scankit env lock")};
 }
@@ -88,11 +88,11 @@ Error malformed(const std::string& name, const std::string& why) {
 Result<void> check_schema(const Json& json, const std::string& name) {
   const auto at = json.is_object() ? json.find("schema") : json.end();
   if (!json.is_object() || at == json.end() || !at->is_string())
-    return malformed(name, say("the field \"schema\" is missing"));
+    return unreadable_lock(name, say("the field \"schema\" is missing"));
   const std::string schema = at->get<std::string>(), major = schema.substr(0, schema.find('.'));
   if (major.empty() || major.size() > 6 || major.find_first_not_of("0123456789") != std::string::npos)
-    return malformed(name,
-                     say("\"schema\" is {}, where a number such as 1.0 is expected", shown_value(schema)));
+    return unreadable_lock(
+        name, say("\"schema\" is {}, where a number such as 1.0 is expected", shown_value(schema)));
   if (major == std::to_string(kLockMajor)) return {};
   const bool newer = std::stoi(major) > kLockMajor;
   return Error{
@@ -105,14 +105,14 @@ Result<void> check_schema(const Json& json, const std::string& name) {
 Result<void> check_integrity(const Json& json, const std::string& name) {
   const auto stated = json.find("integrity");
   if (stated == json.end() || !stated->is_object())
-    return malformed(name, say("the field \"integrity\" is missing: the file was cut or edited"));
+    return unreadable_lock(name, say("the field \"integrity\" is missing: the file was cut or edited"));
   std::string edited;
   const auto add = [&](const std::string& part) {
     edited += (edited.empty() ? "" : ", ") + shown_value(part);
   };
   constexpr std::size_t kMost = 40;  // parts of a lock: eleven, and what later minor schemas add
   if (json.size() > kMost || stated->size() > kMost)
-    return malformed(name, say("it has more than {} parts", kMost));
+    return unreadable_lock(name, say("it has more than {} parts", kMost));
   const Json computed = integrity_of(json);
   for (const auto& [part, hash] : computed.items())
     if (const auto at = stated->find(part); at == stated->end() || *at != hash) add(part);
@@ -132,9 +132,9 @@ Result<Json> parse(std::string_view text, const std::string& name) {
       return true;
     });
   } catch (const Json::exception& problem) {
-    return malformed(name, say("it is cut or no JSON ({})", shown_value(problem.what())));
+    return unreadable_lock(name, say("it is cut or no JSON ({})", shown_value(problem.what())));
   } catch (const std::length_error& problem) {
-    return malformed(name, problem.what());
+    return unreadable_lock(name, problem.what());
   }
 }
 
@@ -151,9 +151,9 @@ Result<EnvironmentLock> take(const Json& json, const std::string& name) {
     part = "torch";
     if (const Json& torch = json.at("torch"); !torch.is_null()) lock.torch = torch.get<LockedTorch>();
   } catch (const Json::exception& problem) {
-    return malformed(name, say("its part \"{}\": {}", part, shown_value(problem.what())));
+    return unreadable_lock(name, say("its part \"{}\": {}", part, shown_value(problem.what())));
   }
-  if (why = bad_value(lock); !why.empty()) return malformed(name, why);
+  if (why = bad_value(lock); !why.empty()) return unreadable_lock(name, why);
   return lock;
 }
 
@@ -177,7 +177,7 @@ Result<EnvironmentLock> lock_from_json(std::string_view text, const std::string&
 }
 
 Result<EnvironmentLock> read_lock(const std::string& path) {
-  auto text = read_whole_file(path, kLimit);
+  auto text = read_whole_file(path, kLockLimit);
   if (text) return lock_from_json(*text, path);
   Error error = text.error();
   if (error.code == Errc::NotFound) error.hint = say("write one: scankit env lock");

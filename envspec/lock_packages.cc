@@ -23,8 +23,8 @@ std::vector<Fix> install(const LockedDistribution& locked) {
   return {InstallPackages{{locked.name + "==" + locked.version}}};
 }
 
-void compare(Outcome& outcome, const LockView& view, const LockedDistribution& locked,
-             const Distribution* here, std::size_t index) {
+void compare_distribution(Outcome& outcome, const LockView& view, const LockedDistribution& locked,
+                          const Distribution* here, std::size_t index) {
   if (here != nullptr && here->version == locked.version) return;
   Finding finding = lock_finding(view, Cause::DriftLockPackage, locked.name, "");
   finding.fixes = install(locked);
@@ -54,7 +54,7 @@ Outcome locked_packages(const LockView& view) {
     const auto place = places.find(locked.name);
     const bool there = place != places.end();
     const std::size_t index = there ? place->second : 0;
-    compare(outcome, view, locked, there ? &installed.value[index] : nullptr, index);
+    compare_distribution(outcome, view, locked, there ? &installed.value[index] : nullptr, index);
   }
   for (const auto& [name, index] : places) {
     if (name.empty() || name == kOurselves || find_locked(view.lock, name) != nullptr) continue;

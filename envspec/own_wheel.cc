@@ -15,7 +15,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kLimit = 512u << 20;  // it is made in memory, and stored_zip() ends at 4 GB
+constexpr std::size_t kOwnWheelLimit = 512u << 20;  // it is made in memory, and stored_zip() ends at 4 GB
 
 Error cannot(const std::string& name, const std::string& why) {
   return {Errc::Unsupported, say("{} cannot be made a wheel again: {}", name, why),
@@ -74,10 +74,11 @@ Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distri
     if (has_programs && path.starts_with("../") && path.find("/bin/") != std::string::npos) continue;
     if (!is_inner_path(path))
       return cannot(distribution.name, say("{} lies outside of its folder", shown_value(path)));
-    auto bytes = host.read_file(path_join(folder, path), kLimit);
+    auto bytes = host.read_file(path_join(folder, path), kOwnWheelLimit);
     if (!bytes) return cannot(distribution.name, bytes.error().message);
     total += bytes->size();
-    if (total > kLimit) return cannot(distribution.name, say("it is larger than {} MB", kLimit >> 20));
+    if (total > kOwnWheelLimit)
+      return cannot(distribution.name, say("it is larger than {} MB", kOwnWheelLimit >> 20));
     const std::string now = record_line({path, *bytes});
     if (line != now.substr(0, now.size() - 1))
       return cannot(distribution.name, say("{} is not as its RECORD says", shown_value(path)));

@@ -15,9 +15,9 @@ namespace {
 // The first word of what is left of a path below a prefix: "torch" of "torch.version".
 std::string_view first_word(std::string_view path) { return path.substr(0, path.find('.')); }
 
-class Reader {
+class SpecReader {
  public:
-  Reader(std::string name, Spec& spec) : name_(std::move(name)), spec_(spec) {}
+  SpecReader(std::string name, Spec& spec) : name_(std::move(name)), spec_(spec) {}
 
   Result<void> top(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::Map)
@@ -100,7 +100,7 @@ Result<Spec> parse_spec(std::string_view text, const std::string& name) {
   SCANKIT_TRY(const YamlNode root, parse_yaml(text, name));
   Spec spec;
   spec.file = name;
-  SCANKIT_CHECK(Reader(name, spec).top(root));
+  SCANKIT_CHECK(SpecReader(name, spec).top(root));
   return spec;
 }
 

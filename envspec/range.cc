@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kOperators = {"==", "!=", ">=", "<=", "~=", ">", "<"};
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
@@ -38,7 +38,7 @@ std::string_view local_part(const Version& version) {
 
 // -1, 0, 1. Two pre-releases of one release are ordered by their text, which is right for a1 < b1 < rc1 and
 // for nightlies of one form.
-int compare(const Version& a, const Version& b) {
+int order_of(const Version& a, const Version& b) {
   if (const auto order = a <=> b; std::is_neq(order)) return std::is_lt(order) ? -1 : 1;
   if (a.is_prerelease() != b.is_prerelease()) return a.is_prerelease() ? -1 : 1;
   if (!a.is_prerelease()) return 0;
@@ -56,11 +56,11 @@ bool starts_with(const Version& version, const Version& prefix) {
 
 Result<VersionRange::Clause> VersionRange::parse_clause(std::string_view text) {
   Clause clause{.op = "==", .version = {}};
-  std::string_view rest = trimmed(text);
+  std::string_view rest = without_spaces(text);
   for (const std::string_view op : kOperators)
     if (rest.starts_with(op)) {
       clause.op = op;
-      rest = trimmed(rest.substr(op.size()));
+      rest = without_spaces(rest.substr(op.size()));
       break;
     }
   if (rest.ends_with(".*")) {
@@ -94,7 +94,7 @@ Result<VersionRange> VersionRange::parse(std::string_view text) {
 }
 
 bool VersionRange::holds(const Clause& clause, const Version& version) {
-  const int order = compare(version, clause.version);
+  const int order = order_of(version, clause.version);
   if (clause.op == ">=") return order >= 0;
   if (clause.op == "<=") return order <= 0;
   if (clause.op == ">") return order > 0;
@@ -120,7 +120,7 @@ std::string VersionRange::least() const {
   const Clause* best = nullptr;
   for (const Clause& clause : clauses_) {
     const bool floor = clause.op == ">=" || clause.op == "~=" || clause.op == "==";
-    if (floor && (best == nullptr || compare(clause.version, best->version) > 0)) best = &clause;
+    if (floor && (best == nullptr || order_of(clause.version, best->version) > 0)) best = &clause;
   }
   return best == nullptr ? "" : best->text;
 }

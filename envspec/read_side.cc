@@ -10,7 +10,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kLimit = 256u << 20;
+constexpr std::size_t kSideLimit = 256u << 20;
 
 Result<Side> of_environment(const std::string& python) {
   SubjectOptions options;
@@ -48,7 +48,7 @@ Result<Side> of_json(const std::string& text, const std::string& path) {
 }
 
 Result<Side> of_file(const std::string& path) {
-  SCANKIT_TRY(const std::string text, read_whole_file(path, kLimit));
+  SCANKIT_TRY(const std::string text, read_whole_file(path, kSideLimit));
   const auto start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string::npos && text[start] == '{';
   if (json) return of_json(text, path);

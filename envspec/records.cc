@@ -6,6 +6,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/wheel.h"
 #include "envspec/lock_values.h"
@@ -14,11 +15,6 @@ namespace scankit {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string text_of(const Json& json, const char* field) {
-  const auto at = json.is_object() ? json.find(field) : json.end();
-  return json.is_object() && at != json.end() && at->is_string() ? at->get<std::string>() : "";
-}
 
 Json json_of(const Host& host, const std::string& path) {
   constexpr std::size_t kLimit = 32u << 20;
@@ -35,8 +31,8 @@ int hex_digit(char c) {
 // PEP 610 has "hashes", and the older "hash": "sha256=...".
 std::string hash_in(const Json& archive) {
   if (const auto hashes = archive.find("hashes"); hashes != archive.end())
-    if (std::string hash = text_of(*hashes, "sha256"); is_sha256(hash)) return hash;
-  const std::string old = text_of(archive, "hash");
+    if (std::string hash = json_text(*hashes, "sha256"); is_sha256(hash)) return hash;
+  const std::string old = json_text(archive, "hash");
   return old.starts_with("sha256=") && is_sha256(old.substr(7)) ? old.substr(7) : "";
 }
 
@@ -68,7 +64,7 @@ DirectUrl direct_url(const Host& host, const Distribution& distribution) {
   DirectUrl direct;
   const Json json = json_of(host, path_join(distribution.path, "direct_url.json"));
   if (!json.is_object()) return direct;
-  const std::string url = text_of(json, "url");
+  const std::string url = json_text(json, "url");
   direct.there = true;
   direct.local = url.starts_with("file:");
   if (const auto archive = json.find("archive_info"); archive != json.end() && archive->is_object()) {
@@ -139,15 +135,15 @@ std::vector<CondaPackage> conda_packages(const Host& host, const std::string& pr
     if (!entry.name.ends_with(".json")) continue;
     const Json json = json_of(host, path_join(folder, entry.name));
     CondaPackage one;
-    one.name = text_of(json, "name");
-    one.version = text_of(json, "version");
-    one.build = text_of(json, "build");
-    if (one.build.empty()) one.build = text_of(json, "build_string");
-    one.subdir = text_of(json, "subdir");
-    one.channel = channel_name(without_token(text_of(json, "channel")), one.subdir);
-    one.url = plain_url(without_token(text_of(json, "url")));
-    if (std::string hash = text_of(json, "sha256"); is_sha256(hash)) one.sha256 = std::move(hash);
-    one.md5 = text_of(json, "md5");
+    one.name = json_text(json, "name");
+    one.version = json_text(json, "version");
+    one.build = json_text(json, "build");
+    if (one.build.empty()) one.build = json_text(json, "build_string");
+    one.subdir = json_text(json, "subdir");
+    one.channel = channel_name(without_token(json_text(json, "channel")), one.subdir);
+    one.url = plain_url(without_token(json_text(json, "url")));
+    if (std::string hash = json_text(json, "sha256"); is_sha256(hash)) one.sha256 = std::move(hash);
+    one.md5 = json_text(json, "md5");
     if (!one.name.empty() && !one.version.empty() && !one.build.empty()) packages.push_back(std::move(one));
   }
   std::ranges::sort(packages, {}, &CondaPackage::name);

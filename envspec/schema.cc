@@ -5,13 +5,13 @@
 
 namespace scankit {
 namespace {
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <class Owner>
-Json form_json(const Field<Owner>& field) {
+OrderedJson form_json(const Field<Owner>& field) {
   const std::string pattern(form_pattern(field.form));
   const bool list = field.form == FieldForm::Gpus || field.form == FieldForm::Code;
-  Json json{{"description", field.text}};
+  OrderedJson json{{"description", field.text}};
   if (field.form == FieldForm::Schema) {
     json["type"] = "integer";
     json["minimum"] = 1;
@@ -26,22 +26,24 @@ Json form_json(const Field<Owner>& field) {
   else
     json["pattern"] = pattern;
   if (list) json["uniqueItems"] = true;
-  json["examples"] = Json::array({list ? Json::array({field.example}) : Json(field.example)});
+  json["examples"] =
+      OrderedJson::array({list ? OrderedJson::array({field.example}) : OrderedJson(field.example)});
   return json;
 }
 
 template <class Owner>
-Json object_json(const std::vector<Field<Owner>>& table) {
-  Json json{{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+OrderedJson object_json(const std::vector<Field<Owner>>& table) {
+  OrderedJson json{
+      {"type", "object"}, {"additionalProperties", false}, {"properties", OrderedJson::object()}};
   for (const Field<Owner>& field : table) {
     const auto dot = field.path.find('.');
     if (dot == std::string_view::npos) {
       json["properties"][std::string(field.path)] = form_json(field);
       continue;
     }
-    Json& group = json["properties"][std::string(field.path.substr(0, dot))];
+    OrderedJson& group = json["properties"][std::string(field.path.substr(0, dot))];
     if (group.is_null())
-      group = {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+      group = {{"type", "object"}, {"additionalProperties", false}, {"properties", OrderedJson::object()}};
     group["properties"][std::string(field.path.substr(dot + 1))] = form_json(field);
   }
   return json;
@@ -66,18 +68,18 @@ void add_rows(std::string& out, const std::string& prefix, const std::vector<Fie
 }  // namespace
 
 std::string spec_schema() {
-  Json json{{"$schema", "http://json-schema.org/draft-07/schema#"},
-            {"$id", "urn:scankit:spec:1"},
-            {"title", "scankit.yaml: what an environment of compiled PyTorch extensions must be"}};
+  OrderedJson json{{"$schema", "http://json-schema.org/draft-07/schema#"},
+                   {"$id", "urn:scankit:spec:1"},
+                   {"title", "scankit.yaml: what an environment of compiled PyTorch extensions must be"}};
   json.update(object_json(spec_fields()));
-  Json extension = object_json(extension_fields());
+  OrderedJson extension = object_json(extension_fields());
   extension["type"] = {"object", "null"};
   json["properties"]["extensions"] = {
       {"description", group_text("extensions")},
       {"type", "object"},
       {"propertyNames", {{"pattern", "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$"}}},
       {"additionalProperties", std::move(extension)}};
-  json["required"] = Json::array({"schema"});
+  json["required"] = OrderedJson::array({"schema"});
   return json.dump(2) + "\n";
 }
 

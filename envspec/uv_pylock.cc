@@ -11,9 +11,9 @@ namespace {
 
 // As much TOML as uv writes: basic strings, inline tables, arrays, bare keys. What it does not know it skips,
 // and a file without a hash is none.
-class Reader {
+class PylockReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit PylockReader(std::string_view text) : text_(text) {}
 
   std::map<std::string, std::vector<LockedArtifact>> read() {
     while (at_ < text_.size()) {
@@ -93,7 +93,7 @@ class Reader {
 }  // namespace
 
 std::map<std::string, std::vector<LockedArtifact>> read_uv_pylock(std::string_view text) {
-  return Reader(text).read();
+  return PylockReader(text).read();
 }
 
 }  // namespace scankit

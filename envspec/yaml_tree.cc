@@ -137,7 +137,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t count_ = 0;
 };
 
-Error malformed(const std::string& name, const YAML::Exception& problem) {
+Error no_yaml(const std::string& name, const YAML::Exception& problem) {
   // What we write needs quotes is the commonest slip: ">=2.11" opens a folded text in YAML.
   const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 0)) + 1;
   const auto column = static_cast<std::size_t>(std::max(problem.mark.column, 0)) + 1;
@@ -224,7 +224,7 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
   } catch (const Refused& refused) {
     return refused.error;
   } catch (const YAML::Exception& problem) {
-    return malformed(name, problem);
+    return no_yaml(name, problem);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "validate/speed.h"
 
@@ -17,15 +18,10 @@ bool same_pass(const Json& row, const Timing& t) {
          shape.at("length") == t.length && shape.at("states") == t.states;
 }
 
-std::string text_of(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found == json.end() || !found->is_string() ? "" : found->get<std::string>();
-}
-
 // Which device the two runs were timed on; "" where it is the same.
 std::string another_device(const Json& json, const Validation& v, const std::string& device) {
   const bool cpu = device == "cpu";
-  const std::string then = text_of(json, cpu ? "cpu" : "gpu"), now = cpu ? v.cpu : v.gpu;
+  const std::string then = json_text(json, cpu ? "cpu" : "gpu"), now = cpu ? v.cpu : v.gpu;
   return then == now
              ? ""
              : say("the baseline was taken on {}, and this is {}", then.empty() ? say("no GPU") : then, now);

@@ -16,7 +16,7 @@ enum class Lay { Plain, Model, Awkward };                    // where the tensor
 
 // options: D z b(ias) s(oftplus) r(ecompute out_z) p(reallocated dz) n(o x) f(refill with other data)
 //          i(maginary parts: complex A) B C (which of them are constant)
-struct Row {
+struct ScanRow {
   Dtype dtype;
   int batch, dim, length, states, groups;
   const char* options;
@@ -26,12 +26,10 @@ struct Row {
   bool has(char option) const { return std::string_view(options).find(option) != std::string_view::npos; }
 };
 
-constexpr Dtype kF32 = Dtype::F32, kF16 = Dtype::F16, kBF16 = Dtype::BF16;
-
 // The first three are upstream's own test (KERNELS.md 5.1) in every dtype; the others visit lengths around
 // the edges of tiles, state counts that fill no register, tiny and odd dims, groups, and every option both
 // ways.
-constexpr Row kQuick[] = {
+constexpr ScanRow kQuick[] = {
     {kF32, 2, 4, 128, 8, 1, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
     {kF16, 2, 4, 256, 8, 2, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
     {kBF16, 2, 4, 512, 8, 1, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
@@ -88,7 +86,7 @@ constexpr Row kQuick[] = {
     {kF32, 1, 16, 300, 16, 1, "DzbsiB", Delta::Tiny, Rate::NearZero, Lay::Plain},
 };
 
-constexpr Row kHostile[] = {
+constexpr ScanRow kHostile[] = {
     {kF32, 1, 6, 70, 4, 1, "DzbsN", Delta::Model, Rate::Model, Lay::Plain},
     {kBF16, 2, 5, 65, 16, 1, "zsI", Delta::Model, Rate::Model, Lay::Awkward},
     {kF32, 1, 8, 33, 3, 2, "DM", Delta::Test, Rate::Test, Lay::Plain},
@@ -98,7 +96,7 @@ constexpr Row kHostile[] = {
     {kF32, 1, 65537, 2, 1, 1, "Ds", Delta::Model, Rate::Model, Lay::Plain},
     {kBF16, 65537, 1, 2, 2, 1, "z", Delta::Test, Rate::Test, Lay::Plain},
 };
-constexpr Row kLong[] = {
+constexpr ScanRow kLong[] = {
     {kF32, 1, 2, 65536, 4, 1, "Dzbs", Delta::Model, Rate::Model, Lay::Plain},
     {kBF16, 1, 3, 65535, 8, 1, "Dzbsrp", Delta::Model, Rate::Model, Lay::Model},
     {kF32, 1, 1, 65536, 4, 1, "zbsi", Delta::Model, Rate::Model, Lay::Plain},
@@ -155,9 +153,9 @@ Fill turn_fill(Rate kind) {
 }
 
 // Makes the tensors of one case; each gets its own seed.
-class Builder {
+class CaseBuilder {
  public:
-  Builder(const Row& row, std::string id, std::uint64_t seed) : row_(row), stream_(seed) {
+  CaseBuilder(const ScanRow& row, std::string id, std::uint64_t seed) : row_(row), stream_(seed) {
     case_.id = std::move(id);
     case_.dtype = row.dtype;
     case_.batch = row.batch;
@@ -227,12 +225,12 @@ class Builder {
     spec->poke = value;
   }
 
-  const Row& row_;
+  const ScanRow& row_;
   Stream stream_;
   Case case_;
 };
 
-std::string identifier(const char* list, std::size_t index, const Row& row) {
+std::string identifier(const char* list, std::size_t index, const ScanRow& row) {
   std::string number = std::to_string(index);
   number.insert(0, number.size() < 3 ? 3 - number.size() : 0, '0');
   std::string id = list + number + '-' + std::string(dtype_name(row.dtype));
@@ -241,37 +239,36 @@ std::string identifier(const char* list, std::size_t index, const Row& row) {
   return row.options[0] == 0 ? id : id + '-' + row.options;
 }
 
-Case make_case(const char* list, std::size_t index, const Row& row, std::uint64_t seed) {
-  return Builder(row, identifier(list, index, row), mix(seed ^ mix(index + 1))).build();
+Case make_case(const char* list, std::size_t index, const ScanRow& row, std::uint64_t seed) {
+  return CaseBuilder(row, identifier(list, index, row), mix(seed ^ mix(index + 1))).build();
 }
 
-constexpr Dtype kDtypes[] = {kF32, kF16, kBF16};
-constexpr int kLengths[] = {1,   2,    3,    4,    5,    7,    8,    15,   16,   31,   32,   33,   49,
-                            63,  64,   65,   96,   100,  127,  128,  129,  196,  255,  256,  257,  511,
-                            784, 1000, 1024, 1025, 2047, 2048, 2049, 3000, 4096, 4097, 6145, 8192, 16385};
-constexpr int kStates[] = {1,  2,  3,  4,  5,  7,  8,  12, 16,  16,  16,  16,
-                           17, 24, 31, 32, 33, 48, 64, 65, 100, 128, 255, 256};
-constexpr int kDims[] = {1,  2,  3,  4,  5,  7,  8,   12,  16,  17,  24,
-                         31, 32, 48, 64, 65, 96, 100, 128, 192, 256, 384};
-constexpr int kBatches[] = {1, 1, 2, 2, 3, 4, 5, 8};
-constexpr int kGroups[] = {1, 1, 1, 2, 3, 4};
+constexpr int kScanLengths[] = {1,   2,    3,    4,    5,    7,    8,    15,   16,   31,   32,   33,   49,
+                                63,  64,   65,   96,   100,  127,  128,  129,  196,  255,  256,  257,  511,
+                                784, 1000, 1024, 1025, 2047, 2048, 2049, 3000, 4096, 4097, 6145, 8192, 16385};
+constexpr int kScanStates[] = {1,  2,  3,  4,  5,  7,  8,  12, 16,  16,  16,  16,
+                               17, 24, 31, 32, 33, 48, 64, 65, 100, 128, 255, 256};
+constexpr int kScanDims[] = {1,  2,  3,  4,  5,  7,  8,   12,  16,  17,  24,
+                             31, 32, 48, 64, 65, 96, 100, 128, 192, 256, 384};
+constexpr int kScanBatches[] = {1, 1, 2, 2, 3, 4, 5, 8};
+constexpr int kScanGroups[] = {1, 1, 1, 2, 3, 4};
 constexpr Delta kDeltas[] = {Delta::Test, Delta::Model, Delta::Model, Delta::Model, Delta::Tiny, Delta::Huge};
 constexpr Rate kRates[] = {Rate::Test, Rate::Model, Rate::Model, Rate::NearZero, Rate::Steep};
 constexpr Lay kLays[] = {Lay::Plain, Lay::Model, Lay::Awkward};
 constexpr std::int64_t kMaxElements = 1500000;  // batch * dim * length * states: the reference keeps them all
 
 // `options` is the storage behind the row's own view.
-Row random_row(Stream& stream, std::string& options) {
-  Row row{stream.pick(kDtypes),
-          stream.pick(kBatches),
-          stream.pick(kDims),
-          stream.pick(kLengths),
-          stream.pick(kStates),
-          stream.pick(kGroups),
-          "",
-          stream.pick(kDeltas),
-          stream.pick(kRates),
-          stream.pick(kLays)};
+ScanRow random_row(Stream& stream, std::string& options) {
+  ScanRow row{stream.pick(kRealDtypes),
+              stream.pick(kScanBatches),
+              stream.pick(kScanDims),
+              stream.pick(kScanLengths),
+              stream.pick(kScanStates),
+              stream.pick(kScanGroups),
+              "",
+              stream.pick(kDeltas),
+              stream.pick(kRates),
+              stream.pick(kLays)};
   if (row.length <= 128 && row.delta == Delta::Model && stream.chance(10)) row.rate = Rate::Positive;
   // fp16 ends at 65504: long memory and long steps together leave it
   if (row.dtype == kF16 && row.delta == Delta::Huge && row.rate == Rate::NearZero) row.rate = Rate::Model;
@@ -321,27 +318,27 @@ bool Case::constant(std::string_view which) const { return find(which)->shape.si
 
 std::vector<Case> quick_cases(std::uint64_t seed) {
   std::vector<Case> cases;
-  for (const Row& row : kQuick) cases.push_back(make_case("q", cases.size(), row, seed));
+  for (const ScanRow& row : kQuick) cases.push_back(make_case("q", cases.size(), row, seed));
   return cases;
 }
 
 std::vector<Case> hostile_cases(std::uint64_t seed) {
   std::vector<Case> cases;
-  for (const Row& row : kHostile) cases.push_back(make_case("h", cases.size(), row, mix(seed + 3)));
+  for (const ScanRow& row : kHostile) cases.push_back(make_case("h", cases.size(), row, mix(seed + 3)));
   return cases;
 }
 
 std::vector<Case> long_cases(std::uint64_t seed) {
   std::vector<Case> cases;
-  for (const Row& row : kLong) cases.push_back(make_case("l", cases.size(), row, mix(seed + 4)));
+  for (const ScanRow& row : kLong) cases.push_back(make_case("l", cases.size(), row, mix(seed + 4)));
   return cases;
 }
 
 Case one_step(std::string id, const StepShape& shape, std::uint64_t seed) {
-  const Row row{
+  const ScanRow row{
       shape.dtype,  shape.batch,   shape.dim,    1,           shape.states,
       shape.groups, shape.options, Delta::Model, Rate::Model, shape.model ? Lay::Model : Lay::Plain};
-  return Builder(row, std::move(id), seed).build();
+  return CaseBuilder(row, std::move(id), seed).build();
 }
 
 std::vector<Case> full_cases(std::uint64_t seed, int count) {
@@ -349,7 +346,7 @@ std::vector<Case> full_cases(std::uint64_t seed, int count) {
   Stream stream(mix(seed ^ 0x66756c6cu));
   for (int i = 0; i < count; ++i) {
     std::string options;
-    const Row row = random_row(stream, options);
+    const ScanRow row = random_row(stream, options);
     cases.push_back(make_case("r", static_cast<std::size_t>(i), row, mix(seed + 1)));
   }
   return cases;

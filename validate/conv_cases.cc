@@ -8,19 +8,17 @@
 namespace scankit::validate {
 namespace {
 
-constexpr Dtype kF32 = Dtype::F32, kF16 = Dtype::F16, kBF16 = Dtype::BF16;
-
 // options: b(ias) s(ilu) l(channels last) q(several sequences) i(nitial states) e(nd states) f(refill with
 // other data). Inside the contract of causal_conv1d's own build: sequences and states for channels last
 // alone, and then channels in multiples of 8.
-struct Row {
+struct ConvRow {
   Dtype dtype, weight;
   int batch, dim, length, width;
   const char* options;
   bool has(char option) const { return std::string_view(options).find(option) != std::string_view::npos; }
 };
 
-constexpr Row kQuick[] = {
+constexpr ConvRow kQuickConv[] = {
     {kF32, kF32, 2, 64, 128, 4, "bsf"},  {kF16, kF32, 2, 64, 151, 4, "bs"},
     {kBF16, kF32, 2, 64, 372, 4, "bsf"}, {kF32, kF32, 2, 64, 129, 4, "bslf"},
     {kF16, kF16, 2, 64, 130, 3, "bsl"},  {kBF16, kBF16, 2, 96, 200, 2, "bslf"},
@@ -33,9 +31,9 @@ constexpr Row kQuick[] = {
     {kF16, kBF16, 2, 8, 65, 2, "lq"},    {kBF16, kF32, 1, 64, 2048, 4, "bsl"},
 };
 
-class Builder {
+class ConvCaseBuilder {
  public:
-  Builder(const Row& row, std::string id, std::uint64_t seed) : row_(row), stream_(seed) {
+  ConvCaseBuilder(const ConvRow& row, std::string id, std::uint64_t seed) : row_(row), stream_(seed) {
     case_.id = std::move(id);
     case_.dtype = row.dtype;
     case_.batch = row.batch;
@@ -76,12 +74,12 @@ class Builder {
     lay_out_matrix(add(name, row_.weight, std::move(shape), fill), MatrixLayout::Plain);
   }
 
-  const Row& row_;
+  const ConvRow& row_;
   Stream stream_;
   Case case_;
 };
 
-std::string identifier(const char* list, std::size_t index, const Row& row) {
+std::string conv_identifier(const char* list, std::size_t index, const ConvRow& row) {
   std::string number = std::to_string(index);
   number.insert(0, number.size() < 3 ? 3 - number.size() : 0, '0');
   std::string id =
@@ -91,25 +89,24 @@ std::string identifier(const char* list, std::size_t index, const Row& row) {
   return row.options[0] == 0 ? id : id + '-' + row.options;
 }
 
-Case make_case(const char* list, std::size_t index, const Row& row, std::uint64_t seed) {
-  return Builder(row, identifier(list, index, row), mix(seed ^ mix(index + 1))).build();
+Case make_conv_case(const char* list, std::size_t index, const ConvRow& row, std::uint64_t seed) {
+  return ConvCaseBuilder(row, conv_identifier(list, index, row), mix(seed ^ mix(index + 1))).build();
 }
 
-constexpr Dtype kDtypes[] = {kF32, kF16, kBF16};
-constexpr int kLengths[] = {1,   2,   3,   4,   7,   8,   31,   32,   33,   63,   64,   65,   127, 128,
-                            129, 255, 256, 257, 512, 784, 1023, 1024, 1025, 2047, 2048, 2049, 4096};
-constexpr int kDims[] = {1, 2, 3, 8, 16, 17, 24, 40, 64, 65, 128, 264};
-constexpr int kBatches[] = {1, 1, 2, 3, 4};
+constexpr int kConvLengths[] = {1,   2,   3,   4,   7,   8,   31,   32,   33,   63,   64,   65,   127, 128,
+                                129, 255, 256, 257, 512, 784, 1023, 1024, 1025, 2047, 2048, 2049, 4096};
+constexpr int kConvDims[] = {1, 2, 3, 8, 16, 17, 24, 40, 64, 65, 128, 264};
+constexpr int kConvBatches[] = {1, 1, 2, 3, 4};
 constexpr int kWidths[] = {2, 3, 4, 4};
 
-Row random_row(Stream& stream, std::string& options) {
-  Row row{stream.pick(kDtypes),
-          stream.pick(kDtypes),
-          stream.pick(kBatches),
-          stream.pick(kDims),
-          stream.pick(kLengths),
-          stream.pick(kWidths),
-          ""};
+ConvRow random_conv_row(Stream& stream, std::string& options) {
+  ConvRow row{stream.pick(kRealDtypes),
+              stream.pick(kRealDtypes),
+              stream.pick(kConvBatches),
+              stream.pick(kConvDims),
+              stream.pick(kConvLengths),
+              stream.pick(kWidths),
+              ""};
   for (const char option : {'b', 's'})
     if (stream.chance(60)) options += option;
   if (stream.chance(50)) {
@@ -130,12 +127,12 @@ Row random_row(Stream& stream, std::string& options) {
 
 std::vector<Case> conv_cases(std::uint64_t seed, int random) {
   std::vector<Case> cases;
-  for (const Row& row : kQuick) cases.push_back(make_case("c", cases.size(), row, seed));
+  for (const ConvRow& row : kQuickConv) cases.push_back(make_conv_case("c", cases.size(), row, seed));
   Stream stream(mix(seed + 1));
   for (int i = 0; i < random; ++i) {
     std::string options;
-    const Row row = random_row(stream, options);
-    cases.push_back(make_case("v", static_cast<std::size_t>(i), row, stream.next()));
+    const ConvRow row = random_conv_row(stream, options);
+    cases.push_back(make_conv_case("v", static_cast<std::size_t>(i), row, stream.next()));
   }
   return cases;
 }

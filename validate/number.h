@@ -7,6 +7,10 @@ namespace scankit::validate {
 // C64: pairs of F32, real part first.
 enum class Dtype { F32, F16, BF16, C64 };
 
+// For tables of cases.
+inline constexpr Dtype kF32 = Dtype::F32, kF16 = Dtype::F16, kBF16 = Dtype::BF16;
+inline constexpr Dtype kRealDtypes[] = {kF32, kF16, kBF16};
+
 std::string_view dtype_name(Dtype dtype);  // "fp32", "fp16", "bf16", "c64"
 // The nearest value that the type holds, ties to even, as torch's conversion gives it; beyond its range an
 // infinity. C64: of one of its parts.

@@ -25,7 +25,7 @@ struct Numbers {
     return complex ? Number(from[2 * i], from[2 * i + 1]) : Number(from[i]);
   }
 };
-void add(std::vector<double>& to, bool complex, std::size_t i, Number value) {
+void add_number(std::vector<double>& to, bool complex, std::size_t i, Number value) {
   if (!complex) {
     to[i] += value.real();
     return;
@@ -77,7 +77,7 @@ class Channel {
       if (!in_.z.empty()) out_.out_z[row_ + l] = y * silu(in_.z[row_ + l]);
     }
     for (std::size_t n = 0; n < states_; ++n)
-      add(out_.last_state, in_.complex, channel_ * states_ + n, history_[length_ * states_ + n]);
+      add_number(out_.last_state, in_.complex, channel_ * states_ + n, history_[length_ * states_ + n]);
   }
 
   void backward() {
@@ -86,7 +86,7 @@ class Channel {
       carry[n] = Numbers{in_.dlast_state, in_.complex}[channel_ * states_ + n];
     for (std::size_t l = length_; l-- > 0;) step_back(l, carry);
     for (std::size_t n = 0; n < states_; ++n)
-      add(out_.dinitial_state, in_.complex, channel_ * states_ + n, carry[n]);
+      add_number(out_.dinitial_state, in_.complex, channel_ * states_ + n, carry[n]);
   }
 
  private:
@@ -113,9 +113,9 @@ class Channel {
       carry[n] = std::conj(decay(l, n)) * dh;
       const Number rate = carry[n] * std::conj(before);  // of the exponent dt A
       const double input = (dh * std::conj(B)).real();   // of dt u
-      add(out_.dC, in_.complex, at_C(n, l), scale_ * dy * std::conj(after));
-      add(out_.dB, in_.complex, at_B(n, l), dh * dt_[l] * in_.u[i]);
-      add(out_.dA, in_.complex, d_ * states_ + n, dt_[l] * rate);
+      add_number(out_.dC, in_.complex, at_C(n, l), scale_ * dy * std::conj(after));
+      add_number(out_.dB, in_.complex, at_B(n, l), dh * dt_[l] * in_.u[i]);
+      add_number(out_.dA, in_.complex, d_ * states_ + n, dt_[l] * rate);
       du += dt_[l] * input;
       ddt += (std::conj(A) * rate).real() + in_.u[i] * input;
     }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidth = 720, kHeight = 300, kLeft = 70, kRight = 110, kTop = 14, kBottom = 46;
 
-std::string number(double value) {
+std::string axis_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return text;
@@ -46,17 +46,17 @@ std::vector<double> ticks(const Axis& axis) {
 }
 
 std::string svg_text(double x, double y, const std::string& anchor, const std::string& text) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" +
+  return "<text x=\"" + axis_number(x) + "\" y=\"" + axis_number(y) + "\" text-anchor=\"" + anchor + "\">" +
          xml_escaped(text) + "</text>";
 }
 
 std::string segment(double x1, double y1, double x2, double y2, const char* style) {
-  return "<line class=\"" + std::string(style) + "\" x1=\"" + number(x1) + "\" y1=\"" + number(y1) +
-         "\" x2=\"" + number(x2) + "\" y2=\"" + number(y2) + "\"/>";
+  return "<line class=\"" + std::string(style) + "\" x1=\"" + axis_number(x1) + "\" y1=\"" + axis_number(y1) +
+         "\" x2=\"" + axis_number(x2) + "\" y2=\"" + axis_number(y2) + "\"/>";
 }
 
 std::string opened(const std::string& title, double height) {
-  return "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 " + number(kWidth) + " " + number(height) +
+  return "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 " + axis_number(kWidth) + " " + axis_number(height) +
          "\"><title>" + xml_escaped(title) + "</title>";
 }
 
@@ -65,11 +65,11 @@ std::string frame(const Plot& plot) {
   for (const double at : ticks(plot.x)) {
     const double x = x_of(plot.x, at);
     svg += segment(x, kTop, x, kHeight - kBottom, "grid") +
-           svg_text(x, kHeight - kBottom + 16, "middle", number(at));
+           svg_text(x, kHeight - kBottom + 16, "middle", axis_number(at));
   }
   for (const double at : ticks(plot.y)) {
     const double y = y_of(plot.y, at);
-    svg += segment(kLeft, y, kWidth - kRight, y, "grid") + svg_text(kLeft - 6, y + 4, "end", number(at));
+    svg += segment(kLeft, y, kWidth - kRight, y, "grid") + svg_text(kLeft - 6, y + 4, "end", axis_number(at));
   }
   return svg + svg_text((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", plot.x.label);
 }
@@ -82,7 +82,7 @@ std::string plot_svg(const Plot& plot) {
   for (const Line& line : plot.lines) {
     std::string path;
     for (const auto& [x, y] : line.points)
-      path += (path.empty() ? "" : " ") + number(x_of(plot.x, x)) + "," + number(y_of(plot.y, y));
+      path += (path.empty() ? "" : " ") + axis_number(x_of(plot.x, x)) + "," + axis_number(y_of(plot.y, y));
     svg +=
         "<polyline class=\"" + std::string(line.dashed ? "dashed" : "solid") + "\" points=\"" + path + "\"/>";
     if (!line.name.empty() && !line.points.empty())
@@ -90,8 +90,8 @@ std::string plot_svg(const Plot& plot) {
                       "start", line.name);
   }
   for (const Point& point : plot.points)
-    svg += "<circle class=\"c-" + std::string(point.style) + "\" cx=\"" + number(x_of(plot.x, point.x)) +
-           "\" cy=\"" + number(y_of(plot.y, point.y)) + "\" r=\"4\"><title>" + xml_escaped(point.tip) +
+    svg += "<circle class=\"c-" + std::string(point.style) + "\" cx=\"" + axis_number(x_of(plot.x, point.x)) +
+           "\" cy=\"" + axis_number(y_of(plot.y, point.y)) + "\" r=\"4\"><title>" + xml_escaped(point.tip) +
            "</title></circle>";
   return "<p>" + xml_escaped(plot.title) + "</p>\n<p class=\"soft\">" + xml_escaped(plot.y.label) + "</p>\n" +
          svg + "</svg>\n";
@@ -112,9 +112,9 @@ std::string bars_svg(const std::string& title, const std::string& unit, const st
     for (std::size_t i = 0; i < row.values.size(); ++i, y += 14) {
       const auto& [who, value] = row.values[i];
       const double width = longest > 0 ? std::max(value / longest * (kWidth - 270), 1.0) : 1;
-      svg += "<rect class=\"c-" + std::string(i == 0 ? "good" : "none") + "\" x=\"4\" y=\"" + number(y) +
-             "\" width=\"" + number(width) + "\" height=\"11\"/>" +
-             svg_text(width + 10, y + 10, "start", number(value) + " " + unit + "  " + who);
+      svg += "<rect class=\"c-" + std::string(i == 0 ? "good" : "none") + "\" x=\"4\" y=\"" + axis_number(y) +
+             "\" width=\"" + axis_number(width) + "\" height=\"11\"/>" +
+             svg_text(width + 10, y + 10, "start", axis_number(value) + " " + unit + "  " + who);
     }
     y += 18;
   }

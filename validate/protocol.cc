@@ -14,13 +14,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-double number(const Json& json) {
+double number_of(const Json& json) {
   if (json.is_number()) return json.get<double>();
   const auto text = json.get<std::string>();
   return text == "inf" ? INFINITY : text == "-inf" ? -INFINITY : NAN;
 }
 
-Json timing_json(const TimedShape& shape, std::uint64_t seed) {
+Json timed_shape_json(const TimedShape& shape, std::uint64_t seed) {
   return {{"device", shape.device},   {"dtype", shape.dtype},   {"batch", shape.batch},
           {"dim", shape.dim},         {"length", shape.length}, {"states", shape.states},
           {"seconds", shape.seconds}, {"plain", shape.plain},   {"host", shape.host},
@@ -31,19 +31,19 @@ TensorResult read_tensor(const Json& json) {
   TensorResult tensor{json.at("name"),
                       json.at("dtype"),
                       json.at("data"),
-                      number(json.at("error")),
-                      number(json.at("explained")),
-                      number(json.at("bound")),
+                      number_of(json.at("error")),
+                      number_of(json.at("explained")),
+                      number_of(json.at("bound")),
                       {}};
   const Json& worst = json.at("worst");
   tensor.worst = {worst.at("index").get<std::vector<std::int64_t>>(),
-                  number(worst.at("value")),
-                  number(worst.at("expected")),
-                  number(worst.at("bound")),
-                  number(worst.at("ratio")),
+                  number_of(worst.at("value")),
+                  number_of(worst.at("expected")),
+                  number_of(worst.at("bound")),
+                  number_of(worst.at("ratio")),
                   {}};
   for (const Json& input : worst.value("inputs", Json::array()))
-    tensor.worst.inputs.emplace_back(input.at(0), number(input.at(1)));
+    tensor.worst.inputs.emplace_back(input.at(0), number_of(input.at(1)));
   return tensor;
 }
 
@@ -51,7 +51,7 @@ void take_case(const Json& json, Validation& validation, ChildStory& story) {
   CaseResult result;
   result.id = json.at("id");
   result.device = json.at("device");
-  result.seconds = number(json.at("seconds"));
+  result.seconds = number_of(json.at("seconds"));
   result.error = json.value("error", "");
   result.error_kind = json.value("error_kind", "");
   for (const Json& tensor : json.value("tensors", Json::array()))
@@ -60,7 +60,7 @@ void take_case(const Json& json, Validation& validation, ChildStory& story) {
   result.modified = json.value("modified", std::vector<std::string>{});
   const Json differing = json.value("nondeterministic", Json::object());
   for (const auto& [name, difference] : differing.items())
-    result.nondeterministic.emplace_back(name, number(difference));
+    result.nondeterministic.emplace_back(name, number_of(difference));
   result.state = CaseState::Failed;  // until judged
   validation.cases.push_back(std::move(result));
   ++story.cases_done;
@@ -112,17 +112,17 @@ void take_timing(const Json& json, Validation& validation, ChildStory&) {
   const Json& sides = json.at("ms");
   const Json& state = json.at("state");
   for (const auto& [side, samples] : sides.items())
-    for (const Json& sample : samples) timing.ms[side].push_back(number(sample));
+    for (const Json& sample : samples) timing.ms[side].push_back(number_of(sample));
   timing.wall_ms = json.value("wall", 0.0);
   timing.in_a_row_ms = json.value("in_a_row", 0.0);
-  if (json.at("peak").is_number()) timing.peak = number(json.at("peak"));
-  for (const auto& [name, value] : state.items()) timing.state[name] = number(value);
+  if (json.at("peak").is_number()) timing.peak = number_of(json.at("peak"));
+  for (const auto& [name, value] : state.items()) timing.state[name] = number_of(value);
   validation.timings.push_back(std::move(timing));
 }
 
 void take_limits(const Json& json, Validation& validation, ChildStory&) {
-  validation.limits[json.at("device")] = {number(json.at("copy")), number(json.at("fma")),
-                                          number(json.at("exp")), json.value("cached_copy", 0.0),
+  validation.limits[json.at("device")] = {number_of(json.at("copy")), number_of(json.at("fma")),
+                                          number_of(json.at("exp")), json.value("cached_copy", 0.0),
                                           json.value("cache", 0.0)};
 }
 
@@ -224,7 +224,7 @@ std::string job_text(const Job& job) {
                                   {"symbol", kernel.symbol},
                                   {"threads", kernel.threads},
                                   {"dynamic_shared", kernel.dynamic_shared}});
-  for (const TimedShape& shape : job.timed) options["timing"].push_back(timing_json(shape, job.seed));
+  for (const TimedShape& shape : job.timed) options["timing"].push_back(timed_shape_json(shape, job.seed));
   std::string text = options.dump() + "\n";
   for (const Task& task : job.tasks)
     text += R"({"device": ")" + task.device + R"(", "case": )" + case_to_json(*task.what) + "}\n";

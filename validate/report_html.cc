@@ -20,7 +20,7 @@ using html::code;
 using html::heading;
 std::string paragraph(const std::string& text) { return html::paragraph(xml_escaped(text)); }
 
-std::string pass_name(const Timing& t) {
+std::string device_pass_name(const Timing& t) {
   return t.device + " " + t.pass + " " + t.dtype + " B" + std::to_string(t.batch) + " D" +
          std::to_string(t.dim) + " L" + std::to_string(t.length) + " N" + std::to_string(t.states) + " " +
          t.cache;
@@ -71,7 +71,7 @@ std::string roofline(const Validation& v, const std::string& device, const Limit
     const Roof roof = roof_of(t, limits);
     plot.points.push_back(
         {work.operations / work.bytes, rate,
-         pass_name(t) + ": " + std::to_string(std::lround(100 * roof.ms / milliseconds(t))) + " %",
+         device_pass_name(t) + ": " + std::to_string(std::lround(100 * roof.ms / milliseconds(t))) + " %",
          t.pass == "fwd" ? "good" : "unknown"});
   }
   if (plot.points.empty()) return "";
@@ -90,7 +90,7 @@ std::string times(const Validation& v) {
     const Timing& t = v.timings[i];
     if (!(milliseconds(t) > 0)) continue;
     if (t.cache == "warm" && t.device != "cpu") continue;  // as a model meets it: cold
-    BarRow row{pass_name(t), {{say("this run"), milliseconds(t)}}};
+    BarRow row{device_pass_name(t), {{say("this run"), milliseconds(t)}}};
     if (before.contains(i)) row.values.emplace_back(say("baseline"), before[i]);
     if (t.ms.contains("against"))
       row.values.emplace_back(v.against.substr(v.against.rfind('/') + 1),

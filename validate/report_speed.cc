@@ -12,7 +12,7 @@ namespace scankit::validate {
 namespace {
 
 template <class... Args>
-std::string format(const char* pattern, Args... args) {
+std::string speed_format(const char* pattern, Args... args) {
   char text[256];
   std::snprintf(text, sizeof text, pattern, args...);
   return text;
@@ -20,8 +20,8 @@ std::string format(const char* pattern, Args... args) {
 
 std::string shape_of(const Timing& t) {
   return t.device + " " + t.pass +
-         format(" B%d D%d L%d N%d %s %s", t.batch, t.dim, t.length, t.states, t.dtype.c_str(),
-                t.cache.c_str());
+         speed_format(" B%d D%d L%d N%d %s %s", t.batch, t.dim, t.length, t.states, t.dtype.c_str(),
+                      t.cache.c_str());
 }
 
 std::string limits_text(const Validation& v) {
@@ -52,15 +52,15 @@ std::string limit_name(const std::string& limit) {
 
 std::string row(const Validation& v, const Timing& t) {
   const Interval ms = median_of(t.ms.at("module"));
-  std::string text = in_column(shape_of(t), 42) + format("%9.4f ms  ", ms.middle);
+  std::string text = in_column(shape_of(t), 42) + speed_format("%9.4f ms  ", ms.middle);
   const auto limits = v.limits.find(t.device);
   if (t.cache != "host" && limits != v.limits.end()) {
     const Work work = work_of(t);
     const Roof roof = roof_of(t, limits->second);
-    text +=
-        format("%8.1f %8.1f %8.1f  %5.1f %%  ", 1e-6 * work.bytes / ms.middle, 1e-6 * work.flops / ms.middle,
-               1e-6 * work.exponentials / ms.middle, 100 * roof.ms / ms.middle) +
-        in_column(limit_name(roof.limit), 14);
+    text += speed_format("%8.1f %8.1f %8.1f  %5.1f %%  ", 1e-6 * work.bytes / ms.middle,
+                         1e-6 * work.flops / ms.middle, 1e-6 * work.exponentials / ms.middle,
+                         100 * roof.ms / ms.middle) +
+            in_column(limit_name(roof.limit), 14);
   }
   if (t.peak) text += say("{:.1f} MiB", *t.peak / (1 << 20)) + "  ";
   if (t.ms.contains("plain")) text += say("{:.1f}x plain PyTorch", times_plain(t));
@@ -73,7 +73,7 @@ std::string against_rows(const Validation& v) {
     if (!t.ms.contains("against")) continue;
     const Comparison c = compare(t, "against");
     text += in_column(shape_of(t), 42) +
-            format("%6.3fx [%.3f, %.3f]  ", c.ratio.middle, c.ratio.low, c.ratio.high) +
+            speed_format("%6.3fx [%.3f, %.3f]  ", c.ratio.middle, c.ratio.low, c.ratio.high) +
             std::string(pace_word(c.pace)) + (c.why.empty() ? "" : "  " + c.why) + "\n";
   }
   if (text.empty()) return text;
@@ -87,7 +87,7 @@ std::string baseline_rows(const Validation& v) {
   if (!v.baseline_problem.empty()) text += "  " + retold(v.baseline_problem) + "\n";
   for (const AgainstBaseline& c : v.compared)
     text += in_column(shape_of(v.timings[c.timing]), 42) +
-            format("%9.4f ms  x[%.3f, %.3f]  ", c.before_ms, c.low, c.high) +
+            speed_format("%9.4f ms  x[%.3f, %.3f]  ", c.before_ms, c.low, c.high) +
             (c.regressed ? say("REGRESSED") : std::string()) + "\n";
   return text;
 }
@@ -103,12 +103,13 @@ std::string kernel_rows(const Validation& v) {
   for (const KernelUse& k : v.kernels) {
     const Fit fit = fit_of(k, v);
     text += in_column(k.unit + " " + k.name.substr(k.name.find('_') + 1), 34) +
-            format("%9u %7u %9u %7u ", k.registers, k.stack_bytes,
-                   k.static_shared_bytes + k.dynamic_shared_bytes, k.threads) +
-            (fit.known ? format("%9u  %8.1f %% %6.2f  ", k.blocks_per_multiprocessor, 100 * fit.occupancy,
-                                fit.waves)
-                       : format("%9s  %10s %6s  ", "?", "?", "?")) +
-            (k.bank_conflicts ? format("%7.1f %%  ", 100 * *k.bank_conflicts) : in_column("        -", 11)) +
+            speed_format("%9u %7u %9u %7u ", k.registers, k.stack_bytes,
+                         k.static_shared_bytes + k.dynamic_shared_bytes, k.threads) +
+            (fit.known ? speed_format("%9u  %8.1f %% %6.2f  ", k.blocks_per_multiprocessor,
+                                      100 * fit.occupancy, fit.waves)
+                       : speed_format("%9s  %10s %6s  ", "?", "?", "?")) +
+            (k.bank_conflicts ? speed_format("%7.1f %%  ", 100 * *k.bank_conflicts)
+                              : in_column("        -", 11)) +
             k.of + "\n";
   }
   return text;
@@ -119,8 +120,8 @@ std::string kernel_rows(const Validation& v) {
 std::string speed_text(const Validation& v) {
   if (v.timings.empty()) return baseline_rows(v);
   std::string text = "\n" + limits_text(v) + in_column(say("speed"), 42) + in_column(say("median"), 14) +
-                     format("%8s %8s %8s  ", "GB/s", "GFLOP/s", "Gexp/s") + in_column(say("of limit"), 9) +
-                     in_column(say("which"), 14) + say("memory") + "\n";
+                     speed_format("%8s %8s %8s  ", "GB/s", "GFLOP/s", "Gexp/s") +
+                     in_column(say("of limit"), 9) + in_column(say("which"), 14) + say("memory") + "\n";
   for (const Timing& t : v.timings)
     if (t.ms.contains("module")) text += row(v, t);
   std::map<std::string, std::size_t> disturbed;

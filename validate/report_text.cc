@@ -29,7 +29,7 @@ std::string line(std::string label, const std::string& value, const std::string&
   return in_column(std::move(label), 9) + value + (remark.empty() ? "" : "  " + remark) + "\n";
 }
 
-std::string heading(const Validation& v) {
+std::string text_heading(const Validation& v) {
   const std::string versions =
       v.python_version.empty() ? "" : say("(Python {}, torch {})", v.python_version, v.torch_version);
   std::string text =
@@ -183,7 +183,7 @@ std::string about_against(const Validation& v) {
 }  // namespace
 
 std::string text_report(const Validation& v) {
-  std::string text = heading(v) + devices(v) + nearest(v);
+  std::string text = text_heading(v) + devices(v) + nearest(v);
   const bool ran =
       std::any_of(v.cases.begin(), v.cases.end(), [](const auto& c) { return !c.tensors.empty(); });
   if (ran) text += nondeterminism(v);

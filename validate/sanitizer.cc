@@ -51,7 +51,7 @@ Result<ProcessResult> run_under(const std::string& sanitizer, const char* tool,
   return run_process(process);
 }
 
-std::vector<std::string> words_of(const ProcessResult& result) {
+std::vector<std::string> sanitizer_lines(const ProcessResult& result) {
   std::vector<std::string> lines;
   const std::string text = result.out + result.err;
   for (std::size_t at = 0; at < text.size() && lines.size() < kLinesShown;) {
@@ -74,7 +74,7 @@ CaseResult judged(const char* tool, const ProcessResult& result) {
   take_lines(result.channel, heard, story);
   if (result.exit_code == kFoundErrors && !result.timed_out && result.signal == 0) {
     c.state = CaseState::Failed;
-    c.reasons = words_of(result);
+    c.reasons = sanitizer_lines(result);
   } else if (result.ok() && story.ended) {
     c.state = CaseState::Passed;
   } else {

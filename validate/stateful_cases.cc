@@ -10,14 +10,14 @@ namespace scankit::validate {
 namespace {
 
 // Which of the quick list, and with what: h(initial state) l(gradient of the last state) k(packed sequences).
-struct Row {
+struct StatefulRow {
   std::size_t index;
   std::string_view options;
 };
 
-constexpr Row kQuick[] = {{0, "hl"},  {4, "h"},    {5, "hlk"}, {7, "hl"},  {10, "lk"}, {13, "hl"},
-                          {17, "hk"}, {20, "l"},   {22, "hl"}, {32, "k"},  {35, "hl"}, {36, "hlk"},
-                          {44, "hl"}, {46, "hlk"}, {47, "hk"}, {50, "hlk"}};
+constexpr StatefulRow kQuickStateful[] = {
+    {0, "hl"},  {4, "h"},  {5, "hlk"}, {7, "hl"},   {10, "lk"}, {13, "hl"},  {17, "hk"}, {20, "l"},
+    {22, "hl"}, {32, "k"}, {35, "hl"}, {36, "hlk"}, {44, "hl"}, {46, "hlk"}, {47, "hk"}, {50, "hlk"}};
 
 void add_state(Case& c, const char* name, int sequences, Stream& stream) {  // of A's dtype
   TensorSpec spec{name,          Dtype::F32, {sequences, c.dim, c.states}, {}, 0, 0, {FillKind::Normal, 0, 1},
@@ -76,13 +76,13 @@ Case step_case(const char* list, std::size_t number, const StepShape& shape, Str
 }
 
 StepShape random_step(Stream& stream, std::string& options) {
-  constexpr Dtype kDtypes[] = {Dtype::F32, Dtype::F16, Dtype::BF16};
   constexpr int kBatches[] = {1, 2, 3, 8}, kGroups[] = {1, 1, 2}, kPerGroup[] = {1, 7, 16, 33, 100},
                 kStates[] = {1, 3, 8, 16, 17, 64, 255};
   for (const char option : {'D', 'z', 'b', 's'})
     if (stream.chance(60)) options += option;
-  StepShape shape{stream.pick(kDtypes), stream.pick(kBatches), 0, stream.pick(kStates), stream.pick(kGroups),
-                  options.c_str(),      stream.chance(50)};
+  StepShape shape{stream.pick(kRealDtypes), stream.pick(kBatches), 0,
+                  stream.pick(kStates),     stream.pick(kGroups),  options.c_str(),
+                  stream.chance(50)};
   shape.dim = shape.groups * stream.pick(kPerGroup);
   return shape;
 }
@@ -93,7 +93,7 @@ std::vector<Case> stateful_cases(std::uint64_t seed, int random) {
   Stream stream(mix(seed ^ 0x73746174u));
   const std::vector<Case> plain = quick_cases(seed);
   std::vector<Case> cases;
-  for (const Row& row : kQuick)
+  for (const StatefulRow& row : kQuickStateful)
     cases.push_back(with_states(plain[row.index], "s", cases.size(), row.options, stream));
   for (const StepShape& shape : kSteps)
     cases.push_back(step_case("u", static_cast<std::size_t>(&shape - kSteps), shape, stream));

@@ -15,16 +15,16 @@
 namespace scankit::validate {
 namespace {
 
-constexpr std::size_t kFailuresShown = 8;
+constexpr std::size_t kPytestFailuresShown = 8;
 constexpr int kSomeFailed = 1;  // pytest's exit statuses; 5: it found no test
 
 // "FAILED file::test - why", and the line with the counts, which is the last.
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> pytest_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::string last;
   for (const auto whole : lines_of(text)) {
     const std::string line(whole.substr(0, 300));
-    if ((line.starts_with("FAILED ") || line.starts_with("ERROR ")) && lines.size() < kFailuresShown)
+    if ((line.starts_with("FAILED ") || line.starts_with("ERROR ")) && lines.size() < kPytestFailuresShown)
       lines.push_back(line);
     if (!line.empty()) last = line;
   }
@@ -121,19 +121,19 @@ struct Heard {
   }
 };
 
-void judge(const ProcessResult& result, const ValidateRequest& request, CaseResult& c,
-           std::vector<std::string>& notes) {
+void judge_pytest(const ProcessResult& result, const ValidateRequest& request, CaseResult& c,
+                  std::vector<std::string>& notes) {
   c.seconds = static_cast<double>(result.duration.count()) / 1000;
   if (result.ok()) {
     c.state = CaseState::Passed;
-    const auto words = words_of(result.out);
+    const auto words = pytest_lines(result.out);
     if (!words.empty()) notes.push_back(say("{}: {}", request.upstream_tests, words.back()));
   } else if (result.signal == 0 && !result.timed_out && result.exit_code == kSomeFailed &&
              result.out.find("FAILED ") != std::string::npos) {
     c.state = CaseState::Failed;
-    c.reasons = words_of(result.out);
+    c.reasons = pytest_lines(result.out);
   } else {
-    c.reasons = {result.out.empty() ? describe_end(result) : words_of(result.out).back()};
+    c.reasons = {result.out.empty() ? describe_end(result) : pytest_lines(result.out).back()};
     if (result.signal != 0) c.state = CaseState::Crashed;
   }
 }
@@ -177,7 +177,7 @@ void run_upstream_tests(const ValidateRequest& request, const Harness& harness, 
   };
   const auto result = run_process(process);
   if (result)
-    judge(*result, request, c, seen.notes);
+    judge_pytest(*result, request, c, seen.notes);
   else
     c.reasons = {result.error().message};
   if (heard.left > 0)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 
 namespace scankit {
@@ -16,7 +17,7 @@ struct UrlParts {
   std::string scheme, user, host, path;  // "https", "name:secret@", "host:8080", "/simple/x?y"
 };
 
-UrlParts split(const std::string& url) {
+UrlParts url_parts(const std::string& url) {
   UrlParts parts;
   const auto colon = url.find("://");
   if (colon == std::string::npos) return parts;
@@ -108,7 +109,7 @@ std::size_t tag_end(std::string_view page, std::size_t at) {
   return std::string_view::npos;
 }
 
-IndexFile file_of(const std::string& url, const std::string& base) {
+IndexFile index_file_of(const std::string& url, const std::string& base) {
   IndexFile file;
   file.url = resolve_url(base, url);
   const auto hash = file.url.find('#');
@@ -141,15 +142,10 @@ std::vector<IndexFile> parse_html(std::string_view page, const std::string& url)
       base = resolve_url(url, href->second);
       continue;
     }
-    files.push_back(file_of(href->second, base));
+    files.push_back(index_file_of(href->second, base));
     files.back().yanked = given.contains("data-yanked");
   }
   return files;
-}
-
-std::string text_of(const nlohmann::json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::string& url) {
@@ -158,11 +154,11 @@ Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::stri
     return Error{Errc::Malformed, say("{} is no page of a package index (PEP 691)", url), ""};
   std::vector<IndexFile> files;
   for (const auto& one : json["files"]) {
-    if (text_of(one, "url").empty()) continue;
-    IndexFile file = file_of(text_of(one, "url"), url);
-    if (const std::string name = text_of(one, "filename"); !name.empty()) file.name = name;
+    if (json_text(one, "url").empty()) continue;
+    IndexFile file = index_file_of(json_text(one, "url"), url);
+    if (const std::string name = json_text(one, "filename"); !name.empty()) file.name = name;
     if (one.contains("hashes"))
-      if (const std::string hash = text_of(one["hashes"], "sha256"); !hash.empty()) file.sha256 = hash;
+      if (const std::string hash = json_text(one["hashes"], "sha256"); !hash.empty()) file.sha256 = hash;
     const auto yanked = one.find("yanked");
     file.yanked =
         yanked != one.end() && (yanked->is_string() || (yanked->is_boolean() && yanked->get<bool>()));
@@ -177,10 +173,10 @@ const char* const kIndexTypes =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 std::string resolve_url(const std::string& base, const std::string& reference) {
-  const UrlParts from = split(base);
+  const UrlParts from = url_parts(base);
   std::string absolute = reference;
   if (has_scheme(reference)) {
-    const UrlParts to = split(reference);
+    const UrlParts to = url_parts(reference);
     if (to.user.empty() && to.host == from.host && to.scheme == from.scheme)
       absolute = to.scheme + "://" + from.user + to.host + to.path;
     return absolute;

@@ -23,8 +23,6 @@ std::optional<struct stat> look(const std::string& path) {
   return info;
 }
 
-bool is_there(const std::string& path) { return look(path).has_value(); }
-
 bool same_file(const std::string& a, const std::string& b) {
   const auto first = look(a), second = look(b);
   return first && second && first->st_dev == second->st_dev && first->st_ino == second->st_ino;

@@ -10,7 +10,7 @@ namespace scankit {
 namespace {
 
 // What a step works on: names that it shares with the steps that it needs.
-std::vector<std::string> names_of(const RepairStep& step) {
+std::vector<std::string> names_in_step(const RepairStep& step) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (!name.empty()) names.push_back(normalised_name(name));
@@ -25,9 +25,10 @@ std::vector<std::string> names_of(const RepairStep& step) {
 }
 
 bool share_a_name(const RepairStep& one, const RepairStep& other) {
-  const auto names = names_of(other);
-  return std::ranges::any_of(
-      names_of(one), [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); });
+  const auto names = names_in_step(other);
+  return std::ranges::any_of(names_in_step(one), [&](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  });
 }
 
 // Sets of steps, each named by its first (a union-find without ranks: plans are short).

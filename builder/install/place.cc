@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "builder/room.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/report/plain.h"
@@ -15,7 +16,7 @@
 namespace scankit {
 namespace {
 
-const PathEntry* entry_of(const Python& python, const std::string& origin) {
+const PathEntry* path_entry_of(const Python& python, const std::string& origin) {
   for (const PathEntry& entry : python.sys_path)
     if (entry.origin == origin && entry.path.ends_with("-packages")) return &entry;
   return nullptr;
@@ -24,20 +25,13 @@ const PathEntry* entry_of(const Python& python, const std::string& origin) {
 // By the rights that the process acts with; access(2) asks for those of who started it.
 bool may_write(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
 
-// The deepest folder of the path that exists: what decides whether the rest can be made.
-std::string existing_part(std::string path) {
-  struct stat info;
-  while (path.size() > 1 && ::stat(path.c_str(), &info) != 0) path = path_dirname(path);
-  return path;
-}
-
 std::string managed_by_the_system(const Python& python) {
   return say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix);
 }
 
 // `unusable`: why it cannot be written, where it cannot.
 Result<InstallPlace> own_site(const Python& python, std::string& unusable) {
-  const PathEntry* site = entry_of(python, "site");
+  const PathEntry* site = path_entry_of(python, "site");
   if (python.externally_managed) unusable = managed_by_the_system(python);
   if (site == nullptr && unusable.empty())
     return Error{Errc::NotFound, say("no site-packages folder on the path of {}", interpreter_of(python)),

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kOldestTorch = "1.13";  // that the modules work with: module_fixes() offers none below
 
-bool holds(const Extension& extension, const Target& target) {
+bool holds_image_for(const Extension& extension, const Target& target) {
   return std::ranges::any_of(extension.images, [&](const DeviceImage& image) {
     return image.sm == target.sm && image.specific == target.specific && (image.kind == "ptx") == target.ptx;
   });
@@ -30,7 +30,7 @@ bool holds(const Extension& extension, const Target& target) {
 
 // What Python of this environment calls the file of that flavor: the first of its own endings names no ABI
 // but its own.
-std::string file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor) {
+std::string module_file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor) {
   const auto& suffixes = snapshot.python.value.extension_suffixes;
   return flavor == Flavor::Universal || suffixes.empty() ? module_file(module) : module + suffixes.front();
 }
@@ -38,8 +38,9 @@ std::string file_of(const Snapshot& snapshot, const std::string& module, Flavor 
 const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest& request) {
   for (const Extension& extension : snapshot.extensions.value)
     if (extension.selected &&
-        path_basename(extension.path) == file_of(snapshot, extension.module, request.flavor) &&
-        std::ranges::any_of(request.wanted, [&](const Target& target) { return !holds(extension, target); }))
+        path_basename(extension.path) == module_file_of(snapshot, extension.module, request.flavor) &&
+        std::ranges::any_of(request.wanted,
+                            [&](const Target& target) { return !holds_image_for(extension, target); }))
       return &extension;
   return nullptr;
 }
@@ -237,8 +238,8 @@ class Planner {
     plan_.steps.push_back(std::move(step));
   }
 
-  // The package's CUDA part is not built: ours takes its place, unless one is there that works. A module that another
-  // release of the package brought takes that release's arguments; ours takes those of all.
+  // The package's CUDA part is not built: ours takes its place, unless one is there that works. A module that
+  // another release of the package brought takes that release's arguments; ours takes those of all.
   void add_module_below(const ModelPackage& model, bool with_package) {
     const std::string module(model.module);
     const Observation* seen = deciding_import(snapshot_, module);
@@ -281,7 +282,7 @@ class Planner {
   }
 
   InstallOurs ours(const std::string& module) const {
-    return {module, file_of(snapshot_, module, request_.flavor)};
+    return {module, module_file_of(snapshot_, module, request_.flavor)};
   }
 
   void add_lacking() {

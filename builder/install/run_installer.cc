@@ -45,7 +45,7 @@ std::vector<std::string> variables(const InstallerCommand& command) {
 
 // A file that needs no place and no removal; the installer reads it as /proc/PID/fd/N, of us: `pip --python`
 // starts another pip, which does not get our descriptors.
-Result<Descriptor> file_of(const std::vector<std::string>& lines) {
+Result<Descriptor> constraints_file(const std::vector<std::string>& lines) {
   Descriptor file(::memfd_create("constraints", MFD_CLOEXEC));
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -93,7 +93,7 @@ Result<void> run_installer(const InstallerCommand& command, int lock) {
   auto given = command.argv;
   Descriptor constraints;
   if (!command.constraints.empty()) {
-    SCANKIT_TRY(constraints, file_of(command.constraints));
+    SCANKIT_TRY(constraints, constraints_file(command.constraints));
     given.insert(given.end(), {"--constraint", "/proc/" + std::to_string(::getpid()) + "/fd/" +
                                                    std::to_string(constraints.get())});
   }

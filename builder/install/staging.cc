@@ -15,11 +15,6 @@
 namespace scankit {
 namespace {
 
-bool is_there(const std::string& path) {
-  struct stat info;
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
 bool one_file_system(const std::string& path, const std::string& folder) {
   struct stat file, other;
   return ::lstat(path.c_str(), &file) != 0 || ::stat(folder.c_str(), &other) != 0 ||

@@ -32,11 +32,6 @@ Error refused(const std::string& path) {
           say("cannot keep or put back {}: {}", path, std::strerror(number)), ""};
 }
 
-bool is_there(const std::string& path) {
-  struct stat info;
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
 // The whole file system: a tree has thousands of folders, and one fsync each would take minutes.
 Result<void> flush(const std::string& folder) {
   const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -192,6 +187,11 @@ struct Restoration {
 };
 
 }  // namespace
+
+bool is_there(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0;
+}
 
 Result<void> save_tree(const std::string& root, const std::string& copy) {
   SCANKIT_TRY(TreeList list, list_tree(root));

@@ -21,6 +21,8 @@ struct TreeChanges {
   }
 };
 
+bool is_there(const std::string& path);  // also a link that leads nowhere
+
 // `copy` must not exist; it is on the disk when this returns. Left out: state folders of ours, __pycache__,
 // and in the root conda's pkgs and envs.
 Result<void> save_tree(const std::string& root, const std::string& copy);

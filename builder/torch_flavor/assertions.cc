@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 10> kAllowed = {
     "libtorch_python.so", "libtorch_cpu.so", "libc10.so",  "libstdc++.so.6", "libgcc_s.so.1",
     "libc.so.6",          "libpthread.so.0", "libdl.so.2", "libm.so.6",      "ld-linux-x86-64.so.2"};
 
-Error broken(const std::string& path, const std::string& what, std::string hint) {
+Error broken_torch_module(const std::string& path, const std::string& what, std::string hint) {
   return {Errc::Malformed, say("the built module {} is not what it must be: {}", path, what),
           std::move(hint)};
 }
@@ -27,7 +27,7 @@ std::string report_it() {
 
 // A compiler of another distribution brings a newer libstdc++ than the environment's processes load.
 Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const TorchEnvironment& environment) {
-  return broken(
+  return broken_torch_module(
       path, say("it needs {} of {}, which has {} at most", unmet.version, unmet.library, unmet.provided_max),
       say("build it with an older compiler than {} {}: CXX=PATH", environment.compiler.kind,
           environment.compiler.version));
@@ -36,18 +36,20 @@ Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const To
 Result<void> check_resolution(const Host& host, const Snapshot& snapshot, const TorchEnvironment& environment,
                               Extension& copy) {
   ExtensionResolver resolver(host, snapshot);
-  if (!resolver.failure().empty()) return broken(copy.path, resolver.failure(), report_it());
+  if (!resolver.failure().empty()) return broken_torch_module(copy.path, resolver.failure(), report_it());
   resolver.resolve(copy);
-  if (!copy.resolved) return broken(copy.path, copy.resolution_note, report_it());
+  if (!copy.resolved) return broken_torch_module(copy.path, copy.resolution_note, report_it());
   if (!copy.missing_libraries.empty())
-    return broken(copy.path, say("the loader does not find its {}", copy.missing_libraries.front().soname),
-                  report_it());
+    return broken_torch_module(copy.path,
+                               say("the loader does not find its {}", copy.missing_libraries.front().soname),
+                               report_it());
   if (!copy.missing_symbols.empty())
-    return broken(copy.path,
-                  say_n(copy.missing_symbols.size(), "{} name that it needs is nowhere: {}",
-                        "{} names that it needs are nowhere, the first is {}", copy.missing_symbols.size(),
-                        copy.missing_symbols.front().name),
-                  say("the headers of this torch are not those of its libraries: install torch again"));
+    return broken_torch_module(
+        copy.path,
+        say_n(copy.missing_symbols.size(), "{} name that it needs is nowhere: {}",
+              "{} names that it needs are nowhere, the first is {}", copy.missing_symbols.size(),
+              copy.missing_symbols.front().name),
+        say("the headers of this torch are not those of its libraries: install torch again"));
   if (!copy.unmet_versions.empty()) return newer_runtime(copy.path, copy.unmet_versions.front(), environment);
   return {};
 }
@@ -61,14 +63,14 @@ Result<void> assert_torch_module(const Host& host, const Snapshot& snapshot,
   copy.path = copy.real_path = path;
   copy.module = module;
   const auto library = inspect_file(host, copy);
-  if (!library) return broken(path, copy.file_detail, report_it());
+  if (!library) return broken_torch_module(path, copy.file_detail, report_it());
   for (const std::string& needed : copy.needed)
     if (std::find(kAllowed.begin(), kAllowed.end(), needed) == kAllowed.end())
-      return broken(path, say("it needs {}", needed), report_it());
+      return broken_torch_module(path, say("it needs {}", needed), report_it());
   if (copy.string_abi != environment.string_abi)
-    return broken(path,
-                  say("its string ABI is {}, and torch's is {}", copy.string_abi, environment.string_abi),
-                  say("build it with a compiler that takes -D_GLIBCXX_USE_CXX11_ABI: CXX=PATH"));
+    return broken_torch_module(
+        path, say("its string ABI is {}, and torch's is {}", copy.string_abi, environment.string_abi),
+        say("build it with a compiler that takes -D_GLIBCXX_USE_CXX11_ABI: CXX=PATH"));
   return check_resolution(host, snapshot, environment, copy);
 }
 

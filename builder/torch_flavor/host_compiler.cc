@@ -8,6 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/checks/view.h"
 #include "doctor/probes/whose_code.h"
 
 namespace scankit {
@@ -21,18 +22,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-bool is_program(const Host& host, const std::string& path) {
-  const auto info = host.stat(path);
-  return info && info->kind == FileKind::Regular && (info->mode & 0111) != 0;
-}
-
 std::string which(const Host& host, const std::string& name) {
   if (name.find('/') != std::string::npos) {
     std::string file = path_normalize(path_join(current_directory(), name));
-    return is_program(host, file) ? file : "";
+    return host.is_program(file) ? file : "";
   }
   for (const std::string& folder : split(host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
-    if (std::string file = path_join(folder, name); is_program(host, file)) return file;
+    if (std::string file = path_join(folder, name); host.is_program(file)) return file;
   return "";
 }
 
@@ -49,7 +45,7 @@ unsigned long number(std::string_view macros, std::string_view name) {
   return std::strtoul(macro(macros, name).c_str(), nullptr, 10);
 }
 
-std::string version_of(std::string_view macros, const char* major, const char* minor, const char* patch) {
+std::string macro_version(std::string_view macros, const char* major, const char* minor, const char* patch) {
   return macro(macros, major) + "." + macro(macros, minor) + "." + macro(macros, patch);
 }
 
@@ -69,15 +65,9 @@ std::string first_error_line(const std::string& log) {
   return first;
 }
 
-std::string words_of(const std::vector<std::string>& argv) {
-  std::string text;
-  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 // <cstddef> stands for the standard library's headers: clang and a gcc without libstdc++-dev start, but have
 // none.
-Result<ProcessResult> ask(const CxxCompiler& compiler, const CxxDemand& demand) {
+Result<ProcessResult> ask_compiler(const CxxCompiler& compiler, const CxxDemand& demand) {
   ProcessRequest request;
   request.argv = compiler.argv;
   for (const char* word : {"-dM", "-E", "-x", "c++", "-"}) request.argv.emplace_back(word);
@@ -94,12 +84,12 @@ Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& com
     return Error{
         Errc::PermissionDenied,
         say("{} belongs to user {}, and root would run that user's code", foreign->path, foreign->uid), ""};
-  SCANKIT_TRY(const ProcessResult answer, ask(compiler, demand));
+  SCANKIT_TRY(const ProcessResult answer, ask_compiler(compiler, demand));
   if (answer.timed_out)
-    return Error{Errc::Timeout, say("{} did not answer within 20 seconds", words_of(compiler.argv)), ""};
+    return Error{Errc::Timeout, say("{} did not answer within 20 seconds", join(compiler.argv, " ")), ""};
   if (!answer.ok())
     return Error{Errc::Unsupported,
-                 say("{} compiles no C++{}: {}", words_of(compiler.argv), demand.standard,
+                 say("{} compiles no C++{}: {}", join(compiler.argv, " "), demand.standard,
                      first_error_line(answer.err)),
                  ""};
   SCANKIT_CHECK(judge_cxx_compiler(answer.out, demand, compiler));
@@ -150,9 +140,10 @@ std::string string_abi_flag(const std::string& string_abi) {
 Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand, CxxCompiler& compiler) {
   const bool clang = !macro(macros, "__clang_major__").empty();
   compiler.kind = clang ? "clang" : "gcc";
-  compiler.version = clang ? version_of(macros, "__clang_major__", "__clang_minor__", "__clang_patchlevel__")
-                           : version_of(macros, "__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__");
-  const std::string what = say("{} is {} {}", words_of(compiler.argv), compiler.kind, compiler.version);
+  compiler.version = clang
+                         ? macro_version(macros, "__clang_major__", "__clang_minor__", "__clang_patchlevel__")
+                         : macro_version(macros, "__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__");
+  const std::string what = say("{} is {} {}", join(compiler.argv, " "), compiler.kind, compiler.version);
   const auto lacks = [&](std::string why) { return Error{Errc::Unsupported, std::move(why), ""}; };
   if (!clang && number(macros, "__GNUC__") < demand.gcc_min)
     return lacks(say("{}, and torch's headers take gcc from {} on", what, demand.gcc_min));

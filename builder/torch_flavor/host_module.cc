@@ -10,6 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/checks/view.h"
 #include "doctor/report/progress.h"
 
 extern "C" const char scankit_torch_source[];
@@ -23,7 +24,7 @@ namespace scankit {
 namespace {
 
 constexpr auto kTimeout = std::chrono::minutes(10);
-constexpr std::size_t kModuleLimit = 64u << 20, kHeaderLimit = 16u << 20, kLines = 12;
+constexpr std::size_t kTorchModuleLimit = 64u << 20, kHeaderLimit = 16u << 20, kErrorLines = 12;
 constexpr const char* kSource = "libtorch.cc";
 constexpr const char* kObject = "libtorch.o";
 constexpr const char* kEntries = "libscankit_entries.a";
@@ -31,12 +32,6 @@ constexpr const char* kParts = "libscankit_parts.a";
 constexpr const char* kExports = "exports.map";
 
 using Words = std::vector<std::string>;
-
-std::string join(const Words& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 // No path among them: that of the headers goes in by add_folders(), and stays out of the bytes by a map.
 Words compile_flags(const TorchEnvironment& environment) {
@@ -79,7 +74,7 @@ void add_inputs(const HostModuleRequest& request, Key& key) {
   key.add("python", environment.python_version);
   key.add("c++ compiler",
           environment.compiler.kind + " " + environment.compiler.version + " " + environment.compiler.sha256);
-  key.add("c++ flags", join(compile_flags(environment)));
+  key.add("c++ flags", join(compile_flags(environment), " "));
 }
 
 // Under which the list of the headers that a compilation read is kept: which they are is known only then.
@@ -107,8 +102,8 @@ Key whole_key(const HostModuleRequest& request, const std::string& headers) {
   add_inputs(request, key);
   key.add("headers", headers_digest(*request.environment, headers));
   key.add("archives", sha256_hex(request.parts.entries) + " " + sha256_hex(request.parts.parts));
-  key.add("link flags", join(link_flags(request.module)));
-  key.add("libraries", join(request.environment->identities));
+  key.add("link flags", join(link_flags(request.module), " "));
+  key.add("libraries", join(request.environment->identities, " "));
   return key;
 }
 
@@ -131,7 +126,7 @@ Words paths_in(const std::string& headers) {
   return paths;
 }
 
-std::string first_difference(const std::string& before, const std::string& now) {
+std::string first_changed_header(const std::string& before, const std::string& now) {
   std::istringstream old_lines(before), new_lines(now);
   for (std::string a, b; std::getline(old_lines, a) && std::getline(new_lines, b);)
     if (a != b && b.size() > 65) return b.substr(65);
@@ -140,7 +135,7 @@ std::string first_difference(const std::string& before, const std::string& now) 
 
 // The tools' own lines that name an error, not the template instantiations around them; all where none does.
 // The driver's last line only says that there was one.
-std::string useful_lines(const std::string& log) {
+std::string tool_error_lines(const std::string& log) {
   std::istringstream lines(log);
   Words errors, all;
   for (std::string line; std::getline(lines, line);) {
@@ -154,32 +149,32 @@ std::string useful_lines(const std::string& log) {
   }
   const Words& chosen = errors.empty() ? all : errors;
   std::string text;
-  for (std::size_t i = 0; i < std::min(chosen.size(), kLines); ++i) text += chosen[i] + "\n";
+  for (std::size_t i = 0; i < std::min(chosen.size(), kErrorLines); ++i) text += chosen[i] + "\n";
   return text;
 }
 
-enum class Step { Compile, Link };
+enum class BuildStep { Compile, Link };
 
-Error failure(Step step, const ProcessResult& ran) {
-  const std::string lines = useful_lines(ran.err);
+Error step_failure(BuildStep step, const ProcessResult& ran) {
+  const std::string lines = tool_error_lines(ran.err);
   std::string why = retold(lines.substr(0, lines.find('\n')));
   if (ran.timed_out) why = say("the compiler did not end within 10 minutes");
   // g++ is a driver: what the kernel kills is cc1plus, and g++ says so.
   if (ran.signal == SIGKILL || ran.err.find("Killed signal") != std::string::npos)
     why = say("the compiler was killed, probably for want of memory");
   return {ran.timed_out ? Errc::Timeout : Errc::ToolFailed,
-          step == Step::Compile ? say("compiling the torch flavor's binding failed: {}", why)
-                                : say("linking the torch flavor's module failed: {}", why),
+          step == BuildStep::Compile ? say("compiling the torch flavor's binding failed: {}", why)
+                                     : say("linking the torch flavor's module failed: {}", why),
           lines.find('\n') + 1 < lines.size() ? lines.substr(lines.find('\n') + 1) : ""};
 }
 
-Result<void> run_step(Step step, Words argv, const std::string& folder) {
+Result<void> run_step(BuildStep step, Words argv, const std::string& folder) {
   ProcessRequest request;
   request.argv = std::move(argv);
   request.working_directory = folder;
   request.timeout = kTimeout;
   SCANKIT_TRY(const ProcessResult ran, run_process(request));
-  if (!ran.ok()) return failure(step, ran);
+  if (!ran.ok()) return step_failure(step, ran);
   return {};
 }
 
@@ -203,7 +198,7 @@ class Building {
     if (!now) return Error{Errc::Conflict, say("torch's headers changed while they were compiled"), ""};
     headers = *now;
     SCANKIT_CHECK(link());
-    return read_whole_file(path_join(folder_, request_.module + ".so"), kModuleLimit);
+    return read_whole_file(path_join(folder_, request_.module + ".so"), kTorchModuleLimit);
   }
 
  private:
@@ -215,7 +210,7 @@ class Building {
     add_folders(environment_, argv);
     argv.insert(argv.end(), {"-ffile-prefix-map=" + folder_ + "=.", "-MD", "-MF", "libtorch.d", "-c", kSource,
                              "-o", kObject});
-    return run_step(Step::Compile, std::move(argv), folder_);
+    return run_step(BuildStep::Compile, std::move(argv), folder_);
   }
 
   Result<void> link() const {
@@ -226,7 +221,7 @@ class Building {
     argv.insert(argv.end(), environment_.libraries.begin(), environment_.libraries.end());
     // Before glibc 2.34 threads and dlopen have libraries of their own.
     argv.insert(argv.end(), {"-lpthread", "-ldl", "-lm"});
-    return run_step(Step::Link, std::move(argv), folder_);
+    return run_step(BuildStep::Link, std::move(argv), folder_);
   }
 
   const HostModuleRequest& request_;
@@ -234,7 +229,7 @@ class Building {
   std::string folder_;
 };
 
-void tell(const HostModuleRequest& request, const std::string& line) {
+void tell_progress(const HostModuleRequest& request, const std::string& line) {
   if (request.progress) request.progress(line);
 }
 
@@ -246,9 +241,9 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
   if (const auto before = request.cache->find(key_of_headers(request))) {
     const auto now = headers_now(paths_in(*before));
     if (!now || *now != *before)
-      tell(request,
-           now ? say("the header {} is another than before: compiling again", first_difference(*before, *now))
-               : say("a header that was read before is gone: compiling again"));
+      tell_progress(request, now ? say("the header {} is another than before: compiling again",
+                                       first_changed_header(*before, *now))
+                                 : say("a header that was read before is gone: compiling again"));
     headers = now.value_or("");
     if (auto bytes = now ? request.cache->find(whole_key(request, *now)) : std::nullopt) {
       request.cache->remember(whole_key(request, *now), slot);
@@ -263,7 +258,7 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
   const auto is_headers = [](const auto& input) { return input.first == "headers"; };
   if (headers.empty()) std::erase_if(old, is_headers), std::erase_if(fresh, is_headers);
   for (const std::string& change : changes_in_words(old, fresh))
-    tell(request, say("the binding is compiled again: {}", change));
+    tell_progress(request, say("the binding is compiled again: {}", change));
   return std::nullopt;
 }
 
@@ -283,7 +278,8 @@ Result<HostModule> build_host_module(const HostModuleRequest& request) {
   HostModule module;
   std::string headers;
   if (auto bytes = find_cached(request, headers)) {
-    tell(request, say("the binding for torch {} is in the cache", request.environment->torch_version));
+    tell_progress(request,
+                  say("the binding for torch {} is in the cache", request.environment->torch_version));
     module.bytes = std::move(*bytes);
     module.from_cache = true;
   } else {

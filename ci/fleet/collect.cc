@@ -66,11 +66,11 @@ void take_file(const std::string& folder, const std::string& name, bool regular,
     take_log(name, *text, files);
 }
 
-using Names = std::vector<std::pair<std::string, bool>>;  // and whether it is a regular file
+using ListedNames = std::vector<std::pair<std::string, bool>>;  // and whether it is a regular file
 
 // What each of them holds. Hashing is most of the work, and the files know nothing of each other. Nobody sets
 // the language (Speaking) while the threads read it.
-std::vector<Files> read_all(const std::string& folder, const Names& names) {
+std::vector<Files> read_all(const std::string& folder, const ListedNames& names) {
   std::vector<Files> all(names.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
@@ -91,7 +91,7 @@ Result<Collected> collect(const std::string& folder) {
   Collected collected;
   collected.folder = folder;
   std::error_code code;
-  Names names;
+  ListedNames names;
   for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end;
        entry.increment(code))
     names.emplace_back(entry->path().filename().string(), entry->is_regular_file());

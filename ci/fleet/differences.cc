@@ -30,7 +30,7 @@ double median_of(std::vector<double> values) {
 }
 
 // Among what a node's measure counts: GPUs of one kind, or processors.
-std::string kind_of(const NodeResult& node, const std::string& measure) {
+std::string measured_kind(const NodeResult& node, const std::string& measure) {
   const auto fact = node.facts.find(measure.starts_with("cpu") ? "cpu" : "gpus");
   return fact == node.facts.end() ? "" : fact->second;
 }
@@ -141,7 +141,8 @@ void find_outliers(FleetReport& report) {
   for (const NodeLine& node : report.nodes) {
     if (!node.result) continue;
     for (const Measure& m : node.result->summary.measures) {
-      samples[{m.name, m.unit, kind_of(*node.result, m.name)}].push_back({node.name, m.value, m.disturbed});
+      samples[{m.name, m.unit, measured_kind(*node.result, m.name)}].push_back(
+          {node.name, m.value, m.disturbed});
       all[{m.name, m.unit}].push_back(m.value);
     }
   }

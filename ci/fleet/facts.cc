@@ -9,11 +9,11 @@
 namespace scankit::fleet {
 namespace {
 
-using Facts = std::map<std::string, std::string>;
+using FactsByName = std::map<std::string, std::string>;
 
 // Adds what `name` says of a probe: its value, that there is none, or that it could not be read.
 template <class T, class Add>
-void of_probe(const Probed<T>& probe, const std::string& name, Facts& facts, Add add) {
+void of_probe(const Probed<T>& probe, const std::string& name, FactsByName& facts, Add add) {
   if (probe.present())
     add(probe.value);
   else
@@ -29,7 +29,7 @@ std::string gpus_in_words(const std::vector<Gpu>& gpus) {
   return words;
 }
 
-void of_machine(const Snapshot& s, Facts& facts) {
+void of_machine(const Snapshot& s, FactsByName& facts) {
   of_probe(s.os, "system", facts, [&](const Os& os) {
     facts["system"] = os.pretty_name.empty() ? os.id + " " + os.version_id : os.pretty_name;
     facts["kernel"] = os.kernel;
@@ -51,7 +51,7 @@ void of_machine(const Snapshot& s, Facts& facts) {
 }
 
 // The files under diagnosis, and the libraries that they are bound to: by what they hold, not by their names.
-void of_files(const Snapshot& s, Facts& facts) {
+void of_files(const Snapshot& s, FactsByName& facts) {
   for (const std::string& module : s.modules) facts["module:" + module] = "not here";
   if (s.extensions.present())
     for (const Extension& extension : s.extensions.value) {
@@ -70,7 +70,7 @@ void of_files(const Snapshot& s, Facts& facts) {
 }  // namespace
 
 std::map<std::string, std::string> facts_of(const Snapshot& snapshot) {
-  Facts facts;
+  FactsByName facts;
   of_machine(snapshot, facts);
   of_probe(snapshot.python, "python", facts, [&](const Python& python) {
     facts["python"] = python.version;

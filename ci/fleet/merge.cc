@@ -11,9 +11,9 @@
 namespace scankit::fleet {
 namespace {
 
-using Files = std::vector<const Collected::File*>;
+using FilePointers = std::vector<const Collected::File*>;
 
-std::string_view kind_of(TextState state) {
+std::string_view state_word(TextState state) {
   switch (state) {
     case TextState::Truncated:
       return "truncated";
@@ -41,7 +41,7 @@ bool same_answer(const NodeResult& a, const NodeResult& b) {
 }
 
 // The one that counts: under the name that the node itself writes, else what came last.
-const Collected::File& counted(const Files& files) {
+const Collected::File& counted(const FilePointers& files) {
   const auto& node = files.front()->read.node.node;
   for (const auto* file : files)
     if (file->name == node_file_name(node)) return *file;
@@ -88,7 +88,7 @@ void judge_answer(NodeLine& line) {
 void judge_silence(NodeLine& line, const Collected& collected) {
   for (const auto& file : collected.files)
     if (file.name == node_file_name(line.name) && file.read.state != TextState::Whole) {
-      line.state = kind_of(file.read.state);
+      line.state = state_word(file.read.state);
       line.why = say("its file cannot be used: {}", file.read.why);
       return;
     }
@@ -125,7 +125,7 @@ void judge_silence(NodeLine& line, const Collected& collected) {
   if (!asked.problem.empty()) line.why += ": " + asked.problem;
 }
 
-void judge_files(NodeLine& line, const Files& files, FleetReport& report) {
+void judge_files(NodeLine& line, const FilePointers& files, FleetReport& report) {
   const auto& chosen = counted(files);
   line.result = chosen.read.node;
   judge_answer(line);
@@ -164,11 +164,11 @@ void note_of_roster(NodeLine& line, const Roster& roster) {
 }
 
 // Which node each whole file is of; the others are named.
-std::map<std::string, Files> sorted_out(const Collected& collected, FleetReport& report) {
-  std::map<std::string, Files> of_node;
+std::map<std::string, FilePointers> sorted_out(const Collected& collected, FleetReport& report) {
+  std::map<std::string, FilePointers> of_node;
   for (const auto& file : collected.files) {
     if (file.read.state != TextState::Whole)
-      report.strays.push_back({file.name, std::string(kind_of(file.read.state)), file.read.why});
+      report.strays.push_back({file.name, std::string(state_word(file.read.state)), file.read.why});
     else if (file.read.node.fleet != report.fleet ||
              (collected.roster && file.read.node.command_sha256 != collected.roster->command_sha256))
       report.strays.push_back({file.name, "other_fleet",

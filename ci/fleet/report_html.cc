@@ -24,8 +24,8 @@ std::string titled(const std::string& title, const std::string& left, const std:
   return rows.empty() ? "" : html::heading(title) + html::table(left, right, rows);
 }
 
-std::string nodes_of(const FleetReport& report, Verdict verdict, const std::string& title,
-                     const char* style) {
+std::string html_nodes(const FleetReport& report, Verdict verdict, const std::string& title,
+                       const char* style) {
   std::string sections;
   for (const NodeLine& node : report.nodes) {
     if (node.verdict != verdict) continue;
@@ -81,7 +81,7 @@ std::string html_report(const FleetReport& report) {
                    {{say("failed"), "c-error", report.count(Verdict::Failed)},
                     {say("unknown"), "c-unknown", report.count(Verdict::Unknown)},
                     {say("passed"), "c-good", report.count(Verdict::Passed)}});
-  out += nodes_of(report, Verdict::Failed, say("Failed"), "error");
+  out += html_nodes(report, Verdict::Failed, say("Failed"), "error");
   html::Rows causes, differences, outliers, notes, strays, common;
   for (const CauseLine& line : report.causes)
     causes.emplace_back(code(line.cause.cause) + " " + xml_escaped(retold(line.cause.summary)),
@@ -95,7 +95,7 @@ std::string html_report(const FleetReport& report) {
     strays.emplace_back(code(stray.file), xml_escaped(retold(stray.why)));
   for (const auto& [fact, value] : report.common) common.emplace_back(xml_escaped(fact), code(value));
   out += titled(say("What was found"), say("what"), say("nodes"), causes);
-  out += nodes_of(report, Verdict::Unknown, say("Unknown"), "note");
+  out += html_nodes(report, Verdict::Unknown, say("Unknown"), "note");
   out += titled(say("Nodes differ (which alone is no fault)"), say("fact"), say("value"), differences);
   out +=
       titled(say("Slow, fast or less exact than nodes of the same kind"), say("node"), say("what"), outliers);

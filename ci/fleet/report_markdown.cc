@@ -19,7 +19,7 @@ class Table {
   std::string head_, rows_;
 };
 
-std::string nodes_of(const FleetReport& report, Verdict verdict, const std::string& title) {
+std::string markdown_nodes(const FleetReport& report, Verdict verdict, const std::string& title) {
   Table table(title, say("node"), say("why"));
   for (const NodeLine& node : report.nodes)
     if (node.verdict == verdict) table.row(markdown_code(node.name), markdown_escaped(retold(node.why)));
@@ -41,12 +41,12 @@ std::string markdown_report(const FleetReport& report) {
   if (!report.command.empty()) out += markdown_code(command_line(report.command)) + "\n\n";
   for (const std::string& problem : report.problems) out += markdown_escaped(retold(problem)) + "\n\n";
   for (const std::string& note : report.notes) out += markdown_escaped(retold(note)) + "\n\n";
-  out += nodes_of(report, Verdict::Failed, say("Failed"));
+  out += markdown_nodes(report, Verdict::Failed, say("Failed"));
   Table causes(say("What was found"), say("what"), say("nodes"));
   for (const CauseLine& line : report.causes)
     causes.row(markdown_code(line.cause.cause) + " " + markdown_escaped(retold(line.cause.summary)),
                markdown_escaped(node_names(line.nodes)));
-  out += causes.text() + nodes_of(report, Verdict::Unknown, say("Unknown"));
+  out += causes.text() + markdown_nodes(report, Verdict::Unknown, say("Unknown"));
   Table differences(say("Nodes differ (which alone is no fault)"), say("fact"), say("value"));
   for (const Difference& d : report.differences)
     differences.row(markdown_code(d.fact), markdown_escaped(difference_line(d)));

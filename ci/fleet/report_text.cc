@@ -10,7 +10,7 @@ namespace scankit::fleet {
 namespace {
 
 // How many lines of a kind are shown without -v: a cluster can fail as a whole.
-constexpr std::size_t kMost = 20;
+constexpr std::size_t kMostLines = 20;
 
 class Text {
  public:
@@ -50,7 +50,7 @@ class Text {
   // Shows the first of them; says how many are left out.
   template <class Items, class Show>
   void some(const Items& items, Show show) {
-    const std::size_t most = style_.verbose ? items.size() : kMost;
+    const std::size_t most = style_.verbose ? items.size() : kMostLines;
     for (std::size_t i = 0; i < items.size() && i < most; ++i) show(items[i]);
     if (items.size() > most) line("  " + say("and {} more: -v lists them", items.size() - most));
   }

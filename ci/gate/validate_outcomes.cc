@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/explain/explainer.h"
 
@@ -16,11 +17,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostEvidence = 10;
 constexpr const char* kImportCheck = "validate-import";
 
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 struct Device {
   std::size_t cases = 0, failed = 0, not_run = 0;
   std::vector<Evidence> evidence;
@@ -28,7 +24,7 @@ struct Device {
 
 std::string first_reason(const Json& result) {
   const auto reasons = result.find("reasons");
-  if (reasons == result.end() || !reasons->is_array() || reasons->empty()) return text_of(result, "state");
+  if (reasons == result.end() || !reasons->is_array() || reasons->empty()) return json_text(result, "state");
   return reasons->front().is_string() ? reasons->front().get<std::string>() : "";
 }
 
@@ -36,14 +32,14 @@ std::map<std::string, Device> devices_of(const Json& json) {
   std::map<std::string, Device> devices;
   std::size_t at = 0;
   for (const Json& result : json.at("cases")) {
-    Device& device = devices[text_of(result, "device")];
-    const std::string state = text_of(result, "state");
+    Device& device = devices[json_text(result, "device")];
+    const std::string state = json_text(result, "state");
     ++device.cases;
     if (state == "not_run") ++device.not_run;
     const bool failed = state != "not_run" && state != "passed";
     if (failed && ++device.failed <= kMostEvidence)
       device.evidence.push_back({"/cases/" + std::to_string(at) + "/reasons/0",
-                                 text_of(result, "id") + ": " + first_reason(result)});
+                                 json_text(result, "id") + ": " + first_reason(result)});
     ++at;
   }
   return devices;
@@ -51,7 +47,7 @@ std::map<std::string, Device> devices_of(const Json& json) {
 
 Finding failed_finding(const Json& json, std::string summary, std::vector<Evidence> evidence) {
   const Json& module = json.at("module");
-  const std::string file = text_of(module, "file"), name = text_of(module, "name");
+  const std::string file = json_text(module, "file"), name = json_text(module, "name");
   return {.cause = Cause::ValidationFailed,
           .subject = file.empty() ? name : file,
           .module = name,
@@ -63,7 +59,7 @@ Finding failed_finding(const Json& json, std::string summary, std::vector<Eviden
 Outcome of_device(const Json& json, const std::string& name, const Device& device) {
   Outcome outcome{.check = "validate-numbers-" + name,
                   .question = say("Does {} compute right on {}, forward and every gradient?",
-                                  text_of(json.at("module"), "name"), name)};
+                                  json_text(json.at("module"), "name"), name)};
   if (device.failed > 0) {
     outcome.state = CheckState::Found;
     outcome.findings.push_back(failed_finding(
@@ -89,7 +85,7 @@ std::optional<Cause> cause_of_import(const std::string& message) {
 // An import that fails says nothing about numbers.
 Finding import_finding(const Json& json, const std::string& message) {
   Finding finding =
-      failed_finding(json, say("{} does not import: {}", text_of(json.at("module"), "name"), message),
+      failed_finding(json, say("{} does not import: {}", json_text(json.at("module"), "name"), message),
                      {{"/module/message", message}});
   const auto cause = cause_of_import(message);
   if (cause) finding.cause = *cause;
@@ -100,11 +96,12 @@ Finding import_finding(const Json& json, const std::string& message) {
 
 Outcome of_module(const Json& json) {
   Outcome outcome{.check = "validate-module",
-                  .question = say("Can {} be imported and called?", text_of(json.at("module"), "name"))};
-  const std::string problem = text_of(json.at("module"), "problem"), open = text_of(json, "not_completed");
+                  .question = say("Can {} be imported and called?", json_text(json.at("module"), "name"))};
+  const std::string problem = json_text(json.at("module"), "problem"),
+                    open = json_text(json, "not_completed");
   if (problem == "import_failed" || problem == "lacks_functions") {
     outcome.state = CheckState::Found;
-    const std::string message = text_of(json.at("module"), "message");
+    const std::string message = json_text(json.at("module"), "message");
     const bool import = problem == "import_failed";
     if (import) outcome.check = kImportCheck;
     outcome.findings.push_back(import ? import_finding(json, message)
@@ -119,7 +116,7 @@ Outcome of_module(const Json& json) {
 
 Outcome of_speed(const Json& json, const Json& baseline) {
   Outcome outcome{.check = "validate-speed",
-                  .question = say("Is every pass as fast as in {}?", text_of(baseline, "file"))};
+                  .question = say("Is every pass as fast as in {}?", json_text(baseline, "file"))};
   std::size_t at = 0;
   Finding slower = failed_finding(json, "", {});
   slower.cause = Cause::SlowerThanBaseline;
@@ -127,18 +124,18 @@ Outcome of_speed(const Json& json, const Json& baseline) {
   for (const Json& timing : json.at("timing")) {
     const std::string place = "/timing/" + std::to_string(at++) + "/baseline/ratio";
     if (timing.contains("baseline") && timing["baseline"].value("regressed", false))
-      slower.evidence.push_back({place, text_of(timing, "pass") + " " + text_of(timing, "dtype") + " " +
+      slower.evidence.push_back({place, json_text(timing, "pass") + " " + json_text(timing, "dtype") + " " +
                                             timing["shape"].dump() + " " +
                                             timing["baseline"]["ratio"].dump()});
   }
-  if (const std::string problem = text_of(baseline, "problem"); !problem.empty()) {
+  if (const std::string problem = json_text(baseline, "problem"); !problem.empty()) {
     outcome.state = CheckState::Unknown;
     outcome.could_hide_error = true;
     outcome.why = problem;
   } else if (!slower.evidence.empty()) {
     const std::size_t n = slower.evidence.size();
     slower.summary = say_n(n, "{} pass is slower than in {}", "{} passes are slower than in {}", n,
-                           text_of(baseline, "file"));
+                           json_text(baseline, "file"));
     outcome.state = CheckState::Found;
     outcome.findings.push_back(std::move(slower));
   }
@@ -155,7 +152,7 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     const Json& baseline = json.at("baseline");
     if (baseline.is_object()) outcomes.push_back(of_speed(json, baseline));
     // What decides is the verdict; a reason that is told nowhere above must not become a pass.
-    const std::string verdict = text_of(json, "verdict");
+    const std::string verdict = json_text(json, "verdict");
     const auto any = [&](CheckState state) {
       return std::ranges::any_of(outcomes, [&](const Outcome& each) { return each.state == state; });
     };

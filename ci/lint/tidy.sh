@@ -14,7 +14,18 @@ case $("$tool" --version) in
   *) echo "SKIPPED: the checks are those of clang-tidy 14, and this is $("$tool" --version | grep -o 'version [0-9.]*')"; exit 77 ;;
 esac
 
-known=$(jq -r '.[].file' "$build/compile_commands.json" | sed "s|^$PWD/||" | grep -E '\.cc$' | sort -u)
+# With SCANKIT_UNITY the database names units that include the sources; each source is compiled as its unit is.
+database=$(mktemp -d)
+trap 'rm -rf "$database"' EXIT
+jq -r '.[].file | select(contains("/Unity/"))' "$build/compile_commands.json" | xargs -r -d '\n' grep -H '^#include "' \
+  >"$database/included" || true
+jq --rawfile included "$database/included" '
+  ($included | split("\n") | map(capture("^(?<unit>.*\\.cxx):#include \"(?<file>.*)\"$")) | group_by(.unit)
+    | map({key: .[0].unit, value: map(.file)}) | from_entries) as $sources
+  | map(.file as $unit | if $sources[$unit] == null then . else
+      $sources[$unit][] as $file | .file = $file | .command |= (split($unit) | join($file)) end)
+' "$build/compile_commands.json" >"$database/compile_commands.json"
+known=$(jq -r '.[].file' "$database/compile_commands.json" | sed "s|^$PWD/||" | grep -E '\.cc$' | sort -u)
 case $which in
   --all) files=$known ;;
   --slice)
@@ -28,5 +39,5 @@ case $which in
 esac
 files=$(printf '%s\n' "$files" | grep . | while read -r file; do [ -e "$file" ] && echo "$file"; done)
 echo "tidy: $(printf '%s\n' "$files" | wc -l) of $(printf '%s\n' "$known" | wc -l) files"
-printf '%s\n' "$files" | xargs -P "$(nproc)" -n 1 "$tool" --quiet -p "$build" 2>/dev/null
+printf '%s\n' "$files" | xargs -P "$(nproc)" -n 1 "$tool" --quiet -p "$database" 2>/dev/null
 echo "tidy: clean"

@@ -13,13 +13,13 @@ std::string none_is_broken(const Snapshot& snapshot) {
   return say("no environment was chosen");
 }
 
-Fix repair_of(const BrokenEnvironment& broken) {
+Fix environment_repair(const BrokenEnvironment& broken) {
   if (broken.command.starts_with("unset")) return SetEnvironment{broken.origin, ""};
   const std::string repair = retold(broken.repair);
   return Advice{broken.command.empty() ? repair : repair + ": " + broken.command};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult active_environment_usable(const Snapshot& snapshot) {
   const auto broken = broken_environment(snapshot);
   if (!broken) return {};
   Finding finding{.cause = Cause::EnvironmentPythonGone,
@@ -28,7 +28,7 @@ CheckResult run(const Snapshot& snapshot) {
                   .summary = say("{}: {}", broken->origin, retold(broken->reason))};
   const auto fact = [](const char* name) { return std::string("/environment/") + name; };
   finding.evidence = {{fact(kBrokenPath), broken->path}, {fact(kBrokenReason), broken->reason}};
-  finding.fixes = {repair_of(*broken)};
+  finding.fixes = {environment_repair(*broken)};
   CheckResult result;
   result.findings.push_back(std::move(finding));
   return result;
@@ -41,5 +41,5 @@ extern const Check kActiveEnvironmentUsable{.id = "active-environment-usable",
                                             .needs = 0,
                                             .settled_by_import = false,
                                             .not_applicable = none_is_broken,
-                                            .run = run};
+                                            .run = active_environment_usable};
 }  // namespace scankit

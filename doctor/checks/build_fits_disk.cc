@@ -28,7 +28,7 @@ std::uint64_t all_jobs(const Snapshot& snapshot, const BuildPlace& place) {
   return one_job(snapshot, place) * (place.role == "temporary files" ? at_once : 1);
 }
 
-std::string words(const BuildPlace& place, std::uint64_t need) {
+std::string shortage_in_words(const BuildPlace& place, std::uint64_t need) {
   if (place.role == "temporary files")
     return say("the compilers write at least {} of temporary files to {}, and {} is free there",
                megabytes(need), place.path, megabytes(place.free));
@@ -49,7 +49,7 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
   return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult build_fits_disk(const Snapshot& snapshot) {
   CheckResult result;
   const auto& places = snapshot.build_tools.value.places;
   if (places.empty()) result.not_checked = {say("how much room the disks of the machine that builds have")};
@@ -57,7 +57,7 @@ CheckResult run(const Snapshot& snapshot) {
     const BuildPlace& place = places[i];
     const std::uint64_t need = all_jobs(snapshot, place);
     if (place.free >= need) continue;
-    Finding finding = build_finding(snapshot, Cause::DiskFull, words(place, need));
+    Finding finding = build_finding(snapshot, Cause::DiskFull, shortage_in_words(place, need));
     // The first compiler meets a full disk for certain, several only where they run at once as planned.
     if (place.free >= one_job(snapshot, place)) finding.severity_override = Severity::Warning;
     const std::string pointer = "/build_tools/value/places/" + std::to_string(i);
@@ -73,6 +73,6 @@ CheckResult run(const Snapshot& snapshot) {
 extern const Check kBuildFitsDisk{.id = "build-fits-disk",
                                   .question = "Is there room on the disks that the build writes to?",
                                   .needs = kSources,
-                                  .run = run,
+                                  .run = build_fits_disk,
                                   .asked = sources_are_here};
 }  // namespace scankit

@@ -30,7 +30,7 @@ std::uint64_t kernels_of(const SourceTree& tree) {
       tree.sources, [](const SourceFact& fact) { return fact.value.ends_with(".cu"); }));
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult build_fits_memory(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (!snapshot.memory.present()) {
@@ -74,6 +74,6 @@ extern const Check kBuildFitsMemory{.id = "build-fits-memory",
                                     .question = "Is there memory for the compilers that run at once?",
                                     .needs = kSources,
                                     .not_applicable = needs_no_nvcc,
-                                    .run = run,
+                                    .run = build_fits_memory,
                                     .asked = sources_are_here};
 }  // namespace scankit

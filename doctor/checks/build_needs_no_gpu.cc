@@ -34,7 +34,7 @@ bool torch_asks(const Snapshot& snapshot) {
          !snapshot.torch.value.cuda.empty();
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   if (snapshot.gpus.state != ProbeState::Absent)
@@ -66,6 +66,6 @@ extern const Check kBuildNeedsNoGpu{.id = "build-needs-no-gpu",
                                     .question = "Can the build do without a GPU, where there is none?",
                                     .needs = kSources,
                                     .not_applicable = nothing_to_ask,
-                                    .run = run,
+                                    .run = build_needs_no_gpu,
                                     .asked = sources_are_here};
 }  // namespace scankit

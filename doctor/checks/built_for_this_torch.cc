@@ -71,7 +71,7 @@ Finding exchanged(const Snapshot& snapshot, const Copy& copy, std::size_t at, co
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult built_for_this_torch(const Snapshot& snapshot) {
   CheckResult result;
   const Packages& packages = snapshot.packages.value;
   for (std::size_t i = 0; i < packages.texts.size(); ++i) {
@@ -95,5 +95,5 @@ extern const Check kBuiltForThisTorch{.id = "built-for-this-torch",
                                       .needs = kPackages,
                                       .settled_by_import = true,
                                       .not_applicable = no_module_uses_torch,
-                                      .run = run};
+                                      .run = built_for_this_torch};
 }  // namespace scankit

@@ -146,7 +146,7 @@ std::optional<Takes> of_no_function(const Snapshot& snapshot, const std::string&
 }
 
 // Which module under diagnosis a dotted name belongs to; "" for a Python sibling.
-std::string module_of(const Snapshot& snapshot, const std::string& callee) {
+std::string module_of_callee(const Snapshot& snapshot, const std::string& callee) {
   for (const std::string& module : snapshot.modules)
     if (callee.starts_with(module + ".") && callee.find('.', module.size() + 1) == std::string::npos)
       return module;
@@ -154,7 +154,7 @@ std::string module_of(const Snapshot& snapshot, const std::string& callee) {
 }
 
 std::optional<Takes> what_it_takes(const Snapshot& snapshot, const std::string& callee, int arguments) {
-  const std::string module = module_of(snapshot, callee);
+  const std::string module = module_of_callee(snapshot, callee);
   if (module.empty()) {
     if (auto takes = seen_in_python(snapshot, callee)) return takes;
     return defined_in_python(snapshot, callee);
@@ -169,10 +169,10 @@ std::optional<Takes> what_it_takes(const Snapshot& snapshot, const std::string& 
 
 using Calls = std::vector<std::size_t>;  // of one callee in one package
 
-Finding mismatch(const Snapshot& snapshot, const Calls& calls, const Takes& takes) {
+Finding signature_mismatch(const Snapshot& snapshot, const Calls& calls, const Takes& takes) {
   const auto& all = snapshot.packages.value.calls;
   const PackageCall& first = all[calls.front()];
-  const std::string module = module_of(snapshot, first.callee);
+  const std::string module = module_of_callee(snapshot, first.callee);
   const std::string top = first.callee.substr(0, first.callee.find('.'));
   Finding finding{
       .cause = Cause::SignatureMismatch,
@@ -198,10 +198,10 @@ Finding mismatch(const Snapshot& snapshot, const Calls& calls, const Takes& take
 }
 
 // A function that the module does not have, as its import showed.
-std::optional<Finding> not_there(const Snapshot& snapshot, const Calls& calls) {
+std::optional<Finding> function_not_there(const Snapshot& snapshot, const Calls& calls) {
   const auto& all = snapshot.packages.value.calls;
   const PackageCall& first = all[calls.front()];
-  const std::string module = module_of(snapshot, first.callee);
+  const std::string module = module_of_callee(snapshot, first.callee);
   const Observation* seen = module.empty() ? nullptr : deciding_import(snapshot, module);
   if (seen == nullptr || seen->outcome != "ok") return std::nullopt;
   const std::string function = first.callee.substr(module.size() + 1);
@@ -230,13 +230,13 @@ std::string nothing_is_called(const Snapshot& snapshot) {
 
 // A package that calls the same function with several numbers knows several releases of it: no claim while
 // one fits, or while one cannot be counted.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult call_signatures_match(const Snapshot& snapshot) {
   CheckResult result;
   const auto& all = snapshot.packages.value.calls;
   std::map<std::pair<std::string, std::string>, Calls> groups;
   for (std::size_t i = 0; i < all.size(); ++i) groups[{all[i].package, all[i].callee}].push_back(i);
   for (const auto& [key, calls] : groups) {
-    if (auto finding = not_there(snapshot, calls)) {
+    if (auto finding = function_not_there(snapshot, calls)) {
       result.findings.push_back(*std::move(finding));
       continue;
     }
@@ -246,7 +246,7 @@ CheckResult run(const Snapshot& snapshot) {
       takes = what_it_takes(snapshot, all[i].callee, all[i].arguments);
       return takes && !takes->accepts(all[i].arguments);
     });
-    if (all_wrong && takes) result.findings.push_back(mismatch(snapshot, calls, *takes));
+    if (all_wrong && takes) result.findings.push_back(signature_mismatch(snapshot, calls, *takes));
   }
   return result;
 }
@@ -259,5 +259,5 @@ extern const Check kCallSignaturesMatch{
     .needs = kPython | kPackages,
     .settled_by_import = false,
     .not_applicable = nothing_is_called,
-    .run = run};
+    .run = call_signatures_match};
 }  // namespace scankit

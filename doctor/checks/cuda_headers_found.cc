@@ -11,7 +11,7 @@ std::string no_toolkit(const Snapshot& snapshot) {
   return snapshot.build_tools.value.nvcc.empty() ? say("there is no nvcc") : "";
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult cuda_headers_found(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (tools.headers.empty()) {
@@ -45,6 +45,6 @@ extern const Check kCudaHeadersFound{
     .question = "Does the toolkit hold the CUDA headers that the sources include?",
     .needs = kSources,
     .not_applicable = no_toolkit,
-    .run = run,
+    .run = cuda_headers_found,
     .asked = sources_are_here};
 }  // namespace scankit

@@ -21,7 +21,7 @@ std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
 }
 
 // A toolkit of that major on LD_LIBRARY_PATH would hide this and fail on torch's own CUDA calls: not offered.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult cuda_runtime_found(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
     Finding finding{.cause = Cause::MissingCudart, .subject = copy->path, .module = copy->module};
@@ -51,5 +51,5 @@ extern const Check kCudaRuntimeFound{
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = cuda_runtime_found};
 }  // namespace scankit

@@ -34,7 +34,7 @@ bool named_by(const std::vector<const Misfit*>& misfits, const CudaPin& pin) {
 
 // The pinned wheels of the misfits, also where the pin is met although the file is another's: two wheels may
 // write one path. Where the files are of no wheel, every pin that is not met, else torch with all of them.
-InstallPackages repair_of(const Torch& torch, const std::vector<const Misfit*>& misfits) {
+InstallPackages wheel_repair(const Torch& torch, const std::vector<const Misfit*>& misfits) {
   InstallPackages fix{{}, true};
   for (const CudaPin& pin : torch.cuda_pins)
     if (named_by(misfits, pin)) fix.requirements.push_back(pin.requirement);
@@ -46,7 +46,7 @@ InstallPackages repair_of(const Torch& torch, const std::vector<const Misfit*>& 
   return fix;
 }
 
-std::string summary_of(const Torch& torch, const Misfit& misfit) {
+std::string wheel_misfit_summary(const Torch& torch, const Misfit& misfit) {
   const std::string needed_by = path_basename(misfit.needed_by);
   const std::string what = misfit.name.empty() ? misfit.version : misfit.name;
   const auto pin = std::ranges::find_if(torch.cuda_pins, [&](const CudaPin& p) {
@@ -64,7 +64,7 @@ std::string summary_of(const Torch& torch, const Misfit& misfit) {
 }
 
 // A version that differs is no fault: only a name or version that is not there.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult cuda_wheels_match(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   std::vector<const Misfit*> wrong;
   CheckResult result;
@@ -84,8 +84,8 @@ CheckResult run(const Snapshot& snapshot) {
       finding.evidence.push_back(
           {"/torch/value/cuda_pins/" + std::to_string(i) + "/requirement", torch.cuda_pins[i].requirement});
   finding.subject = wrong.front()->library;
-  finding.summary = summary_of(torch, *wrong.front());
-  finding.fixes.push_back(repair_of(torch, wrong));
+  finding.summary = wheel_misfit_summary(torch, *wrong.front());
+  finding.fixes.push_back(wheel_repair(torch, wrong));
   result.findings.push_back(std::move(finding));
   return result;
 }
@@ -98,5 +98,5 @@ extern const Check kCudaWheelsMatch{
     .needs = kTorch,
     .settled_by_import = true,
     .not_applicable = cpu_build,
-    .run = run};
+    .run = cuda_wheels_match};
 }  // namespace scankit

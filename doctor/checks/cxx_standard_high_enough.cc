@@ -12,7 +12,7 @@ bool is_older(const std::string& standard, const std::string& than) {
   return standard < than || standard.starts_with('9');
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
   const std::vector<SourceFact>& standards = snapshot.sources.value.standards;
   const std::string& demanded = snapshot.torch.value.cxx_standard;
   CheckResult result;
@@ -51,6 +51,6 @@ extern const Check kCxxStandardHighEnough{
     .question = "Do the sources ask for the C++ standard of torch's headers?",
     .needs = kSources | kTorch,
     .not_applicable = nullptr,
-    .run = run,
+    .run = cxx_standard_high_enough,
     .asked = sources_are_here};
 }  // namespace scankit

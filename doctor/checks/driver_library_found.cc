@@ -7,7 +7,7 @@
 namespace scankit {
 namespace {
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult driver_library_found(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
     for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
@@ -35,5 +35,5 @@ extern const Check kDriverLibraryFound{
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = driver_library_found};
 }  // namespace scankit

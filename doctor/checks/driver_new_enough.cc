@@ -7,7 +7,7 @@
 namespace scankit {
 namespace {
 
-std::string not_applicable(const Snapshot& snapshot) {
+std::string driver_age_not_applicable(const Snapshot& snapshot) {
   if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
   if (snapshot.torch.state == ProbeState::Absent) return say("torch: {}", why_missing(snapshot.torch));
   if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return say("torch is no CUDA build");
@@ -15,7 +15,7 @@ std::string not_applicable(const Snapshot& snapshot) {
   return "";
 }
 
-std::string dotted(const Version& version) {
+std::string driver_version_text(const Version& version) {
   std::string text;
   for (std::size_t i = 0; i < version.release.size(); ++i) {
     const std::string part = std::to_string(version.release[i]);
@@ -35,9 +35,10 @@ std::string without_root(const Snapshot& snapshot, const Version& cuda) {
       torch.substr(0, torch.find('+')), cuda.part(0), cuda.part(0));
 }
 
-std::vector<Fix> fixes_for(const Snapshot& snapshot, const Version& minimum) {
+std::vector<Fix> fixes_for_driver(const Snapshot& snapshot, const Version& minimum) {
   const Driver& driver = snapshot.driver.value;
-  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", dotted(minimum))}};
+  std::vector<Fix> fixes = {
+      Advice{say("update the NVIDIA driver to {} or newer", driver_version_text(minimum))}};
   if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum) {
     const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
     const std::string folder = path_dirname(driver.compat);
@@ -69,14 +70,15 @@ Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::str
           .summary = cuda ? say("torch {} is built with CUDA {}, which needs driver {}; this one is {} and "
                                 "supports CUDA up "
                                 "to {}",
-                                torch.version, torch.cuda, dotted(minimum), which, cuda->cuda.major_minor())
+                                torch.version, torch.cuda, driver_version_text(minimum), which,
+                                cuda->cuda.major_minor())
                           : say("torch {} is built with CUDA {}, which needs driver {}; this one is {}",
-                                torch.version, torch.cuda, dotted(minimum), which),
+                                torch.version, torch.cuda, driver_version_text(minimum), which),
           .evidence = {{"/torch/value/cuda", snapshot.torch.value.cuda}, evidence},
-          .fixes = fixes_for(snapshot, minimum)};
+          .fixes = fixes_for_driver(snapshot, minimum)};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult driver_new_enough(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
   const auto unknown = [&](std::string why) {
@@ -123,6 +125,6 @@ extern const Check kDriverNewEnough{.id = "driver-new-enough",
                                     .question = "Is the NVIDIA driver new enough for torch's CUDA?",
                                     .needs = 0,
                                     .settled_by_import = false,
-                                    .not_applicable = not_applicable,
-                                    .run = run};
+                                    .not_applicable = driver_age_not_applicable,
+                                    .run = driver_new_enough};
 }  // namespace scankit

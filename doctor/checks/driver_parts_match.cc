@@ -7,7 +7,7 @@ namespace scankit {
 namespace {
 
 // A described driver is one number; there is nothing to compare.
-std::string not_applicable(const Snapshot& snapshot) {
+std::string driver_parts_not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
   const Driver& driver = snapshot.driver.value;
   if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
@@ -19,8 +19,8 @@ std::string not_applicable(const Snapshot& snapshot) {
   return "";
 }
 
-Finding mismatch(const Snapshot& snapshot, const std::string& library, const std::string& version,
-                 const std::string& field) {
+Finding driver_mismatch(const Snapshot& snapshot, const std::string& library, const std::string& version,
+                        const std::string& field) {
   const Driver& driver = snapshot.driver.value;
   return {
       .cause = Cause::NvmlMismatch,
@@ -35,7 +35,7 @@ Finding mismatch(const Snapshot& snapshot, const std::string& library, const std
                                  "host are mounted; on the host, reboot if its driver was updated")}}};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult driver_parts_match(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
   if (!snapshot.driver.present()) {
@@ -48,11 +48,12 @@ CheckResult run(const Snapshot& snapshot) {
   const bool compat = driver.libcuda_kind == "compat";
   // Forward compatibility is a newer libcuda on an older kernel module; the other way round it is refused.
   if (libcuda && (compat ? *libcuda < *kernel : *libcuda != *kernel))
-    result.findings.push_back(mismatch(snapshot, driver.libcuda, driver.libcuda_version, "libcuda_version"));
+    result.findings.push_back(
+        driver_mismatch(snapshot, driver.libcuda, driver.libcuda_version, "libcuda_version"));
   const auto nvml = Version::parse(driver.libnvidia_ml_version);
   if (result.findings.empty() && nvml && *nvml != *kernel)
     result.findings.push_back(
-        mismatch(snapshot, driver.libnvidia_ml, driver.libnvidia_ml_version, "libnvidia_ml_version"));
+        driver_mismatch(snapshot, driver.libnvidia_ml, driver.libnvidia_ml_version, "libnvidia_ml_version"));
   if (result.findings.empty() && driver.nvml_error.find("version mismatch") != std::string::npos) {
     result.findings.push_back(
         {.cause = Cause::NvmlMismatch,
@@ -73,6 +74,6 @@ extern const Check kDriverPartsMatch{
     .question = "Are the driver's kernel module and libraries of one version?",
     .needs = 0,
     .settled_by_import = false,
-    .not_applicable = not_applicable,
-    .run = run};
+    .not_applicable = driver_parts_not_applicable,
+    .run = driver_parts_match};
 }  // namespace scankit

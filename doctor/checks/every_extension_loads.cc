@@ -14,7 +14,7 @@ bool under_diagnosis(const Snapshot& snapshot, const AuditedFile& file) {
                              [&](const Extension& copy) { return copy.path == file.path; });
 }
 
-std::string module_of(const AuditedFile& file) {
+std::string module_of_file(const AuditedFile& file) {
   const std::string name = path_basename(file.path);
   return name.substr(0, name.find('.'));
 }
@@ -26,7 +26,7 @@ std::string not_asked(const Snapshot& snapshot) {
 std::string other_extensions() { return say("other compiled packages: add --all to check them"); }
 
 // Where --all could have been given.
-std::string left_out(const Snapshot& snapshot) {
+std::string audit_left_out(const Snapshot& snapshot) {
   const bool elsewhere = !snapshot.read_from.empty() || !snapshot.named_files.empty();
   return elsewhere || !snapshot.python.present() ? "" : other_extensions();
 }
@@ -39,9 +39,9 @@ const Distribution* distribution_of(const Snapshot& snapshot, const AuditedFile&
 }
 
 // A damaged file comes back with the same release; nothing but its maker can say which other release fits.
-Fix repair_of(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
+Fix repair_of_file(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
   const Distribution* owner = distribution_of(snapshot, file);
-  const std::string name = owner == nullptr ? module_of(file) : owner->name;
+  const std::string name = owner == nullptr ? module_of_file(file) : owner->name;
   const bool damaged = cause == Cause::CorruptBinary || cause == Cause::WrongMachineArch;
   if (damaged && owner != nullptr && !owner->version.empty())
     return InstallPackages{{name + "==" + owner->version}, true};
@@ -55,18 +55,18 @@ Fix repair_of(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
   return Advice{say("install a build of {} that fits this environment", name)};
 }
 
-Finding finding_of(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
+Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
   const AuditedFile& file = snapshot.audit.value.files[at];
-  Finding finding{.cause = cause, .subject = file.path, .module = module_of(file), .summary = row.why};
+  Finding finding{.cause = cause, .subject = file.path, .module = module_of_file(file), .summary = row.why};
   finding.evidence.push_back({"/audit/value/files/" + std::to_string(at) + "/" + row.field, row.value});
-  finding.fixes.push_back(repair_of(snapshot, file, cause));
+  finding.fixes.push_back(repair_of_file(snapshot, file, cause));
   return finding;
 }
 
 // The user asked for every extension, so one that would fail is a finding although nothing may import it.
 // Where no catalogued cause fits, it is said in full as Unknown; what a package may well load by itself is
 // not held against it.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult every_extension_loads(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.audit.present()) {
     result.unknown.push_back(say("the compiled extensions could not be read: {}", snapshot.audit.note));
@@ -85,7 +85,7 @@ CheckResult run(const Snapshot& snapshot) {
       result.unknown.push_back(say("whether {} would load is not known: {}", file.path, row.why));
     if (row.verdict != AuditVerdict::Fails) continue;
     if (const auto cause = cause_from_slug(row.cause))
-      result.findings.push_back(finding_of(snapshot, i, row, *cause));
+      result.findings.push_back(audit_finding(snapshot, i, row, *cause));
     else
       result.unknown.push_back(say("{} would not load: {}", file.path, row.why));
   }
@@ -111,6 +111,6 @@ extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
                                         .needs = 0,
                                         .settled_by_import = false,
                                         .not_applicable = not_asked,
-                                        .run = run,
-                                        .left_out = left_out};
+                                        .run = every_extension_loads,
+                                        .left_out = audit_left_out};
 }  // namespace scankit

@@ -8,7 +8,7 @@ namespace {
 
 // What is wrong with a file in this state, in a sentence; "" where it is another check's matter. `size` has
 // its unit.
-std::string in_words(const std::string& state, const std::string& size) {
+std::string file_state_in_words(const std::string& state, const std::string& size) {
   if (state == "empty") return say("the file is empty ({})", size);
   if (state == "truncated") return say("the file is cut short ({})", size);
   if (state == "damaged") return say("the file is damaged ({})", size);
@@ -23,10 +23,10 @@ std::string size_in_words(const Extension& file) {
   return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), retold(file.file_detail)});
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult file_is_whole(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : selected_copies(snapshot)) {
-    const std::string summary = in_words(copy->file_state, size_in_words(*copy));
+    const std::string summary = file_state_in_words(copy->file_state, size_in_words(*copy));
     if (summary.empty()) continue;
     result.findings.push_back(
         {.cause = copy->file_state == "windows" ? Cause::Windows : Cause::CorruptBinary,
@@ -46,5 +46,5 @@ extern const Check kFileIsWhole{.id = "file-is-whole",
                                 .needs = kExtensions | kContents,
                                 .settled_by_import = true,
                                 .not_applicable = no_module_installed,
-                                .run = run};
+                                .run = file_is_whole};
 }  // namespace scankit

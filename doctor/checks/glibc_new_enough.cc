@@ -9,7 +9,7 @@ namespace {
 
 // libc, libm, libpthread, librt and libdl all carry GLIBC_ version nodes; the loader refuses a file whose
 // node is absent.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult glibc_new_enough(const Snapshot& snapshot) {
   return {unmet_versions(snapshot, Cause::GlibcTooOld, {"GLIBC_"},
                          say("build the module on this system, or use one made for an older glibc")),
           {}};
@@ -22,5 +22,5 @@ extern const Check kGlibcNewEnough{.id = "glibc-new-enough",
                                    .needs = kExtensions | kClosures,
                                    .settled_by_import = true,
                                    .not_applicable = no_module_installed,
-                                   .run = run};
+                                   .run = glibc_new_enough};
 }  // namespace scankit

@@ -15,14 +15,14 @@ std::string no_device_code(const Snapshot& snapshot) {
 }
 
 // Who describes a machine without a GPU has said that no GPU is meant.
-std::string left_out(const Snapshot& snapshot) {
+std::string gpus_left_out(const Snapshot& snapshot) {
   const bool none_here = snapshot.gpus.state == ProbeState::Absent && snapshot.described.empty();
   return none_here && !device_code(snapshot).empty()
              ? say("whether the code for GPUs fits yours: none is here (--gpu sm_90 judges for one)")
              : "";
 }
 
-std::vector<Fix> fixes_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
+std::vector<Fix> fixes_for_gpu(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   if (code.module == "torch")
     return {Advice{say("install a torch release whose CUDA build names sm_{} in torch.cuda.get_arch_list()",
                        gpu.gpu->sm)}};
@@ -41,7 +41,7 @@ Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu
                         image_list(*code.images), gpu.name(), gpu.gpu->sm),
           .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
                        {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
-          .fixes = fixes_for(snapshot, code, gpu)};
+          .fixes = fixes_for_gpu(snapshot, code, gpu)};
 }
 
 Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
@@ -121,7 +121,8 @@ std::string unclear_dialect(const Snapshot& snapshot, const DeviceCode& code, st
       code.subject, cubin.elf_abi, drivers->reads_text, driver);
 }
 
-void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
+void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                       CheckResult& result) {
   std::optional<std::size_t> packed, refused, open;
   bool fits = false, unclear = false;
   for (std::size_t i = 0; i < code.images->size(); ++i) {
@@ -172,7 +173,7 @@ void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& r
   }
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult gpu_arch_covered(const Snapshot& snapshot) {
   CheckResult result;
   for (const SeenGpu& gpu : seen_gpus(snapshot)) {
     if (gpu.visibility == Visibility::Hidden) {
@@ -184,7 +185,7 @@ CheckResult run(const Snapshot& snapshot) {
       continue;
     }
     for (const DeviceCode& code : device_code(snapshot)) {
-      judge(snapshot, code, gpu, result);
+      judge_device_code(snapshot, code, gpu, result);
       note_miscompiled(code, gpu, result);
     }
   }
@@ -199,6 +200,6 @@ extern const Check kGpuArchCovered{
     .needs = kGpus | kExtensions | kImages,
     .settled_by_import = false,
     .not_applicable = no_device_code,
-    .run = run,
-    .left_out = left_out};
+    .run = gpu_arch_covered,
+    .left_out = gpus_left_out};
 }  // namespace scankit

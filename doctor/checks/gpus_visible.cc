@@ -8,12 +8,12 @@
 namespace scankit {
 namespace {
 
-std::string not_applicable(const Snapshot& snapshot) {
+std::string visible_gpus_not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
   return visible_devices(snapshot) ? "" : say("CUDA_VISIBLE_DEVICES is not set");
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult gpus_visible(const Snapshot& snapshot) {
   CheckResult result;
   const auto set = visible_devices(snapshot);
   const auto gpus = seen_gpus(snapshot);
@@ -76,6 +76,6 @@ extern const Check kGpusVisible{.id = "gpus-visible",
                                 .question = "Does CUDA_VISIBLE_DEVICES leave a GPU to CUDA?",
                                 .needs = kGpus,
                                 .settled_by_import = false,
-                                .not_applicable = not_applicable,
-                                .run = run};
+                                .not_applicable = visible_gpus_not_applicable,
+                                .run = gpus_visible};
 }  // namespace scankit

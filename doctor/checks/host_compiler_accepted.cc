@@ -89,7 +89,7 @@ Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   return Advice{say("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
 }
 
-Finding not_there(const Snapshot& snapshot, const HostCompiler& compiler, const std::string& at) {
+Finding compiler_not_there(const Snapshot& snapshot, const HostCompiler& compiler, const std::string& at) {
   Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
                                   compiler.role == "nvcc"
                                       ? say("nvcc's host compiler is {}, chosen by {}, and that is not there",
@@ -103,7 +103,7 @@ Finding not_there(const Snapshot& snapshot, const HostCompiler& compiler, const 
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult host_compiler_accepted(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   for (std::size_t i = 0; i < tools.host_compilers.size() && result.findings.empty(); ++i) {
@@ -111,7 +111,7 @@ CheckResult run(const Snapshot& snapshot) {
     if (compiler.role == "nvcc" && !needs_no_nvcc(snapshot).empty()) continue;
     const std::string at = "/build_tools/value/host_compilers/" + std::to_string(i);
     if (compiler.kind.empty()) {
-      result.findings.push_back(not_there(snapshot, compiler, at));
+      result.findings.push_back(compiler_not_there(snapshot, compiler, at));
       break;
     }
     const auto version = Version::parse(compiler.version);
@@ -138,6 +138,6 @@ extern const Check kHostCompilerAccepted{.id = "host-compiler-accepted",
                                          .question = "Do nvcc and torch accept the C++ compiler?",
                                          .needs = kSources,
                                          .not_applicable = nullptr,
-                                         .run = run,
+                                         .run = host_compiler_accepted,
                                          .asked = sources_are_here};
 }  // namespace scankit

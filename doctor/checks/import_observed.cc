@@ -16,7 +16,7 @@ std::string not_tried(const Snapshot& snapshot) {
   return seen.state == ProbeState::Absent ? retold(seen.note) : "";
 }
 
-std::string left_out(const Snapshot& snapshot) {
+std::string import_left_out(const Snapshot& snapshot) {
   return snapshot.observations.state == ProbeState::NotRun ? not_tried(snapshot) : "";
 }
 
@@ -81,7 +81,7 @@ bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const
 }
 
 // Errors of an import are weighed against what the other checks found, in reconcile.cc.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult import_observed(const Snapshot& snapshot) {
   if (snapshot.observations.state == ProbeState::Failed) return {{}, {retold(snapshot.observations.note)}};
   CheckResult result;
   const auto& all = snapshot.observations.value;
@@ -103,6 +103,6 @@ extern const Check kImportObserved{.id = "import-observed",
                                    .needs = 0,
                                    .settled_by_import = false,
                                    .not_applicable = not_tried,
-                                   .run = run,
-                                   .left_out = left_out};
+                                   .run = import_observed,
+                                   .left_out = import_left_out};
 }  // namespace scankit

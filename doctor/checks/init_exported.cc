@@ -60,7 +60,7 @@ Finding no_module_inside(const Snapshot& snapshot, const Copy& copy) {
 }
 
 // importlib looks for PyInit_ and the module's last name in the file it chose by name.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult init_exported(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : whole_copies(snapshot)) {
     if (copy->has_init) continue;
@@ -90,5 +90,5 @@ extern const Check kInitExported{.id = "init-exported",
                                  .needs = kExtensions | kImages,
                                  .settled_by_import = true,
                                  .not_applicable = no_module_installed,
-                                 .run = run};
+                                 .run = init_exported};
 }  // namespace scankit

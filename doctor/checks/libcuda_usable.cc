@@ -8,7 +8,7 @@
 namespace scankit {
 namespace {
 
-std::string not_applicable(const Snapshot& snapshot) {
+std::string libcuda_not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
   // Who describes a GPU that is not here has no driver for it here either.
   if (snapshot.driver.state == ProbeState::Absent &&
@@ -20,7 +20,7 @@ std::string not_applicable(const Snapshot& snapshot) {
 }
 
 // LD_LIBRARY_PATH without the folder; "" where nothing is left of it.
-std::string without_folder(const Snapshot& snapshot, const std::string& folder) {
+std::string library_path_without(const Snapshot& snapshot, const std::string& folder) {
   const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
   std::string rest;
   const std::string text = set == snapshot.environment.end() ? "" : set->second;
@@ -61,7 +61,7 @@ Finding no_driver(const Snapshot& snapshot) {
                  : say("install the NVIDIA driver on the host, and start the container with its GPUs")});
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult libcuda_usable(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
   if (snapshot.driver.state == ProbeState::Absent) {
@@ -70,7 +70,7 @@ CheckResult run(const Snapshot& snapshot) {
     result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
-    const std::string rest = without_folder(snapshot, path_dirname(driver.libcuda));
+    const std::string rest = library_path_without(snapshot, path_dirname(driver.libcuda));
     // Nobody puts a stub before a driver that is there on purpose.
     result.findings.push_back(unusable(
         snapshot,
@@ -115,6 +115,6 @@ extern const Check kLibcudaUsable{.id = "libcuda-usable",
                                   .question = "Does the loader take the driver's own libcuda?",
                                   .needs = kGpus,
                                   .settled_by_import = false,
-                                  .not_applicable = not_applicable,
-                                  .run = run};
+                                  .not_applicable = libcuda_not_applicable,
+                                  .run = libcuda_usable};
 }  // namespace scankit

@@ -49,7 +49,7 @@ void add_cuda_names(const Copy& copy, CheckResult& result) {
               copy->path, n, names.front().value));
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult libraries_found(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
     add_libraries(snapshot, copy, result);
@@ -71,5 +71,5 @@ extern const Check kLibrariesFound{
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = libraries_found};
 }  // namespace scankit

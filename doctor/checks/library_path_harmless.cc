@@ -38,7 +38,7 @@ Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
   return SetEnvironment{kVariable, join(rest, ":")};
 }
 
-std::string summary_of(const Misfit& misfit) {
+std::string shadow_summary(const Misfit& misfit) {
   const std::string needed_by = path_basename(misfit.needed_by), folder = folder_of(misfit);
   if (misfit.name.empty())
     return say(
@@ -54,8 +54,8 @@ std::string summary_of(const Misfit& misfit) {
 }
 
 // Only what is proven: the file that the variable brings lacks what is wanted, and the one behind it has it.
-void look(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const std::string& module,
-          const std::string& pointer, CheckResult& result) {
+void look_for_shadows(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const std::string& module,
+                      const std::string& pointer, CheckResult& result) {
   const auto shadowed = [](const Misfit& m) {
     return !folder_of(m).empty() && !m.without_library_path.empty();
   };
@@ -64,7 +64,7 @@ void look(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const st
   Finding finding{.cause = Cause::LdLibraryPathShadow,
                   .subject = first->library,
                   .module = module,
-                  .summary = summary_of(*first)};
+                  .summary = shadow_summary(*first)};
   std::set<std::string> folders;
   for (std::size_t i = 0; i < misfits.size(); ++i) {
     if (!shadowed(misfits[i])) continue;
@@ -82,11 +82,11 @@ void look(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const st
   result.findings.push_back(std::move(finding));
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult library_path_harmless(const Snapshot& snapshot) {
   CheckResult result;
-  look(snapshot, snapshot.torch.value.misfits, "torch", "/torch/value/misfits", result);
+  look_for_shadows(snapshot, snapshot.torch.value.misfits, "torch", "/torch/value/misfits", result);
   for (const Copy& copy : selected_copies(snapshot))
-    look(snapshot, copy->misfits, copy->module, copy.pointer + "/misfits", result);
+    look_for_shadows(snapshot, copy->misfits, copy->module, copy.pointer + "/misfits", result);
   return result;
 }
 
@@ -98,5 +98,5 @@ extern const Check kLibraryPathHarmless{
     .needs = kPython | kTorch,
     .settled_by_import = true,
     .not_applicable = not_set,
-    .run = run};
+    .run = library_path_harmless};
 }  // namespace scankit

@@ -9,7 +9,7 @@ namespace {
 
 // Which libstdc++ the process loads is the resolver's answer: conda's, the system's or one from
 // LD_LIBRARY_PATH.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult libstdcxx_new_enough(const Snapshot& snapshot) {
   return {
       unmet_versions(
           snapshot, Cause::LibstdcxxTooOld,
@@ -26,5 +26,5 @@ extern const Check kLibstdcxxNewEnough{
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = libstdcxx_new_enough};
 }  // namespace scankit

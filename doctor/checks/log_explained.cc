@@ -25,7 +25,7 @@ std::string our_module_serves(const LogHit& hit, Cause cause) {
       hit.module, hit.module);
 }
 
-std::vector<Fix> fixes_of(const LogHit& hit, Cause cause) {
+std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
   std::vector<Fix> fixes;
   if (const std::string ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
@@ -42,7 +42,7 @@ std::vector<Fix> fixes_of(const LogHit& hit, Cause cause) {
   return fixes;
 }
 
-Finding finding_of(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
+Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
   const LogHit& hit = log.hits[i];
   const std::string at = "/log/value/hits/" + std::to_string(i) + "/";
   Finding finding;
@@ -56,7 +56,7 @@ Finding finding_of(const Snapshot& snapshot, const Log& log, std::size_t i, Caus
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
   if (!hit.settles.empty())
     finding.fixes.push_back(Advice{say("to be sure, look at {}", retold(hit.settles))});
-  for (Fix& fix : fixes_of(hit, cause)) finding.fixes.push_back(std::move(fix));
+  for (Fix& fix : log_fixes(hit, cause)) finding.fixes.push_back(std::move(fix));
   return finding;
 }
 
@@ -84,7 +84,7 @@ extern const Check kLogExplained{
             if (!cause && hit.role == "root")
               result.unknown.push_back(say("line {} of the log: {}", hit.line, retold(hit.meaning)));
             if (!cause) continue;
-            Finding finding = finding_of(snapshot, log, i, *cause);
+            Finding finding = log_finding(snapshot, log, i, *cause);
             // What the log ended in is an error, however mild its class is otherwise; what else it holds is
             // not what ended it.
             finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;

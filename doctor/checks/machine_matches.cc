@@ -12,7 +12,7 @@ bool matters(const Snapshot& snapshot, const Extension& extension) {
          (is_meant_for_import(snapshot, extension) && !selected_copy(snapshot, extension.module));
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult machine_matches(const Snapshot& snapshot) {
   CheckResult result;
   const std::string machine = interpreter_machine(snapshot);
   if (machine.empty()) return {{}, {say("which machine this Python is made for is not known")}};
@@ -38,5 +38,5 @@ extern const Check kMachineMatches{.id = "machine-matches",
                                    .needs = kPython | kExtensions | kContents,
                                    .settled_by_import = true,
                                    .not_applicable = no_copy_found,
-                                   .run = run};
+                                   .run = machine_matches};
 }  // namespace scankit

@@ -70,7 +70,7 @@ bool names_a_distribution(const Snapshot& snapshot, const std::string& module) {
 
 // A copy that import cannot take (another tag, another machine, a build folder) is not this check's subject
 // when it lies on the path: python-tag-fits and machine-matches name it.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult module_present(const Snapshot& snapshot) {
   CheckResult result;
   for (const std::string& module : snapshot.modules) {
     // Python files: they are there, or package-installed says that they are not.
@@ -117,5 +117,5 @@ extern const Check kModulePresent{.id = "module-present",
                                   .needs = kPython | kExtensions | kImporters,
                                   .settled_by_import = true,
                                   .not_applicable = nothing_needs_them,
-                                  .run = run};
+                                  .run = module_present};
 }  // namespace scankit

@@ -17,7 +17,7 @@ std::string asks_for_none(const Snapshot& snapshot) {
   return brought ? say("pyproject.toml has ninja brought to the build") : "";
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult ninja_found(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   CheckResult result;
   if (!snapshot.build_tools.value.ninja.empty()) return result;
@@ -40,6 +40,6 @@ extern const Check kNinjaFound{.id = "ninja-found",
                                .question = "Is there a ninja for the build?",
                                .needs = kSources | kPython,
                                .not_applicable = asks_for_none,
-                               .run = run,
+                               .run = ninja_found,
                                .asked = sources_are_here};
 }  // namespace scankit

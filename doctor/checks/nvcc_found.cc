@@ -18,7 +18,7 @@ Finding cpu_torch(const Snapshot& snapshot) {
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult nvcc_found(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
@@ -57,6 +57,6 @@ extern const Check kNvccFound{.id = "nvcc-found",
                               .question = "Is there an nvcc for what the folder builds?",
                               .needs = kSources,
                               .not_applicable = needs_no_cuda,
-                              .run = run,
+                              .run = nvcc_found,
                               .asked = sources_are_here};
 }  // namespace scankit

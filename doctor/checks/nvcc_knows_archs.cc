@@ -179,7 +179,7 @@ class Question {
   std::vector<Evidence> evidence_;
 };
 
-CheckResult run(const Snapshot& snapshot) { return Question(snapshot).answer(); }
+CheckResult nvcc_knows_archs(const Snapshot& snapshot) { return Question(snapshot).answer(); }
 
 }  // namespace
 
@@ -187,6 +187,6 @@ extern const Check kNvccKnowsArchs{.id = "nvcc-knows-archs",
                                    .question = "Does nvcc know the architectures that it will be asked for?",
                                    .needs = kSources,
                                    .not_applicable = needs_no_nvcc,
-                                   .run = run,
+                                   .run = nvcc_knows_archs,
                                    .asked = sources_are_here};
 }  // namespace scankit

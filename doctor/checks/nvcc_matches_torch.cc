@@ -13,7 +13,7 @@ std::string nobody_compares(const Snapshot& snapshot) {
 }
 
 // torch.utils.cpp_extension refuses another major, and only warns of another minor.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   const std::string &nvcc = tools.nvcc_version, &cuda = snapshot.torch.value.cuda;
   CheckResult result;
@@ -38,6 +38,6 @@ extern const Check kNvccMatchesTorch{.id = "nvcc-matches-torch",
                                      .question = "Is nvcc of the CUDA major that torch was built with?",
                                      .needs = kSources | kTorch,
                                      .not_applicable = nobody_compares,
-                                     .run = run,
+                                     .run = nvcc_matches_torch,
                                      .asked = sources_are_here};
 }  // namespace scankit

@@ -13,7 +13,7 @@ std::string release_for(const std::string& standard) {
   return standard == "20" ? "12.0" : "";
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult nvcc_new_enough(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   const auto nvcc = Version::parse(tools.nvcc_version);
@@ -56,6 +56,6 @@ extern const Check kNvccNewEnough{
     .question = "Is nvcc new enough for the sources and for the headers of torch?",
     .needs = kSources,
     .not_applicable = needs_no_nvcc,
-    .run = run,
+    .run = nvcc_new_enough,
     .asked = sources_are_here};
 }  // namespace scankit

@@ -41,7 +41,7 @@ Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult own_symbols_defined(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
     const bool undecided = (copy->uses_torch && snapshot.torch.value.libraries.empty()) ||
@@ -74,5 +74,5 @@ extern const Check kOwnSymbolsDefined{
     .needs = kExtensions | kClosures,
     .settled_by_import = true,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = own_symbols_defined};
 }  // namespace scankit

@@ -44,7 +44,7 @@ std::string nobody_wants_one(const Snapshot& snapshot) {
              : "";
 }
 
-Finding about(const Snapshot& snapshot, const std::string& package) {
+Finding package_finding(const Snapshot& snapshot, const std::string& package) {
   Finding finding{.cause = Cause::PackageNotInstalled,
                   .subject = package,
                   .module = package,
@@ -69,11 +69,11 @@ Finding about(const Snapshot& snapshot, const std::string& package) {
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult package_installed(const Snapshot& snapshot) {
   CheckResult result;
   for (const std::string_view package : kPackages)
     if (wanted(snapshot, std::string(package)))
-      result.findings.push_back(about(snapshot, std::string(package)));
+      result.findings.push_back(package_finding(snapshot, std::string(package)));
   return result;
 }
 
@@ -85,5 +85,5 @@ extern const Check kPackageInstalled{
     .needs = kPython,
     .settled_by_import = false,
     .not_applicable = nobody_wants_one,
-    .run = run};
+    .run = package_installed};
 }  // namespace scankit

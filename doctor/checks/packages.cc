@@ -139,6 +139,10 @@ std::string import_statement(const PackageImport& import) {
   return join({"from", import.target, "import", import.name}, " ");
 }
 
+std::string import_place(const PackageImport& import) {
+  return import.file + ":" + std::to_string(import.line);
+}
+
 std::string release(const std::string& name, const std::string& version) {
   return version.empty() ? name : name + " " + version;
 }

@@ -31,6 +31,7 @@ const Observation* seen_package(const Snapshot& snapshot, const std::string& pac
 std::string missing_package(const Observation& seen);
 
 std::string import_statement(const PackageImport& import);                 // "from a import b"
+std::string import_place(const PackageImport& import);                     // "a.py:3"
 std::string release(const std::string& name, const std::string& version);  // "mamba_ssm 2.3.1"
 // " (the copy in the current folder)", where import takes that.
 std::string which_copy(const Snapshot& snapshot, const std::string& package);

@@ -27,7 +27,7 @@ bool only_ptx(const DeviceCode& code, const SeenGpu& gpu) {
          !ptx_for(code, gpu.sm).empty();
 }
 
-std::string not_applicable(const Snapshot& snapshot) {
+std::string ptx_not_applicable(const Snapshot& snapshot) {
   if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   for (const DeviceCode& code : device_code(snapshot))
     for (const SeenGpu& gpu : seen_gpus(snapshot))
@@ -35,7 +35,7 @@ std::string not_applicable(const Snapshot& snapshot) {
   return say("nothing here rests on PTX alone");
 }
 
-void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
+void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
   const std::vector<std::size_t> ptx = ptx_for(code, gpu.sm);
   const auto supported = supported_cuda(snapshot);
   std::size_t too_new = 0;
@@ -77,11 +77,11 @@ void judge(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
        .fixes = std::move(fixes)});
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult ptx_loadable(const Snapshot& snapshot) {
   CheckResult result;
   for (const DeviceCode& code : device_code(snapshot))
     for (const SeenGpu& gpu : seen_gpus(snapshot))
-      if (only_ptx(code, gpu)) judge(snapshot, code, gpu, result);
+      if (only_ptx(code, gpu)) judge_ptx(snapshot, code, gpu, result);
   return result;
 }
 
@@ -92,6 +92,6 @@ extern const Check kPtxLoadable{
     .question = "Can the driver compile the PTX, where nothing else serves a GPU?",
     .needs = kGpus | kExtensions,
     .settled_by_import = false,
-    .not_applicable = not_applicable,
-    .run = run};
+    .not_applicable = ptx_not_applicable,
+    .run = ptx_loadable};
 }  // namespace scankit

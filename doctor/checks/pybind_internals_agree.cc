@@ -41,7 +41,7 @@ Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other,
                              say("rebuild {} with the pybind11 release of {}", copy->module, other->module))};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult pybind_internals_agree(const Snapshot& snapshot) {
   CheckResult result;
   const auto all = whole_copies(snapshot);
   for (const Copy& copy : all) {
@@ -63,5 +63,5 @@ extern const Check kPybindInternalsAgree{
     .question = "Do modules that share C++ types keep them in one place?",
     .needs = kExtensions,
     .not_applicable = none_with_pybind,
-    .run = run};
+    .run = pybind_internals_agree};
 }  // namespace scankit

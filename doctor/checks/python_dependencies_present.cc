@@ -156,8 +156,8 @@ std::string broken_root(const Snapshot& snapshot, const Absence& absence) {
   return "";
 }
 
-Finding about(const Snapshot& snapshot, const std::string& package, const Absence& absence,
-              const std::string& root) {
+Finding dependency_finding(const Snapshot& snapshot, const std::string& package, const Absence& absence,
+                           const std::string& root) {
   const Needed wanted = needed(snapshot, package, absence);
   Finding finding{.cause = Cause::MissingPythonDependency,
                   .subject = package,
@@ -209,18 +209,19 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult python_dependencies_present(const Snapshot& snapshot) {
   CheckResult result;
   std::vector<Absence> quiet;
   for (const auto& [package, absence] : absences(snapshot)) {
     const std::string root = broken_root(snapshot, absence);
     if (!root.empty()) {
-      result.findings.push_back(about(snapshot, package, absence, root));
+      result.findings.push_back(dependency_finding(snapshot, package, absence, root));
     } else if (absence.observations.empty()) {
       quiet.push_back(absence);
     } else {
-      Finding finding = about(snapshot, package, absence,
-                              root_of(snapshot, snapshot.observations.value[absence.observations.front()]));
+      Finding finding =
+          dependency_finding(snapshot, package, absence,
+                             root_of(snapshot, snapshot.observations.value[absence.observations.front()]));
       finding.severity_override = Severity::Warning;
       result.findings.push_back(std::move(finding));
     }
@@ -242,5 +243,5 @@ extern const Check kPythonDependenciesPresent{
     .needs = kPython,
     .settled_by_import = false,
     .not_applicable = nothing_to_look_at,
-    .run = run};
+    .run = python_dependencies_present};
 }  // namespace scankit

@@ -22,7 +22,7 @@ std::string where_headers_come_from(const Python& python) {
       series);
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult python_headers_found(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (tools.python_header) return result;
@@ -48,6 +48,6 @@ extern const Check kPythonHeadersFound{.id = "python-headers-found",
                                        .question = "Is there the Python.h of this Python?",
                                        .needs = kSources | kPython,
                                        .not_applicable = builds_no_python_module,
-                                       .run = run,
+                                       .run = python_headers_found,
                                        .asked = sources_are_here};
 }  // namespace scankit

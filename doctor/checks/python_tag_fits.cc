@@ -90,7 +90,7 @@ std::optional<Finding> wrong_inside(const Copy& copy, const Python& python) {
   return finding ? finding : missing_python_library(copy, python);
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult python_tag_fits(const Snapshot& snapshot) {
   CheckResult result;
   for (const std::string& module : snapshot.modules) {
     const auto selected = selected_copy(snapshot, module);
@@ -111,5 +111,5 @@ extern const Check kPythonTagFits{.id = "python-tag-fits",
                                   .needs = kPython | kExtensions | kContents,
                                   .settled_by_import = true,
                                   .not_applicable = no_copy_found,
-                                  .run = run};
+                                  .run = python_tag_fits};
 }  // namespace scankit

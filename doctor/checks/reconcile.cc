@@ -61,7 +61,7 @@ bool explained(const Report& report, const std::string& module) {
   });
 }
 
-std::string in_words(const Observation& seen) {
+std::string import_in_words(const Observation& seen) {
   if (seen.variant == "start") return retold(seen.message);
   if (seen.variant == "torch-first")
     return say("`import {}` after torch fails with {}: {}", seen.module, seen.exception, seen.message);
@@ -95,7 +95,7 @@ void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& 
       {.cause = cause,
        .subject = copy ? copy->extension->path : seen.module,
        .module = seen.module,
-       .summary = say("{}: {}", in_words(seen), seen.reading),
+       .summary = say("{}: {}", import_in_words(seen), seen.reading),
        .evidence = {{"/observations/value/" + std::to_string(at) + "/message", seen.message}},
        .fixes = module_fixes(snapshot, seen.module, std::string(info(cause).next_step)),
        // Whatever the class is otherwise, here it ended an import.
@@ -108,9 +108,9 @@ void add_unexplained(Report& report, const Observation& seen) {
   if (outcome == nullptr) return;
   if (const auto cause = cause_from_slug(seen.reads_as))
     return add_as_read(*outcome, report.snapshot, seen, *cause);
-  outcome->why =
-      clauses({outcome->why, seen.reading.empty() ? say("{}, and no check explains it", in_words(seen))
-                                                  : say("{}: {}", in_words(seen), retold(seen.reading))});
+  outcome->why = clauses({outcome->why, seen.reading.empty()
+                                            ? say("{}, and no check explains it", import_in_words(seen))
+                                            : say("{}: {}", import_in_words(seen), retold(seen.reading))});
   if (outcome->findings.empty()) outcome->state = CheckState::Unknown;
   outcome->could_hide_error = true;
 }

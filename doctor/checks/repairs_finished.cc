@@ -28,11 +28,11 @@ std::string nothing_unfinished(const Snapshot& snapshot) {
   if (!snapshot.named_files.empty()) return say("only the named files were looked at");
   return say("the snapshot does not say whether a repair was interrupted");
 }
-std::string left_out(const Snapshot& snapshot) {
+std::string repairs_left_out(const Snapshot& snapshot) {
   return snapshot.named_files.empty() ? nothing_unfinished(snapshot) : "";
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult repairs_finished(const Snapshot& snapshot) {
   CheckResult result;
   if (snapshot.repairs.state == ProbeState::Failed) result.not_checked.push_back(snapshot.repairs.note);
   for (const UnfinishedRepair& repair : snapshot.repairs.value) {
@@ -59,6 +59,6 @@ extern const Check kRepairsFinished{.id = "repairs-finished",
                                     .needs = kPython,
                                     .settled_by_import = false,
                                     .not_applicable = nothing_unfinished,
-                                    .run = run,
-                                    .left_out = left_out};
+                                    .run = repairs_finished,
+                                    .left_out = repairs_left_out};
 }  // namespace scankit

@@ -16,12 +16,12 @@ bool asked(const Snapshot& snapshot) { return !requirements(snapshot).empty(); }
 
 // The name of a module is not always that of the package that brings it: a command with a name that somebody
 // else may have taken is not printed.
-std::vector<Fix> repair_of(const Snapshot& snapshot, const Requirement& wanted) {
+std::vector<Fix> repair_of_requirement(const Snapshot& snapshot, const Requirement& wanted) {
   if (wanted.name == "torch") return {InstallPackages{{"torch"}, !wanted.path.empty()}};
   return module_fixes(snapshot, wanted.name, say("install the package that provides {}", wanted.name));
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult required_present(const Snapshot& snapshot) {
   CheckResult result;
   for (const Requirement& wanted : requirements(snapshot)) {
     if (wanted.found == "not-read")
@@ -37,7 +37,7 @@ CheckResult run(const Snapshot& snapshot) {
                                          wanted.name, wanted.path)};
     finding.evidence.push_back(
         {std::string("/environment/") + kRequired, snapshot.environment.at(kRequired)});
-    finding.fixes = repair_of(snapshot, wanted);
+    finding.fixes = repair_of_requirement(snapshot, wanted);
     result.findings.push_back(std::move(finding));
   }
   return result;
@@ -50,6 +50,6 @@ extern const Check kRequiredPresent{.id = "required-present",
                                     .needs = 0,
                                     .settled_by_import = false,
                                     .not_applicable = nothing_required,
-                                    .run = run,
+                                    .run = required_present,
                                     .asked = asked};
 }  // namespace scankit

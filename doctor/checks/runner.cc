@@ -32,7 +32,7 @@ struct Missing {
 };
 
 template <class T>
-void look(const Probed<T>& fact, const std::string& name, Missing& missing) {
+void look_at_fact(const Probed<T>& fact, const std::string& name, Missing& missing) {
   if (fact.present()) return;
   const std::string why = name + ": " + why_missing(fact);
   if (fact.state == ProbeState::Absent && missing.absent.empty()) missing.absent = why;
@@ -42,22 +42,22 @@ void look(const Probed<T>& fact, const std::string& name, Missing& missing) {
 
 Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   Missing missing;
-  if (needs & kPython) look(snapshot.python, say("Python"), missing);
-  if (needs & kTorch) look(snapshot.torch, say("torch"), missing);
-  if (needs & kExtensions) look(snapshot.extensions, say("modules"), missing);
-  if (needs & kGpus) look(snapshot.gpus, say("GPUs"), missing);
+  if (needs & kPython) look_at_fact(snapshot.python, say("Python"), missing);
+  if (needs & kTorch) look_at_fact(snapshot.torch, say("torch"), missing);
+  if (needs & kExtensions) look_at_fact(snapshot.extensions, say("modules"), missing);
+  if (needs & kGpus) look_at_fact(snapshot.gpus, say("GPUs"), missing);
   // A snapshot of an earlier release does not have them: there is nothing to look at.
   if ((needs & kPackages) && snapshot.packages.state != ProbeState::NotRun)
-    look(snapshot.packages, say("packages"), missing);
+    look_at_fact(snapshot.packages, say("packages"), missing);
   else if ((needs & kPackages) && missing.absent.empty())
     missing = {say("the packages around the modules were not read"), missing.unknown, true};
   // That nothing imports a module is an answer, not a reason to look away.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
-    look(snapshot.importers, say("importers"), missing);
+    look_at_fact(snapshot.importers, say("importers"), missing);
   if ((needs & kLog) && snapshot.log.state == ProbeState::NotRun)
     missing.absent = say("no log was given");
   else if (needs & kLog)
-    look(snapshot.log, say("log"), missing);
+    look_at_fact(snapshot.log, say("log"), missing);
   // No folder of sources, or a snapshot from before they were looked at: nothing is going to be built.
   const bool no_sources =
       snapshot.sources.state == ProbeState::Absent || snapshot.sources.state == ProbeState::NotRun;
@@ -65,9 +65,9 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
     missing.absent = say("no folder of sources");
     missing.unknown.clear();
   }
-  if ((needs & kSources) && !no_sources) look(snapshot.sources, say("sources"), missing);
+  if ((needs & kSources) && !no_sources) look_at_fact(snapshot.sources, say("sources"), missing);
   if ((needs & kSources) && snapshot.sources.present())
-    look(snapshot.build_tools, say("build tools"), missing);
+    look_at_fact(snapshot.build_tools, say("build tools"), missing);
   return missing;
 }
 

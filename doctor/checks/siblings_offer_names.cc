@@ -17,8 +17,6 @@ namespace {
 
 bool is_transformers(const PackageImport& import) { return import.target_package == "transformers"; }
 
-std::string where(const PackageImport& import) { return import.file + ":" + std::to_string(import.line); }
-
 std::string problem_of(const PackageImport& import, const Offering& offering) {
   const std::string target = release(import.target_package, import.target_version);
   if (offering.offer == Offer::Absent) return say("{} is not installed", import.target_package);
@@ -37,7 +35,8 @@ std::string fitting_release(const PackageImport& import) {
   return "";
 }
 
-std::vector<Fix> fixes_of(const Snapshot& snapshot, const PackageImport& import, const Offering& offering) {
+std::vector<Fix> sibling_fixes(const Snapshot& snapshot, const PackageImport& import,
+                               const Offering& offering) {
   if (!offering.module.empty())
     return module_fixes(snapshot, offering.module, say("repair {}", offering.module));
   if (!offering.lacks.empty())
@@ -64,7 +63,7 @@ Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering,
                                 : module_beside(snapshot, import),
                   .summary = std::move(summary),
                   .evidence = {{pointer + "/file", import.file}, {pointer + "/target", import.target}},
-                  .fixes = fixes_of(snapshot, import, offering)};
+                  .fixes = sibling_fixes(snapshot, import, offering)};
   finding.evidence.insert(finding.evidence.end(), offering.evidence.begin(), offering.evidence.end());
   if (!offering.lacks.empty()) finding.because_of = Cause::MissingPythonDependency;
   if (!import.masked_value.empty())
@@ -85,11 +84,11 @@ std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Of
   if (import.tested == "if")
     return make(snapshot, at, offering, Cause::SpeedSlowPath,
                 say("{} hides the failure of `{}` ({}), so that its slower way runs in place of {}: {}",
-                    package, import_statement(import), where(import), name, problem));
+                    package, import_statement(import), import_place(import), name, problem));
   return make(
       snapshot, at, offering, Cause::SilentNoneCausalConv1d,
       say("{} hides the failure of `{}` ({}): {} becomes None, which line {} calls; the reason is that {}",
-          package, import_statement(import), where(import), name, import.called_at, problem));
+          package, import_statement(import), import_place(import), name, import.called_at, problem));
 }
 
 std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
@@ -105,9 +104,9 @@ std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const
   Finding finding =
       make(snapshot, at, offering, cause,
            import.reached ? say("`import {}` fails: {} does `{}` ({}), but {}", import.package, package,
-                                import_statement(import), where(import), problem)
+                                import_statement(import), import_place(import), problem)
                           : say("{} does `{}` ({}), but {}; whoever imports that file fails on it", package,
-                                import_statement(import), where(import), problem));
+                                import_statement(import), import_place(import), problem));
   if (!import.reached) finding.severity_override = Severity::Note;
   return finding;
 }
@@ -123,7 +122,7 @@ std::string nothing_is_imported(const Snapshot& snapshot) {
 }
 
 // One finding a file and target: the names of one `from` line fail together.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult siblings_offer_names(const Snapshot& snapshot) {
   CheckResult result;
   std::set<std::pair<std::string, std::string>> said;
   const auto& imports = snapshot.packages.value.imports;
@@ -147,5 +146,5 @@ extern const Check kSiblingsOfferNames{
     .needs = kPython | kPackages,
     .settled_by_import = false,
     .not_applicable = nothing_is_imported,
-    .run = run};
+    .run = siblings_offer_names};
 }  // namespace scankit

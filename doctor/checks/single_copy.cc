@@ -49,7 +49,7 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult single_copy(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& winner : selected_copies(snapshot)) {
     std::vector<Copy> others;
@@ -77,5 +77,5 @@ extern const Check kSingleCopy{.id = "single-copy",
                                .needs = kPython | kExtensions,
                                .settled_by_import = true,
                                .not_applicable = no_copy_found,
-                               .run = run};
+                               .run = single_copy};
 }  // namespace scankit

@@ -23,7 +23,7 @@ std::string where_they_are(const SourceTree& tree) {
       tree.homepage);
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult sources_complete(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   CheckResult result;
   result.not_checked = tree.not_read;
@@ -67,6 +67,6 @@ extern const Check kSourcesComplete{
     .question = "Does the folder hold the files that its build file compiles?",
     .needs = kSources,
     .not_applicable = nullptr,
-    .run = run,
+    .run = sources_complete,
     .asked = sources_are_here};
 }  // namespace scankit

@@ -28,7 +28,8 @@ void add_made_for(const Dating& dating, bool is_new, const std::string& installe
                    finding.summary, made_for);
 }
 
-std::string in_words(bool is_new, std::size_t n, const std::string& torch, const std::string& name) {
+std::string string_abi_in_words(bool is_new, std::size_t n, const std::string& torch,
+                                const std::string& name) {
   if (is_new)
     return say_n(
         n, "it calls {} function of torch by the new C++ string ABI, and torch {} has it by the old one: {}",
@@ -43,7 +44,7 @@ std::string in_words(bool is_new, std::size_t n, const std::string& torch, const
 }
 
 // Proven name by name: torch exports the same function with the other spelling of std::string.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult string_abi_matches(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
   for (const Copy& copy : resolved_copies(snapshot)) {
@@ -55,7 +56,7 @@ CheckResult run(const Snapshot& snapshot) {
     Finding finding{.cause = Cause::AbiCxx11Mismatch,
                     .subject = copy->path,
                     .module = copy->module,
-                    .summary = in_words(is_new, flipped.size(), torch.version, readable(first))};
+                    .summary = string_abi_in_words(is_new, flipped.size(), torch.version, readable(first))};
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
     add_made_for(copy->dating, is_new, torch.version, finding);
@@ -75,5 +76,5 @@ extern const Check kStringAbiMatches{.id = "string-abi-matches",
                                      .needs = kTorch | kExtensions | kClosures,
                                      .settled_by_import = true,
                                      .not_applicable = no_module_installed,
-                                     .run = run};
+                                     .run = string_abi_matches};
 }  // namespace scankit

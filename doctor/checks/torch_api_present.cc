@@ -6,7 +6,7 @@
 namespace scankit {
 namespace {
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_api_present(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
@@ -48,6 +48,6 @@ extern const Check kTorchApiPresent{.id = "torch-api-present",
                                     .question = "Does this torch have the interfaces that the sources use?",
                                     .needs = kSources | kTorch,
                                     .not_applicable = nullptr,
-                                    .run = run,
+                                    .run = torch_api_present,
                                     .asked = sources_are_here};
 }  // namespace scankit

@@ -60,7 +60,7 @@ Fix bring_libraries(const Torch& torch) {
 }
 
 // PYTHONPATH without that folder.
-std::string without_folder(const Snapshot& snapshot, const std::string& folder) {
+std::string python_path_without(const Snapshot& snapshot, const std::string& folder) {
   const auto set = snapshot.environment.find("PYTHONPATH");
   std::istringstream entries(set == snapshot.environment.end() ? "" : set->second);
   std::string rest;
@@ -74,7 +74,7 @@ Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::stri
   const std::string words =
       say("start Python from another folder, or take {} off the path: it hides an installed torch", folder);
   const auto version = Version::parse(snapshot.python.value.version);
-  if (origin == "pythonpath") return SetEnvironment{"PYTHONPATH", without_folder(snapshot, folder)};
+  if (origin == "pythonpath") return SetEnvironment{"PYTHONPATH", python_path_without(snapshot, folder)};
   if (origin == "cwd" && version && *version >= *Version::parse("3.11"))
     return shell_advice(words, "export PYTHONSAFEPATH=1");
   return Advice{words};
@@ -99,7 +99,7 @@ Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
 }
 
 // torch dlopens nothing lazily here: the probe lists what the loader must find to load torch's own libraries.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_complete(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   const std::size_t n = torch.missing_libraries.size();
   if (n == 0) return {};
@@ -128,5 +128,5 @@ extern const Check kTorchComplete{.id = "torch-complete",
                                   .needs = kTorch,
                                   .settled_by_import = true,
                                   .not_applicable = nullptr,
-                                  .run = run};
+                                  .run = torch_complete};
 }  // namespace scankit

@@ -36,7 +36,7 @@ Fix cuda_build(const Snapshot& snapshot) {
   return InstallPackages{{"torch==" + plain}, true};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_has_cuda(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.torch.value.cuda.empty()) return result;
   for (const Copy& copy : resolved_copies(snapshot)) {
@@ -66,5 +66,5 @@ extern const Check kTorchHasCuda{.id = "torch-has-cuda",
                                  .needs = kTorch | kExtensions | kClosures,
                                  .settled_by_import = true,
                                  .not_applicable = no_module_installed,
-                                 .run = run};
+                                 .run = torch_has_cuda};
 }  // namespace scankit

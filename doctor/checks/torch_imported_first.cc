@@ -38,7 +38,7 @@ bool fails_for_want_of_torch(const Observation& seen, const Extension& file) {
          });
 }
 
-Finding about(const Copy& copy, std::string summary) {
+Finding import_order_finding(const Copy& copy, std::string summary) {
   Finding finding{.cause = Cause::TorchNotImportedFirst,
                   .subject = copy->path,
                   .module = copy->module,
@@ -56,7 +56,7 @@ void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
   for (const PackageFound& package : snapshot.packages.value.found) {
     const Observation* seen = seen_package(snapshot, package.name);
     if (seen == nullptr || !fails_for_want_of_torch(*seen, *copy)) continue;
-    Finding finding = about(
+    Finding finding = import_order_finding(
         copy, say("`import {}` fails: it comes to {} before anything has imported torch, which brings {}",
                   package.name, copy->module, join(copy->needs_torch_first)));
     const auto at = static_cast<std::size_t>(seen - snapshot.observations.value.data());
@@ -72,16 +72,16 @@ void read_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     if (!importer.before_torch || importer.in_function) continue;
     const Observation* package = seen_package(snapshot, importer.package);
     if (package != nullptr) continue;  // what was seen says more
-    Finding finding =
-        about(copy, say("{}:{} imports {} before anything has imported torch, which brings {}", importer.file,
-                        importer.line, copy->module, join(copy->needs_torch_first)));
+    Finding finding = import_order_finding(
+        copy, say("{}:{} imports {} before anything has imported torch, which brings {}", importer.file,
+                  importer.line, copy->module, join(copy->needs_torch_first)));
     finding.evidence.push_back({"/importers/value/" + std::to_string(i) + "/file", importer.file});
     if (is_only_nearby(snapshot, importer)) finding.severity_override = Severity::Note;
     findings.push_back(std::move(finding));
   }
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_imported_first(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
     if (!loads_only_after_torch(snapshot, *copy)) continue;
@@ -99,5 +99,5 @@ extern const Check kTorchImportedFirst{
     .needs = kTorch | kExtensions | kClosures,
     .settled_by_import = false,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = torch_imported_first};
 }  // namespace scankit

@@ -23,7 +23,7 @@ std::string no_torch(const Snapshot& snapshot) {
   return snapshot.torch.present() ? "" : say("torch could not be looked at");
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_is_a_release(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   if (torch.version.empty() || !is_between_releases(torch.version)) return {};
   return {
@@ -47,5 +47,5 @@ extern const Check kTorchIsARelease{.id = "torch-is-a-release",
                                     .needs = 0,
                                     .settled_by_import = false,
                                     .not_applicable = no_torch,
-                                    .run = run};
+                                    .run = torch_is_a_release};
 }  // namespace scankit

@@ -7,14 +7,14 @@
 namespace scankit {
 namespace {
 
-std::string words(const MissingSymbol& symbol) {
+std::string symbol_in_words(const MissingSymbol& symbol) {
   if (symbol.near.empty()) return readable(symbol);
   return say("{} (torch has {})", readable(symbol), symbol.near.front());
 }
 
 // The installed torch's export tables decide, never its version: a module built for another release may well
 // fit.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
   if (torch.libraries.empty()) {
@@ -31,7 +31,7 @@ CheckResult run(const Snapshot& snapshot) {
     if (const std::size_t n = drifted.size(); n > 0)
       finding.summary = say_n(n, "it needs {} name that torch {} does not export in any form: {}",
                               "it needs {} names that torch {} does not export in any form, such as {}", n,
-                              torch.version, words(copy->missing_symbols[drifted.front()]));
+                              torch.version, symbol_in_words(copy->missing_symbols[drifted.front()]));
     for (const std::size_t i : foreign) {
       const std::string& soname = copy->missing_libraries[i].soname;
       finding.summary = finding.summary.empty()
@@ -59,5 +59,5 @@ extern const Check kTorchSymbolsResolve{
     .needs = kTorch | kExtensions | kClosures,
     .settled_by_import = true,
     .not_applicable = no_module_installed,
-    .run = run};
+    .run = torch_symbols_resolve};
 }  // namespace scankit

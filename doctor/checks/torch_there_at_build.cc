@@ -100,7 +100,7 @@ CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
   return {{std::move(finding)}};
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult torch_there_at_build(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (const auto i = torch_requirement(tree)) return other_torch_in_isolation(snapshot, *i);
   return tree.imports_torch ? no_torch_in_isolation(snapshot) : CheckResult{};
@@ -112,6 +112,6 @@ extern const Check kTorchThereAtBuild{.id = "torch-there-at-build",
                                       .question = "Will the build find the installed torch?",
                                       .needs = kSources,
                                       .not_applicable = without_python_build,
-                                      .run = run,
+                                      .run = torch_there_at_build,
                                       .asked = sources_are_here};
 }  // namespace scankit

@@ -33,7 +33,8 @@ std::string pinned(const std::string& requirement) {
   return requirement.substr(from, requirement.find_first_of(" ;,)", from) - from);
 }
 
-Finding about(const Snapshot& snapshot, std::size_t at, std::string summary, std::vector<Evidence> evidence) {
+Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string summary,
+                       std::vector<Evidence> evidence) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   const std::string pointer = "/packages/value/imports/" + std::to_string(at);
   const std::string& pin = snapshot.packages.value.triton_pin;
@@ -58,8 +59,6 @@ Finding about(const Snapshot& snapshot, std::size_t at, std::string summary, std
   return finding;
 }
 
-std::string where(const PackageImport& import) { return import.file + ":" + std::to_string(import.line); }
-
 // `import PACKAGE` comes to a triton that is not there, or that lacks what is imported from it.
 std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
   const auto& imports = snapshot.packages.value.imports;
@@ -73,14 +72,14 @@ std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
     const std::string package = imports[i].package + which_copy(snapshot, imports[i].package);
     const std::string statement = import_statement(imports[i]);
     if (offer.offer == Offer::Absent)
-      return about(snapshot, i,
-                   say("`import {}` comes to `{}` ({}), and no triton is installed", package, statement,
-                       where(imports[i])),
-                   offer.evidence);
-    return about(snapshot, i,
-                 say("`import {}` comes to `{}` ({}), which triton {} does not offer: {}", package, statement,
-                     where(imports[i]), imports[i].target_version, offer.why),
-                 offer.evidence);
+      return triton_finding(snapshot, i,
+                            say("`import {}` comes to `{}` ({}), and no triton is installed", package,
+                                statement, import_place(imports[i])),
+                            offer.evidence);
+    return triton_finding(snapshot, i,
+                          say("`import {}` comes to `{}` ({}), which triton {} does not offer: {}", package,
+                              statement, import_place(imports[i]), imports[i].target_version, offer.why),
+                          offer.evidence);
   }
   return std::nullopt;
 }
@@ -96,10 +95,10 @@ void fail_at_their_call(const Snapshot& snapshot, std::vector<Finding>& findings
     const Offering offer = offering(snapshot, i);
     const std::string name = use.target + "." + use.name;
     if (offer.offer != Offer::No || !said.insert(use.package + " " + name).second) continue;
-    findings.push_back(about(
+    findings.push_back(triton_finding(
         snapshot, i,
         say("{} uses {} ({}), which triton {} does not have: the import works, the kernel does not compile",
-            release(use.package, use.version), name, where(use), use.target_version),
+            release(use.package, use.version), name, import_place(use), use.target_version),
         offer.evidence));
   }
 }
@@ -117,7 +116,7 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
              installed = Version::parse(user->target_version.substr(0, user->target_version.find('+')));
   if (!wanted || !installed || *wanted == *installed) return std::nullopt;
   const auto at = static_cast<std::size_t>(user - imports.begin());
-  Finding finding = about(
+  Finding finding = triton_finding(
       snapshot, at,
       say("triton {} is installed where torch pins {}: whether kernels compile shows when they are called",
           user->target_version, pin),
@@ -126,7 +125,7 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
   return finding;
 }
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult triton_fits(const Snapshot& snapshot) {
   CheckResult result;
   if (auto finding = fails_at_import(snapshot)) {
     result.findings.push_back(*std::move(finding));
@@ -145,5 +144,5 @@ extern const Check kTritonFits{.id = "triton-fits",
                                .needs = kPython | kPackages,
                                .settled_by_import = false,
                                .not_applicable = nobody_uses_it,
-                               .run = run};
+                               .run = triton_fits};
 }  // namespace scankit

@@ -169,7 +169,7 @@ class Judge {
   std::string pointer_;
 };
 
-CheckResult run(const Snapshot& snapshot) {
+CheckResult wheel_fits(const Snapshot& snapshot) {
   CheckResult result;
   for (std::size_t i = 0; i < snapshot.wheels.size(); ++i) Judge(snapshot, i).run(result);
   return result;
@@ -183,6 +183,6 @@ extern const Check kWheelFits{
     .needs = kPython,
     .settled_by_import = false,
     .not_applicable = no_wheel,
-    .run = run,
+    .run = wheel_fits,
     .asked = [](const Snapshot& snapshot) { return !snapshot.wheels.empty(); }};
 }  // namespace scankit

@@ -23,7 +23,7 @@ const BuildPlace* place_of(const Snapshot& snapshot, std::string_view role) {
 
 // rename(2): EXDEV where the two paths are not on the same mounted file system. The wheel is fetched into the
 // current folder, which is that of the sources, and pip's folder for wheels is below the temporary one.
-CheckResult run(const Snapshot& snapshot) {
+CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
   CheckResult result;
   const BuildPlace *sources = place_of(snapshot, "sources"),
                    *temporary = place_of(snapshot, "temporary files");
@@ -59,6 +59,6 @@ extern const Check kWheelStaysOnDevice{.id = "wheel-stays-on-device",
                                        .question = "Can a ready wheel be moved to where the build puts it?",
                                        .needs = kSources,
                                        .not_applicable = moves_nothing,
-                                       .run = run,
+                                       .run = wheel_stays_on_device,
                                        .asked = sources_are_here};
 }  // namespace scankit

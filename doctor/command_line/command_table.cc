@@ -18,7 +18,7 @@ std::vector<std::string> members(const std::string& type) {
 }
 
 // Behind a colon are the names of the validators: "SECONDS:FLOAT in [0.1 - 86400]".
-std::string value_of(const CLI::Option& option, const std::vector<std::string>& choices) {
+std::string value_name(const CLI::Option& option, const std::vector<std::string>& choices) {
   if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name();
   const std::string own = type.substr(0, type.find(':'));
@@ -41,7 +41,7 @@ OptionRow row_of(const CLI::App& app, const CLI::Option& option) {
   row.group = option.get_group();
   row.fallback = option.get_default_str();
   row.choices = members(option.get_type_name());
-  row.value = value_of(option, row.choices);
+  row.value = value_name(option, row.choices);
   row.repeats = option.get_items_expected_max() > 1;
   row.required = option.get_required();
   row.value_optional = option.get_items_expected_min() == 0 && !row.value.empty();

@@ -11,7 +11,7 @@ namespace scankit {
 namespace {
 
 constexpr std::uint32_t kMagic = 0xba55ed50;
-constexpr std::size_t kEntryLimit = 1u << 16;  // the largest wheels hold some thousand
+constexpr std::size_t kImageLimit = 1u << 16;  // the largest wheels hold some thousand
 constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000, kArchSpecific = 0x100000, kFamily = 0x200000;
 
 struct Container {
@@ -19,7 +19,7 @@ struct Container {
   std::uint16_t version, header_size;
   std::uint64_t size;  // what follows the header
 };
-struct RawEntry {
+struct FatbinEntryHeader {
   std::uint16_t kind, version;
   std::uint32_t header_size;
   std::uint64_t padded_size;
@@ -28,13 +28,13 @@ struct RawEntry {
   std::uint32_t arch, name_offset, name_length;
   std::uint64_t flags, reserved, full_size;
 };
-static_assert(sizeof(Container) == 16 && sizeof(RawEntry) == 64);
+static_assert(sizeof(Container) == 16 && sizeof(FatbinEntryHeader) == 64);
 
-Error malformed(std::string why) {
+Error damaged_fatbin(std::string why) {
   return {Errc::Malformed, say("the fatbin is damaged: {}", std::move(why)), ""};
 }
 
-FatbinEntry entry_from(const RawEntry& raw, std::uint64_t payload) {
+FatbinEntry entry_from(const FatbinEntryHeader& raw, std::uint64_t payload) {
   FatbinEntry entry;
   entry.kind = raw.kind == 1   ? "ptx"
                : raw.kind == 2 ? "cubin"
@@ -59,14 +59,15 @@ FatbinEntry entry_from(const RawEntry& raw, std::uint64_t payload) {
 Result<void> read_entries(const FileBytes& file, std::uint64_t at, std::uint64_t end,
                           std::vector<FatbinEntry>& found) {
   while (at < end) {
-    if (found.size() >= kEntryLimit) return malformed(say("too many images"));
-    if (end - at < sizeof(RawEntry)) return malformed(say("an entry is cut short"));
-    SCANKIT_TRY(const RawEntry raw, file.read<RawEntry>(at));
-    if (raw.header_size < sizeof(RawEntry) || raw.header_size > 4096)
-      return malformed(say("an entry's header has an impossible size"));
+    if (found.size() >= kImageLimit) return damaged_fatbin(say("too many images"));
+    if (end - at < sizeof(FatbinEntryHeader)) return damaged_fatbin(say("an entry is cut short"));
+    SCANKIT_TRY(const FatbinEntryHeader raw, file.read<FatbinEntryHeader>(at));
+    if (raw.header_size < sizeof(FatbinEntryHeader) || raw.header_size > 4096)
+      return damaged_fatbin(say("an entry's header has an impossible size"));
     if (raw.header_size > end - at || raw.padded_size > end - at - raw.header_size)
-      return malformed(say("an image ends beyond its container"));
-    if (raw.compressed_size > raw.padded_size) return malformed(say("an image is longer than its place"));
+      return damaged_fatbin(say("an image ends beyond its container"));
+    if (raw.compressed_size > raw.padded_size)
+      return damaged_fatbin(say("an image is longer than its place"));
     at += raw.header_size;
     found.push_back(entry_from(raw, at));
     at += raw.padded_size;
@@ -80,7 +81,7 @@ std::vector<FatbinEntry> scan_segments(const Image& image) {
   constexpr std::uint64_t kPiece = 1u << 20;
   for (const Segment& s : image.segments()) {
     if (s.type != PT_LOAD) continue;
-    for (std::uint64_t done = 0; done < s.file_size && found.size() < kEntryLimit;) {
+    for (std::uint64_t done = 0; done < s.file_size && found.size() < kImageLimit;) {
       const auto piece = image.file().slice(s.offset + done, std::min(kPiece, s.file_size - done));
       if (!piece) break;
       std::uint64_t next = piece->size();
@@ -110,11 +111,11 @@ Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_
                                              std::uint64_t size) {
   std::vector<FatbinEntry> found;
   const auto end = checked_add(offset, size);
-  if (!end || *end > file.size()) return malformed(say("it ends beyond the file"));
+  if (!end || *end > file.size()) return damaged_fatbin(say("it ends beyond the file"));
   for (std::uint64_t at = offset; *end - at >= sizeof(Container);) {
     SCANKIT_TRY(const Container container, file.read<Container>(at));
     if (container.magic != kMagic) {
-      if (container.magic != 0) return malformed(say("a container does not start with its signature"));
+      if (container.magic != 0) return damaged_fatbin(say("a container does not start with its signature"));
       at += 8;  // padding between the containers of several objects
       if (at > *end) break;
       continue;
@@ -122,7 +123,7 @@ Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_
     if (container.version != 1 || container.header_size < sizeof(Container))
       return Error{Errc::Unsupported, say("a fatbin container of version {}", container.version), ""};
     if (container.header_size > *end - at || container.size > *end - at - container.header_size)
-      return malformed(say("a container ends beyond its section"));
+      return damaged_fatbin(say("a container ends beyond its section"));
     at += container.header_size;
     SCANKIT_CHECK(read_entries(file, at, at + container.size, found));
     at += container.size;

@@ -13,18 +13,18 @@
 namespace scankit {
 namespace {
 
-Error malformed(std::string why) {
+Error damaged_image(std::string why) {
   return {Errc::Malformed, say("the device image is damaged: {}", std::move(why)), ""};
 }
 
 Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
   if (packed.size() > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE)
-    return malformed(say("too long for LZ4"));
+    return damaged_image(say("too long for LZ4"));
   std::string out(size, '\0');
   const int got =
       LZ4_decompress_safe(packed.data(), out.data(), static_cast<int>(packed.size()), static_cast<int>(size));
   if (got < 0 || static_cast<std::uint64_t>(got) != size)
-    return malformed(say("its LZ4 data does not unpack to the stated size"));
+    return damaged_image(say("its LZ4 data does not unpack to the stated size"));
   return out;
 }
 
@@ -32,10 +32,10 @@ Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
 Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   std::string out(size, '\0');
   const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
-  if (ZSTD_isError(frame) != 0) return malformed(say("it holds no zstd frame"));
+  if (ZSTD_isError(frame) != 0) return damaged_image(say("it holds no zstd frame"));
   const std::size_t got = ZSTD_decompress(out.data(), out.size(), packed.data(), frame);
   if (ZSTD_isError(got) != 0 || got != size)
-    return malformed(say("its zstd data does not unpack to the stated size"));
+    return damaged_image(say("its zstd data does not unpack to the stated size"));
   return out;
 }
 
@@ -94,7 +94,7 @@ Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& ent
     return Error{Errc::Unsupported, say("a device image of {} bytes, above the limit", entry.full_size), ""};
   // 255 bytes for one is the most that LZ4 reaches; zstd's repeats reach more, but no image has them.
   if (entry.compression == "lz4" && entry.full_size / 256 > entry.size)
-    return malformed(say("an impossible size"));
+    return damaged_image(say("an impossible size"));
   SCANKIT_TRY(const Bytes packed, file.slice(entry.offset, entry.size, limit));
   if (entry.compression == "none") return std::string(packed.text());
   if (entry.compression == "lz4") return unpack_lz4(packed.text(), entry.full_size);
@@ -109,7 +109,7 @@ Result<CubinFacts> cubin_facts(std::string_view cubin) {
   const auto header = bytes.read<Elf64_Ehdr>(0);
   constexpr unsigned kMachineCuda = 190;
   if (!header || !cubin.starts_with(ELFMAG) || header->e_machine != kMachineCuda)
-    return malformed(say("it is not an ELF file for a GPU"));
+    return damaged_image(say("it is not an ELF file for a GPU"));
   CubinFacts facts;
   facts.abi_version = header->e_ident[EI_ABIVERSION];
   const unsigned os_abi = header->e_ident[EI_OSABI];
@@ -147,11 +147,11 @@ Result<PtxFacts> ptx_facts(std::string_view text) {
   PtxFacts facts;
   std::string_view version = behind(text, ".version ");
   if (!take_number(version, facts.isa_major) || !version.starts_with('.'))
-    return malformed(say("PTX without .version"));
+    return damaged_image(say("PTX without .version"));
   version.remove_prefix(1);
-  if (!take_number(version, facts.isa_minor)) return malformed(say("PTX with a damaged .version"));
+  if (!take_number(version, facts.isa_minor)) return damaged_image(say("PTX with a damaged .version"));
   std::string_view target = behind(version, ".target sm_");
-  if (!take_number(target, facts.sm)) return malformed(say("PTX without .target"));
+  if (!take_number(target, facts.sm)) return damaged_image(say("PTX without .target"));
   if (target.starts_with('a') || target.starts_with('f')) facts.specific = target.substr(0, 1);
   return facts;
 }

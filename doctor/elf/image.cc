@@ -20,8 +20,6 @@ void take_header(const Header& header, Identity& id) {
   id.flags = id.little_endian ? header.e_flags : swapped(header.e_flags);
 }
 
-Error malformed(std::string why) { return {Errc::Malformed, std::move(why), ""}; }
-
 }  // namespace
 
 Result<Identity> identify_elf(const FileBytes& file) {
@@ -29,10 +27,10 @@ Result<Identity> identify_elf(const FileBytes& file) {
     unsigned char bytes[EI_NIDENT];
   };
   SCANKIT_TRY(const Ident ident, file.read<Ident>(0));
-  if (std::memcmp(ident.bytes, ELFMAG, SELFMAG) != 0) return malformed(say("not an ELF file"));
+  if (std::memcmp(ident.bytes, ELFMAG, SELFMAG) != 0) return malformed_elf(say("not an ELF file"));
   const unsigned width = ident.bytes[EI_CLASS], order = ident.bytes[EI_DATA];
   if ((width != ELFCLASS32 && width != ELFCLASS64) || (order != ELFDATA2LSB && order != ELFDATA2MSB))
-    return malformed(say("ELF of an unknown class or byte order"));
+    return malformed_elf(say("ELF of an unknown class or byte order"));
   Identity id;
   id.is_64 = width == ELFCLASS64;
   id.little_endian = order == ELFDATA2LSB;
@@ -86,12 +84,13 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   image.section_entry_ = header.e_shentsize;
   image.section_names_ = header.e_shstrndx;
   if (header.e_phnum == 0) return image;
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return malformed(say("program headers of an unknown size"));
+  if (header.e_phentsize != sizeof(Elf64_Phdr))
+    return malformed_elf(say("program headers of an unknown size"));
   SCANKIT_TRY(const Bytes table,
               image.file_.slice(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)));
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto entry = table.element<Elf64_Phdr>(i);
-    if (!entry) return malformed(say("program headers are cut short"));
+    if (!entry) return malformed_elf(say("program headers are cut short"));
     image.segments_.push_back(
         {entry->p_type, entry->p_flags, entry->p_offset, entry->p_vaddr, entry->p_filesz, entry->p_memsz});
   }
@@ -112,7 +111,7 @@ Result<std::uint64_t> Image::offset_of(std::uint64_t address, std::uint64_t leng
     const auto offset = checked_add(s.offset, inside);
     if (offset) return *offset;
   }
-  return malformed(say("address {} is in no loaded part of the file", address));
+  return malformed_elf(say("address {} is in no loaded part of the file", address));
 }
 
 Result<Bytes> Image::at_address(std::uint64_t address, std::uint64_t length) const {

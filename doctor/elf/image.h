@@ -4,11 +4,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "doctor/elf/bytes.h"
 
 namespace scankit {
+
+inline Error malformed_elf(std::string why) { return {Errc::Malformed, std::move(why), ""}; }
 
 // What the first bytes say, for 32-bit and big-endian files too.
 struct Identity {

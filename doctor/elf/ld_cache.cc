@@ -22,7 +22,7 @@ struct Header {
   std::uint8_t flags, padding[3];
   std::uint32_t extension_offset, unused[3];
 };
-struct RawEntry {
+struct CacheEntry {
   std::int32_t flags;
   std::uint32_t key, value, os_version;
   std::uint64_t hwcap;
@@ -30,7 +30,7 @@ struct RawEntry {
 struct ExtensionSection {
   std::uint32_t tag, flags, offset, size;
 };
-static_assert(sizeof(Header) == 48 && sizeof(RawEntry) == 24);
+static_assert(sizeof(Header) == 48 && sizeof(CacheEntry) == 24);
 
 // sysdeps/generic/ldconfig.h: FLAG_ELF_LIBC6 with the machine's bits.
 std::int32_t wanted_flags(std::uint16_t machine) {
@@ -93,7 +93,7 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   const std::vector<std::string> names = hwcap_names(bytes, *header);
   const std::int32_t flags = wanted_flags(machine);
   for (std::uint64_t i = 0; i < header->count; ++i) {
-    const auto raw = bytes.read<RawEntry>(sizeof(Header) + i * sizeof(RawEntry));
+    const auto raw = bytes.read<CacheEntry>(sizeof(Header) + i * sizeof(CacheEntry));
     if (!raw) {
       cache.note_ = say("/etc/ld.so.cache is cut short");
       break;

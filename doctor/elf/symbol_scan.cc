@@ -6,7 +6,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::uint64_t kPiece = 1u << 20;
+constexpr std::uint64_t kScanPiece = 1u << 20;
 
 // The prefixes sorted, so that the one a name begins with is found by bisection. None may be a prefix of
 // another.
@@ -41,14 +41,14 @@ std::vector<std::string> Symbols::exported_with_prefix(const std::vector<std::st
   const PrefixSet wanted(prefixes);
   if (wanted.empty()) return found;
   std::string carried;  // a name that the end of a piece cut
-  for (std::uint64_t at = 0; at < dynamic_.strings.size() && found.size() < limit; at += kPiece) {
-    const auto piece = dynamic_.strings.piece(at, std::min(kPiece, dynamic_.strings.size() - at));
+  for (std::uint64_t at = 0; at < dynamic_.strings.size() && found.size() < limit; at += kScanPiece) {
+    const auto piece = dynamic_.strings.piece(at, std::min(kScanPiece, dynamic_.strings.size() - at));
     if (!piece) break;
     std::string_view rest = piece->text();
     while (!rest.empty() && found.size() < limit) {
       const auto end = rest.find('\0');
       if (end == std::string_view::npos) {
-        if (carried.size() + rest.size() > kPiece) return found;  // no name is that long
+        if (carried.size() + rest.size() > kScanPiece) return found;  // no name is that long
         carried += rest;
         break;
       }

@@ -8,7 +8,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::uint64_t kPiece = 1u << 20, kTextLimit = 512, kScanLimit = 64u << 20;
+constexpr std::uint64_t kTextPiece = 1u << 20, kLongestText = 512, kScanLimit = 64u << 20;
 
 struct Range {
   std::uint64_t offset, size;
@@ -25,13 +25,13 @@ std::vector<Range> constant_data(const Image& image) {
   return ranges;
 }
 
-// Those that begin in the first kPiece bytes; the rest is there for the last one's end.
+// Those that begin in the first kTextPiece bytes; the rest is there for the last one's end.
 void take_texts(const Bytes& piece, std::string_view start, std::size_t most,
                 std::vector<std::string>& texts) {
   const std::string_view all = piece.text();
-  for (auto at = all.find(start); at < kPiece && texts.size() < most; at = all.find(start, at + 1)) {
+  for (auto at = all.find(start); at < kTextPiece && texts.size() < most; at = all.find(start, at + 1)) {
     // Not piece.c_string(): a file of nothing but marks would be searched for its NUL again and again.
-    const auto text = all.substr(at, kTextLimit + 1);
+    const auto text = all.substr(at, kLongestText + 1);
     if (const auto end = text.find('\0'); end != std::string_view::npos)
       texts.emplace_back(text.substr(0, end));
   }
@@ -44,9 +44,9 @@ std::vector<std::string> find_texts(const Image& image, std::string_view start, 
   std::uint64_t scanned = 0;
   for (const Range& range : constant_data(image))
     for (std::uint64_t at = 0; at < range.size && scanned < kScanLimit && texts.size() < most;
-         at += kPiece, scanned += kPiece) {
+         at += kTextPiece, scanned += kTextPiece) {
       const auto piece =
-          image.file().slice(range.offset + at, std::min(kPiece + kTextLimit, range.size - at));
+          image.file().slice(range.offset + at, std::min(kTextPiece + kLongestText, range.size - at));
       if (!piece) break;
       take_texts(*piece, start, most, texts);
     }

@@ -11,7 +11,7 @@ namespace scankit {
 namespace {
 
 // Entries link to each other by offsets of the file; only a limit ends a hostile list.
-constexpr std::uint64_t kEntryLimit = 1u << 16;
+constexpr std::uint64_t kVersionLimit = 1u << 16;
 
 template <class T>
 Result<T> entry_at(const Image& image, std::uint64_t address) {
@@ -30,7 +30,7 @@ Result<void> read_need_names(const Image& image, const Dynamic& dynamic, std::ui
   SCANKIT_TRY(const std::string file, dynamic.strings.at(need.vn_file));
   SCANKIT_TRY(std::uint64_t at, step(address, need.vn_aux));
   for (unsigned i = 0; i < need.vn_cnt; ++i) {
-    if (needs.size() >= kEntryLimit) return Error{Errc::Malformed, say("too many version needs"), ""};
+    if (needs.size() >= kVersionLimit) return Error{Errc::Malformed, say("too many version needs"), ""};
     SCANKIT_TRY(const Elf64_Vernaux aux, entry_at<Elf64_Vernaux>(image, at));
     SCANKIT_TRY(std::string name, dynamic.strings.at(aux.vna_name));
     needs.push_back({file, std::move(name), static_cast<std::uint16_t>(aux.vna_other & 0x7fff),
@@ -44,7 +44,7 @@ Result<void> read_need_names(const Image& image, const Dynamic& dynamic, std::ui
 Result<std::vector<VersionNeed>> read_needs(const Image& image, const Dynamic& dynamic) {
   std::vector<VersionNeed> needs;
   std::uint64_t at = dynamic.version_needs;
-  for (std::uint64_t i = 0; at != 0 && i < std::min(dynamic.version_need_count, kEntryLimit); ++i) {
+  for (std::uint64_t i = 0; at != 0 && i < std::min(dynamic.version_need_count, kVersionLimit); ++i) {
     SCANKIT_TRY(const Elf64_Verneed need, entry_at<Elf64_Verneed>(image, at));
     SCANKIT_CHECK(read_need_names(image, dynamic, at, need, needs));
     if (need.vn_next == 0) break;
@@ -56,7 +56,7 @@ Result<std::vector<VersionNeed>> read_needs(const Image& image, const Dynamic& d
 Result<std::vector<VersionDefinition>> read_definitions(const Image& image, const Dynamic& dynamic) {
   std::vector<VersionDefinition> definitions;
   std::uint64_t at = dynamic.version_defs;
-  for (std::uint64_t i = 0; at != 0 && i < std::min(dynamic.version_def_count, kEntryLimit); ++i) {
+  for (std::uint64_t i = 0; at != 0 && i < std::min(dynamic.version_def_count, kVersionLimit); ++i) {
     SCANKIT_TRY(const Elf64_Verdef def, entry_at<Elf64_Verdef>(image, at));
     SCANKIT_TRY(const std::uint64_t first, step(at, def.vd_aux));
     SCANKIT_TRY(const Elf64_Verdaux aux,

@@ -25,7 +25,7 @@ bool is_nvidia_library(const std::string& file) {
 }
 
 // Cut names ("..." at the end) cannot be demangled, but the spelling of the strings still shows.
-StringAbi strings_of(const std::string& mangled, const std::string& demangled) {
+StringAbi string_abi_of(const std::string& mangled, const std::string& demangled) {
   if (demangled != mangled) return string_abi_in(demangled);
   if (mangled.find("__cxx11") != std::string::npos) return StringAbi::New;
   return mangled.find("LocationESs") != std::string::npos ? StringAbi::Old : StringAbi::Neither;
@@ -155,7 +155,7 @@ Judged judge_symbol(const Captures& captures) {
   else if (owner == "torch")
     judged = torch_symbol(readable, is_of_one_spelling(symbol)
                                         ? StringAbi::Neither
-                                        : strings_of(symbol.empty() ? readable : symbol, readable));
+                                        : string_abi_of(symbol.empty() ? readable : symbol, readable));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version);
   else

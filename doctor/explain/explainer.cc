@@ -34,6 +34,8 @@ std::string filled(std::string text, const Captures& captures) {
   return text;
 }
 
+}  // namespace
+
 // Follows Python's tracebacks through the indentation that pip, loggers and progress bars put before them.
 class Tracebacks {
  public:
@@ -66,8 +68,6 @@ class Tracebacks {
   std::size_t column_ = 0;
   bool inside_ = false, chained_ = false;
 };
-
-}  // namespace
 
 struct Explainer::State {
   LineCutter cutter{[this](std::uint64_t line, const std::string& text) { take(line, text); }};

@@ -58,6 +58,11 @@ class Host {
     auto info = stat(path);
     return info && info->kind == FileKind::Directory;
   }
+  // A regular file that somebody may execute.
+  bool is_program(const std::string& path) const {
+    auto info = stat(path);
+    return info && info->kind == FileKind::Regular && (info->mode & 0111) != 0;
+  }
 };
 
 // The running machine, or with root != "" an unpacked system below that folder (links resolve inside it).

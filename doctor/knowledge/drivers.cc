@@ -38,7 +38,7 @@ Version version_of(const YAML::Node& node) {
   return Version::parse(node.as<std::string>()).value_or(Version{});
 }
 
-Table read_table() {
+Table read_driver_table() {
   Table table;
   const YAML::Node root = YAML::Load(std::string(scankit_knowledge_drivers, scankit_knowledge_drivers_end));
   for (const auto& row : root["releases"])
@@ -58,8 +58,8 @@ Table read_table() {
   return table;
 }
 
-const Table& table() {
-  static const Table rows = read_table();
+const Table& driver_table() {
+  static const Table rows = read_driver_table();
   return rows;
 }
 
@@ -73,36 +73,36 @@ std::optional<Version> named(const std::vector<Named>& rows, std::string_view na
 
 std::optional<DriverCuda> cuda_of_driver(const Version& driver) {
   std::optional<DriverCuda> found;
-  for (const Release& row : table().releases)
+  for (const Release& row : driver_table().releases)
     if (row.branch <= driver.part(0)) found = DriverCuda{row.cuda, row.branch < driver.part(0)};
   // A branch between two rows belongs to the earlier one; only behind the last row may it know more.
-  if (found && found->cuda != table().releases.back().cuda) found->or_newer = false;
+  if (found && found->cuda != driver_table().releases.back().cuda) found->or_newer = false;
   // The branches that follow a row's own in the Windows numbering (580, 581, 582) are no new ones.
-  if (found && found->or_newer && driver.part(0) < table().releases.back().branch + 5)
+  if (found && found->or_newer && driver.part(0) < driver_table().releases.back().branch + 5)
     found->or_newer = false;
   return found;
 }
 
 std::optional<Version> minimum_driver(const Version& cuda) {
-  for (const Major& row : table().majors)
+  for (const Major& row : driver_table().majors)
     if (row.major == cuda.part(0)) return row.driver;
-  for (const Release& row : table().releases)
+  for (const Release& row : driver_table().releases)
     if (cuda.part(0) < 11 && row.cuda.part(0) == cuda.part(0) && row.cuda.part(1) == cuda.part(1))
       return row.driver;
   return std::nullopt;
 }
 
-std::optional<Version> cuda_of_ptx(std::string_view isa) { return named(table().ptx, isa); }
+std::optional<Version> cuda_of_ptx(std::string_view isa) { return named(driver_table().ptx, isa); }
 
 std::optional<DialectDrivers> drivers_of_dialect(unsigned abi, unsigned sm) {
   std::optional<DialectDrivers> found;
-  for (const Dialect& row : table().dialects)
+  for (const Dialect& row : driver_table().dialects)
     if (row.abi == abi && row.sm <= sm) found = row.drivers;
   return found;
 }
 
 std::optional<Version> driver_that_unpacks(std::string_view packing) {
-  return named(table().packing, packing);
+  return named(driver_table().packing, packing);
 }
 
 }  // namespace scankit

@@ -11,7 +11,7 @@ extern "C" const char scankit_knowledge_gpus[], scankit_knowledge_gpus_end[];
 namespace scankit {
 namespace {
 
-struct Row {
+struct GpuRow {
   unsigned first, last;
   KnownGpu gpu;
 };
@@ -23,8 +23,8 @@ unsigned hex(std::string_view text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? value : ~0u;
 }
 
-std::vector<Row> read_table() {
-  std::vector<Row> rows;
+std::vector<GpuRow> read_gpus() {
+  std::vector<GpuRow> rows;
   const std::string text(scankit_knowledge_gpus, scankit_knowledge_gpus_end);
   for (const auto& row : YAML::Load(text))
     rows.push_back({hex(row["first"].as<std::string>()),
@@ -36,9 +36,9 @@ std::vector<Row> read_table() {
 }  // namespace
 
 std::optional<KnownGpu> known_gpu(std::string_view device_id) {
-  static const std::vector<Row> rows = read_table();
+  static const std::vector<GpuRow> rows = read_gpus();
   const unsigned id = hex(device_id);
-  for (const Row& row : rows)
+  for (const GpuRow& row : rows)
     if (row.first <= id && id <= row.last) return row.gpu;
   return std::nullopt;
 }

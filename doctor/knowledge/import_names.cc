@@ -11,12 +11,12 @@ extern "C" const char scankit_knowledge_import_names[], scankit_knowledge_import
 namespace scankit {
 namespace {
 
-struct Row {
+struct ImportName {
   std::string distribution, package;
 };
 
-std::vector<Row> read_table() {
-  std::vector<Row> rows;
+std::vector<ImportName> read_import_names() {
+  std::vector<ImportName> rows;
   const YAML::Node root =
       YAML::Load(std::string(scankit_knowledge_import_names, scankit_knowledge_import_names_end));
   for (const auto& row : root["names"])
@@ -26,21 +26,21 @@ std::vector<Row> read_table() {
   return rows;
 }
 
-const std::vector<Row>& table() {
-  static const std::vector<Row> rows = read_table();
+const std::vector<ImportName>& import_names() {
+  static const std::vector<ImportName> rows = read_import_names();
   return rows;
 }
 
 }  // namespace
 
 std::optional<std::string> import_name_of_distribution(std::string_view distribution) {
-  const auto row = std::ranges::find(table(), distribution, &Row::distribution);
-  return row == table().end() ? std::nullopt : std::optional(row->package);
+  const auto row = std::ranges::find(import_names(), distribution, &ImportName::distribution);
+  return row == import_names().end() ? std::nullopt : std::optional(row->package);
 }
 
 std::optional<std::string> distribution_of_import_name(std::string_view package) {
-  const auto row = std::ranges::find(table(), package, &Row::package);
-  return row == table().end() ? std::nullopt : std::optional(row->distribution);
+  const auto row = std::ranges::find(import_names(), package, &ImportName::package);
+  return row == import_names().end() ? std::nullopt : std::optional(row->distribution);
 }
 
 }  // namespace scankit

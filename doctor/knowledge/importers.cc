@@ -8,7 +8,7 @@ extern "C" const char scankit_knowledge_importers[], scankit_knowledge_importers
 namespace scankit {
 namespace {
 
-KnownImporters read_table() {
+KnownImporters read_importers() {
   KnownImporters known;
   const YAML::Node root =
       YAML::Load(std::string(scankit_knowledge_importers, scankit_knowledge_importers_end));
@@ -21,7 +21,7 @@ KnownImporters read_table() {
 }  // namespace
 
 const KnownImporters& known_importers() {
-  static const KnownImporters known = read_table();
+  static const KnownImporters known = read_importers();
   return known;
 }
 

@@ -3,25 +3,23 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "doctor/knowledge/yaml_text.h"
+
 extern "C" const char scankit_knowledge_log_rules[], scankit_knowledge_log_rules_end[];
 
 namespace scankit {
 namespace {
 
-std::string text(const YAML::Node& node) {
-  return node.IsDefined() && node.IsScalar() ? node.as<std::string>() : "";
-}
-
 // One word, or a list of them.
 std::vector<std::string> words(const YAML::Node& node) {
   std::vector<std::string> out;
   if (!node.IsDefined()) return out;
-  if (node.IsScalar()) return {text(node)};
-  for (const auto& item : node) out.push_back(text(item));
+  if (node.IsScalar()) return {yaml_text(node)};
+  for (const auto& item : node) out.push_back(yaml_text(item));
   return out;
 }
 
-const YAML::Node& table() {
+const YAML::Node& log_rule_table() {
   static const YAML::Node root =
       YAML::Load(std::string(scankit_knowledge_log_rules, scankit_knowledge_log_rules_end));
   return root;
@@ -29,16 +27,16 @@ const YAML::Node& table() {
 
 std::vector<LogRule> read_rules() {
   std::vector<LogRule> rules;
-  for (const auto& row : table()["rules"]) {
-    LogRule rule{.id = text(row["id"]),
-                 .cause = text(row["cause"]),
-                 .classify = text(row["classify"]),
-                 .role = text(row["role"]),
-                 .sure = text(row["sure"]),
-                 .pattern = text(row["pattern"]),
-                 .after = text(row["after"]),
-                 .meaning = text(row["meaning"]),
-                 .settles = text(row["settles"]),
+  for (const auto& row : log_rule_table()["rules"]) {
+    LogRule rule{.id = yaml_text(row["id"]),
+                 .cause = yaml_text(row["cause"]),
+                 .classify = yaml_text(row["classify"]),
+                 .role = yaml_text(row["role"]),
+                 .sure = yaml_text(row["sure"]),
+                 .pattern = yaml_text(row["pattern"]),
+                 .after = yaml_text(row["after"]),
+                 .meaning = yaml_text(row["meaning"]),
+                 .settles = yaml_text(row["settles"]),
                  .alternatives = words(row["alternatives"])};
     if (rule.role.empty()) rule.role = "fatal";
     if (rule.sure.empty()) rule.sure = "likely";
@@ -49,14 +47,14 @@ std::vector<LogRule> read_rules() {
 
 std::vector<LogJoin> read_joins() {
   std::vector<LogJoin> joins;
-  for (const auto& row : table()["joins"])
+  for (const auto& row : log_rule_table()["joins"])
     joins.push_back({.causes = words(row["cause"]),
                      .clues = words(row["clue"]),
                      .unless = words(row["unless"]),
-                     .gives = text(row["gives"]),
-                     .sure = text(row["sure"]),
-                     .meaning = text(row["meaning"]),
-                     .settles = text(row["settles"])});
+                     .gives = yaml_text(row["gives"]),
+                     .sure = yaml_text(row["sure"]),
+                     .meaning = yaml_text(row["meaning"]),
+                     .settles = yaml_text(row["settles"])});
   return joins;
 }
 

@@ -16,7 +16,7 @@ struct Range {
   std::optional<Version> first, last;
 };
 
-std::map<std::string, Range, std::less<>> read_table() {
+std::map<std::string, Range, std::less<>> read_arch_ranges() {
   std::map<std::string, Range, std::less<>> rows;
   const std::string text(scankit_knowledge_nvcc_archs, scankit_knowledge_nvcc_archs_end);
   for (const auto& row : YAML::Load(text)) {
@@ -30,7 +30,7 @@ std::map<std::string, Range, std::less<>> read_table() {
 }  // namespace
 
 std::optional<bool> nvcc_knows_arch(std::string_view release, std::string_view arch) {
-  static const auto rows = read_table();
+  static const auto rows = read_arch_ranges();
   const auto row = rows.find(arch);
   const auto version = Version::parse(release);
   if (row == rows.end() || !version) return std::nullopt;

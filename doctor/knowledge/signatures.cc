@@ -12,14 +12,14 @@ extern "C" const char scankit_knowledge_signatures[], scankit_knowledge_signatur
 namespace scankit {
 namespace {
 
-struct Row {
+struct SignatureRow {
   std::string callee, distribution;
   Version from, below;
   unsigned arguments;
 };
 
-std::vector<Row> read_table() {
-  std::vector<Row> rows;
+std::vector<SignatureRow> read_signatures() {
+  std::vector<SignatureRow> rows;
   const YAML::Node root =
       YAML::Load(std::string(scankit_knowledge_signatures, scankit_knowledge_signatures_end));
   for (const auto& row : root["functions"]) {
@@ -32,15 +32,15 @@ std::vector<Row> read_table() {
   return rows;
 }
 
-const std::vector<Row>& table() {
-  static const std::vector<Row> rows = read_table();
+const std::vector<SignatureRow>& signatures() {
+  static const std::vector<SignatureRow> rows = read_signatures();
   return rows;
 }
 
 }  // namespace
 
 std::string signature_distribution(const std::string& callee) {
-  for (const Row& row : table())
+  for (const SignatureRow& row : signatures())
     if (row.callee == callee) return row.distribution;
   return {};
 }
@@ -48,7 +48,7 @@ std::string signature_distribution(const std::string& callee) {
 std::optional<KnownSignature> known_signature(const std::string& callee, const std::string& version) {
   const auto installed = Version::parse(version);
   if (!installed || installed->is_prerelease()) return std::nullopt;
-  for (const Row& row : table())
+  for (const SignatureRow& row : signatures())
     if (row.callee == callee && row.from <= *installed && *installed < row.below)
       return KnownSignature{row.distribution, row.arguments};
   return std::nullopt;

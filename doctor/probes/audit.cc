@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kListLimit = 16;  // of each kind of thing missing, per file
 constexpr int kRounds = 8;              // of loading first what the last round missed
 
-bool is_torch_soname(const std::string& name) {
+bool is_libtorch_or_libc10(const std::string& name) {
   return name.starts_with("libtorch") || name.starts_with("libc10");
 }
 
@@ -151,7 +151,7 @@ class Auditor {
   }
 
   static bool uses_torch(const ElfLibrary& library, const Result<std::vector<UndefinedSymbol>>& undefined) {
-    if (std::ranges::any_of(library.dynamic.needed, is_torch_soname)) return true;
+    if (std::ranges::any_of(library.dynamic.needed, is_libtorch_or_libc10)) return true;
     return undefined && std::ranges::any_of(*undefined, [](const UndefinedSymbol& symbol) {
              return symbol.name.starts_with("_Z") && symbol_owner(symbol.name, symbol.version) == "torch";
            });

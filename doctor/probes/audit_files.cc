@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFolderLimit = 200000, kDepthLimit = 64;  // a folder that holds itself ends somewhere
 
-bool is_library_name(const std::string& name) {
+bool is_versioned_library_name(const std::string& name) {
   const auto at = name.rfind(".so");
   if (at == std::string::npos || at == 0) return false;
   return name.find_first_not_of(".0123456789", at + 3) == std::string::npos;
@@ -27,9 +27,9 @@ bool is_site(const PathEntry& entry) {
                           entry.origin == "system-site" || entry.origin.starts_with("pth:"));
 }
 
-class Walk {
+class FolderWalk {
  public:
-  Walk(const Host& host, InstalledLibraries& found) : host_(host), found_(found) {}
+  FolderWalk(const Host& host, InstalledLibraries& found) : host_(host), found_(found) {}
 
   void visit(const std::string& folder, std::size_t depth) {
     if (depth > kDepthLimit || seen_.size() >= kFolderLimit || !seen_.insert(folder).second) return;
@@ -42,7 +42,8 @@ class Walk {
       const std::string path = folder + "/" + entry.name;
       if (entry.kind == FileKind::Directory) {
         if (entry.name != "__pycache__" && !entry.name.starts_with('.')) visit(path, depth + 1);
-      } else if (is_library_name(entry.name) && (entry.kind == FileKind::Regular || is_file(path))) {
+      } else if (is_versioned_library_name(entry.name) &&
+                 (entry.kind == FileKind::Regular || is_file(path))) {
         take(path);
       }
     }
@@ -69,7 +70,7 @@ void add_folder(const std::string& folder, InstalledLibraries& found) {
 }
 
 // What the finders of editable installs lead to: a package's folder, or the files beside a module's name.
-void visit_editables(const Host& host, const Python& python, Walk& walk, InstalledLibraries& found) {
+void visit_editables(const Host& host, const Python& python, FolderWalk& walk, InstalledLibraries& found) {
   for (const std::string& text : python.editable_finders) {
     const auto mapping = editable_mapping(text);
     if (!mapping) continue;
@@ -106,7 +107,7 @@ void find_owners(const Host& host, const Snapshot& so_far, InstalledLibraries& f
 
 InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so_far) {
   InstalledLibraries found;
-  Walk walk(host, found);
+  FolderWalk walk(host, found);
   for (const PathEntry& entry : so_far.python.value.sys_path) {
     if (!is_site(entry)) continue;
     if (std::ranges::find(found.folders, entry.path) != found.folders.end()) continue;

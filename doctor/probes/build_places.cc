@@ -18,7 +18,7 @@ std::string temporary_folder(const Host& host) {
   return "/tmp";
 }
 
-void add(std::vector<BuildPlace>& places, std::string role, const std::string& path) {
+void add_place(std::vector<BuildPlace>& places, std::string role, const std::string& path) {
   struct ::statvfs system {};
   struct ::stat info {};
   if (path.empty() || ::statvfs(path.c_str(), &system) != 0 || ::stat(path.c_str(), &info) != 0) return;
@@ -31,12 +31,12 @@ void add(std::vector<BuildPlace>& places, std::string role, const std::string& p
 std::vector<BuildPlace> build_places(const Host& host, const Snapshot& snapshot) {
   std::vector<BuildPlace> places;
   if (!host.is_live()) return places;
-  add(places, "sources", snapshot.sources.value.folder);
-  add(places, "temporary files", temporary_folder(host));
+  add_place(places, "sources", snapshot.sources.value.folder);
+  add_place(places, "temporary files", temporary_folder(host));
   const auto& path = snapshot.python.value.sys_path;
   const auto site = std::ranges::find_if(
       path, [](const PathEntry& entry) { return entry.origin == "site" && entry.exists; });
-  if (site != path.end()) add(places, "site-packages", site->path);
+  if (site != path.end()) add_place(places, "site-packages", site->path);
   return places;
 }
 

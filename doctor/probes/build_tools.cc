@@ -15,11 +15,6 @@ namespace {
 
 std::string variable(const Host& host, std::string_view name) { return host.env(name).value_or(""); }
 
-bool is_program(const Host& host, const std::string& path) {
-  const auto info = host.stat(path);
-  return info && info->kind == FileKind::Regular && (info->mode & 0111) != 0;
-}
-
 std::vector<std::string> folders_of(const std::string& list) {
   std::vector<std::string> folders;
   for (std::size_t at = 0; at <= list.size();) {
@@ -32,9 +27,9 @@ std::vector<std::string> folders_of(const std::string& list) {
 
 // shutil.which: the first executable file of PATH.
 std::string which(const Host& host, const std::string& name) {
-  if (name.find('/') != std::string::npos) return is_program(host, name) ? name : "";
+  if (name.find('/') != std::string::npos) return host.is_program(name) ? name : "";
   for (const std::string& folder : folders_of(variable(host, "PATH")))
-    if (std::string file = path_join(folder, name); is_program(host, file)) return file;
+    if (std::string file = path_join(folder, name); host.is_program(file)) return file;
   return "";
 }
 
@@ -134,7 +129,7 @@ void find_host_compilers(const Host& host, const SourceTree& tree, BuildTools& t
   add("nvcc", "gcc", "PATH");
 }
 
-void read_torch(const Host& host, const Torch& torch, BuildTools& tools) {
+void read_torch_headers(const Host& host, const Torch& torch, BuildTools& tools) {
   const std::string include = path_join(torch.location, "include");
   tools.torch_has_headers = host.exists(path_join(include, "ATen/ATen.h"));
   if (const auto text = host.read_file(path_join(include, "c10/util/C++17.h"), 1u << 20))
@@ -224,7 +219,7 @@ Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot)
   BuildTools tools;
   if (!tree.cuda.empty()) find_cuda(host, snapshot, tools);
   find_host_compilers(host, tree, tools);
-  if (snapshot.torch.present()) read_torch(host, snapshot.torch.value, tools);
+  if (snapshot.torch.present()) read_torch_headers(host, snapshot.torch.value, tools);
   if (snapshot.python.present()) {
     find_python_header(host, snapshot.python.value, tools);
     tools.ninja = which(host, "ninja");

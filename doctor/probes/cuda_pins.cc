@@ -15,22 +15,22 @@ namespace {
 
 constexpr std::size_t kMetadataLimit = 1u << 20;
 
-struct Requirement {
+struct PinRequirement {
   std::string name, extras, specifier, marker;  // "nvidia-nvjitlink", "", "<14,>=13.2.86"
 };
 
-std::string trimmed(const std::string& text) {
+std::string without_blanks(const std::string& text) {
   const auto from = text.find_first_not_of(" \t\r");
   return from == std::string::npos ? "" : text.substr(from, text.find_last_not_of(" \t\r") + 1 - from);
 }
 
-std::string key(std::string name) {
+std::string pin_key(std::string name) {
   for (char& c : name) c = c == '_' || c == '.' ? '-' : c;
   return name;
 }
 
-std::optional<Requirement> parse(const std::string& text) {
-  Requirement parsed;
+std::optional<PinRequirement> parse(const std::string& text) {
+  PinRequirement parsed;
   const auto semicolon = std::min(text.find(';'), text.size());
   std::string head = text.substr(0, semicolon);
   if (semicolon < text.size()) parsed.marker = text.substr(semicolon + 1);
@@ -43,19 +43,19 @@ std::optional<Requirement> parse(const std::string& text) {
     parsed.extras = parsed.name.substr(bracket + 1, parsed.name.find(']') - bracket - 1);
     parsed.name.resize(bracket);
   }
-  parsed.name = key(parsed.name);
+  parsed.name = pin_key(parsed.name);
   return parsed;
 }
 
-std::vector<Requirement> requirements_of(const Host& host, const Distribution& distribution) {
-  std::vector<Requirement> all;
+std::vector<PinRequirement> requirements_of(const Host& host, const Distribution& distribution) {
+  std::vector<PinRequirement> all;
   const auto metadata = host.read_file(path_join(distribution.path, "METADATA"), kMetadataLimit);
   if (!metadata) return all;
   std::istringstream lines(*metadata);
   const std::string field = "Requires-Dist:";
-  for (std::string line; std::getline(lines, line) && !trimmed(line).empty();)
+  for (std::string line; std::getline(lines, line) && !without_blanks(line).empty();)
     if (line.starts_with(field))
-      if (auto parsed = parse(trimmed(line.substr(field.size())))) all.push_back(*std::move(parsed));
+      if (auto parsed = parse(without_blanks(line.substr(field.size())))) all.push_back(*std::move(parsed));
   return all;
 }
 
@@ -87,7 +87,8 @@ bool meets(const std::string& installed, const std::string& specifier) {
 
 const Distribution* find(const Snapshot& so_far, const std::string& name) {
   const auto& all = so_far.distributions.value;
-  const auto found = std::ranges::find_if(all, [&](const Distribution& d) { return key(d.name) == name; });
+  const auto found =
+      std::ranges::find_if(all, [&](const Distribution& d) { return pin_key(d.name) == name; });
   return found == all.end() ? nullptr : &*found;
 }
 
@@ -99,7 +100,7 @@ bool names_extra(const std::string& extras, const std::string& marker) {
   return false;
 }
 
-void add(const Snapshot& so_far, const Requirement& requirement, std::vector<CudaPin>& pins) {
+void add_pin(const Snapshot& so_far, const PinRequirement& requirement, std::vector<CudaPin>& pins) {
   if (!requirement.name.starts_with("nvidia-")) return;
   if (std::ranges::find(pins, requirement.name, &CudaPin::name) != pins.end()) return;
   const Distribution* installed = find(so_far, requirement.name);
@@ -118,12 +119,12 @@ std::vector<CudaPin> cuda_pins(const Host& host, const Snapshot& so_far) {
   std::vector<CudaPin> pins;
   const Distribution* torch = find(so_far, "torch");
   if (torch == nullptr) return pins;
-  for (const Requirement& requirement : requirements_of(host, *torch)) {
-    add(so_far, requirement, pins);
+  for (const PinRequirement& requirement : requirements_of(host, *torch)) {
+    add_pin(so_far, requirement, pins);
     if (requirement.name != "cuda-toolkit") continue;
     if (const Distribution* toolkit = find(so_far, "cuda-toolkit"))
-      for (const Requirement& part : requirements_of(host, *toolkit))
-        if (names_extra(requirement.extras, part.marker)) add(so_far, part, pins);
+      for (const PinRequirement& part : requirements_of(host, *toolkit))
+        if (names_extra(requirement.extras, part.marker)) add_pin(so_far, part, pins);
   }
   return pins;
 }

@@ -107,9 +107,9 @@ void read_direct_url(const Host& host, Distribution& distribution) {
   distribution.project = linked ? path_of_url(url) : source_in(json);
 }
 
-class Reader {
+class DistributionReader {
  public:
-  Reader(const Host& host, const Python& python) : host_(host), python_(python) {}
+  DistributionReader(const Host& host, const Python& python) : host_(host), python_(python) {}
 
   std::vector<Distribution> read() {
     for (const PathEntry& entry : python_.sys_path) {
@@ -258,7 +258,7 @@ void mark_finder_editables(const Python& python, std::vector<Distribution>& dist
 
 Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Python& python) {
   const auto unreadable = unreadable_site_folders(host, python);
-  std::vector<Distribution> found = Reader(host, python).read();
+  std::vector<Distribution> found = DistributionReader(host, python).read();
   mark_finder_editables(python, found);
   if (unreadable.empty()) return Probed<std::vector<Distribution>>::of(std::move(found));
   std::string why;

@@ -94,7 +94,7 @@ bool has_segment(const std::string& path, std::string_view segment) {
 
 // A toolkit's stub serves the linker: it loads, and every call answers with an error. The real library takes
 // megabytes; WSL's is a small one that opens the driver store of Windows.
-std::string kind_of(const Host& host, const std::string& found, const std::string& real) {
+std::string libcuda_kind_of(const Host& host, const std::string& found, const std::string& real) {
   if (has_segment(found, "wsl") || has_segment(real, "wsl")) return "wsl";
   if (has_segment(found, "stubs") || has_segment(real, "stubs")) return "stub";
   constexpr std::uint64_t kLargestStub = 512u << 10;
@@ -128,7 +128,7 @@ void find_driver_libraries(const Host& host, Driver& driver) {
     driver.libcuda = host.realpath(place.path).value_or(place.path);
     driver.libcuda_reached = place.reached;
     driver.libcuda_version = version_in_name(driver.libcuda, "libcuda.so.");
-    driver.libcuda_kind = kind_of(host, place.path, driver.libcuda);
+    driver.libcuda_kind = libcuda_kind_of(host, place.path, driver.libcuda);
   }
   if (const Place place = loader.find("libnvidia-ml.so.1");
       !place.path.empty() && place.reached != "not by the loader") {

@@ -10,7 +10,7 @@
 namespace scankit {
 namespace {
 
-using State = ElsewhereLibrary::State;
+using LibraryState = ElsewhereLibrary::State;
 
 bool starts_with_one(const std::string& soname, std::initializer_list<std::string_view> starts) {
   return std::ranges::any_of(starts, [&](std::string_view start) { return soname.starts_with(start); });
@@ -75,10 +75,10 @@ const ExportTable* ElsewhereLibraries::table(const std::string& soname) const {
 
 ElsewhereLibrary ElsewhereLibraries::find_driver() const {
   const Driver& driver = machine_.driver.value;
-  if (machine_.driver.state == ProbeState::Absent) return {.state = State::Missing};
-  if (!machine_.driver.present() || driver.libcuda.empty()) return {.state = State::Open};
-  if (driver.libcuda_reached == "not by the loader") return {.state = State::Missing};
-  return {.state = State::Found, .path = driver.libcuda};
+  if (machine_.driver.state == ProbeState::Absent) return {.state = LibraryState::Missing};
+  if (!machine_.driver.present() || driver.libcuda.empty()) return {.state = LibraryState::Open};
+  if (driver.libcuda_reached == "not by the loader") return {.state = LibraryState::Missing};
+  return {.state = LibraryState::Found, .path = driver.libcuda};
 }
 
 bool ElsewhereLibraries::is_known_missing(const std::string& soname) const {
@@ -90,7 +90,7 @@ bool ElsewhereLibraries::is_known_missing(const std::string& soname) const {
 
 // In the loader's order: what is loaded answers first, whatever the file's own folders hold.
 ElsewhereLibrary ElsewhereLibraries::find(const std::string& soname, const std::vector<Folder>& folders) {
-  ElsewhereLibrary found{.state = State::Found, .table = table(soname)};
+  ElsewhereLibrary found{.state = LibraryState::Found, .table = table(soname)};
   if (is_glibc_library(soname) && machine_.libc.present())
     return machine_.libc.value.kind == "glibc" ? found : ElsewhereLibrary{};
   for (const Folder& folder : folders) {
@@ -113,7 +113,7 @@ ElsewhereLibrary ElsewhereLibraries::find(const std::string& soname, const std::
   if ((soname == "libstdc++.so.6" || soname == "libgcc_s.so.1") && machine_.libstdcxx.present()) return found;
   if (soname == "libcuda.so.1") return find_driver();
   if (reachable_.contains(soname)) return found;
-  return {.state = is_known_missing(soname) ? State::Missing : State::Open};
+  return {.state = is_known_missing(soname) ? LibraryState::Missing : LibraryState::Open};
 }
 
 }  // namespace scankit

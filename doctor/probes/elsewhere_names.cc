@@ -10,13 +10,13 @@
 #include "doctor/dating/names.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/probes/exports.h"
+#include "doctor/probes/extension_missing.h"
 
 namespace scankit {
 namespace {
 
 using State = NameAnswer::State;
 using Found = ElsewhereLibrary::State;
-constexpr std::size_t kNearLimit = 5, kCandidateLimit = 4096;
 
 // "2.6.0a0+git..." and "2.6.0.dev2025" are no release: their names are those of a day between two.
 bool is_release(const std::string& version) {

@@ -18,7 +18,7 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
 }
 
-std::string site_of(const Python& python) {
+std::string site_on_path(const Python& python) {
   const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
   return site == python.sys_path.end() ? "/site-packages" : site->path;
 }
@@ -37,7 +37,7 @@ ElsewhereResolver::ElsewhereResolver(const Host& files, const Snapshot& machine)
       files_(files),
       libraries_(files, machine),
       names_(machine, libraries_, Atlas::built_in()),
-      site_(site_of(machine.python.value)) {}
+      site_(site_on_path(machine.python.value)) {}
 
 // DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the tokens only $ORIGIN says anything about another
 // machine.

@@ -39,11 +39,10 @@ VenvFile read_venv_file(const Host& host, const std::string& folder) {
   return found;
 }
 
-std::optional<std::string> program_on_path(const Host& host, const std::string& name) {
+std::optional<std::string> find_on_path(const Host& host, const std::string& name) {
   for (const std::string& folder : path_folders(host)) {
     std::string file = path_join(folder, name);
-    const auto info = host.stat(file);
-    if (info && info->kind == FileKind::Regular && (info->mode & 0111) != 0) return file;
+    if (host.is_program(file)) return file;
   }
   return std::nullopt;
 }
@@ -72,7 +71,7 @@ std::vector<std::string> names_of(const std::string& series) {
 
 EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
   for (const char* name : {"conda", "mamba", "micromamba"})
-    if (program_on_path(host, name))
+    if (find_on_path(host, name))
       return {say("install a Python in this conda environment"),
               shell_line({name, "install", "-p", folder, "python"})};
   return {say("install a Python in this conda environment, or name another Python with --python"), ""};
@@ -97,7 +96,7 @@ EnvironmentRepair repair_of(const Host& host, const std::string& origin, const s
 EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
   const VenvFile venv = read_venv_file(host, folder);
   const std::string text = say("make the environment anew, and install its packages again");
-  const auto uv = program_on_path(host, "uv");
+  const auto uv = find_on_path(host, "uv");
   const auto with_uv = [&] {
     std::vector<std::string> words = {"uv", "venv", "--clear"};
     if (!venv.series.empty()) words.insert(words.end(), {"--python", venv.series});
@@ -106,7 +105,7 @@ EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
   };
   if (uv && venv.by_uv) return with_uv();
   for (const std::string& name : names_of(venv.series)) {
-    const auto python = program_on_path(host, name);
+    const auto python = find_on_path(host, name);
     if (python && makes_venvs(host, behind_shim(host, *python)))
       return {text, shell_line({name, "-m", "venv", "--clear", folder})};
   }

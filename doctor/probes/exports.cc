@@ -14,7 +14,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 // torch's largest library has 75 thousand names in 10 MB; a compression bomb ends here.
 constexpr std::uint64_t kNamesLimit = 256u << 20;
 constexpr int kLevel = 12;
@@ -25,9 +25,9 @@ std::string to_base64(std::string_view bytes) {
   unsigned held = 0, bits = 0;
   for (const char c : bytes) {
     bits = (bits << 8 | static_cast<unsigned char>(c)) & 0xffff;
-    for (held += 8; held >= 6; held -= 6) text += kAlphabet[bits >> (held - 6) & 63];
+    for (held += 8; held >= 6; held -= 6) text += kBase64[bits >> (held - 6) & 63];
   }
-  if (held > 0) text += kAlphabet[bits << (6 - held) & 63];
+  if (held > 0) text += kBase64[bits << (6 - held) & 63];
   return text;
 }
 
@@ -38,8 +38,8 @@ Error malformed(const std::string& why) {
 Result<std::string> from_base64(std::string_view text) {
   std::array<int, 256> value{};
   value.fill(-1);
-  for (std::size_t i = 0; i < kAlphabet.size(); ++i)
-    value[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < kBase64.size(); ++i)
+    value[static_cast<unsigned char>(kBase64[i])] = static_cast<int>(i);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
   unsigned held = 0, bits = 0;

@@ -26,15 +26,15 @@ bool holds(const std::vector<DirEntry>& entries, const std::string& name) {
   return it != entries.end() && it->name == name;
 }
 
-bool is_library_name(const std::string& name, const std::string& leaf) {
+bool is_module_file_name(const std::string& name, const std::string& leaf) {
   return name.starts_with(leaf + ".") && (name.ends_with(".so") || name.ends_with(".pyd"));
 }
 
 // One module, walked over sys.path as importlib's FileFinder does: in each folder a package first, then
 // extension suffixes in order, then source and bytecode.
-class Search {
+class ModuleSearch {
  public:
-  Search(const Host& host, const Snapshot& so_far, const std::string& module, FolderListings& listings)
+  ModuleSearch(const Host& host, const Snapshot& so_far, const std::string& module, FolderListings& listings)
       : host_(host), so_far_(so_far), module_(module), name_(module), listings_(listings) {}
 
   std::vector<Extension> run() {
@@ -70,7 +70,7 @@ class Search {
       if (winner_.empty() && holds(entries, name_.leaf + suffix))
         winner_ = folder + "/" + name_.leaf + suffix;
     for (const DirEntry& entry : entries) {
-      if (!is_library_name(entry.name, name_.leaf) || fitting.contains(entry.name)) continue;
+      if (!is_module_file_name(entry.name, name_.leaf) || fitting.contains(entry.name)) continue;
       const std::string suffix = entry.name.substr(name_.leaf.size());
       add(folder + "/" + entry.name, index, say("suffix {} is not one of this Python's", suffix));
     }
@@ -132,7 +132,7 @@ class Search {
       if (entry.path == folder) return;
     for (const DirEntry& entry : listings_.of(place)) {
       const auto is_this = [&](const Extension& copy) { return copy.path == place + "/" + entry.name; };
-      if (!is_library_name(entry.name, name_.leaf) || std::ranges::any_of(found_, is_this)) continue;
+      if (!is_module_file_name(entry.name, name_.leaf) || std::ranges::any_of(found_, is_this)) continue;
       add(place + "/" + entry.name, -1, why);
       found_.back().distribution = distribution;
     }
@@ -163,7 +163,7 @@ class Search {
 
 // The installed distribution whose RECORD lists the file. Files in RECORD are named relative to the site
 // folder.
-std::string owner_of(const Host& host, const Snapshot& so_far, const std::string& path) {
+std::string owner_of_file(const Host& host, const Snapshot& so_far, const std::string& path) {
   constexpr std::size_t kRecordLimit = 1u << 20;  // torch's is longer, and holds none of the modules
   for (const Distribution& d : so_far.distributions.value) {
     const std::string site = path_dirname(d.path) + "/";
@@ -191,9 +191,9 @@ const std::vector<DirEntry>& FolderListings::of(const std::string& folder) {
 
 std::vector<Extension> find_copies(const Host& host, const Snapshot& so_far, const std::string& module,
                                    FolderListings& listings) {
-  std::vector<Extension> copies = Search(host, so_far, module, listings).run();
+  std::vector<Extension> copies = ModuleSearch(host, so_far, module, listings).run();
   for (Extension& copy : copies)
-    if (copy.distribution.empty()) copy.distribution = owner_of(host, so_far, copy.path);
+    if (copy.distribution.empty()) copy.distribution = owner_of_file(host, so_far, copy.path);
   return copies;
 }
 

@@ -13,7 +13,6 @@ namespace scankit {
 namespace {
 
 using Libraries = std::vector<std::shared_ptr<const ElfLibrary>>;
-constexpr std::size_t kNearLimit = 5, kCandidateLimit = 4096;
 
 struct Candidate {
   std::string demangled, library;
@@ -34,7 +33,7 @@ std::vector<std::string> prefixes_of(const std::string& name) {
   return {prefix};
 }
 
-Candidates collect(const Libraries& torch, const std::vector<MissingSymbol>& missing) {
+Candidates collect_candidates(const Libraries& torch, const std::vector<MissingSymbol>& missing) {
   std::vector<std::string> prefixes;
   for (const MissingSymbol& symbol : missing)
     if (symbol.owner == "torch") std::ranges::move(prefixes_of(symbol.name), std::back_inserter(prefixes));
@@ -114,7 +113,7 @@ void explain_missing_symbols(const Extension& copy, const Libraries& torch,
       if (symbol.exported_by_torch.empty() && library->symbols.exports(SymbolQuery(symbol.name)))
         symbol.exported_by_torch = library->path;
   }
-  const Candidates candidates = collect(torch, missing);
+  const Candidates candidates = collect_candidates(torch, missing);
   for (MissingSymbol& symbol : missing)
     if (symbol.owner == "torch") compare(candidates, symbol);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 
 // What a missing name or library is, and what there is instead.
 namespace scankit {
+
+// How many names like a missing one are looked through, and how many are told.
+inline constexpr std::size_t kCandidateLimit = 4096, kNearLimit = 5;
 
 // Sets demangled, owner, exported_by_torch, flipped_exported_by and near of each.
 void explain_missing_symbols(const Extension& copy,

@@ -14,21 +14,20 @@ namespace scankit {
 namespace {
 
 // `import transformers` runs 60 of its 4000 files, `import torch` some 500.
-constexpr unsigned kMostFiles = 800;
-constexpr std::uint64_t kLongestFile = 1u << 20, kMostBytes = 16u << 20;
+constexpr unsigned kMostImportFiles = 800;
+constexpr std::uint64_t kLongestImportFile = 1u << 20, kMostImportBytes = 16u << 20;
 
-std::string top_of(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
-
-class Walk {
+class ImportWalk {
  public:
-  Walk(const Host& host, const Python& python, const std::set<std::string>& wanted,
-       const std::set<std::string>& through)
+  ImportWalk(const Host& host, const Python& python, const std::set<std::string>& wanted,
+             const std::set<std::string>& through)
       : host_(host), python_(python), wanted_(wanted), through_(through) {}
 
   std::map<std::string, ImportPlace> from(const std::string& root) {
     root_ = root;
     add(root);
-    while (!queue_.empty() && files_ < kMostFiles && bytes_ < kMostBytes && found_.size() < wanted_.size()) {
+    while (!queue_.empty() && files_ < kMostImportFiles && bytes_ < kMostImportBytes &&
+           found_.size() < wanted_.size()) {
       const std::string module = queue_.front();
       queue_.pop_front();
       read(module);
@@ -49,7 +48,7 @@ class Walk {
   }
 
   void read(const std::string& module) {
-    const auto& found = home(top_of(module));
+    const auto& found = home(top_package(module));
     if (!found || found->leftover) return;
     std::string path = found->path;
     for (auto dot = module.find('.'); found->package && dot != std::string::npos;) {
@@ -64,15 +63,15 @@ class Walk {
   }
 
   void read_file(const std::string& path, const std::string& module, bool package) {
-    const auto text =
-        path.ends_with(".py") ? host_.read_file(path, kLongestFile) : Result<std::string>(std::string());
+    const auto text = path.ends_with(".py") ? host_.read_file(path, kLongestImportFile)
+                                            : Result<std::string>(std::string());
     if (!text || text->empty()) return;
     ++files_;
     bytes_ += text->size();
     const PackageScan scan = scan_package_file(*text, module, package);
     std::set<std::string> spelled;
     for (const ScannedImport& import : scan.imports)
-      spelled.insert(import.written.starts_with('.') ? import.written : top_of(import.target));
+      spelled.insert(import.written.starts_with('.') ? import.written : top_package(import.target));
     std::set<unsigned> guarded;
     for (const ImportLine& line : scan_imports(*text, {spelled.begin(), spelled.end()}))
       if (!line.caught.empty() || line.in_function) guarded.insert(line.line);
@@ -81,7 +80,7 @@ class Walk {
   }
 
   void take(const ScannedImport& import, const std::string& path) {
-    const std::string top = top_of(import.target);
+    const std::string top = top_package(import.target);
     if (wanted_.contains(top)) {
       found_.emplace(top, ImportPlace{path, import.line});
       return;
@@ -110,7 +109,7 @@ class Walk {
 std::map<std::string, ImportPlace> hard_imports(const Host& host, const Python& python,
                                                 const std::string& root, const std::set<std::string>& wanted,
                                                 const std::set<std::string>& through) {
-  return Walk(host, python, wanted, through).from(root);
+  return ImportWalk(host, python, wanted, through).from(root);
 }
 
 }  // namespace scankit

@@ -18,17 +18,17 @@ namespace scankit {
 namespace {
 
 // Bounds of one diagnosis, far above what the known packages need (mamba_ssm 2.3: 90 files, 0.9 MB).
-constexpr unsigned kMostFiles = 1500, kMostPrograms = 400;
-constexpr std::uint64_t kLongestFile = 1u << 20, kMostBytes = 24u << 20;
-constexpr int kDeepest = 8;
+constexpr unsigned kMostImporterFiles = 1500, kMostPrograms = 400;
+constexpr std::uint64_t kLongestImporter = 1u << 20, kMostImporterBytes = 24u << 20;
+constexpr int kDeepestImporter = 8;
 
 struct Owner {
   std::string name, version;
 };  // of a top-level package: its distribution
 
-class Search {
+class ImporterSearch {
  public:
-  Search(const Host& host, const Python& python, const std::vector<std::string>& modules)
+  ImporterSearch(const Host& host, const Python& python, const std::vector<std::string>& modules)
       : host_(host), python_(python), modules_(modules) {}
 
   std::vector<Importer> run() {
@@ -46,7 +46,7 @@ class Search {
   }
 
   unsigned files() const { return files_; }
-  bool exhausted() const { return files_ >= kMostFiles || bytes_ >= kMostBytes; }
+  bool exhausted() const { return files_ >= kMostImporterFiles || bytes_ >= kMostImporterBytes; }
 
  private:
   // top_level.txt names the packages of a distribution. One that brings a module under diagnosis is likely to
@@ -106,8 +106,8 @@ class Search {
   }
 
   void scan_folder(const std::string& folder, const Owner& owner, int depth) {
-    const auto entries =
-        depth < kDeepest ? host_.list(folder) : Result<std::vector<DirEntry>>(std::vector<DirEntry>());
+    const auto entries = depth < kDeepestImporter ? host_.list(folder)
+                                                  : Result<std::vector<DirEntry>>(std::vector<DirEntry>());
     if (!entries) return;
     for (const DirEntry& entry : *entries) {
       const std::string path = path_join(folder, entry.name);
@@ -120,7 +120,7 @@ class Search {
 
   void scan_file(const std::string& path, const Owner& owner) {
     if (exhausted() || !seen_.insert(path).second) return;
-    const auto text = host_.read_file(path, kLongestFile);
+    const auto text = host_.read_file(path, kLongestImporter);
     if (!text) return;
     ++files_;
     bytes_ += text->size();
@@ -195,7 +195,7 @@ Probed<std::vector<Importer>> probe_package_importers(const Host& host, const Py
       if (!each.name.ends_with(".py") || each.kind == FileKind::Directory || each.name == "setup.py" ||
           !seen.insert(path).second || ++files > kMostPrograms)
         continue;
-      const auto text = host.read_file(path, kLongestFile);
+      const auto text = host.read_file(path, kLongestImporter);
       if (!text) continue;
       for (const ImportLine& line : scan_imports(*text, absent))
         found.push_back({each.name.substr(0, each.name.size() - 3), "", path, line.line, line.module,
@@ -207,7 +207,7 @@ Probed<std::vector<Importer>> probe_package_importers(const Host& host, const Py
 
 Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& python,
                                               const std::vector<std::string>& modules) {
-  Search search(host, python, modules);
+  ImporterSearch search(host, python, modules);
   std::vector<Importer> found = search.run();
   const std::string read =
       say("{} files of known packages, single-file modules and the current folder were read", search.files());

@@ -51,7 +51,7 @@ class LineState {
   int depth_ = 0;
 };
 
-std::size_t indent_of(std::string_view line) {
+std::size_t indent_columns(std::string_view line) {
   std::size_t columns = 0;
   for (const char c : line) {
     if (c == ' ')
@@ -80,7 +80,7 @@ std::vector<Statement> statements_of(std::string_view source) {
       if (!inside_string && !statements.empty() && statements.back().text.size() + code.size() < kLongest)
         statements.back().text += " " + std::string(trimmed(code));
     } else if (!trimmed(code).empty()) {
-      statements.push_back({number, indent_of(line), std::string(trimmed(code).substr(0, kLongest))});
+      statements.push_back({number, indent_columns(line), std::string(trimmed(code).substr(0, kLongest))});
     }
   }
   return statements;
@@ -93,7 +93,7 @@ bool starts_with_word(std::string_view text, std::string_view word) {
   return next == ' ' || next == '\t' || next == ':' || next == '(' || next == '*';
 }
 
-std::vector<std::string> split(std::string_view text, char separator) {
+std::vector<std::string> trimmed_parts(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from <= text.size();) {
     const auto end = std::min(text.find(separator, from), text.size());
@@ -129,7 +129,7 @@ std::optional<Bound> from_import(std::string_view rest, const std::vector<std::s
   if (bound.module.empty()) return std::nullopt;
   std::string names(rest.substr(import + 8));
   std::erase_if(names, [](char c) { return c == '(' || c == ')'; });
-  for (const std::string& part : split(names, ',')) {
+  for (const std::string& part : trimmed_parts(names, ',')) {
     const auto as = part.find(" as ");
     if (!part.empty())
       bound.names.push_back(as == std::string::npos ? part : std::string(trimmed(part.substr(as + 4))));
@@ -161,7 +161,7 @@ std::optional<Bound> import_of(std::string_view text, const std::vector<std::str
       text = trimmed(text.substr(colon + 1));
   if (starts_with_word(text, "from")) return from_import(trimmed(text.substr(4)), modules);
   if (!starts_with_word(text, "import")) return called_import(text, modules);
-  for (const std::string& part : split(text.substr(6), ',')) {
+  for (const std::string& part : trimmed_parts(text.substr(6), ',')) {
     const auto [module, name] = clause(part);
     if (auto asked = asked_for(module, modules); !asked.empty()) return Bound{asked, {name}};
   }
@@ -182,9 +182,9 @@ std::string caught_by(std::string_view handler) {
 std::string value_given(std::string_view statement, const std::vector<std::string>& names) {
   const auto equals = statement.rfind('=');
   if (equals == std::string_view::npos || equals == 0) return {};
-  const std::vector<std::string> values = split(statement.substr(equals + 1), ',');
-  for (const std::string& targets : split(statement.substr(0, equals), '=')) {
-    const std::vector<std::string> each = split(targets, ',');
+  const std::vector<std::string> values = trimmed_parts(statement.substr(equals + 1), ',');
+  for (const std::string& targets : trimmed_parts(statement.substr(0, equals), '=')) {
+    const std::vector<std::string> each = trimmed_parts(targets, ',');
     for (std::size_t i = 0; i < each.size(); ++i)
       if (std::ranges::find(names, each[i]) != names.end())
         return values.size() == each.size() ? values[i] : values[0];

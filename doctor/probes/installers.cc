@@ -87,7 +87,7 @@ std::string user_name(const Host& host, std::uint32_t uid) {
   return say("user {}", uid);
 }
 
-std::string owner_of(const Host& host, const std::string& folder) {
+std::string owner_of_folder(const Host& host, const std::string& folder) {
   if (may(folder, W_OK | X_OK)) return "";
   const auto info = host.stat(folder);
   return info ? user_name(host, info->uid) : say("its owner");
@@ -103,7 +103,7 @@ Installers probe_installers(const Host& host, const Python& python) {
   found.conda = first_on_path(host, {"conda", "mamba", "micromamba"});
   found.base_pip = base_with_pip(host, python);
   found.site = site_of(python);
-  found.owner = owner_of(host, found.site);
+  found.owner = owner_of_folder(host, found.site);
   return found;
 }
 

@@ -11,7 +11,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kLimit = 32;  // one library of another release may lack a thousand names
+constexpr std::size_t kMostMisfits = 32;  // one library of another release may lack a thousand names
 constexpr const char* kVariable = "LD_LIBRARY_PATH";
 
 std::string lower(std::string text) {
@@ -101,7 +101,7 @@ class Finder {
  private:
   void add(const ProcessImage& process, int object, int from, const std::string& name,
            const std::string& version) {
-    if (found_.size() >= kLimit) return;
+    if (found_.size() >= kMostMisfits) return;
     const LoadedObject& library = process.object(from);
     Misfit misfit;
     misfit.needed_by = path_normalize(process.object(object).path);

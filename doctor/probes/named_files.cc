@@ -17,9 +17,9 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kManyEntries = 200'000, kDeep = 32;
+constexpr std::size_t kMostNamedEntries = 200'000, kDeep = 32;
 
-Error unusable(const std::string& name, const std::string& why, std::string hint) {
+Error unusable_file(const std::string& name, const std::string& why, std::string hint) {
   return {Errc::InvalidArgument, say("--so {}: {}", printable(name), why), std::move(hint)};
 }
 
@@ -34,22 +34,22 @@ std::string module_of(const std::string& relative) {
 }
 
 // What is worth a look below a folder, by paths relative to it.
-struct Found {
+struct FilesFound {
   std::vector<std::string> libraries, wheels;
 };
 
 // Libraries and wheels below a folder, links to folders not followed.
-Result<void> collect(const Host& here, const std::string& folder, const std::string& below, std::size_t depth,
-                     std::size_t& entries, Found& found) {
+Result<void> collect_files(const Host& here, const std::string& folder, const std::string& below,
+                           std::size_t depth, std::size_t& entries, FilesFound& found) {
   SCANKIT_TRY(const std::vector<DirEntry> listed, here.list(path_join(folder, below)));
   entries += listed.size();
-  if (entries > kManyEntries || depth > kDeep)
-    return unusable(folder, "too many files or folders within folders to look through",
-                    "name a folder in it");
+  if (entries > kMostNamedEntries || depth > kDeep)
+    return unusable_file(folder, "too many files or folders within folders to look through",
+                         "name a folder in it");
   for (const DirEntry& entry : listed) {
     const std::string relative = below.empty() ? entry.name : below + "/" + entry.name;
     if (entry.kind == FileKind::Directory) {
-      SCANKIT_CHECK(collect(here, folder, relative, depth + 1, entries, found));
+      SCANKIT_CHECK(collect_files(here, folder, relative, depth + 1, entries, found));
     } else if (is_library_name(entry.name) && !here.is_directory(path_join(folder, relative))) {
       found.libraries.push_back(relative);
     } else if (entry.name.ends_with(".whl")) {
@@ -67,7 +67,7 @@ class Opener {
 
   Result<void> add(const std::string& name) {
     const auto real = here_->realpath(name);
-    if (!real) return unusable(name, real.error().message, "name a shared library, a wheel or a folder");
+    if (!real) return unusable_file(name, real.error().message, "name a shared library, a wheel or a folder");
     if (here_->is_directory(*real)) return add_folder(name, *real);
     if (name.ends_with(".whl")) return add_wheel(*real);
     return add_file(name, *real);
@@ -85,7 +85,7 @@ class Opener {
   }
   Result<void> add_file(const std::string& name, const std::string& real) {
     if (const auto opened = here_->open(real); !opened)
-      return unusable(name, opened.error().message, "name a shared library, a wheel or a folder");
+      return unusable_file(name, opened.error().message, "name a shared library, a wheel or a folder");
     // The name as given, not what a link leads to: import goes by it.
     const std::string base = path_basename(name);
     const auto above = here_->realpath(path_dirname(name));
@@ -94,11 +94,11 @@ class Opener {
     return {};
   }
   Result<void> add_folder(const std::string& name, const std::string& real) {
-    Found found;
+    FilesFound found;
     std::size_t entries = 0;
-    SCANKIT_CHECK(collect(*here_, real, "", 0, entries, found));
+    SCANKIT_CHECK(collect_files(*here_, real, "", 0, entries, found));
     if (found.libraries.empty() && found.wheels.empty())
-      return unusable(name, "no shared library or wheel found in it", "name another folder");
+      return unusable_file(name, "no shared library or wheel found in it", "name another folder");
     for (const std::string& wheel : found.wheels) SCANKIT_CHECK(add_wheel(path_join(real, wheel)));
     if (found.libraries.empty()) return {};
     const std::string folder = placed(real);

@@ -14,8 +14,8 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kFileLimit = 1u << 20, kTotalLimit = 16u << 20, kMostFiles = 400, kMostHeaders = 500,
-                      kMostLookups = 5000;
+constexpr std::size_t kNativeFileLimit = 1u << 20, kTotalLimit = 16u << 20, kMostNativeFiles = 400,
+                      kMostHeaders = 500, kMostLookups = 5000;
 
 // The text without comments; line breaks stay, so that lines keep their numbers.
 std::string without_comments(std::string_view text) {
@@ -123,7 +123,7 @@ class Sources {
   void read(std::vector<std::string> files) {
     std::deque<std::string> open(files.begin(), files.end());
     std::set<std::string> seen(files.begin(), files.end());
-    for (std::size_t count = 0; !open.empty() && count < kMostFiles && total_ < kTotalLimit; ++count) {
+    for (std::size_t count = 0; !open.empty() && count < kMostNativeFiles && total_ < kTotalLimit; ++count) {
       const std::string file = open.front();
       open.pop_front();
       for (const std::string& header : read_file(file))
@@ -136,7 +136,7 @@ class Sources {
  private:
   // The headers of the folder that it includes.
   std::vector<std::string> read_file(const std::string& file) {
-    const auto text = host_.read_file(path_join(tree_.folder, file), kFileLimit);
+    const auto text = host_.read_file(path_join(tree_.folder, file), kNativeFileLimit);
     if (!text) {
       tree_.not_read.push_back(printable(file) + ": " + text.error().message);
       return {};
@@ -188,7 +188,7 @@ class Sources {
     while (!torch_open_.empty() && followed_.size() < kMostHeaders) {
       const auto [from, name] = torch_open_.front();
       torch_open_.pop_front();
-      const auto text = host_.read_file(path_join(include_, name), kFileLimit);
+      const auto text = host_.read_file(path_join(include_, name), kNativeFileLimit);
       if (!text) continue;
       for (const Include& include : includes_of(certain_code(*text))) {
         if (is_cuda_header(include.name)) need(from, 0, include.name);

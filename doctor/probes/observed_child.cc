@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/observed_program.h"
 #include "doctor/probes/observed_wait.h"
@@ -22,11 +23,6 @@ constexpr std::array<std::string_view, 9> kDropped{
     "PYTHONSTARTUP=",     "PYTHONINSPECT=",           "PYTHONVERBOSE=",
     "PYTHONDEBUG=",       "PYTHONPROFILEIMPORTTIME=", "PYTHONDUMPREFS=",
     "PYTHONTRACEMALLOC=", "PYTHONBREAKPOINT=",        "PYTHONDONTWRITEBYTECODE="};
-
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 std::vector<std::string> texts_of(const Json& json, const char* key) {
   std::vector<std::string> texts;
@@ -111,17 +107,17 @@ void not_started(const std::string& python, const ProcessResult& process, ChildA
 
 // An end without its event: the module that was being imported took the process with it.
 void take(const Json& event, ChildAnswer& answer) {
-  const std::string kind = text_of(event, "event");
+  const std::string kind = json_text(event, "event");
   if (kind == "start") answer.started = true;
-  if (kind == "begin") answer.imports.push_back({.module = text_of(event, "module")});
+  if (kind == "begin") answer.imports.push_back({.module = json_text(event, "module")});
   if (kind != "end" || answer.imports.empty()) return;
   Observation& seen = answer.imports.back();
-  seen.outcome = text_of(event, "outcome");
-  seen.exception = text_of(event, "exception");
-  seen.message = text_of(event, "message");
-  seen.file = text_of(event, "file");
-  seen.missing = text_of(event, "missing");
-  seen.raised_at = text_of(event, "raised_at");
+  seen.outcome = json_text(event, "outcome");
+  seen.exception = json_text(event, "exception");
+  seen.message = json_text(event, "message");
+  seen.file = json_text(event, "file");
+  seen.missing = json_text(event, "missing");
+  seen.raised_at = json_text(event, "raised_at");
   seen.signatures = texts_of(event, "signatures");
   seen.lacks = texts_of(event, "lacks");
   if (const auto ms = event.find("ms"); ms != event.end() && ms->is_number_integer())
@@ -130,7 +126,7 @@ void take(const Json& event, ChildAnswer& answer) {
 
 void tell_begin(const std::string& line, const std::function<void(const std::string&)>& begins) {
   const Json event = Json::parse(line, nullptr, false);
-  if (event.is_object() && text_of(event, "event") == "begin") begins(text_of(event, "module"));
+  if (event.is_object() && json_text(event, "event") == "begin") begins(json_text(event, "module"));
 }
 
 }  // namespace

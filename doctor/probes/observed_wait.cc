@@ -40,7 +40,7 @@ constexpr std::array kCalls{
 #endif
 };
 
-std::string first_word(const std::string& path) {
+std::string first_word_of_file(const std::string& path) {
   std::ifstream in(path);
   std::string word;
   in >> word;
@@ -70,7 +70,7 @@ std::string kernel_wait(int pid) {
     return file.empty() ? text : say("{} on {}", text, file);
   }
   if (number == "running") return say("nothing: it computes");
-  const std::string channel = first_word(proc + "/wchan");
+  const std::string channel = first_word_of_file(proc + "/wchan");
   return channel == "0" ? "" : channel;
 }
 

@@ -20,12 +20,10 @@ namespace scankit {
 namespace {
 
 // Bounds of one diagnosis; mamba_ssm 2.3 has 90 files and 0.9 MB.
-constexpr unsigned kMostFiles = 1000;
-constexpr std::uint64_t kLongestFile = 1u << 20, kMostBytes = 16u << 20;
+constexpr unsigned kMostPackageFiles = 1000;
+constexpr std::uint64_t kLongestPackageFile = 1u << 20, kMostPackageBytes = 16u << 20;
 constexpr std::size_t kMostFacts = 500;
-constexpr int kDeepest = 8;
-
-std::string top_of(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
+constexpr int kDeepestPackage = 8;
 
 struct Source {
   std::string package, version, file, module;
@@ -34,9 +32,9 @@ struct Source {
   std::map<unsigned, ImportLine> guards;  // by line
 };
 
-class Search {
+class PackageSearch {
  public:
-  Search(const Host& host, const Snapshot& snapshot)
+  PackageSearch(const Host& host, const Snapshot& snapshot)
       : host_(host), snapshot_(snapshot), python_(snapshot.python.value), names_(host, python_) {
     siblings_ = {"transformers", "triton"};
     for (const std::string& package : known_importers().packages) siblings_.insert(package);
@@ -115,7 +113,7 @@ class Search {
   void read_folder(const std::string& folder, const std::string& package, const std::string& module,
                    int depth) {
     const auto entries =
-        depth < kDeepest ? host_.list(folder) : Result<std::vector<DirEntry>>(std::vector<DirEntry>());
+        depth < kDeepestPackage ? host_.list(folder) : Result<std::vector<DirEntry>>(std::vector<DirEntry>());
     if (!entries) return;
     for (const DirEntry& entry : *entries) {
       const std::string path = path_join(folder, entry.name);
@@ -129,8 +127,8 @@ class Search {
   }
 
   void read_file(const std::string& path, const std::string& package, const std::string& module) {
-    if (files_ >= kMostFiles || bytes_ >= kMostBytes || !seen_.insert(path).second) return;
-    const auto text = host_.read_file(path, kLongestFile);
+    if (files_ >= kMostPackageFiles || bytes_ >= kMostPackageBytes || !seen_.insert(path).second) return;
+    const auto text = host_.read_file(path, kLongestPackageFile);
     if (!text) return;
     ++files_;
     bytes_ += text->size();
@@ -138,7 +136,7 @@ class Search {
     source.scan = scan_package_file(*text, module, path.ends_with("/__init__.py"));
     std::set<std::string> tops;
     for (const ScannedImport& import : source.scan.imports)
-      tops.insert(import.written.starts_with('.') ? import.written : top_of(import.target));
+      tops.insert(import.written.starts_with('.') ? import.written : top_package(import.target));
     for (ImportLine& line : scan_imports(*text, {tops.begin(), tops.end()})) {
       const unsigned at = line.line;
       source.guards.emplace(at, std::move(line));
@@ -163,7 +161,7 @@ class Search {
     const auto imports = sources_[found->second].scan.imports;
     for (const ScannedImport& import : imports) {
       if (import.when != "import" || (sure && guarded(sources_[found->second], import))) continue;
-      if (top_of(import.target) != top_of(module)) continue;
+      if (top_package(import.target) != top_package(module)) continue;
       for (auto dot = import.target.find('.'); dot != std::string::npos;
            dot = import.target.find('.', dot + 1))
         follow(import.target.substr(0, dot), sure);
@@ -173,7 +171,7 @@ class Search {
   }
 
   bool concerns_us(const std::string& dotted, const std::string& own_package) const {
-    const std::string top = top_of(dotted);
+    const std::string top = top_package(dotted);
     return top != own_package && (siblings_.contains(top) || is_module(dotted));
   }
   bool is_module(const std::string& dotted) const {
@@ -191,7 +189,8 @@ class Search {
       if (concerns_us(import.target, source.package) && packages_found_.imports.size() < kMostFacts)
         take_import(source, import);
     for (const ScannedUse& use : source.scan.uses)
-      if (top_of(use.name) == "triton" && packages_found_.imports.size() < kMostFacts) take_use(source, use);
+      if (top_package(use.name) == "triton" && packages_found_.imports.size() < kMostFacts)
+        take_use(source, use);
   }
 
   // The part of a dotted name that is one more than a module: `triton.language.math.log1p` asks the module
@@ -232,7 +231,7 @@ class Search {
       taken.caught = guard->second.caught;
       taken.masked_value = guard->second.masked_value;
     }
-    taken.target_package = top_of(import.target);
+    taken.target_package = top_package(import.target);
     if (is_module(import.target)) {
       taken.offered = "module";
       packages_found_.imports.push_back(std::move(taken));
@@ -292,7 +291,7 @@ class Search {
 }  // namespace
 
 Probed<Packages> probe_packages(const Host& host, const Snapshot& so_far) {
-  Search search(host, so_far);
+  PackageSearch search(host, so_far);
   Packages found = search.run();
   if (search.any() || !found.texts.empty()) return Probed<Packages>::of(std::move(found));
   const auto unreadable = unreadable_site_folders(host, so_far.python.value);

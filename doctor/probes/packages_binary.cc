@@ -9,7 +9,7 @@
 namespace scankit {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 32u << 20;
+constexpr std::uint64_t kMostBinaryBytes = 32u << 20;
 
 // pybind11 keeps "({torch.Tensor}, {Optional[torch.Tensor]}, {bool}) -> torch.Tensor" of each bound function
 // as one constant: detail/descr.h and pybind11.h (cpp_function::initialize), 2.2 to 3.0. One pair of braces
@@ -76,7 +76,7 @@ std::optional<BinaryTexts> read_binary_texts(const Host& host, const std::string
   if (!image) return std::nullopt;
   std::string data;
   for (const Section& section : image->sections()) {
-    if (!section.name.starts_with(".rodata") || data.size() + section.size > kMostBytes) continue;
+    if (!section.name.starts_with(".rodata") || data.size() + section.size > kMostBinaryBytes) continue;
     std::string part(section.size, '\0');
     if (!bytes->read(section.offset, part.data(), part.size())) return std::nullopt;
     data += part;

@@ -65,7 +65,7 @@ std::string what_brought(const Host& host, const Snapshot& snapshot, const Distr
   return best == nullptr ? "" : best->name;
 }
 
-void read_torch(const Host& host, const Snapshot& snapshot, Packages& packages) {
+void read_torch_record(const Host& host, const Snapshot& snapshot, Packages& packages) {
   const Distribution* torch = find_distribution(snapshot.distributions.value, "torch");
   if (torch == nullptr) return;
   packages.torch_record = path_join(torch->path, "RECORD");
@@ -88,7 +88,7 @@ void read_torch(const Host& host, const Snapshot& snapshot, Packages& packages) 
 
 void read_installation(const Host& host, const Snapshot& so_far, Packages& packages) {
   read_modules(host, so_far, packages);
-  read_torch(host, so_far, packages);
+  read_torch_record(host, so_far, packages);
 }
 
 }  // namespace scankit

@@ -13,8 +13,8 @@ namespace {
 
 // Bounds of one search: transformers/generation has 20 files and 1.2 MB, all of transformers 4000 files and
 // 60 MB.
-constexpr unsigned kMostFiles = 1500;
-constexpr std::uint64_t kLongestFile = 4u << 20, kMostBytes = 24u << 20;
+constexpr unsigned kMostNameFiles = 1500;
+constexpr std::uint64_t kLongestNameFile = 4u << 20, kMostNameBytes = 24u << 20;
 constexpr std::size_t kMostFolders = 200;
 
 // Names that a module may offer without writing them down itself.
@@ -78,7 +78,7 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
     const auto end = std::min(target.find('.', from), target.size());
     const std::string part = target.substr(from, end - from);
     from = end + 1;
-    const auto text = host_.read_file(file, kLongestFile);
+    const auto text = host_.read_file(file, kLongestNameFile);
     if (folder.empty()) return {"unknown", say("{} is a single file", file), at};
     const std::string deeper = path_join(folder, part);
     if (host_.is_directory(deeper)) {
@@ -114,10 +114,10 @@ NameOffer NameSearch::search_folder(const std::string& folder, const std::string
       if (entry.name.find(".so") != std::string::npos)
         return {"unknown", say("{} may define it", path), where};
       if (!entry.name.ends_with(".py") || entry.kind == FileKind::Directory) continue;
-      const auto text = host_.read_file(path, kLongestFile);
+      const auto text = host_.read_file(path, kLongestNameFile);
       if (!text) return {"unknown", say("{} could not be read", path), where};
       bytes += text->size();
-      if (++files > kMostFiles || bytes > kMostBytes || folders.size() > kMostFolders)
+      if (++files > kMostNameFiles || bytes > kMostNameBytes || folders.size() > kMostFolders)
         return {"unknown", say("{} is too large to search", folder), where};
       if (has_word(*text, name)) return {"yes", "", where};
       if (takes_all_from_elsewhere(*text))
@@ -133,7 +133,7 @@ NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
   std::string file, folder;
   NameOffer offer = find_target(target, target.substr(0, target.find('.')), file, folder);
   if (offer.answer == "yes" && !name.empty() && name != "*") {
-    const auto text = host_.read_file(file, kLongestFile);
+    const auto text = host_.read_file(file, kLongestNameFile);
     const std::string where = offer.package_path;
     if (!text && !folder.empty() && !host_.exists(file))
       offer =

@@ -19,7 +19,7 @@ Probed<Python> failed(const Error& error, Python python = {}) {
   return probed;
 }
 
-std::string kind_of(const Host& host, const PythonLayout& layout) {
+std::string environment_kind(const Host& host, const PythonLayout& layout) {
   if (layout.venv) return layout.venv->made_by_uv ? "uv" : "venv";
   if (host.is_directory(path_join(layout.base_prefix, "conda-meta"))) return "conda";
   const std::string root = host.env("PYENV_ROOT").value_or("");
@@ -43,7 +43,7 @@ void describe(const Host& host, const PythonLayout& layout, Python& python) {
   python.implementation = "cpython";
   python.prefix = layout.prefix();
   python.base_prefix = layout.base_prefix;
-  python.kind = kind_of(host, layout);
+  python.kind = environment_kind(host, layout);
   const BuildConfig build =
       read_build_config(host, layout.stdlib, layout.dynload, layout.tag(), layout.machine);
   python.soabi = build.soabi;

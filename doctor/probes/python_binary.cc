@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/probes/python_text.h"
+
 namespace scankit {
 namespace {
 
@@ -38,8 +40,6 @@ bool whole_string_in(std::string_view piece, std::string_view text) {
   }
   return false;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "7", "0rc2", "2+" (Debian's own patches): the rest of a PY_VERSION behind "3.11.".
 bool is_patch_level(std::string_view text) {

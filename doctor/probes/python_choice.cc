@@ -18,7 +18,7 @@
 namespace scankit {
 namespace {
 
-struct Candidate {
+struct PythonCandidate {
   std::string path, origin;
   bool active = false;  // the environment that the user works in: no other is meant
 };
@@ -33,8 +33,8 @@ std::string chosen_line(const Interpreter& found, const std::string& origin) {
 
 // In the order in which a user would expect them to win. A file ./.venv is no environment: pipenv, poetry and
 // shell plug-ins keep the name of one in it.
-std::vector<Candidate> sources(const Host& host) {
-  std::vector<Candidate> candidates;
+std::vector<PythonCandidate> sources(const Host& host) {
+  std::vector<PythonCandidate> candidates;
   const auto folder = [&](const std::string& path, const std::string& origin) {
     if (!path.empty()) candidates.push_back({absolute_path(host, path), origin, true});
   };
@@ -51,8 +51,8 @@ std::vector<Candidate> sources(const Host& host) {
 }
 
 // Pythons that PATH does not reach, but that people keep environments in.
-std::vector<Candidate> elsewhere(const Host& host) {
-  std::vector<Candidate> candidates;
+std::vector<PythonCandidate> elsewhere(const Host& host) {
+  std::vector<PythonCandidate> candidates;
   const std::string home = host.env("HOME").value_or("");
   const auto children = [&](const std::string& folder, const std::string& origin) {
     const auto entries = host.list(folder);
@@ -92,10 +92,10 @@ std::string identity(const Host& host, const std::string& interpreter) {
   return host.realpath(interpreter).value_or(interpreter);
 }
 
-void list_others(const Host& host, const std::vector<Candidate>& candidates, const std::string& chosen,
+void list_others(const Host& host, const std::vector<PythonCandidate>& candidates, const std::string& chosen,
                  std::vector<std::string>& notes) {
   std::set<std::string> seen{identity(host, chosen)};
-  for (const Candidate& candidate : candidates) {
+  for (const PythonCandidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);
     if (!found || !seen.insert(identity(host, found->path)).second) continue;
     const std::string torch = torch_of(host, found->path);
@@ -108,11 +108,11 @@ void list_others(const Host& host, const std::vector<Candidate>& candidates, con
 // In a root nothing says which Python is the active one, so the first that holds torch is meant; without any,
 // the first.
 Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
-  std::vector<Candidate> candidates = sources(host);
+  std::vector<PythonCandidate> candidates = sources(host);
   for (PlacedPython& placed : pythons_in_root(host))
     candidates.push_back({std::move(placed.path), say("in {}", placed.origin), false});
   std::optional<std::pair<std::string, std::string>> first, with_torch;
-  for (const Candidate& candidate : candidates) {
+  for (const PythonCandidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);
     if (!found) continue;
     if (!first) first = {found->path, chosen_line(*found, candidate.origin)};
@@ -132,12 +132,12 @@ Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& n
 }
 
 // The Python that a candidate leads to; of an active environment only one that could really start.
-Result<Interpreter> python_of(const Host& host, const Candidate& candidate) {
+Result<Interpreter> python_of(const Host& host, const PythonCandidate& candidate) {
   return candidate.active ? find_usable_interpreter(host, candidate.path)
                           : find_interpreter(host, candidate.path);
 }
 
-Error unusable_environment(const Host& host, const Candidate& candidate, const Error& why,
+Error unusable_environment(const Host& host, const PythonCandidate& candidate, const Error& why,
                            BrokenEnvironment* broken) {
   BrokenEnvironment found = broken_environment(host, candidate.origin, candidate.path, why);
   Error error = error_of(found);
@@ -159,9 +159,9 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
                                   std::vector<std::string>& notes, BrokenEnvironment* broken) {
   if (requested) return choose_requested(host, *requested, notes);
   if (!host.is_live()) return choose_in_root(host, notes);
-  std::vector<Candidate> candidates = sources(host);
+  std::vector<PythonCandidate> candidates = sources(host);
   std::optional<std::string> chosen;
-  for (const Candidate& candidate : candidates) {
+  for (const PythonCandidate& candidate : candidates) {
     const auto found = python_of(host, candidate);
     if (found) {
       notes.push_back(chosen_line(*found, candidate.origin));
@@ -175,7 +175,7 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
     return Error{Errc::InvalidArgument,
                  say("no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
                  say("name one: --python PATH")};
-  for (Candidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
+  for (PythonCandidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
   list_others(host, candidates, *chosen, notes);
   return *chosen;
 }

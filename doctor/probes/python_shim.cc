@@ -21,7 +21,7 @@ std::string name_another() {
   return say("give --python an interpreter, or the folder of a venv or conda environment");
 }
 
-Error unusable(const std::string& path, std::string_view why, std::string hint = name_another()) {
+Error unusable_python(const std::string& path, std::string_view why, std::string hint = name_another()) {
   return {Errc::InvalidArgument, say("no Python at {}: {}", printable(path), why), std::move(hint)};
 }
 
@@ -54,15 +54,16 @@ Error dead_link(const Host& host, const std::string& path) {
           (!there && there.error().code == Errc::PermissionDenied))
         return denied(path, at);
       const std::string venv = path_dirname(path_dirname(path));
-      if (links == 0) return unusable(path, say("there is no such file"));
+      if (links == 0) return unusable_python(path, say("there is no such file"));
       if (is_regular_file(host, path_join(venv, "pyvenv.cfg")))
-        return unusable(path, say("the Python this venv was made from ({}) no longer exists", printable(at)),
-                        repair_of_venv(host, venv).hint());
-      return unusable(path, say("it is a link to {}, which does not exist", printable(at)));
+        return unusable_python(path,
+                               say("the Python this venv was made from ({}) no longer exists", printable(at)),
+                               repair_of_venv(host, venv).hint());
+      return unusable_python(path, say("it is a link to {}, which does not exist", printable(at)));
     }
     at = next->starts_with('/') ? path_normalize(*next) : path_normalize(path_join(path_dirname(at), *next));
   }
-  return unusable(path, say("its symbolic links form a loop"));
+  return unusable_python(path, say("its symbolic links form a loop"));
 }
 
 // A folder: that of a venv, of a conda environment, of an installation.
@@ -72,30 +73,29 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
     if (host.lstat(candidate)) return candidate;
   }
   if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
-    return unusable(folder, say("it is the folder of a venv whose bin/python is gone"),
-                    repair_of_venv(host, folder).hint());
+    return unusable_python(folder, say("it is the folder of a venv whose bin/python is gone"),
+                           repair_of_venv(host, folder).hint());
   const auto listed = host.list(folder);
   if (!listed && listed.error().code == Errc::PermissionDenied) return denied(folder, folder);
   if (is_regular_file(host, path_join(folder, "Scripts/python.exe")))
-    return unusable(folder, say("it is a venv made on Windows"), say("make one for Linux"));
-  return unusable(folder, say("it is a folder without bin/python"));
+    return unusable_python(folder, say("it is a venv made on Windows"), say("make one for Linux"));
+  return unusable_python(folder, say("it is a folder without bin/python"));
 }
 
 std::optional<std::string> on_path(const Host& host, const std::string& name, bool skip_shims) {
   for (const std::string& folder : path_folders(host, skip_shims)) {
     std::string candidate = path_join(folder, name);
-    const auto info = host.stat(candidate);
-    if (info && info->kind == FileKind::Regular && (info->mode & 0111) != 0) return candidate;
+    if (host.is_program(candidate)) return candidate;
   }
   return std::nullopt;
 }
 
 Result<std::string> locate(const Host& host, const std::string& requested) {
-  if (requested.empty()) return unusable("\"\"", say("the path is empty"));
+  if (requested.empty()) return unusable_python("\"\"", say("the path is empty"));
   std::string path = absolute_path(host, requested);
   if (requested.find('/') == std::string::npos && !host.lstat(path)) {
     if (auto found = on_path(host, requested, false)) return *found;
-    return unusable(requested, say("neither the current folder nor PATH has it"));
+    return unusable_python(requested, say("neither the current folder nor PATH has it"));
   }
   const auto info = host.stat(path);
   if (!info) return dead_link(host, path);
@@ -112,15 +112,16 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
     SCANKIT_TRY(const std::string target, pyenv_target(host, text, path_basename(path)));
     if (!target.empty()) return target;
     if (auto found = on_path(host, path_basename(path), true)) return *found;
-    return unusable(path, say("pyenv's version is \"system\", and PATH has no other Python"), ask_it(path));
+    return unusable_python(path, say("pyenv's version is \"system\", and PATH has no other Python"),
+                           ask_it(path));
   }
   if (auto target = exec_target(text, path)) {
     if (target->find('/') != std::string::npos) return absolute_path(host, *target);
     if (auto found = on_path(host, *target, true); found && *found != path) return *found;
   }
-  return unusable(path,
-                  say("it is a script, and which interpreter it starts cannot be told without running it"),
-                  ask_it(path));
+  return unusable_python(
+      path, say("it is a script, and which interpreter it starts cannot be told without running it"),
+      ask_it(path));
 }
 
 // Emulation (binfmt_misc) starts programs of other machines; without it the kernel refuses them.
@@ -131,12 +132,13 @@ bool is_emulated(const Host& host, const std::string& machine) {
 Result<void> can_be_started(const Host& host, const std::string& path, const PythonBinary& binary) {
   const auto info = host.stat(path);
   if (info && (info->mode & 0111) == 0)
-    return unusable(path, say("the file is not executable"), say("chmod +x {}", printable(path)));
+    return unusable_python(path, say("the file is not executable"), say("chmod +x {}", printable(path)));
   auto source = host.open(path);
   if (source) {
     const FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
     if (state.state == "truncated")
-      return unusable(path, say("the file is truncated: {}", state.detail), say("install that Python again"));
+      return unusable_python(path, say("the file is truncated: {}", state.detail),
+                             say("install that Python again"));
   }
   if (!host.is_live()) return {};
   if (::access(path.c_str(), X_OK) != 0)
@@ -146,7 +148,7 @@ Result<void> can_be_started(const Host& host, const std::string& path, const Pyt
   struct ::utsname names {};
   if (::uname(&names) != 0 || binary.machine.empty() || binary.machine == names.machine) return {};
   if (is_emulated(host, binary.machine)) return {};
-  return unusable(
+  return unusable_python(
       path, say("it is made for {}, and this machine is {}", binary.machine, std::string(names.machine)),
       say("make the environment on this machine, with a Python for {}", std::string(names.machine)));
 }
@@ -161,7 +163,7 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     const auto head = read_head(host, found.path, 1u << 16);
     if (!head) {
       if (head.error().code == Errc::PermissionDenied) return denied(found.path, found.path);
-      return unusable(found.path, head.error().message);
+      return unusable_python(found.path, head.error().message);
     }
     if (head->starts_with("#!")) {
       found.through.push_back(found.path);
@@ -171,16 +173,17 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     }
     SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
     if (!binary.elf)
-      return unusable(found.path, head->empty() ? say("the file is empty") : say("the file is no program"));
+      return unusable_python(found.path,
+                             head->empty() ? say("the file is empty") : say("the file is no program"));
     if (!binary.python) {  // mise and others put a program of their own under the name
       const bool called_so = path_basename(found.path).starts_with("python");
-      return unusable(found.path, say("the program is not Python"),
-                      called_so ? ask_it(found.path) : name_another());
+      return unusable_python(found.path, say("the program is not Python"),
+                             called_so ? ask_it(found.path) : name_another());
     }
     SCANKIT_CHECK(can_be_started(host, found.path, binary));
     return found;
   }
-  return unusable(requested, say("its scripts start one another without end"));
+  return unusable_python(requested, say("its scripts start one another without end"));
 }
 
 std::vector<std::string> path_folders(const Host& host, bool skip_shims) {

@@ -56,6 +56,8 @@ std::string lowered(std::string_view text) {
   return result;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 bool is_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text, at);
@@ -128,5 +130,7 @@ std::string normalized_name(std::string_view distribution) {
   }
   return name;
 }
+
+std::string top_package(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
 
 }  // namespace scankit

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 
 namespace scankit {
 namespace {
@@ -25,11 +26,6 @@ std::set<std::string> bases(const Python& python) {
   return folders;
 }
 
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 bool holder_lives(const Host& host, const std::string& state_folder) {
   const auto text =
       host.is_live() ? host.read_file(path_join(state_folder, "lock"), 64) : Result<std::string>("");
@@ -46,10 +42,10 @@ void read_journals(const Host& host, const std::string& base, std::vector<Unfini
     const std::string path = path_join(folder, entry.name);
     const auto text = host.read_file(path, 1u << 20);
     const Json json = text ? Json::parse(*text, nullptr, false) : Json();
-    const std::string state = json.is_object() ? text_of(json, "state") : "";
+    const std::string state = json.is_object() ? json_text(json, "state") : "";
     if (state == "committed" || state == "undone") continue;
     const bool known = state == "applying" || state == "undoing";
-    found.push_back({path, known ? state : "", known ? text_of(json, "module") : "",
+    found.push_back({path, known ? state : "", known ? json_text(json, "module") : "",
                      known && holder_lives(host, state_folder)});
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-constexpr int kDeepest = 20;  // brackets in a marker
+constexpr int kDeepestMarker = 20;  // brackets in a marker
 
 using Answer = std::optional<bool>;
 
@@ -54,7 +54,7 @@ class Marker {
     return answer;
   }
   Answer one(int depth) {
-    if (depth > kDeepest) return std::nullopt;
+    if (depth > kDeepestMarker) return std::nullopt;
     rest_ = trimmed(rest_);
     if (!rest_.starts_with('(')) return comparison();
     rest_.remove_prefix(1);

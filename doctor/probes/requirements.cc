@@ -32,9 +32,9 @@ std::string machine_of(const Snapshot& so_far) {
   return start == std::string::npos ? so_far.os.value.machine : soabi.substr(start + 1, system - start - 1);
 }
 
-class Search {
+class RequirementSearch {
  public:
-  Search(const Host& host, const Snapshot& so_far)
+  RequirementSearch(const Host& host, const Snapshot& so_far)
       : host_(host), snapshot_(so_far), python_(so_far.python.value), machine_(machine_of(so_far)) {}
 
   std::vector<MissingRequirement> run() {
@@ -128,7 +128,7 @@ Probed<std::vector<MissingRequirement>> probe_requirements(const Host& host, con
   using Found = Probed<std::vector<MissingRequirement>>;
   // A folder that could not be read may hold what seems to be missing.
   if (!so_far.distributions.present()) return Found::failed(so_far.distributions.note);
-  return Found::of(Search(host, so_far).run());
+  return Found::of(RequirementSearch(host, so_far).run());
 }
 
 }  // namespace scankit

@@ -18,8 +18,6 @@ namespace {
 using Lines = std::vector<std::string_view>;
 using Guards = std::vector<std::string>;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 std::string digits_at(std::string_view text, std::size_t at) {
   std::size_t end = at;
   while (end < text.size() && is_digit(text[end])) ++end;

@@ -10,9 +10,9 @@ namespace scankit {
 namespace {
 
 // Walks a file once; literals keep their value, the code keeps its columns.
-class Reader {
+class PythonTextReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) { parsed_.code.emplace_back(); }
+  explicit PythonTextReader(std::string_view text) : text_(text) { parsed_.code.emplace_back(); }
 
   PythonText read() {
     while (at_ < text_.size()) {
@@ -144,7 +144,7 @@ std::size_t find_word(std::string_view text, std::string_view word, std::size_t 
   return std::string_view::npos;
 }
 
-PythonText read_python_text(std::string_view text) { return Reader(text).read(); }
+PythonText read_python_text(std::string_view text) { return PythonTextReader(text).read(); }
 
 std::string statement_code(const PythonText& parsed, unsigned line) {
   std::string code;

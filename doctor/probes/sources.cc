@@ -13,8 +13,8 @@ namespace scankit {
 namespace {
 
 // The longest setup.py known to us has 60 kB.
-constexpr std::size_t kFileLimit = 1u << 19, kMostFiles = 20000;
-constexpr int kDeepest = 12;
+constexpr std::size_t kSourceFileLimit = 1u << 19, kMostSourceFiles = 20000;
+constexpr int kDeepestSource = 12;
 
 struct Listing {
   std::vector<std::string> files;  // relative to the folder
@@ -26,7 +26,7 @@ Listing list_tree(const Host& host, const std::string& root) {
   Listing listing;
   std::deque<std::pair<std::string, int>> folders{{"", 0}};
   std::size_t seen = 0;
-  while (!folders.empty() && seen < kMostFiles) {
+  while (!folders.empty() && seen < kMostSourceFiles) {
     const auto [folder, depth] = folders.front();
     folders.pop_front();
     const std::string path = folder.empty() ? root : path_join(root, folder);
@@ -41,7 +41,7 @@ Listing list_tree(const Host& host, const std::string& root) {
         const bool no_source = entry.name.starts_with('.') || entry.name == "__pycache__" ||
                                entry.name == "node_modules" || entry.name == "site-packages";
         if (no_source) continue;
-        if (depth < kDeepest)
+        if (depth < kDeepestSource)
           folders.emplace_back(name, depth + 1);
         else
           listing.whole = false;
@@ -108,7 +108,7 @@ Probed<SourceTree> none(bool asked, const std::string& why) {
 void read_build_file(const Host& host, const char* file, SourceTree& tree) {
   const std::string path = path_join(tree.folder, file);
   if (!is_regular_file(host, path)) return;
-  const auto text = host.read_file(path, kFileLimit);
+  const auto text = host.read_file(path, kSourceFileLimit);
   if (!text) {
     tree.not_read.push_back(printable(path) + ": " + text.error().message);
     return;
@@ -138,9 +138,10 @@ Probed<SourceTree> probe_sources(const Host& host, const std::string& named, con
     return none(asked, say("{} holds no setup.py or CMakeLists.txt that builds a torch extension",
                            printable(folder)));
   }
-  if (const auto text = host.read_file(path_join(folder, "pyproject.toml"), kFileLimit))
+  if (const auto text = host.read_file(path_join(folder, "pyproject.toml"), kSourceFileLimit))
     read_pyproject(*text, tree);
-  if (const auto text = host.read_file(path_join(folder, "PKG-INFO"), kFileLimit)) read_metadata(*text, tree);
+  if (const auto text = host.read_file(path_join(folder, "PKG-INFO"), kSourceFileLimit))
+    read_metadata(*text, tree);
   if (tree.name.empty()) tree.name = path_basename(folder);
   const Listing listing = list_tree(host, folder);
   if (!listing.whole)

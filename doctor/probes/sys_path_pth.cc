@@ -6,6 +6,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
+#include "doctor/probes/source_text.h"
 
 namespace scankit {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 // reading it would cost the diagnosis its time.
 constexpr std::size_t kLongestPth = 1u << 20;
 constexpr std::size_t kMostLines = 20000, kMostCodeLines = 200, kLongestCodeLine = 400;
-
-bool is_identifier_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 
 void skip_blanks(std::string_view text, std::size_t& at) {
   at = std::min(text.find_first_not_of(" \t\r\n", at), text.size());

@@ -16,17 +16,17 @@ Result<Image> image_of(const Host& host, const std::string& path) {
   return Image::open(std::shared_ptr<const ByteSource>(std::move(source)));
 }
 
-auto key(const DeviceImage& image) {
+auto image_key(const DeviceImage& image) {
   return std::tie(image.kind, image.sm, image.specific, image.isa, image.compression);
 }
 
 // How the first cubin of a kind is written stands for all of them: one compiler made them.
-void add(const FileBytes& file, const FatbinEntry& entry, std::vector<DeviceImage>& images) {
+void add_image(const FileBytes& file, const FatbinEntry& entry, std::vector<DeviceImage>& images) {
   DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
   if (entry.kind == "ptx")
     found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
-  const auto same =
-      std::ranges::find_if(images, [&](const DeviceImage& seen) { return key(seen) == key(found); });
+  const auto same = std::ranges::find_if(
+      images, [&](const DeviceImage& seen) { return image_key(seen) == image_key(found); });
   if (same != images.end()) {
     same->size += found.size;
     return;
@@ -47,7 +47,7 @@ std::string read_torch_images(const Host& host, Torch& torch) {
     const auto image = image_of(host, library.path);
     const auto entries = image ? find_device_images(*image) : Result<std::vector<FatbinEntry>>(image.error());
     if (!entries) return say("{}: its device code cannot be read: {}", name, entries.error().message);
-    for (const FatbinEntry& entry : *entries) add(image->file(), entry, torch.images);
+    for (const FatbinEntry& entry : *entries) add_image(image->file(), entry, torch.images);
   }
   std::ranges::sort(torch.images, [](const auto& a, const auto& b) {
     return std::tie(a.sm, a.specific, a.kind) < std::tie(b.sm, b.specific, b.kind);

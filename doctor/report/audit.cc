@@ -28,7 +28,7 @@ std::string short_path(const Snapshot& snapshot, const std::string& path) {
   return path;
 }
 
-std::string word_of(AuditVerdict verdict) {
+std::string audit_name(AuditVerdict verdict) {
   if (verdict == AuditVerdict::Loads) return say("loads");
   if (verdict == AuditVerdict::Fails) return say("would fail");
   return verdict == AuditVerdict::Unknown ? say("unknown") : say("other Python");
@@ -85,7 +85,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   const bool linked = audit_of_linked(snapshot);
   for (const AuditedFile& file : snapshot.audit.value.files) {
     const AuditRow row = judge(file, machine);
-    AuditLine line{row.verdict,       word_of(row.verdict),
+    AuditLine line{row.verdict,       audit_name(row.verdict),
                    file.distribution, short_path(snapshot, file.path),
                    file.path,         row.why,
                    row.cause,         dating_sentence(file.dating, "")};
@@ -123,7 +123,7 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
   }
   if (!verbose)
     for (const auto& [package, n] : table->loading)
-      lines.push_back("  " + padded(word_of(AuditVerdict::Loads), kWordWidth) +
+      lines.push_back("  " + padded(audit_name(AuditVerdict::Loads), kWordWidth) +
                       padded(package, kPackageWidth) + loading_words(n));
   for (const std::string& part : table->not_read) lines.push_back("  " + say("not read: {}", part));
   return lines;

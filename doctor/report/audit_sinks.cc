@@ -2,6 +2,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
+#include "doctor/report/html_page.h"
 
 namespace scankit {
 namespace {
@@ -28,14 +29,13 @@ std::string markdown_rows(const AuditTable& table) {
 }
 
 std::string cell(const std::string& html) { return "<td>" + html + "</td>"; }
-std::string code(const std::string& text) { return "<code>" + xml_escaped(text) + "</code>"; }
 
 std::string html_table(const AuditTable& table, bool broken) {
   std::string rows;
   for (const AuditLine& line : table.lines)
     if (needs_a_look(line) == broken)
       rows += "<tr>" + cell(xml_escaped(line.word)) + cell(xml_escaped(line.package)) +
-              cell(code(line.file)) + cell(xml_escaped(reason(line))) +
+              cell(html::code(line.file)) + cell(xml_escaped(reason(line))) +
               (table.any_built_for ? cell(xml_escaped(line.built_for)) : "") + "</tr>\n";
   if (broken)
     for (const std::string& part : table.not_read)

@@ -5,13 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
+#include "doctor/report/json.h"
 
 namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
 // `pointer`: where the snapshot holds it.
 Json entry_of(const Dating& dating, const std::string& pointer) {

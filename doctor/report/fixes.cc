@@ -23,7 +23,7 @@ std::string scankit_fix(const Snapshot& snapshot, const std::string& module) {
          (module.empty() || module == kUsual ? "" : " --module " + shell_quoted(module));
 }
 
-struct Kind {
+struct FixKind {
   std::string_view operator()(const InstallModule&) const { return "install_module"; }
   std::string_view operator()(const InstallModelPackage&) const { return "install_package"; }
   std::string_view operator()(const InstallPackages&) const { return "install_packages"; }
@@ -132,7 +132,7 @@ bool is_of_a_build(const Finding& finding, const Report& report) {
 
 }  // namespace
 
-std::string_view fix_kind(const Fix& fix) { return std::visit(Kind{}, fix); }
+std::string_view fix_kind(const Fix& fix) { return std::visit(FixKind{}, fix); }
 std::string fix_sentence(const Fix& fix) { return std::visit(Sentence{}, fix); }
 std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
   // A command of this machine would change this machine, not the unpacked root that was looked at.

@@ -19,7 +19,7 @@ struct Annotation {
   std::optional<FileLine> at{};  // of the repository
 };
 
-std::string line(std::string_view level, const Annotation& annotation) {
+std::string annotation_line(std::string_view level, const Annotation& annotation) {
   std::string place;
   if (annotation.at)
     place = "file=" + github_property(annotation.at->file) +
@@ -53,12 +53,12 @@ std::string summary(const Report& report) {
 void append(std::string& out, std::string_view level, const std::vector<Annotation>& all) {
   const bool fits = all.size() <= kMostOfOneLevel;
   const std::size_t shown = fits ? all.size() : kMostOfOneLevel - 1;
-  for (std::size_t i = 0; i < shown; ++i) out += line(level, all[i]);
+  for (std::size_t i = 0; i < shown; ++i) out += annotation_line(level, all[i]);
   if (fits) return;
   std::string rest;
   for (std::size_t i = shown; i < all.size(); ++i)
     rest += (rest.empty() ? "" : "%0A") + github_message(all[i].title.substr(9)) + ": " + all[i].message;
-  out += line(level, {"scankit: " + std::to_string(all.size() - shown) + " more", rest});
+  out += annotation_line(level, {"scankit: " + std::to_string(all.size() - shown) + " more", rest});
 }
 
 }  // namespace

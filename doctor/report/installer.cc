@@ -12,7 +12,7 @@ namespace scankit {
 namespace {
 
 // "torch==2.11.0" and "torch" name torch (PEP 508: a name is letters, digits, ".", "_" and "-").
-std::string name_of(const std::string& requirement) {
+std::string requirement_name(const std::string& requirement) {
   return requirement.substr(0, requirement.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
                                                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"));
 }
@@ -37,7 +37,7 @@ const Distribution* installed(const Snapshot& snapshot, const std::string& name)
 
 // conda's packages of these have another name than the index's distributions.
 std::string conda_requirement(const std::string& requirement) {
-  const std::string name = name_of(requirement);
+  const std::string name = requirement_name(requirement);
   std::string rest = requirement.substr(name.size());
   if (rest.starts_with("==")) rest.erase(0, 1);  // conda writes one "="
   return (name == "torch" ? "pytorch" : name) + rest;
@@ -46,7 +46,7 @@ std::string conda_requirement(const std::string& requirement) {
 bool all_of_conda(const InstallPackages& fix, const Snapshot& snapshot) {
   return snapshot.python.value.kind == "conda" &&
          std::ranges::all_of(fix.requirements, [&](const std::string& requirement) {
-           const Distribution* known = installed(snapshot, name_of(requirement));
+           const Distribution* known = installed(snapshot, requirement_name(requirement));
            return known != nullptr && !known->conda_channel.empty();
          });
 }
@@ -100,7 +100,7 @@ std::string source_of(const std::string& name, const Snapshot& snapshot) {
 
 // What is asked for: a name and release, or where it came from.
 std::string asked_for(const std::string& requirement, const Snapshot& snapshot) {
-  const std::string source = source_of(name_of(requirement), snapshot);
+  const std::string source = source_of(requirement_name(requirement), snapshot);
   return source.empty() ? requirement : source;
 }
 
@@ -116,14 +116,15 @@ std::string quoted(const InstallPackages& fix, const Snapshot& snapshot) {
 const Distribution* tied_to_its_source(const InstallPackages& fix, const Snapshot& snapshot) {
   if (fix.reinstall) return nullptr;
   for (const std::string& requirement : fix.requirements)
-    if (const std::string name = name_of(requirement); !source_of(name, snapshot).empty())
+    if (const std::string name = requirement_name(requirement); !source_of(name, snapshot).empty())
       return installed(snapshot, name);
   return nullptr;
 }
 
 std::string names(const InstallPackages& fix) {
   std::string text;
-  for (const std::string& requirement : fix.requirements) text += " " + shell_quoted(name_of(requirement));
+  for (const std::string& requirement : fix.requirements)
+    text += " " + shell_quoted(requirement_name(requirement));
   return text;
 }
 

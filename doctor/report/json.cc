@@ -14,8 +14,6 @@ namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json fix_json(const Fix& fix, const Snapshot& snapshot) {
   Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix, snapshot)}};
   if (const auto* module = std::get_if<InstallModule>(&fix)) json["module"] = module->module;
@@ -148,6 +146,11 @@ Json compared_with(const Report& report) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+nlohmann::ordered_json or_null(const std::optional<std::string>& text) {
+  return text ? Json(*text) : Json(nullptr);
+}
 
 std::string doctor_json(const Report& report) {
   const bool drift = report.asked == Asked::Drift;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "doctor/model/finding.h"
@@ -13,5 +15,9 @@ inline constexpr const char* kGateSchema = "urn:scankit:ci-run:1";      // repor
 // The answer of `scankit doctor --json`, or of `scankit env check --json`. `report` is folded. Same report,
 // same bytes.
 std::string doctor_json(const Report& report);
+
+// Texts in such an answer: null where there is none.
+nlohmann::ordered_json or_null(const std::string& text);
+nlohmann::ordered_json or_null(const std::optional<std::string>& text);
 
 }  // namespace scankit

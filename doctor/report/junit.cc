@@ -14,19 +14,19 @@ namespace {
 // What a CI server counts: an error in the environment is a failure; a question that could hide one and stays
 // open is an error, since a gate must not take it for green; what does not apply is skipped. Warnings and
 // notes leave a test passed and stand in its output.
-enum class Kind : std::uint8_t { Passed, Failure, Error, Skipped };
+enum class TestKind : std::uint8_t { Passed, Failure, Error, Skipped };
 
 bool has_error(const Outcome& outcome) {
   return std::ranges::any_of(outcome.findings,
                              [](const Finding& finding) { return finding.severity() == Severity::Error; });
 }
 
-Kind kind_of(const Outcome& outcome) {
-  if (has_error(outcome)) return Kind::Failure;
-  if (outcome.state == CheckState::Crashed) return Kind::Error;
-  if (is_open(outcome) && outcome.could_hide_error) return Kind::Error;
+TestKind kind_of(const Outcome& outcome) {
+  if (has_error(outcome)) return TestKind::Failure;
+  if (outcome.state == CheckState::Crashed) return TestKind::Error;
+  if (is_open(outcome) && outcome.could_hide_error) return TestKind::Error;
   const bool skipped = outcome.state == CheckState::NotApplicable || outcome.state == CheckState::Unknown;
-  return skipped ? Kind::Skipped : Kind::Passed;
+  return skipped ? TestKind::Skipped : TestKind::Passed;
 }
 
 std::string attribute(std::string_view name, std::string_view value) {
@@ -69,14 +69,14 @@ std::string failure_of(const Outcome& outcome, const Snapshot& snapshot) {
 }
 
 std::string testcase(const Outcome& outcome, const Snapshot& snapshot) {
-  const Kind kind = kind_of(outcome);
+  const TestKind kind = kind_of(outcome);
   std::string inner;
-  if (kind == Kind::Failure) inner += failure_of(outcome, snapshot);
-  if (kind == Kind::Error)
+  if (kind == TestKind::Failure) inner += failure_of(outcome, snapshot);
+  if (kind == TestKind::Error)
     inner += "      <error" +
              attribute("type", outcome.state == CheckState::Crashed ? "check_failed" : "unknown") +
              attribute("message", outcome.why) + "></error>\n";
-  if (kind == Kind::Skipped)
+  if (kind == TestKind::Skipped)
     inner += "      <skipped" +
              attribute("message", (outcome.state == CheckState::Unknown ? "unknown: " : "") + outcome.why) +
              "></skipped>\n";
@@ -90,11 +90,11 @@ std::string testcase(const Outcome& outcome, const Snapshot& snapshot) {
 
 struct Counts {
   std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
-  void add(Kind kind) {
+  void add(TestKind kind) {
     ++tests;
-    if (kind == Kind::Failure) ++failures;
-    if (kind == Kind::Error) ++errors;
-    if (kind == Kind::Skipped) ++skipped;
+    if (kind == TestKind::Failure) ++failures;
+    if (kind == TestKind::Error) ++errors;
+    if (kind == TestKind::Skipped) ++skipped;
   }
   std::string attributes() const {
     return attribute("tests", std::to_string(tests)) + attribute("failures", std::to_string(failures)) +
@@ -103,18 +103,18 @@ struct Counts {
 };
 
 // A suite of its own with a test for each file: what failed yesterday and loads today shows as such.
-Kind kind_of(const AuditLine& line) {
-  if (line.verdict == AuditVerdict::Fails) return Kind::Failure;
-  return line.verdict == AuditVerdict::Loads ? Kind::Passed : Kind::Skipped;
+TestKind kind_of(const AuditLine& line) {
+  if (line.verdict == AuditVerdict::Fails) return TestKind::Failure;
+  return line.verdict == AuditVerdict::Loads ? TestKind::Passed : TestKind::Skipped;
 }
 
 std::string testcase(const AuditLine& line) {
-  const Kind kind = kind_of(line);
+  const TestKind kind = kind_of(line);
   std::string inner;
-  if (kind == Kind::Failure)
+  if (kind == TestKind::Failure)
     inner = "      <failure" + attribute("type", line.cause.empty() ? "uncatalogued" : line.cause) +
             attribute("message", line.why) + "></failure>\n";
-  if (kind == Kind::Skipped) inner = "      <skipped" + attribute("message", line.why) + "></skipped>\n";
+  if (kind == TestKind::Skipped) inner = "      <skipped" + attribute("message", line.why) + "></skipped>\n";
   const std::string head = "    <testcase" + attribute("classname", "scankit.extensions." + line.package) +
                            attribute("name", line.file);
   return inner.empty() ? head + "></testcase>\n" : head + ">\n" + inner + "    </testcase>\n";

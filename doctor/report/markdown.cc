@@ -12,7 +12,7 @@
 namespace scankit {
 namespace {
 
-std::string folded(const std::string& title) {
+std::string markdown_folded(const std::string& title) {
   return "<details><summary>" + xml_escaped(title) + "</summary>\n\n";
 }
 std::string columns(const std::string& left, const std::string& right) {
@@ -30,7 +30,7 @@ void write_fixes(std::string& out, const Finding& finding, const Snapshot& snaps
 
 void write_evidence(std::string& out, const Finding& finding) {
   if (finding.evidence.empty()) return;
-  out += folded(say("Evidence ({})", finding.evidence.size()));
+  out += markdown_folded(say("Evidence ({})", finding.evidence.size()));
   out += columns(say("fact"), say("value"));
   for (const Evidence& evidence : finding.evidence)
     out += "| " + markdown_code(evidence.fact) + " | " + markdown_code(evidence.value) + " |\n";
@@ -64,7 +64,8 @@ void write_not_checked(std::string& out, const Report& report) {
   for (const auto& [question, why] : not_checked(report))
     rows += "| " + markdown_escaped(question) + " | " + markdown_escaped(why) + " |\n";
   if (rows.empty()) return;
-  out += folded(say("Not checked")) + columns(say("question"), say("why")) + rows + "\n</details>\n\n";
+  out +=
+      markdown_folded(say("Not checked")) + columns(say("question"), say("why")) + rows + "\n</details>\n\n";
 }
 
 void write_datings(std::string& out, const Snapshot& snapshot) {
@@ -94,7 +95,7 @@ std::string doctor_markdown(const Report& report) {
   write_datings(out, report.snapshot);
   write_open(out, report);
   write_not_checked(out, report);
-  out += folded(say("Looked at")) + columns(say("what"), say("value"));
+  out += markdown_folded(say("Looked at")) + columns(say("what"), say("value"));
   for (const auto& [name, value] : versions(report.snapshot))
     out += "| " + markdown_escaped(name) + " | " + markdown_code(value) + " |\n";
   out += "\n</details>\n";

@@ -57,9 +57,9 @@ void write_steps(std::string& out, const std::string& command, const Report& rep
   if (report.steps.empty()) return;
   Family statuses(out, command, "step_exit_status", "Exit status of each step, after the policy");
   for (const Step& step : report.steps) statuses.sample({{"step", step.name}}, std::to_string(step.status));
-  Family seconds(out, command, "step_seconds", "How long each step took");
+  Family durations(out, command, "step_seconds", "How long each step took");
   for (const Step& step : report.steps)
-    seconds.sample({{"step", step.name}}, fmt::format("{:.3f}", step.seconds));
+    durations.sample({{"step", step.name}}, fmt::format("{:.3f}", step.seconds));
 }
 
 void write_targets(Family family, const Report& report) {

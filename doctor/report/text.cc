@@ -90,7 +90,7 @@ bool is_new(const Page& page, const Finding& finding, const Evidence& evidence) 
 }
 
 // The last word of a JSON pointer; of an entry of a list, the list's.
-std::string name_of(std::string fact) {
+std::string fact_name(std::string fact) {
   while (fact.find_last_not_of("0123456789") == fact.rfind('/') && fact.rfind('/') > 0)
     fact.erase(fact.rfind('/'));
   return fact.substr(fact.rfind('/') + 1);
@@ -105,7 +105,7 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
       continue;
     }
     ++shown;
-    const std::string name = page.verbose() ? evidence.fact : name_of(evidence.fact);
+    const std::string name = page.verbose() ? evidence.fact : fact_name(evidence.fact);
     page.line(indent, name + ": " + (evidence.value.empty() ? "\"\"" : evidence.value));
   }
   if (held_back > 0)

@@ -12,7 +12,7 @@ const Mark kError{"\xE2\x9C\x97", "x", "\x1b[1;31m"}, kWarning{"!", "!", "\x1b[1
 
 namespace {
 
-std::string word_of(const Mark& mark) {
+std::string mark_word(const Mark& mark) {
   if (&mark == &kError) return say("ERROR");
   if (&mark == &kWarning) return say("WARNING");
   if (&mark == &kNote) return say("NOTE");
@@ -46,7 +46,7 @@ Page& Page::gap() {
 }
 
 Page& Page::marked(std::size_t indent, const Mark& mark, const std::string& bold, const std::string& text) {
-  std::string head = std::string(style_.ascii ? mark.ascii : mark.symbol) + " " + word_of(mark);
+  std::string head = std::string(style_.ascii ? mark.ascii : mark.symbol) + " " + mark_word(mark);
   if (style_.color) head = mark.color + head + "\x1b[0m";
   lines_.push_back(
       {std::string(indent, ' ') + head + "  ", plain(text, style_.ascii), true, plain(bold, style_.ascii)});

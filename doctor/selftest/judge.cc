@@ -9,7 +9,7 @@
 
 namespace scankit {
 namespace {
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of("\r\n ");
@@ -25,8 +25,8 @@ std::string seen(const ProcessResult& imported) {
   return last_line(imported.err);
 }
 
-Judgement judgement_of(const SelftestFault& fault, const Json& answer, int exit_code, Trial& trial) {
-  const Json& root = answer.at("root");
+Judgement judgement_of(const SelftestFault& fault, const ParsedJson& answer, int exit_code, Trial& trial) {
+  const ParsedJson& root = answer.at("root");
   const std::string verdict = answer.at("verdict").get<std::string>();
   trial.named = root.is_object() ? root.at("cause").get<std::string>() : verdict;
   const bool right = fault.cause.empty()
@@ -74,8 +74,8 @@ Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& impo
                                   : say("the doctor was killed by signal {}", doctor->signal);
   } else {
     try {
-      trial.judgement = judgement_of(fault, Json::parse(doctor->out), doctor->exit_code, trial);
-    } catch (const Json::exception&) {
+      trial.judgement = judgement_of(fault, ParsedJson::parse(doctor->out), doctor->exit_code, trial);
+    } catch (const ParsedJson::exception&) {
       trial.why = say("the doctor's answer is not what its schema says; exit status {}: {}",
                       doctor->exit_code, last_line(doctor->err));
     }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
+#include "doctor/report/json.h"
 #include "doctor/report/plain.h"
 #include "doctor/selftest/run.h"
 
@@ -38,8 +39,6 @@ std::string without_folder(std::string text, const std::string& folder) {
     text.replace(at, folder.size(), "$SCRATCH");
   return text;
 }
-
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
 

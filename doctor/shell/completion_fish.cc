@@ -7,7 +7,7 @@
 namespace scankit {
 namespace {
 
-std::string quoted(std::string text) {
+std::string fish_quoted(std::string text) {
   for (std::size_t at = 0; (at = text.find_first_of("\\'", at)) != std::string::npos; at += 2)
     text.insert(at, 1, '\\');
   return "'" + text + "'";
@@ -46,7 +46,7 @@ std::string line_of(const CommandRow& command, const OptionRow& option) {
   std::string line = fmt::format("complete -c scankit -n '__scankit_at {}'", command.path);
   for (const std::string& name : option.names)
     line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  line += " -d " + quoted(option.text);
+  line += " -d " + fish_quoted(option.text);
   if (!option.value.empty()) line += " -r";
   if (!option.choices.empty())
     line += fmt::format(" -f -a '{}'", fmt::join(option.choices, " "));
@@ -62,11 +62,11 @@ std::string fish_completion(const CommandRow& table) {
   for (const CommandRow* command : all_commands(table)) {
     const std::string here = fmt::format("complete -c scankit -n '__scankit_at {}'", command->path);
     for (const CommandRow& inner : command->commands)
-      script += fmt::format("{} -a {} -d {}\n", here, inner.name(), quoted(inner.text));
+      script += fmt::format("{} -a {} -d {}\n", here, inner.name(), fish_quoted(inner.text));
     for (const OptionRow& positional : command->positionals) {
       if (!positional.choices.empty())
         script += fmt::format("{} -a '{}' -d {}\n", here, fmt::join(positional.choices, " "),
-                              quoted(positional.text));
+                              fish_quoted(positional.text));
       else if (takes_path(positional))
         script += here + " -F\n";
     }

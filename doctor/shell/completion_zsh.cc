@@ -10,7 +10,7 @@ namespace scankit {
 namespace {
 
 // Inside '...'; _arguments and _describe themselves take ':' '[' ']' and '\' for their own.
-std::string quoted(const std::string& text) {
+std::string zsh_quoted(const std::string& text) {
   std::string plain;
   for (const char c : text) {
     if (c == ':' || c == '[' || c == ']' || c == '\\') plain += '\\';
@@ -40,8 +40,8 @@ std::string spec_of(const OptionRow& option) {
     spec =
         fmt::format("{}{{{}}}'", option.repeats ? "'*'" : fmt::format("'({})'", fmt::join(option.names, " ")),
                     fmt::join(option.names, ","));
-  spec += "[" + quoted(option.text) + "]";
-  if (!option.value.empty()) spec += ":" + quoted(option.value) + ":" + action_of(option);
+  spec += "[" + zsh_quoted(option.text) + "]";
+  if (!option.value.empty()) spec += ":" + zsh_quoted(option.value) + ":" + action_of(option);
   return spec + "'";
 }
 
@@ -50,7 +50,7 @@ std::string arguments_of(const CommandRow& command) {
   for (const OptionRow& option : command.options) lines += " \\\n    " + spec_of(option);
   for (const OptionRow& positional : command.positionals)
     lines += fmt::format(" \\\n    '{}:{}:{}'", positional.repeats ? "*" : "",
-                         quoted(positional.names.front()), action_of(positional));
+                         zsh_quoted(positional.names.front()), action_of(positional));
   return lines;
 }
 
@@ -66,7 +66,7 @@ std::string branch(const CommandRow& command) {
       "      commands=(\n",
       function_of(command), arguments_of(command));
   for (const CommandRow& inner : command.commands)
-    script += fmt::format("        '{}:{}'\n", inner.name(), quoted(inner.text));
+    script += fmt::format("        '{}:{}'\n", inner.name(), zsh_quoted(inner.text));
   script += "      )\n      _describe -t commands command commands ;;\n    rest)\n      case $words[1] in\n";
   for (const CommandRow& inner : command.commands)
     script += fmt::format("        {}) {} ;;\n", inner.name(), function_of(inner));
