@@ -63,7 +63,7 @@ turn_of() {
 any_of() { sed 's/[.]/[.]/g' | paste -sd '|' | sed 's/.*/^(&)$/'; }
 
 configure_tree() { # BUILD CMAKE_ARGUMENT...
-  cmake -S . -B "$1" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "${@:2}" >"$1.configure.log" 2>&1 ||
+  cmake -S . -B "$1" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "${@:2}" >"$1.configure.log" 2>&1 ||
     { cat "$1.configure.log" && return 1; }
 }
 

@@ -21,12 +21,14 @@ if(SCANKIT_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${SCANKIT_CCACHE})
 endif()
 
-# Only our own code links this: the distribution's headers are not ours to mend.
+# Only our own code links this: the distribution's headers are not ours to mend. Errors they are where we build it (ci/test.sh
+# sets CMAKE_COMPILE_WARNING_AS_ERROR): a compiler that is newer than this file must not keep anybody from a scankit.
 add_library(scankit_warnings INTERFACE)
 target_compile_options(scankit_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                             -Wno-missing-field-initializers
-                            -Wno-restrict>)  # g++ 12 cries wolf in std::string (GCC bug 105329)
+                            -Wno-dangling-reference  # g++ 13 and 14 take any reference that a function returns for one to its argument
+                            -Wno-restrict>)          # g++ 12 cries wolf in std::string (GCC bug 105329)
 if(SCANKIT_SANITIZE)
   # A null pointer that is used faults under AddressSanitizer as well; its checks at every member access were a third of
   # the generated code. vptr and object-size find nothing here that the others do not.
