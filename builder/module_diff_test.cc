@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <link.h>
 
+#include <algorithm>
+
 #include "builder/assemble.h"
 #include "doctor/base/files.h"
 

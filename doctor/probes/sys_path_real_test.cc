@@ -73,13 +73,13 @@ class RealPython : public PythonTree {
         expected.push_back(entry.empty() ? current_directory() : entry);
     for (const PathEntry& entry : probed.value.sys_path) ours.push_back(entry.path);
     EXPECT_EQ(ours, expected);
-    EXPECT_EQ(probed.value.version, real["version"]);
-    EXPECT_EQ(probed.value.prefix, real["prefix"]);
-    EXPECT_EQ(probed.value.base_prefix, real["base"]);
+    EXPECT_EQ(probed.value.version, real["version"].get<std::string>());
+    EXPECT_EQ(probed.value.prefix, real["prefix"].get<std::string>());
+    EXPECT_EQ(probed.value.base_prefix, real["base"].get<std::string>());
     EXPECT_EQ(Json(probed.value.extension_suffixes), real["suffixes"]);
-    EXPECT_EQ(probed.value.soabi, real["soabi"]);
-    EXPECT_EQ(probed.value.user_site_enabled, real["user"]);
-    EXPECT_EQ(probed.value.free_threaded, real["nogil"]);
+    EXPECT_EQ(probed.value.soabi, real["soabi"].get<std::string>());
+    EXPECT_EQ(probed.value.user_site_enabled, real["user"].get<bool>());
+    EXPECT_EQ(probed.value.free_threaded, real["nogil"].get<bool>());
   }
 
   // Makes it as a user does; empty where this Python has no venv module.
