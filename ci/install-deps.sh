@@ -52,7 +52,8 @@ apt() {
   logged "$log/$1" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q \
     -o APT::Status-Fd=1 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 "$@"
 }
-complaints() { grep -hE '^(E:|W:|Err:|dpkg: error)|^ +(Could not|Temporary failure|Unable to|404)' "$@" | grep -v 'dlstatus\|pmstatus' | sort -u | head -n "${lines:-12}"; }
+# All is read to its end (no `head`): under pipefail a closed pipe would end this script before it says what to do.
+complaints() { grep -hE '^(E:|W:|Err:|dpkg: error)|^ +(Could not|Temporary failure|Unable to|404)' "$@" | grep -v 'dlstatus\|pmstatus' | sort -u | sed -n "1,${lines:-12}p" || true; }
 
 # What apt said, and what to do about it.
 refuse() {
@@ -74,7 +75,7 @@ refuse() {
 echo "install-deps: installing ${missing[*]}"
 # A third-party source that does not answer must not stop the packages of the distribution itself.
 live "install-deps: reading the package lists" apt_detail "$log/update" apt update || say "apt-get update failed, trying with the package lists at hand"
-lines=3 complaints "$log/update" | sed 's/^/install-deps:   /' >&2 || true
+lines=3 complaints "$log/update" | sed 's/^/install-deps:   /' >&2
 
 # A release may lack what only a test needs: that test is skipped there.
 available=()

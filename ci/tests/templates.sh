@@ -150,6 +150,10 @@ check "a wrong policy fails the action" status_is 1 act
 hook() { (cd "$made/pre-commit" && PATH=$(dirname "$scankit"):$PATH "$readers/pre-commit" run --hook-stage pre-push --all-files); }
 git -C "$made/pre-commit" init -q
 git -C "$made/pre-commit" add -A
+check "the hook fails where there is nothing to check" sh -c '! "$@" >"$0"' "$work/hook" env -C "$made/pre-commit" PATH="$(dirname "$scankit"):$PATH" \
+  "$readers/pre-commit" run --hook-stage pre-push --all-files
+check "and says so" grep -q 'nothing to check' "$work/hook"
+echo 'allow_empty: true' >>"$made/pre-commit/scankit-ci.yaml"
 check "the hook runs" hook
 echo 'schema: 0' >"$made/pre-commit/scankit-ci.yaml"
 check "and fails where the gate does" sh -c "! (cd '$made/pre-commit' && PATH=$(dirname "$scankit"):\$PATH '$readers/pre-commit' run --hook-stage pre-push --all-files >/dev/null)"
