@@ -114,13 +114,16 @@ Result<std::string> output_path(const std::string& out, const std::string& file)
   std::string path = path_normalize(path_join(current_directory(), out.empty() ? file : out));
   if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, file);
   SCANKIT_CHECK(make_directories(path_dirname(path)));
-  return path;
+  return regular_output(path);
 }
 
 int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
   if (options.reproducible) return check_reproducible(options);
   const auto host = make_real_host();
+  // Before a minute of compiling, not after it.
+  if (!options.out.empty() && !options.out.ends_with('/') && !std::filesystem::is_directory(options.out))
+    if (const auto out = regular_output(options.out); !out) return complain("build", out.error(), kExitUsage);
   const bool release = options.release || options.arch == "release";
   auto request = build_request(options.module, release ? "" : options.arch, options.compilation);
   if (!request) return complain("build", request.error(), kExitUsage);
@@ -160,7 +163,7 @@ int run_build(const BuildOptions& options) {
   if (!out) return complain("build", out.error(), kExitBuildFailed);
   const std::string& path = *out;
   Result<void> written = write_module(*host, *built, path);
-  if (written) written = write_file_atomically(path + ".json", built->manifest);
+  if (written) written = write_output(path + ".json", built->manifest);
   if (!written) return complain("build", written.error(), kExitBuildFailed);
   if (options.json) {
     print_json(*built, path, options, other);

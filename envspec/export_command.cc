@@ -84,9 +84,9 @@ Result<void> write(const EnvExportOptions& options) {
   SCANKIT_CHECK(make_directories(folder));
   if (exported.needs_requirements) {
     const Exported requirements = export_requirements(lock);
-    SCANKIT_CHECK(write_file_atomically(path_join(folder, requirements.file_name), requirements.text));
+    SCANKIT_CHECK(write_output(path_join(folder, requirements.file_name), requirements.text));
   }
-  return write_file_atomically(options.out, exported.text);
+  return write_output(options.out, exported.text);
 }
 
 }  // namespace

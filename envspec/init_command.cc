@@ -28,8 +28,8 @@ bool is_there(const std::string& path) { return make_real_host()->lstat(path).ha
 // The schema first: a spec must not name a file that could not be written.
 Result<void> write_spec(const DerivedSpec& derived, const std::string& path) {
   const std::string schema = path_join(path_dirname(path), kSchemaFile);
-  SCANKIT_CHECK(write_file_atomically(schema, spec_schema()));
-  return write_file_atomically(path, spec_to_yaml(derived.spec, derived.notes, kSchemaFile));
+  SCANKIT_CHECK(write_output(schema, spec_schema()));
+  return write_output(path, spec_to_yaml(derived.spec, derived.notes, kSchemaFile));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ int run_env_lock(const EnvLockOptions& options) {
     std::cout << lock_to_json(*lock);
     return kExitClean;
   }
-  const auto written = lock ? write_file_atomically(out, lock_to_json(*lock)) : Result<void>(lock.error());
+  const auto written = lock ? write_output(out, lock_to_json(*lock)) : Result<void>(lock.error());
   if (!written) {
     complain(written.error());
     return exit_status_of(written.error());

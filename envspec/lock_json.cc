@@ -177,7 +177,7 @@ Result<EnvironmentLock> lock_from_json(std::string_view text, const std::string&
 }
 
 Result<EnvironmentLock> read_lock(const std::string& path) {
-  auto text = read_whole_file(path, kLockLimit);
+  auto text = read_whole_file(path, kLockLimit, Accept::FilesAndPipes);
   if (text) return lock_from_json(*text, path);
   Error error = text.error();
   if (error.code == Errc::NotFound) error.hint = say("write one: scankit env lock");

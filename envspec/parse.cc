@@ -105,7 +105,7 @@ Result<Spec> parse_spec(std::string_view text, const std::string& name) {
 }
 
 Result<Spec> read_spec(const std::string& path) {
-  auto text = read_whole_file(path, kYamlBytes);
+  auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
   if (!text && text.error().code == Errc::Unsupported)
     return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),
                  say("a spec has a few KiB: is this the right file?")};

@@ -48,7 +48,7 @@ Result<Side> of_json(const std::string& text, const std::string& path) {
 }
 
 Result<Side> of_file(const std::string& path) {
-  SCANKIT_TRY(const std::string text, read_whole_file(path, kSideLimit));
+  SCANKIT_TRY(const std::string text, read_whole_file(path, kSideLimit, Accept::FilesAndPipes));
   const auto start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string::npos && text[start] == '{';
   if (json) return of_json(text, path);

@@ -154,7 +154,7 @@ int run_kubernetes(const RunOptions& options) {
     std::cout << text << std::flush;
     return std::cout ? kExitClean : kExitInternal;
   }
-  const auto written = write_file_atomically(options.out, text);
+  const auto written = write_output(options.out, text);
   if (written) return kExitClean;
   complain(written.error());
   return exit_status_of(written.error());

@@ -19,9 +19,10 @@ namespace {
 
 // "@FILE": a name a line, as `kubectl get nodes -o name` writes them; else a list of hosts.
 Result<std::vector<std::string>> expected_nodes(const std::string& wish) {
+  constexpr std::size_t kListLimit = 1u << 20;
   std::string text = wish;
   if (wish.starts_with('@')) {
-    SCANKIT_TRY(text, read_whole_file(wish.substr(1)));
+    SCANKIT_TRY(text, read_whole_file(wish.substr(1), kListLimit, Accept::FilesAndPipes));
   }
   SCANKIT_TRY(std::vector<std::string> names, expanded_hosts(text));
   for (std::string& name : names)

@@ -166,7 +166,7 @@ int run_ci_init(const CiInitOptions& options) {
   }
   for (const Planned& file : files) {
     Result<void> written = make_directories(path_dirname(file.path));
-    if (written) written = write_file_atomically(file.path, file.text, file.mode);
+    if (written) written = write_output(file.path, file.text, file.mode);
     if (!written) {
       complain(written.error());
       return exit_status_of(written.error());

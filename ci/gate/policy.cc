@@ -236,7 +236,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
 }
 
 Result<Policy> read_policy(const std::string& path) {
-  auto text = read_whole_file(path, kYamlBytes);
+  auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
   if (!text && text.error().code == Errc::Unsupported)
     return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),
                  say("a policy has a few KiB: is this the right file?")};

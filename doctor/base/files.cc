@@ -2,14 +2,20 @@
 #include "doctor/base/files.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "doctor/base/say.h"
@@ -47,11 +53,35 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& path) 
   return {};
 }
 
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return say("a folder");
+  if (S_ISFIFO(mode)) return say("a FIFO");
+  if (S_ISSOCK(mode)) return say("a socket");
+  return say("a device");
+}
+
+// A FIFO without a writer, a terminal or a socket would keep a reader for ever. /dev/null is an empty file.
+Result<void> can_be_read_whole(int fd, const std::string& path, Accept accept) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return from_errno(say("cannot read {}", path), errno);
+  if (S_ISREG(info.st_mode)) return {};
+  if (S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3)) return {};
+  struct statfs system {};
+  const bool of_a_shell =
+      S_ISFIFO(info.st_mode) && ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+  if (accept == Accept::FilesAndPipes && of_a_shell) return {};
+  return Error{Errc::Unsupported, say("cannot read {}: it is {} and not a file", path, kind_of(info.st_mode)),
+               ""};
+}
+
 // Calls sink(data, length) for each piece of the file.
 template <class Sink>
-Result<void> read_pieces(const std::string& path, Sink sink) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Result<void> read_pieces(const std::string& path, Accept accept, Sink sink) {
+  // O_NONBLOCK: a FIFO that nobody writes must not keep open(2).
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) return from_errno(say("cannot open {}", path), errno);
+  SCANKIT_CHECK(can_be_read_whole(fd.get(), path, accept));
+  (void)::fcntl(fd.get(), F_SETFL, 0);
   std::string buffer(1u << 18, '\0');
   for (;;) {
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
@@ -76,9 +106,9 @@ Descriptor::~Descriptor() {
 }
 int Descriptor::release() { return std::exchange(fd_, -1); }
 
-Result<std::string> read_whole_file(const std::string& path, std::size_t limit) {
+Result<std::string> read_whole_file(const std::string& path, std::size_t limit, Accept accept) {
   std::string bytes;
-  SCANKIT_CHECK(read_pieces(path, [&](const char* data, std::size_t length) -> Result<void> {
+  SCANKIT_CHECK(read_pieces(path, accept, [&](const char* data, std::size_t length) -> Result<void> {
     if (bytes.size() + length > limit)
       return Error{Errc::Unsupported, say("{} is longer than {} bytes", path, limit), ""};
     bytes.append(data, length);
@@ -105,10 +135,119 @@ Result<void> write_file_atomically(const std::string& path, std::string_view byt
   return fsync_directory(path_dirname(path));
 }
 
+namespace {
+
+// N where the path is a name of this process's descriptor N: /dev/stdout, /dev/fd/3, /proc/self/fd/3.
+std::optional<int> descriptor_named(std::string_view path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string& folder : {std::string("/dev/fd/"), std::string("/proc/self/fd/"),
+                                    "/proc/" + std::to_string(::getpid()) + "/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const std::string_view digits = path.substr(folder.size());
+    int number = -1;
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (end.ec == std::errc() && end.ptr == digits.data() + digits.size()) return number;
+  }
+  return std::nullopt;
+}
+
+// In a folder where everybody may write, as /tmp is, a link of somebody else is a trap (proc(5),
+// protected_symlinks; not every kernel has that switched on).
+bool is_planted(const std::string& link, const struct stat& info) {
+  struct stat folder {};
+  if (::stat(path_dirname(link).c_str(), &folder) != 0) return false;
+  const bool everybodys = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
+  return everybodys && info.st_uid != ::geteuid() && info.st_uid != folder.st_uid;
+}
+
+// Where the links at the end of `path` lead: the file that they name, there or not, or a descriptor's name.
+Result<std::string> end_of_links(const std::string& path) {
+  constexpr int kMost = 40;  // as the kernel's
+  std::string at = path;
+  for (int step = 0; step < kMost; ++step) {
+    struct stat info {};
+    if (descriptor_named(at) || ::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return at;
+    if (is_planted(at, info))
+      return Error{Errc::PermissionDenied,
+                   say("cannot write {}: {} is a link of user {} in a folder where everybody may write", path,
+                       at, info.st_uid),
+                   say("name a file in a folder of your own")};
+    std::array<char, 4096> target{};
+    const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
+    if (length < 0) return cannot_write(path, errno);
+    at = path_join(path_dirname(at), std::string_view(target.data(), static_cast<std::size_t>(length)));
+  }
+  return cannot_write(path, ELOOP);
+}
+
+// As it stands: a device, a FIFO, a descriptor, or a file whose name cannot be taken by another one.
+Result<void> write_in_place(const std::string& path, const std::string& file, std::string_view bytes,
+                            int flags) {
+  // A FIFO that nobody reads must not keep open(2); one with a slow reader may keep write(2).
+  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags));
+  if (fd.get() < 0 && errno == ENXIO)
+    return Error{Errc::Io, say("cannot write {}: no program reads from it", path),
+                 say("start its reader first")};
+  if (fd.get() < 0) return cannot_write(path, errno);
+  (void)::fcntl(fd.get(), F_SETFL, 0);
+  return write_all(fd.get(), bytes, path);
+}
+
+Result<void> write_to_descriptor(int number, const std::string& path, std::string_view bytes) {
+  std::fflush(nullptr);  // what was printed before comes before
+  return write_all(number, bytes, path);
+}
+
+// What the user's umask leaves of rw-rw-rw-, and never more than the owner may write.
+unsigned mode_of_new_file() {
+  const mode_t mask = ::umask(022);
+  ::umask(mask);
+  return 0644U & ~mask;
+}
+
+}  // namespace
+
+Result<std::string> regular_output(const std::string& path) {
+  SCANKIT_TRY(std::string file, end_of_links(path));
+  struct stat info {};
+  if (::stat(file.c_str(), &info) == 0 && (descriptor_named(file) || !S_ISREG(info.st_mode)))
+    return Error{Errc::InvalidArgument,
+                 say("cannot write {}: it is {} and not a file", path, kind_of(info.st_mode)),
+                 say("name a file, there or not")};
+  return file;
+}
+
+Result<void> write_output(const std::string& path, std::string_view bytes, unsigned mode) {
+  SCANKIT_TRY(const std::string file, end_of_links(path));
+  if (const auto number = descriptor_named(file)) return write_to_descriptor(*number, path, bytes);
+  struct stat info {};
+  const bool there = ::stat(file.c_str(), &info) == 0;
+  if (there && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
+  if (there && !S_ISREG(info.st_mode)) return write_in_place(path, file, bytes, 0);
+  const unsigned wanted = there ? info.st_mode & 0777U : (mode_of_new_file() | (mode & 0100U));
+  const auto written = write_file_atomically(file, bytes, wanted);
+  // A file of ours in a folder of somebody else's, and one that is mounted by itself, as containers do.
+  if (written || !there || ::access(file.c_str(), W_OK) != 0) return written;
+  return write_in_place(path, file, bytes, O_TRUNC);
+}
+
 Result<void> make_directories(const std::string& path) {
-  std::error_code code;
-  std::filesystem::create_directories(path, code);
-  if (code) return from_errno(say("cannot create the folder {}", path), code.value());
+  // Not std::filesystem's: that makes folders that others may write where the umask lets it.
+  std::string at;
+  const std::string all = path_normalize(path);
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = all.find('/', end + 1);
+    at = all.substr(0, end);
+    if (::mkdir(at.c_str(), 0755) == 0 || errno == EEXIST) continue;
+    struct stat info {};
+    const int number = errno;  // a folder on a read-only file system, or below one that may only be passed
+    if (::stat(at.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+    return from_errno(say("cannot create the folder {}", path), number);
+  }
+  struct stat info {};
+  if (::stat(all.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
+    return from_errno(say("cannot create the folder {}", path), ENOTDIR);
   return {};
 }
 
@@ -129,7 +268,7 @@ std::string sha256_hex(std::string_view bytes) {
 
 Result<std::string> sha256_file(const std::string& path) {
   Sha256Stream hash;
-  SCANKIT_CHECK(read_pieces(path, [&](const char* data, std::size_t length) -> Result<void> {
+  SCANKIT_CHECK(read_pieces(path, Accept::Files, [&](const char* data, std::size_t length) -> Result<void> {
     hash.update(data, length);
     return {};
   }));

@@ -26,11 +26,23 @@ class Descriptor {
   int fd_;
 };
 
-// Whole file; Errc::Unsupported where it is longer than `limit` bytes.
-Result<std::string> read_whole_file(const std::string& path, std::size_t limit = 64u << 20);
-// Writes beside `path`, fsyncs file and folder, renames: readers see the old bytes or the new ones, never a
-// part.
+// What may be read beside regular files and /dev/null: the pipe of a shell's `<(command)`, where the user has
+// named the file. A FIFO, a socket or a terminal could keep us for ever and is refused.
+enum class Accept { Files, FilesAndPipes };
+// Whole file; Errc::Unsupported where it is longer than `limit` bytes, or no file.
+Result<std::string> read_whole_file(const std::string& path, std::size_t limit = 64u << 20,
+                                    Accept accept = Accept::Files);
+// Files of our own: writes beside `path`, fsyncs file and folder, renames: readers see the old bytes or the
+// new ones, never a part. Whatever is at `path`, a link too, is replaced.
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode = 0644);
+// What the user asked for by name. A regular file is replaced as above and keeps its mode; a link is
+// followed; a device, a FIFO and /dev/stdout are written into. A new file gets what the umask allows, and the
+// x of `mode`.
+Result<void> write_output(const std::string& path, std::string_view bytes, unsigned mode = 0644);
+// For what cannot be written into a stream: the file that `path` names, at the end of its links, there or
+// not. Errc::InvalidArgument where that is a device, a FIFO, a folder or standard output.
+Result<std::string> regular_output(const std::string& path);
+// As mkdir -p; nobody but the owner may write in what it makes, whatever the umask.
 Result<void> make_directories(const std::string& path);
 Result<void> fsync_directory(const std::string& path);
 // Lower-case hex of the SHA-256 of bytes, or of a file read in pieces.

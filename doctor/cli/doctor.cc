@@ -54,7 +54,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
 // What a later --from reads: the facts as they were judged, with the imports that were seen.
 int write_snapshot(const Snapshot& facts, const std::string& path) {
   if (path.empty()) return kExitClean;
-  const auto written = write_file_atomically(path, snapshot_to_json(facts));
+  const auto written = write_output(path, snapshot_to_json(facts));
   if (written) return kExitClean;
   complain(written.error());
   return exit_status_of(written.error());

@@ -76,7 +76,7 @@ int write_report_files(const std::vector<std::string>& wishes,
   for (const std::string& wish : wishes) {
     const ReportWish parsed = parse_report(wish);
     if (parsed.path == "-") continue;
-    const auto written = write_file_atomically(parsed.path, rendered(parsed.format));
+    const auto written = write_output(parsed.path, rendered(parsed.format));
     if (written) continue;
     complain(written.error());
     status = std::max(status, exit_status_of(written.error()));

@@ -33,7 +33,7 @@ int run_snapshot(const SnapshotOptions& options) {
     }
     return facts.status;
   }
-  if (const auto written = write_file_atomically(options.out, text); !written) {
+  if (const auto written = write_output(options.out, text); !written) {
     complain(written.error());
     return exit_status_of(written.error());
   }
