@@ -205,6 +205,8 @@ void add_restore(CLI::App& app, int& exit_status) {
                   .trailing = {}});
   add_python(*command, options->python);
   add_target(*command, options->target);
+  command->add_flag("--yes,-y", options->yes,
+                    say("do not ask before files outside of the environment are put back"));
   command->callback([options, &exit_status] { exit_status = run_restore(*options); });
 }
 

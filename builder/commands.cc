@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/commands.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <optional>
 
@@ -38,6 +40,16 @@ int complain(const std::string& command, const Error& error, int status) {
 }
 
 void tell(const std::string& line) { progress_line(plain(line, false)); }
+
+Answer ask(const std::string& question) {
+  if (::isatty(STDIN_FILENO) == 0) return Answer::Nobody;
+  std::printf("%s ", question.c_str());
+  std::fflush(stdout);
+  // The whole line: what is left of it would answer the next question.
+  const int answer = std::getchar();
+  for (int rest = answer; rest != '\n' && rest != EOF;) rest = std::getchar();
+  return answer == 'y' || answer == 'Y' ? Answer::Yes : Answer::No;
+}
 
 void print_line(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
 

@@ -5,6 +5,7 @@
 
 #include "builder/build.h"
 #include "builder/cli.h"
+#include "builder/install/journal.h"
 #include "doctor/base/result.h"
 
 // What the parsed command lines do; cli.cc parses.
@@ -52,14 +53,20 @@ int run_fix(const FixOptions& options);
 
 struct RestoreOptions {
   std::string python, target;
+  bool yes = false;  // also to what lies outside of the environment
 };
 int run_restore(const RestoreOptions& options);
+// What undoing these would do, a line a file, with those that lie outside of the environment.
+std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<Journal>& journals);
 
 // Shared: one line to standard error, the compiler's further lines below it. Returns `status`, or kExitUsage
 // where the user gave something unusable.
 int complain(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);        // that stays, to standard error
 void print_line(const std::string& line);  // to standard output
+// Asks on a terminal. Nobody: there is none, so that --yes is the only way to agree.
+enum class Answer { Yes, No, Nobody };
+Answer ask(const std::string& question);
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation);
 // Puts the GPUs of another machine, of which this file tells, in the place of those that are here.

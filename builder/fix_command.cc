@@ -118,15 +118,23 @@ class FixRun {
 
   std::optional<int> recover_interrupted(const std::string& base) {
     const StateFolder state(base);
-    if (options_.dry_run || ::access(state.root().c_str(), F_OK) != 0) return std::nullopt;
+    if (::access(state.root().c_str(), F_OK) != 0) return std::nullopt;
     if (const auto foreign = foreign_to_root(*host_, state.root()))
       return complain("fix", foreign_journal(*foreign), kExitFindings);
+    const auto left = interrupted(state);
+    if (!left) return complain("fix", left.error(), kExitFindings);
+    if (left->empty()) return std::nullopt;
+    print(say("an earlier fix was interrupted: before anything else, what it did is undone"));
+    for (const std::string& line : undo_lines(state, *left)) print(line);
+    if (options_.dry_run) return std::nullopt;
     auto lock = Lock::take(state.root());
     if (!lock) return complain("fix", lock.error(), kExitFindings);
+    if (!confirmed()) return kExitFindings;
     std::vector<std::string> lines;
     const auto recovered = recover(state, lines);
     for (const std::string& line : lines) print(line);
     if (!recovered) return complain("fix", recovered.error(), kExitFindings);
+    undone_before_ = true;
     return std::nullopt;
   }
 
@@ -261,16 +269,13 @@ class FixRun {
 
   bool confirmed() const {
     if (options_.yes) return true;
-    if (::isatty(STDIN_FILENO) == 0 || options_.json) {
-      print(say("Nothing was changed. To do it: add --yes"));
-      return false;
-    }
-    std::printf("%s ", say("Do it? [y/N]").c_str());
-    std::fflush(stdout);
-    const int answer = std::getchar();
-    if (answer == 'y' || answer == 'Y') return true;
-    print(say("Nothing was changed."));
-    return false;
+    const Answer answer = options_.json ? Answer::Nobody : ask(say("Do it? [y/N]"));
+    if (answer == Answer::Nobody)
+      print(undone_before_ ? say("Nothing else was changed. To do it: add --yes")
+                           : say("Nothing was changed. To do it: add --yes"));
+    if (answer == Answer::No)
+      print(undone_before_ ? say("Nothing else was changed.") : say("Nothing was changed."));
+    return answer == Answer::Yes;
   }
 
   Result<void> build_modules(const FixPlan& part) {
@@ -302,9 +307,21 @@ class FixRun {
     if (std::ranges::any_of(parts_, &PartResult::kept)) {
       auto lock = Lock::take(state.root());
       if (!lock) return refused(lock.error());
+      if (auto left = clear_what_is_left(state); !left) return refused(left.error());
       execute_parts(*host_, state, execute_request(lock->descriptor()), parts_);
     }
     return tell_results();
+  }
+
+  // Of fixes that were killed before they changed anything. One that did since we looked is not undone here:
+  // nobody has agreed to that.
+  static Result<void> clear_what_is_left(const StateFolder& state) {
+    SCANKIT_TRY(const auto left, interrupted(state));
+    if (!left.empty())
+      return Error{Errc::Conflict, say("another fix of this environment was interrupted meanwhile"),
+                   say("run scankit fix again")};
+    std::vector<std::string> lines;
+    return recover(state, lines);
   }
 
   ExecuteRequest execute_request(int lock) const {
@@ -427,6 +444,7 @@ class FixRun {
   Installer installer_;
   std::vector<std::string> unproven_;
   std::vector<PartResult> parts_;
+  bool undone_before_ = false;  // an interrupted fix, as was agreed to
 };
 
 }  // namespace

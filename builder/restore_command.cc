@@ -8,6 +8,7 @@
 #include "builder/install/lock.h"
 #include "builder/install/place.h"
 #include "builder/install/transaction.h"
+#include "builder/install/trust.h"
 #include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
@@ -42,26 +43,57 @@ int restore_run(const StateFolder& state, const std::string& run, bool may_be_em
   }
 }
 
-int restore(const StateFolder& state) {
+// Asking for a restore is agreeing to what lies in the environment. What lies elsewhere, a journal that came
+// with the environment could have named as well.
+bool agreed(const StateFolder& state, const std::vector<Journal>& journals, bool yes) {
+  if (yes || outside_of(state, journals).empty()) return true;
+  for (const std::string& line : undo_lines(state, journals)) print_line(line);
+  const Answer answer = ask(say("Do it? [y/N]"));
+  if (answer == Answer::Nobody) print_line(say("Nothing was changed. To do it: add --yes"));
+  if (answer == Answer::No) print_line(say("Nothing was changed."));
+  return answer == Answer::Yes;
+}
+
+int restore(const StateFolder& state, bool yes) {
   auto lock = Lock::take(state.root());
   if (!lock) return complain("restore", lock.error(), kExitFindings);
-  const auto interrupted = interrupted_runs(state);
-  if (!interrupted) return complain("restore", interrupted.error(), kExitFindings);
+  const auto left = interrupted(state), next = next_to_undo(state);
+  if (!left || !next) return complain("restore", left ? next.error() : left.error(), kExitFindings);
+  if (!agreed(state, *next, yes)) return kExitFindings;
   std::vector<std::string> lines;
   const auto recovered = recover(state, lines);
   for (const std::string& line : lines) print_line(line);
   if (!recovered) return complain("restore", recovered.error(), kExitFindings);
-  if (interrupted->empty()) {
+  if (left->empty()) {
     const auto last = last_run(state);
     return last ? restore_run(state, *last, false) : complain("restore", last.error(), kExitFindings);
   }
+  std::set<std::string> runs;
+  for (const Journal& journal : *left) runs.insert(journal.run);
   // Undoing the interrupted one was what had been asked for, with the parts of it that were done before.
-  for (const std::string& run : *interrupted)
+  for (const std::string& run : runs)
     if (const int status = restore_run(state, run, true); status != kExitClean) return status;
   return kExitClean;
 }
 
 }  // namespace
+
+std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<Journal>& journals) {
+  std::vector<std::string> lines;
+  const auto line = [&](const std::string& what, const std::string& path) {
+    lines.push_back("  " + in_column(what, 9) + path);
+  };
+  for (const Journal& journal : journals) {
+    lines.push_back(say("to undo: fix {} ({} {})", journal.id, journal.module, journal.version));
+    for (const Operation& op : journal.operations)
+      line(op.kind == Operation::Kind::Place ? say("remove") : say("back"), op.target);
+  }
+  const auto outside = outside_of(state, journals);
+  if (outside.empty()) return lines;
+  lines.push_back(say("outside of the environment {}:", path_dirname(state.root())));
+  for (const std::string& path : outside) line("", path);
+  return lines;
+}
 
 int run_restore(const RestoreOptions& options) {
   const auto host = make_real_host();
@@ -79,7 +111,7 @@ int run_restore(const RestoreOptions& options) {
   }
   if (const auto foreign = foreign_to_root(*host, state.root()))
     return complain("restore", foreign_journal(*foreign), kExitFindings);
-  return restore(state);
+  return restore(state, options.yes);
 }
 
 }  // namespace scankit

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "builder/install/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -49,8 +50,7 @@ Json to_json(const Journal& journal) {
   return json;
 }
 
-// A journal moves files, and somebody else may have written it: only paths that a fix could have written are
-// taken.
+// What check_journal() compares must be spelt in one way.
 bool is_clean(const std::string& path) {
   return path.empty() ||
          (path[0] == '/' && path_normalize(path) == path && path.find('\0') == std::string::npos);
@@ -78,6 +78,7 @@ std::optional<Journal> from_json(const std::string& text) {
     Journal journal;
     journal.id = json.at("id");
     journal.run = json.value("run", journal.id);  // before, a run was one journal
+    if (!is_journal_id(journal.id) || !is_journal_id(journal.run)) return std::nullopt;
     const std::string state = json.at("state");
     const auto known =
         std::find_if(kStates.begin(), kStates.end(), [&](const auto& s) { return state == s.second; });
@@ -101,6 +102,7 @@ std::optional<Journal> from_json(const std::string& text) {
 }  // namespace
 
 Result<std::vector<Journal>> StateFolder::journals() const {
+  SCANKIT_CHECK(check_own_state(*this));
   std::vector<std::string> files;
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(root_ + "/journal", code))
@@ -116,6 +118,10 @@ Result<std::vector<Journal>> StateFolder::journals() const {
       return Error{Errc::Malformed, say("{} is no journal that this scankit wrote", file),
                    say("compare it with its neighbours; while it is there, scankit changes nothing in this "
                        "environment")};
+    // What is done or undone asks for nothing; it is looked at when it is to be undone.
+    const bool unfinished =
+        journal->state == Journal::State::Applying || journal->state == Journal::State::Undoing;
+    if (unfinished) SCANKIT_CHECK(check_journal(*this, *journal));
     journals.push_back(std::move(*journal));
   }
   return journals;
@@ -131,7 +137,7 @@ Result<std::string> StateFolder::next_id() const {
   // A backup whose journal somebody removed is still a backup.
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(root_ + "/backup", code))
-    taken(entry.path().filename());
+    if (is_journal_id(entry.path().filename())) taken(entry.path().filename());
   std::string id = std::to_string(last + 1);
   return std::string(id.size() < 4 ? 4 - id.size() : 0, '0') + id;
 }

@@ -38,7 +38,8 @@ class StateFolder {
   Result<void> hold_room() const;
   void release_room() const;
 
-  // Oldest first; empty where there never was one. Errc::Malformed names a journal that cannot be read.
+  // Oldest first; empty where there never was one. Errc::Malformed names a journal that cannot be read, or an
+  // unfinished one that asks for what no fix does; Errc::PermissionDenied where the folder is not our own.
   Result<std::vector<Journal>> journals() const;
   Result<std::string> next_id() const;
   Result<void> write(const Journal& journal) const;

@@ -8,6 +8,7 @@
 
 #include "builder/install/distribution.h"
 #include "builder/install/tree.h"
+#include "builder/install/trust.h"
 #include "builder/install/verify.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -88,7 +89,10 @@ Result<Operation> Staging::place_file(const std::string& target, const std::stri
 Result<Operation> Staging::move_away(const std::string& path) {
   std::string backup = backup_for(path);
   if (!one_file_system(path, backup_)) {
-    const std::string beside = path_join(path_dirname(path), ".scankit/backup/" + path_basename(backup_));
+    const std::string state = path_join(path_dirname(path), ".scankit");
+    for (const std::string& folder : {state, path_join(state, "backup")})
+      SCANKIT_CHECK(check_own_folder(folder));
+    const std::string beside = path_join(state, "backup/" + path_basename(backup_));
     SCANKIT_CHECK(make_directories(beside));
     backup = path_join(beside, path_basename(backup));
   }

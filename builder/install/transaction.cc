@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "builder/install/tree.h"
+#include "builder/install/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -111,7 +112,8 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
   SCANKIT_TRY(auto journals, state.journals());
   for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal) {
     const bool applying = journal->state == Journal::State::Applying;
-    if (journal->state == Journal::State::Committed) drop_unchanged_in(*journal);  // killed while it did that
+    if (journal->state == Journal::State::Committed && check_journal(state, *journal))
+      drop_unchanged_in(*journal);  // killed while it did that
     if (!applying && journal->state != Journal::State::Undoing) continue;
     if (applying) journal->note = "interrupted";
     std::vector<std::string> notes;
@@ -152,6 +154,7 @@ Result<Journal> undo_last_of(const StateFolder& state, const std::string& run) {
   SCANKIT_TRY(auto journals, state.journals());
   for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal) {
     if (journal->state != Journal::State::Committed || journal->run != run) continue;
+    SCANKIT_CHECK(check_journal(state, *journal));
     SCANKIT_CHECK(can_undo_all(*journal));
     journal->state = Journal::State::Undoing;
     journal->note = "restored";
@@ -175,13 +178,29 @@ Result<std::string> last_run(const StateFolder& state) {
   return std::string();
 }
 
-Result<std::set<std::string>> interrupted_runs(const StateFolder& state) {
+Result<std::vector<Journal>> interrupted(const StateFolder& state) {
+  SCANKIT_TRY(auto journals, state.journals());
+  std::erase_if(journals, [](const Journal& journal) {
+    return journal.state != Journal::State::Applying && journal.state != Journal::State::Undoing;
+  });
+  return journals;
+}
+
+Result<std::vector<Journal>> next_to_undo(const StateFolder& state) {
   SCANKIT_TRY(const auto journals, state.journals());
   std::set<std::string> runs;
+  std::vector<Journal> next;
   for (const Journal& journal : journals)
-    if (journal.state == Journal::State::Applying || journal.state == Journal::State::Undoing)
+    if (journal.state == Journal::State::Applying || journal.state == Journal::State::Undoing) {
       runs.insert(journal.run);
-  return runs;
+      next.push_back(journal);
+    }
+  if (runs.empty())
+    for (const Journal& journal : journals)
+      if (journal.state == Journal::State::Committed) runs = {journal.run};
+  for (const Journal& journal : journals)
+    if (journal.state == Journal::State::Committed && runs.contains(journal.run)) next.push_back(journal);
+  return next;
 }
 
 }  // namespace scankit

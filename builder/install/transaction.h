@@ -49,7 +49,9 @@ Result<Journal> undo_last_of(const StateFolder& state, const std::string& run);
 
 // The run of the last committed journal, "" where there is none.
 Result<std::string> last_run(const StateFolder& state);
-// The runs of which a journal is neither done nor undone: recover() brings them to an end.
-Result<std::set<std::string>> interrupted_runs(const StateFolder& state);
+// Neither done nor undone: recover() brings them to an end.
+Result<std::vector<Journal>> interrupted(const StateFolder& state);
+// What `scankit restore` takes back: the interrupted runs, else the last one.
+Result<std::vector<Journal>> next_to_undo(const StateFolder& state);
 
 }  // namespace scankit

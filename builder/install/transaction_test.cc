@@ -124,7 +124,7 @@ TEST(Transaction, ARunOfSeveralIsTakenBackOneByOne) {
   place(state, env, "one.so", "0002");
   place(state, env, "two.so", "0002");
   EXPECT_EQ(last_run(state).value(), "0002");
-  EXPECT_TRUE(interrupted_runs(state).value().empty());
+  EXPECT_TRUE(interrupted(state).value().empty());
   EXPECT_EQ(undo_last_of(state, "0002").value().id, "0003");
   EXPECT_EQ(undo_last_of(state, "0002").value().id, "0002");
   EXPECT_EQ(undo_last_of(state, "0002").error().code, Errc::NotFound);

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "builder/install/tree_list.h"
+#include "builder/install/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -139,6 +140,16 @@ TreeChanges sorted_out(const TreeList& before, const TreeList& after) {
 struct Restoration {
   const std::string &root, &copy, &aside;
   unsigned moved = 0;
+  std::set<std::string> plain_target = {}, plain_copy = {};  // folders on whose way there is no link
+
+  // A list that somebody else wrote may name what lies behind a link of the tree.
+  Result<void> refuse_links(const std::string& path) {
+    if (!passes_a_link(root, path, plain_target) && !passes_a_link(files_of(copy), path, plain_copy))
+      return {};
+    return Error{Errc::Conflict,
+                 say("cannot put back {}: a symbolic link is on the way to it", path_join(root, path)),
+                 say("remove the link, then run scankit restore again")};
+  }
 
   std::string aside_for(const std::string& path) {
     return path_join(aside, std::to_string(++moved) + "-" + path_basename(path));
@@ -146,7 +157,7 @@ struct Restoration {
 
   Result<void> move_aside(const std::string& path) {
     const std::string from = path_join(root, path);
-    if (!is_there(from)) return {};
+    if (passes_a_link(root, path, plain_target) || !is_there(from)) return {};  // its folder was put back
     std::string to = aside_for(path);
     while (is_there(to)) to = aside_for(path);  // of a run before that was killed
     return ::rename(from.c_str(), to.c_str()) == 0 ? Result<void>() : Result<void>(refused(from));
@@ -154,6 +165,7 @@ struct Restoration {
 
   // The name never dangles: the old file gets a name beside, which is renamed over the new one.
   Result<void> put_back(const std::string& path, const TreeEntry& old) {
+    SCANKIT_CHECK(refuse_links(path));
     const std::string target = path_join(root, path), kept = path_join(files_of(copy), path);
     if (old.kind == Kind::Folder) {
       struct stat info;
@@ -178,8 +190,9 @@ struct Restoration {
   }
 
   // Only Python's own cache may be left in it, or what the user put there since.
-  void drop_folder(const std::string& path) const {
+  void drop_folder(const std::string& path) {
     const std::string folder = path_join(root, path);
+    if (passes_a_link(root, path + "/", plain_target)) return;
     std::error_code ignored;
     std::filesystem::remove_all(folder + "/__pycache__", ignored);
     ::rmdir(folder.c_str());
@@ -217,8 +230,9 @@ void drop_unchanged(const std::string& copy) {
   const auto before = read_tree_list(before_of(copy)), after = read_tree_list(after_of(copy));
   if (!before || !after) return;
   TreeList kept;
+  std::set<std::string> plain;
   for (auto entry = before->rbegin(); entry != before->rend(); ++entry) {  // what a folder holds before it
-    if (after->count(entry->first) != 0) {
+    if (after->count(entry->first) != 0 || passes_a_link(files_of(copy), entry->first, plain)) {
       kept.insert(*entry);
       continue;
     }

@@ -2,6 +2,7 @@
 #include "doctor/probes/packages.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/importers.h"
@@ -116,6 +117,26 @@ TEST_F(PackagesOf, TellsAFixThatWasInterrupted) {
   write("venv/.scankit/journal/0002.json", "{\"state\": [");
   ASSERT_EQ(probe().value.size(), 1u);
   EXPECT_EQ(probe().value[0].state, "");
+}
+
+// The advice would be to run what a stranger wrote: "`scankit restore` brings back what was there".
+TEST_F(PackagesOf, BelievesNoFixThatAnotherCouldHaveWritten) {
+  const auto state = [&] {
+    return probe_repairs(host_, probe_python(host_, at("venv")).value).value.at(0).state;
+  };
+  const std::string file = at("venv/.scankit/journal/0001.json"), folder = at("venv/.scankit");
+  write("venv/.scankit/journal/0001.json", R"({"schema": 1, "state": "applying", "module": "m"})");
+  EXPECT_EQ(state(), "applying");
+  std::filesystem::permissions(file, std::filesystem::perms(0666));
+  EXPECT_EQ(state(), "");
+  std::filesystem::rename(file, at("venv/.scankit/journal/Documents.json"));
+  std::filesystem::permissions(at("venv/.scankit/journal/Documents.json"), std::filesystem::perms(0644));
+  EXPECT_EQ(state(), "");
+  std::filesystem::rename(at("venv/.scankit/journal/Documents.json"), file);
+  EXPECT_EQ(state(), "applying");
+  std::filesystem::rename(folder, at("elsewhere"));
+  std::filesystem::create_directory_symlink(at("elsewhere"), folder);
+  EXPECT_EQ(state(), "");
 }
 
 }  // namespace

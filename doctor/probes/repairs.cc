@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/repairs.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -33,10 +36,27 @@ bool holder_lives(const Host& host, const std::string& state_folder) {
   return host.exists("/proc/" + text->substr(0, text->find('\n')));
 }
 
+// An environment travels, and brings the journals of whoever made it: `scankit restore` believes only what
+// this user or root wrote, and nobody else could have. Of an image we see the owners of another machine.
+bool is_own(const Host& host, const std::string& path, FileKind kind) {
+  const auto info = host.lstat(path);
+  if (!info || info->kind != kind) return false;
+  if (!host.is_live()) return true;
+  const unsigned user = ::geteuid();
+  return (info->uid == user || info->uid == 0 || user == 0) && (info->mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool is_journal_name(const std::string& name) {
+  const std::string id = name.substr(0, name.size() - 5);  // without .json
+  return id.size() >= 4 && id.find_first_not_of("0123456789") == std::string::npos;
+}
+
 void read_journals(const Host& host, const std::string& base, std::vector<UnfinishedRepair>& found) {
   const std::string state_folder = path_join(base, ".scankit"), folder = path_join(state_folder, "journal");
   const auto entries = host.list(folder);
   if (!entries) return;
+  const bool own_folder =
+      is_own(host, state_folder, FileKind::Directory) && is_own(host, folder, FileKind::Directory);
   for (const DirEntry& entry : *entries) {
     if (!entry.name.ends_with(".json") || found.size() >= 20) continue;
     const std::string path = path_join(folder, entry.name);
@@ -44,7 +64,8 @@ void read_journals(const Host& host, const std::string& base, std::vector<Unfini
     const Json json = text ? Json::parse(*text, nullptr, false) : Json();
     const std::string state = json.is_object() ? json_text(json, "state") : "";
     if (state == "committed" || state == "undone") continue;
-    const bool known = state == "applying" || state == "undoing";
+    const bool own = own_folder && is_journal_name(entry.name) && is_own(host, path, FileKind::Regular);
+    const bool known = own && (state == "applying" || state == "undoing");
     found.push_back({path, known ? state : "", known ? json_text(json, "module") : "",
                      known && holder_lives(host, state_folder)});
   }
