@@ -8,6 +8,7 @@
 #include "builder/install/place.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/sys_path.h"
 #include "doctor/probes/whose_code.h"
 
 namespace scankit {
@@ -180,7 +181,10 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
                say("this environment has no pip; that of the Python it was made from serves it"));
   return none(python.kind == "uv" ? say("uv made this environment, and uv is not on PATH")
                                   : say("this environment has no pip, and uv is not here"),
-              say("put uv on PATH, or bring pip: {}", interpreter_of(python) + " -m ensurepip"));
+              find_python_module(host, python, "ensurepip")
+                  ? say("put uv on PATH, or bring pip: {}", interpreter_of(python) + " -m ensurepip")
+                  : say("put uv on PATH, or have root install ensurepip (Debian and Ubuntu: apt install "
+                        "python3-venv)"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include "builder/commands.h"
@@ -27,6 +28,20 @@ void print_undone(const Journal& journal) {
       print_line("  " + in_column(say("back"), 9) + op.target);
   for (const Operation& op : journal.operations)
     if (back.count(op.target) == 0) print_line("  " + in_column(say("removed"), 9) + op.target);
+}
+
+// Where the environment cannot be written now, another folder is looked into: a fix that is kept in the
+// environment must not be told as undone.
+std::optional<Error> left_in_environment(const Python& python, const InstallPlace& place,
+                                         const StateFolder& chosen) {
+  if (place.why.empty() || place.base == python.prefix) return std::nullopt;
+  const StateFolder own(python.prefix);
+  const auto here = last_run(chosen), there = last_run(own);
+  if ((here && !here->empty()) || !there || there->empty()) return std::nullopt;
+  return Error{Errc::PermissionDenied,
+               say("the last fix of this environment is kept in {}, which cannot be written now: {}",
+                   own.root(), place.why),
+               say("run scankit restore again when it can be written")};
 }
 
 // Every part of one run, the last one first: the next restore goes on where this one stopped.
@@ -105,6 +120,8 @@ int run_restore(const RestoreOptions& options) {
   const auto place = choose_place(*host, probed.value, options.target);
   if (!place) return complain("restore", place.error(), kExitFindings);
   const StateFolder state(place->base);
+  if (auto elsewhere = left_in_environment(probed.value, *place, state))
+    return complain("restore", *elsewhere, kExitFindings);
   if (::access(state.root().c_str(), F_OK) != 0) {
     print_line(say("nothing to restore: scankit has changed nothing in this environment"));
     return kExitClean;

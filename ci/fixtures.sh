@@ -380,4 +380,16 @@ fx_scratch_env() {
 }
 
 fx_site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+# Debian's Python has a sitecustomize of its own, which comes before that of any environment.
+fx_has_sitecustomize() { [ -e "$(dirname "$("$1" -c 'import os; print(os.__file__)')")/sitecustomize.py" ]; }
+# fx_at_start PYTHON: standard input is Python code that it runs at every start from now on.
+fx_at_start() {
+  local site
+  site=$(fx_site "$1")
+  if fx_has_sitecustomize "$1"; then
+    cat >"$site/at_start.py" && echo 'import at_start' >"$site/at_start.pth"
+  else
+    cat >"$site/sitecustomize.py"
+  fi
+}
 fx_suffix() { "$1" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'; }

@@ -199,7 +199,10 @@ Result<std::vector<Journal>> next_to_undo(const StateFolder& state) {
     for (const Journal& journal : journals)
       if (journal.state == Journal::State::Committed) runs = {journal.run};
   for (const Journal& journal : journals)
-    if (journal.state == Journal::State::Committed && runs.contains(journal.run)) next.push_back(journal);
+    if (journal.state == Journal::State::Committed && runs.contains(journal.run)) {
+      SCANKIT_CHECK(check_journal(state, journal));
+      next.push_back(journal);
+    }
   return next;
 }
 

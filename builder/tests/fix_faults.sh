@@ -23,23 +23,31 @@ fix() { # fix EXPECTED_STATUS OPTION...
   (cd "$STARTS_IN" && status_is "$1" env $PREPARE "$scankit" fix --python "$env/bin/python" --arch compute_75 "${@:2}")
 }
 
-# Of two repairs that have nothing to do with each other one may fail: mamba-ssm 2.3.1 does not import beside transformers 5.
+# Of two repairs that have nothing to do with each other one may fail: mamba-ssm 2.3.1 does not import beside every
+# transformers that the index has on this day. Then the fix ends with 6, and what did work stays.
 status=0
-[ "$fault" != python_abi_tag_mismatch ] || status=6
 
+if helps_itself; then echo "SKIP: $MAY_WORK"; exit 77; fi
 ! works || expect_fail "$fault does not break the import"
 { whole && contents; } >"$work/before"
 check "$fault: the plan alone changes nothing" fix 0 --dry-run
 cat "$work/out"
 { whole && contents; } | cmp -s - "$work/before" || expect_fail "a dry run changed something"
-check "$fault: fix repairs it" fix $status --yes
-if [ $status != 0 ]; then
+if [ "$fault" = python_abi_tag_mismatch ] && ! fix 0 --yes; then status=6; fi
+[ "$fault" = python_abi_tag_mismatch ] || check "$fault: fix repairs it" fix 0 --yes
+if [ $status = 0 ] && [ "$fault" = python_abi_tag_mismatch ]; then
+  check "$fault: mamba_ssm imports" "$env/bin/python" -c 'from mamba_ssm import Mamba'
+elif [ $status != 0 ]; then
   check "$fault: it says what it kept" says 'repaired: `import selective_scan_cuda` works'
   check "$fault: and what not" says "still wrong, and as it was: \`import mamba_ssm\` fails"
   check "$fault: nothing of that stays" test ! -e "$(fx_site "$env/bin/python")/transformers"
 fi
 check "$fault: the interpreter agrees" works || say_why || true
-check "$fault: it can be taken back" status_is 0 restore
+# A file of a folder of PYTHONPATH goes back only where that is agreed to.
+if ! restore >"$work/out" 2>&1 && says 'outside of the environment'; then
+  check "$fault: without an answer nothing is taken back" says 'Nothing was changed. To do it: add --yes'
+  check "$fault: it can be taken back" status_is 0 restore --yes
+fi
 { whole && contents; } >"$work/after"
 check "$fault: byte by byte" diff "$work/before" "$work/after"
 check "$fault: twice restored is once restored" status_is 0 restore

@@ -133,6 +133,11 @@ case_build_tools() {
     esac
   done
   echo "$shared" >"$(fx_site "$env/bin/python")/shared-torch.pth"
+  # The pip of the Python below serves it, else one of its own; ensurepip of 3.11 and older brings setuptools too.
+  if ! "$(fx_python)" -m pip --version >/dev/null 2>&1 && ! command -v uv >/dev/null; then
+    "$env/bin/python" -m ensurepip >/dev/null
+    "$env/bin/python" -m pip uninstall -q -y setuptools >/dev/null 2>&1 || true
+  fi
   check "the environment has no setuptools" sh -c "! '$env/bin/python' -c 'import setuptools' 2>/dev/null"
   mkdir -p "$work/make/mamba-ssm-99.4/mamba_ssm" "$work/make/needed-1.0"
   echo 'import torch, needed, selective_scan_cuda; Mamba = torch.nn.Module' >"$work/make/mamba-ssm-99.4/mamba_ssm/__init__.py"

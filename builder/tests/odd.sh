@@ -8,7 +8,7 @@ scankit=$1 odd_library=$2
 mkdir "$work/tmp"
 export TMPDIR=$work/tmp
 
-real=$("$scankit" build --list-toolchains --cache-dir "$work/listed" 2>/dev/null | sed -n 's/^NVRTC [^:]*: //p' | head -n 1)
+real=$("$scankit" build --list-toolchains --cache-dir "$work/listed" 2>/dev/null | sed -n "s,^NVRTC [^:]*: \(/.*\),\1,p" | head -n 1) || true
 [ -n "$real" ] || { echo "SKIPPED: no NVRTC on this machine"; exit 77; }
 
 # odd_nvrtc HOW: prints the path of an NVRTC that is odd so.

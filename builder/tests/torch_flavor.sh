@@ -84,8 +84,10 @@ cp -rs "$base/lib/$version" "$work/base/lib/"
 for data in "$work/base/lib/$version"/_sysconfigdata_*.py; do
   sed "s|'INCLUDEPY': .*|'INCLUDEPY': '/nowhere',|" "$(readlink -f "$data")" >"$data.new" && mv "$data.new" "$data"
 done
-cp "$site/torch.pth" "$work/base/lib/$version/site-packages/"
 target=$work/base/bin/$version
+packages=$("$target" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') # Debian's is no lib/python*/site-packages
+mkdir -p "$packages"
+cp "$site/torch.pth" "$packages/"
 check "a Python without its headers" flavor 5
 check "is told which file is missing" says "includes Python.h"
 target=$env/bin/python

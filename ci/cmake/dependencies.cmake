@@ -17,7 +17,7 @@
 # apt-test: strace             (tests that kill a fix between any two of its system calls)
 # apt-test: clang-format clang-tidy
 # apt-test: jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
-# apt-test: ccache time
+# apt-test: ccache time git     (git: the lints look at what is tracked)
 # apt-test: qemu-user          (the kernels on processors without AVX-512 and without AVX)
 # apt-test: zsh fish mandoc  (the completions in their shells, the manual page)
 # apt-test: patchelf         (modules whose paths were rewritten)

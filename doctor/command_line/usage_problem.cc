@@ -123,9 +123,11 @@ std::string in_plain_words(const CommandRow& command, const CLI::ParseError& pro
     return say("missing value for {:s} {:s}", of->at(0), value_of(command, of->at(0)));
   if (const auto of = pieces(what, {"Could not convert: ", " = ", ""}))
     return say("invalid value '{}' for {} {}", of->at(1), name(of->at(0)), value_of(command, of->at(0)));
-  if (const auto of = pieces(what, {"", ": Value ", " not in range ", " to ", ""}))
-    return say("invalid value '{}' for {}: it must be between {} and {}", of->at(1), name(of->at(0)),
-               number(of->at(2)), number(of->at(3)));
+  auto range = pieces(what, {"", ": Value ", " not in range [", " - ", "]"});  // CLI11 2.4 and newer
+  if (!range) range = pieces(what, {"", ": Value ", " not in range ", " to ", ""});
+  if (range)
+    return say("invalid value '{}' for {}: it must be between {} and {}", range->at(1), name(range->at(0)),
+               number(range->at(2)), number(range->at(3)));
   if (const auto of = pieces(what, {"", ": ", " not in {", "}"}))
     return not_a_choice(name(of->at(0)), of->at(1), of->at(2));
   if (const auto of = pieces(what, {"", " was given a disallowed flag override"}))

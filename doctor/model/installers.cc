@@ -8,10 +8,12 @@ namespace scankit {
 namespace {
 
 constexpr const char* kAsked = "installer: asked";
-constexpr std::array kFields{
-    std::pair{"installer: uv", &Installers::uv}, std::pair{"installer: conda", &Installers::conda},
-    std::pair{"installer: base pip", &Installers::base_pip}, std::pair{"installer: site", &Installers::site},
-    std::pair{"installer: owner", &Installers::owner}};
+constexpr std::array kFields{std::pair{"installer: uv", &Installers::uv},
+                             std::pair{"installer: conda", &Installers::conda},
+                             std::pair{"installer: base pip", &Installers::base_pip},
+                             std::pair{"installer: ensurepip", &Installers::ensurepip},
+                             std::pair{"installer: site", &Installers::site},
+                             std::pair{"installer: owner", &Installers::owner}};
 
 }  // namespace
 

@@ -102,6 +102,7 @@ Installers probe_installers(const Host& host, const Python& python) {
   found.uv = program_on_path(host, "uv");
   found.conda = first_on_path(host, {"conda", "mamba", "micromamba"});
   found.base_pip = base_with_pip(host, python);
+  if (const auto ensurepip = find_python_module(host, python, "ensurepip")) found.ensurepip = ensurepip->path;
   found.site = site_of(python);
   found.owner = owner_of_folder(host, found.site);
   return found;

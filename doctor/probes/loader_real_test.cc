@@ -135,12 +135,31 @@ class RealLoader : public testing::Test {
     }
   }
 
+  // NAME or NAME@VERSION of functions whose address a program takes that is not position-independent, as
+  // Debian 13's python3.13 is: they stay undefined in it and get the address of its own PLT entry, which
+  // every taken address is then, and which jumps to the definition (x86-64 psABI, "Function Addresses").
+  static std::set<std::string> forwarded_by(const std::string& program) {
+    ProcessRequest request;
+    request.argv = {"readelf", "-W", "--dyn-syms", program};
+    const auto listed = run_process(request);
+    std::set<std::string> names;
+    std::istringstream lines(listed ? listed->out : "");
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream fields(line);
+      std::string number, value, size, type, binding, visibility, section, name;
+      fields >> number >> value >> size >> type >> binding >> visibility >> section >> name;
+      if (section == "UND" && value.find_first_not_of('0') != std::string::npos) names.insert(name);
+    }
+    return names;
+  }
+
   void compare(const std::string& python, const std::string& code, const std::set<std::string>& global,
                std::size_t at_least, bool fixtures = false) {
     const Truth truth = truth_of(python, code);
     const Ours ours = ours_of(truth, global);
     for (const std::string& file : truth.files)
       EXPECT_TRUE(ours.files.contains(file) || file == "linux-vdso.so.1") << "the loader loaded " << file;
+    const std::set<std::string> forwarded = forwarded_by(program_);
     std::size_t compared = 0, own = 0, differences = 0, of_fixtures = 0;
     for (const auto& [name, files] : truth.bound) {
       const auto mine = ours.bound.find(name);
@@ -151,6 +170,7 @@ class RealLoader : public testing::Test {
       ++compared;
       of_fixtures += name.first.starts_with(shop_.path("")) ? 1u : 0u;
       if (files.contains(mine->second)) continue;
+      if (files.contains(path_normalize(program_)) && forwarded.contains(name.second)) continue;
       if (++differences <= 20)
         ADD_FAILURE() << name.first << " needs " << name.second << ": the loader took " << *files.begin()
                       << ", we " << (mine->second.empty() ? "nothing" : mine->second);

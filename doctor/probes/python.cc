@@ -28,13 +28,19 @@ std::string environment_kind(const Host& host, const PythonLayout& layout) {
   return layout.base_prefix == "/usr" || layout.base_prefix == "/" ? "system" : "other";
 }
 
-// 3.13 and 3.14 read no .abi3.so in a free-threaded build; the table itself lies in the binary, so ask that.
-bool takes_abi3(const Host& host, const PythonLayout& layout, bool free_threaded) {
-  if (!free_threaded) return true;
-  if (layout.minor >= 15) return false;
+// 3.13 and 3.14 read no .abi3.so in a free-threaded build, and Debian's read one more name: the table itself
+// lies in the binary, so ask that. Only where it matters, since the binary has megabytes.
+StableAbiSuffixes stable_abi_suffixes(const Host& host, const PythonLayout& layout,
+                                      const BuildConfig& build) {
+  const bool of_the_system = layout.base_prefix == "/usr" && layout.minor >= 13;
+  if (layout.minor >= 15) return {.plain = !build.free_threaded};
   const std::string library =
       path_join(layout.base_prefix, layout.library_folder + "/libpython" + layout.tag() + ".so.1.0");
-  return holds_string(host, layout.executable, ".abi3.so") || holds_string(host, library, ".abi3.so");
+  const auto holds = [&](const std::string& suffix) {
+    return holds_string(host, layout.executable, suffix) || holds_string(host, library, suffix);
+  };
+  return {.plain = !build.free_threaded || holds(".abi3.so"),
+          .platform = of_the_system && holds(".abi3" + platform_of_tag(build.soabi) + ".so")};
 }
 
 void describe(const Host& host, const PythonLayout& layout, Python& python) {
@@ -49,7 +55,7 @@ void describe(const Host& host, const PythonLayout& layout, Python& python) {
   python.soabi = build.soabi;
   python.free_threaded = build.free_threaded;
   python.extension_suffixes =
-      extension_suffixes(build, layout.minor, takes_abi3(host, layout, build.free_threaded));
+      extension_suffixes(build, layout.minor, stable_abi_suffixes(host, layout, build));
   compute_sys_path(host, layout, python);
   const auto pip = find_python_module(host, python, "pip");
   python.has_pip = pip && !pip->leftover;

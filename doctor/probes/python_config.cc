@@ -110,18 +110,23 @@ BuildConfig read_build_config(const Host& host, const std::string& stdlib, const
   return config;
 }
 
-std::vector<std::string> extension_suffixes(const BuildConfig& config, unsigned minor, bool takes_abi3) {
+std::string platform_of_tag(const std::string& soabi) {
+  const auto platform = soabi.find('-', soabi.find('-') + 1);
+  return platform == std::string::npos ? "" : soabi.substr(platform);
+}
+
+std::vector<std::string> extension_suffixes(const BuildConfig& config, unsigned minor,
+                                            StableAbiSuffixes stable) {
   std::vector<std::string> suffixes;
   if (!config.soabi.empty()) suffixes.push_back("." + config.soabi + ".so");
   if (!config.alt_soabi.empty()) suffixes.push_back("." + config.alt_soabi + ".so");
-  // "cpython-315-x86_64-linux-gnu" -> "-x86_64-linux-gnu": 3.15 also reads stable-ABI files that name the
-  // platform.
-  const auto platform = config.soabi.find('-', config.soabi.find('-') + 1);
-  const std::string triplet = platform == std::string::npos ? "" : config.soabi.substr(platform);
+  // 3.15 also reads stable-ABI files that name the platform.
+  const std::string triplet = platform_of_tag(config.soabi);
   for (const std::string family : {".abi3", ".abi3t"}) {
-    if (family == ".abi3" ? !takes_abi3 : minor < 15) continue;
+    if (family == ".abi3" ? !stable.plain : minor < 15) continue;
     if (minor >= 15 && !triplet.empty()) suffixes.push_back(family + triplet + ".so");
     suffixes.push_back(family + ".so");
+    if (minor < 15 && stable.platform && !triplet.empty()) suffixes.push_back(family + triplet + ".so");
   }
   suffixes.emplace_back(".so");
   return suffixes;

@@ -27,8 +27,17 @@ struct BuildConfig {
 // `tag` is "3.11", with "t" behind it for a free-threaded build; `machine` that of the executable.
 BuildConfig read_build_config(const Host& host, const std::string& stdlib, const std::string& dynload,
                               const std::string& tag, const std::string& machine);
-// In the order in which import tries them (Python/dynload_shlib.c, _PyImport_DynLoadFiletab). `takes_abi3`:
-// whether the build has .abi3.so in that table.
-std::vector<std::string> extension_suffixes(const BuildConfig& config, unsigned minor, bool takes_abi3);
+// "cpython-313-x86_64-linux-gnu" -> "-x86_64-linux-gnu"; "" where the tag names no platform.
+std::string platform_of_tag(const std::string& soabi);
+
+// Which names of the stable ABI stand in the table of a build.
+struct StableAbiSuffixes {
+  bool plain = true;  // .abi3.so
+  bool platform =
+      false;  // .abi3-x86_64-linux-gnu.so, before 3.15: Debian has it from 3.13 on, behind the other
+};
+// In the order in which import tries them (Python/dynload_shlib.c, _PyImport_DynLoadFiletab).
+std::vector<std::string> extension_suffixes(const BuildConfig& config, unsigned minor,
+                                            StableAbiSuffixes stable);
 
 }  // namespace scankit

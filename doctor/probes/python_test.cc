@@ -147,11 +147,16 @@ TEST_F(ProbePython, GarbageInPyvenvCfg) {
 
 TEST(ExtensionSuffixes, FollowTheTablesOfTheReleases) {
   const BuildConfig plain{"cpython-315-x86_64-linux-gnu", "", false, ""};
-  EXPECT_EQ(extension_suffixes(plain, 15, true),
+  EXPECT_EQ(extension_suffixes(plain, 15, {}),
             (std::vector<std::string>{".cpython-315-x86_64-linux-gnu.so", ".abi3-x86_64-linux-gnu.so",
                                       ".abi3.so", ".abi3t-x86_64-linux-gnu.so", ".abi3t.so", ".so"}));
   const BuildConfig debug{"cpython-310d-x86_64-linux-gnu", "cpython-310-x86_64-linux-gnu", false, ""};
-  EXPECT_EQ(extension_suffixes(debug, 10, true).at(1), ".cpython-310-x86_64-linux-gnu.so");
+  EXPECT_EQ(extension_suffixes(debug, 10, {}).at(1), ".cpython-310-x86_64-linux-gnu.so");
+  const BuildConfig debian{"cpython-313-x86_64-linux-gnu", "", false,
+                           ""};  // python3.13 3.13.5-2 of Debian 13
+  EXPECT_EQ(extension_suffixes(debian, 13, {.platform = true}),
+            (std::vector<std::string>{".cpython-313-x86_64-linux-gnu.so", ".abi3.so",
+                                      ".abi3-x86_64-linux-gnu.so", ".so"}));
 }
 
 TEST(PythonText, ReadsLiterals) {

@@ -53,9 +53,12 @@ TEST(Installer, IsOneThatIsHere) {
   snapshot.python.value.has_pip = true;
   EXPECT_EQ(fix_command(kTriton, snapshot), "/v/bin/python -m pip install triton==3.6.0");
   snapshot.python.value.has_pip = false;
-  snapshot = with(venv(), {});
+  snapshot = with(venv(), {.ensurepip = "/usr/lib/python3.11/ensurepip"});
   EXPECT_EQ(fix_command(kTriton, snapshot), "");
   EXPECT_NE(fix_sentence(kTriton, snapshot).find("/v/bin/python -m ensurepip"), std::string::npos);
+  snapshot = with(venv(), {});  // Debian without python3-venv
+  EXPECT_EQ(fix_sentence(kTriton, snapshot).find("-m ensurepip"), std::string::npos);
+  EXPECT_NE(fix_sentence(kTriton, snapshot).find("apt install python3-venv"), std::string::npos);
 }
 
 TEST(Installer, OfAnotherUsersEnvironmentIsThatUsers) {

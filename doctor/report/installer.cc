@@ -174,6 +174,10 @@ std::string who_can_install(const Snapshot& snapshot) {
         "the system's package manager owns this Python; make an environment of your own: {} -m venv .venv",
         shell_quoted(python_path(snapshot)));
   if (!here.owner.empty()) return say("{} has to do it, since you cannot write to {}", here.owner, here.site);
+  if (here.ensurepip.empty())
+    return say(
+        "no pip, no uv and no ensurepip found: put uv on PATH, or have root install ensurepip (Debian and "
+        "Ubuntu: apt install python3-venv)");
   return say("no pip and no uv found; bring pip with: {} -m ensurepip", shell_quoted(python_path(snapshot)));
 }
 

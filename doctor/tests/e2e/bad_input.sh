@@ -104,14 +104,14 @@ case_script_that_hangs() { # no Python behind it: refused by reading it, never r
 # Which of the user's modules stops Python is not in any table: inconclusive, with what was seen, and never healthy.
 case_startup_hangs() {
   good_env
-  printf 'import time\ntime.sleep(1000)\n' >"$(fx_site "$env/bin/python")/sitecustomize.py"
+  printf 'import time\ntime.sleep(1000)\n' | fx_at_start "$env/bin/python"
   timeout 150 "$scankit" doctor --json --timeout 5 --python "$env/bin/python" >doctor.json 2>doctor.err && code=0 || code=$?
   VERDICT=broken STATUS=1 ROOT=import_hang FOUND=import_hang
   expect_report doctor.json "$code"
 }
 case_startup_crashes() {
   good_env
-  printf 'import os\nos.abort()\n' >"$(fx_site "$env/bin/python")/sitecustomize.py"
+  printf 'import os\nos.abort()\n' | fx_at_start "$env/bin/python"
   run_doctor --python "$env/bin/python"
   VERDICT=broken STATUS=1 ROOT=import_crash FOUND=import_crash
   expect_report doctor.json "$code"

@@ -144,7 +144,10 @@ fault_corrupt_binary_git_lfs() {
 fault_wrong_machine_arch() {
   local include
   include=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
-  aarch64-linux-gnu-gcc -shared -fPIC -I"$include" "$FAULTS/module/plain.c" -o "$(module_file "$1")"
+  # Debian's Python.h includes MACHINE/pythonX.Y/pyconfig.h; both machines have the same sizes.
+  mkdir -p "$1.include/aarch64-linux-gnu"
+  ln -s "/usr/include/x86_64-linux-gnu/${include##*/}" "$1.include/aarch64-linux-gnu/${include##*/}"
+  aarch64-linux-gnu-gcc -shared -fPIC -I"$include" -I"$1.include" "$FAULTS/module/plain.c" -o "$(module_file "$1")"
   ERROR='ImportError.*(cannot open shared object file|wrong ELF|invalid ELF)' ROOT=wrong_machine_arch
 }
 

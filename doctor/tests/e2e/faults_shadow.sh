@@ -18,6 +18,7 @@ other_release() {
 fault_ld_library_path_shadow_nvjitlink() {
   other_release libnvJitLink.so.13 "$1.older" __nvJitLinkCreate_12_9 __nvJitLinkAddData_12_9
   PREPARE="LD_LIBRARY_PATH=$1.older" IMPORT='import torch'
+  MAY_WORK="this torch finds its wheel's nvJitLink before the variable is asked"
   ERROR='undefined symbol: __nvJitLink[A-Za-z]*_13_[0-9]+, version libnvJitLink.so.13' ROOT=ld_library_path_shadow
 }
 
@@ -27,6 +28,7 @@ fault_ld_library_path_shadow_behind_another() {
   other_release libnvJitLink.so.13 "$1.older" __nvJitLinkCreate_12_9
   mkdir -p "$1.harmless"
   PREPARE="LD_LIBRARY_PATH=$1.harmless:$1.older/"
+  MAY_WORK="this torch finds its wheel's nvJitLink before the variable is asked"
   ERROR='undefined symbol: __nvJitLink' ROOT=ld_library_path_shadow
 }
 

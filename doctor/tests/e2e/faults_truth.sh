@@ -121,17 +121,20 @@ fault_python_pypy() {
 }
 # "Renaming it does not help": a plain .so is taken by every Python, and this one asks for a function that came later.
 fault_python_of_later_release() {
-  plain_module "$(fx_site "$1/bin/python")/selective_scan_cuda.so" "$1/bin/python" - <<'C'
+  # A function of 3.13, or where that is what runs here, of 3.14.
+  local later=PyList_GetItemRef
+  "$1/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 13))' && later=PyUnicode_Equal
+  plain_module "$(fx_site "$1/bin/python")/selective_scan_cuda.so" "$1/bin/python" - <<C
 #include <Python.h>
-PyObject* PyList_GetItemRef(PyObject*, Py_ssize_t);
+PyObject* $later(PyObject*, Py_ssize_t);
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "selective_scan_cuda", 0, -1, 0};
 PyMODINIT_FUNC PyInit_selective_scan_cuda(void) {
   PyObject* list = PyList_New(0);
-  PyList_GetItemRef(list, 0);
+  $later(list, 0);
   return PyModule_Create(&definition);
 }
 C
-  ERROR='undefined symbol: PyList_GetItemRef' ROOT=python_abi_tag_mismatch
+  ERROR="undefined symbol: $later" ROOT=python_abi_tag_mismatch
 }
 # Built on Alpine: its C library is another, and its interpreter another file.
 fault_python_of_musl_by_tag() {

@@ -74,8 +74,8 @@ case_conv_alone() {
 }
 case_startup_noise() {
   case_good_module
-  printf 'import sys\nfor i in range(20000): print("noise", i, "{\\"verdict\\": 1}")\nsys.stderr.write("\\x1b[31mred")\n' \
-    >"$(fx_site "$env/bin/python")/sitecustomize.py"
+  printf 'import sys\nfor i in range(20000): print("noise", i, "{\\"verdict\\": 1}")\nsys.stderr.write("\\x1b[31mred")\n' |
+    fx_at_start "$env/bin/python"
 }
 
 # Folders of sources that are no torch extension, or a good one, whose build really works.

@@ -11,15 +11,18 @@ case_abi3_module() {
 }
 # conda's layout: the interpreter beside its libraries, its records in conda-meta, no venv.
 case_conda_like_layout() {
-  local python real
-  python=$(fx_python)
+  local python real version
+  python=$(readlink -f "$(fx_python)")
   real=$(dirname "$(dirname "$python")")
+  # Debian's Python looks for its packages in folders of its own, wherever it lies; conda's never does.
+  [ "$real" != /usr ] || { echo "SKIP: the only Python here is the system's"; exit 77; }
+  version=$("$python" -c 'import platform; print(platform.python_version())')
   env=$work/env IMPORT='import torch, selective_scan_cuda'
   mkdir -p "$env/bin" "$env/conda-meta"
   cp -al "$real/lib" "$env/lib" 2>/dev/null || cp -a "$real/lib" "$env/lib"
-  cp "$python" "$env/bin/python3.11" && ln -s python3.11 "$env/bin/python"
+  cp "$python" "$env/bin/python${version%.*}" && ln -s "python${version%.*}" "$env/bin/python"
   [ -d "$real/include" ] && ln -s "$real/include" "$env/include"
-  echo '{"name": "python", "version": "3.11.7", "channel": "conda-forge"}' >"$env/conda-meta/python-3.11.7-0.json"
+  echo "{\"name\": \"python\", \"version\": \"$version\", \"channel\": \"conda-forge\"}" >"$env/conda-meta/python-$version-0.json"
   : >"$env/conda-meta/history"
   "$env/bin/python" -c 'import sys; sys.exit(sys.prefix != sys.argv[1])' "$env" || exit 77
   fx_site "$(fx_torch_env)/bin/python" >"$(fx_site "$env/bin/python")/shared-torch.pth"

@@ -16,6 +16,11 @@ plant() {
   env=$(fx_scratch_env "$2/env" "$3")
   # shellcheck disable=SC2034  # for the test
   IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT=broken STATUS=1 PREPARE='' DOCTOR='' STARTS_IN=$2 \
-    ONLY_OBSERVED='' LOG='' DATED='' SAYS=''
+    ONLY_OBSERVED='' LOG='' DATED='' SAYS='' MAY_WORK=''
   "fault_$1" "$env"
+}
+# Of a fault that some torch helps itself out of (MAY_WORK says how): whether this one does.
+helps_itself() {
+  # shellcheck disable=SC2086
+  [ -n "$MAY_WORK" ] && (cd "$STARTS_IN" && env $PREPARE "$env/bin/python" -c "$IMPORT") >/dev/null 2>&1
 }

@@ -16,6 +16,17 @@ case $fault in torch_version_mismatch | cuda_wheels_* | missing_dependency_*) wa
 plant "$fault" "$work" "$way"
 : "${FOUND:=$ROOT}" "${LOG:=$ROOT}"
 
+# 0. Where nothing is broken, nothing may be found.
+if helps_itself; then
+  # shellcheck disable=SC2086
+  (cd "$STARTS_IN" && env $PREPARE "$scankit" doctor --python "$env/bin/python" --json $DOCTOR) >"$work/doctor.json" 2>"$work/doctor.err" && code=0 || code=$?
+  VERDICT=healthy STATUS=0 ROOT='' FOUND=''
+  expect_report "$work/doctor.json" "$code"
+  rm -rf "$env"
+  echo "ok: $fault: $MAY_WORK, and the doctor agrees"
+  exit 0
+fi
+
 # 1. The environment is really broken, in the way meant.
 code=0
 # shellcheck disable=SC2086
