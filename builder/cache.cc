@@ -9,7 +9,9 @@
 #include <cstdlib>
 
 #include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
+#include "doctor/report/progress.h"
 
 namespace scankit {
 namespace {
@@ -19,7 +21,7 @@ namespace {
 constexpr std::string_view kMagic = "scankit-cache-2\n";
 constexpr std::size_t kHexDigits = 64;
 constexpr std::size_t kEntryHeader = kMagic.size() + 2 * (kHexDigits + 1);
-constexpr std::size_t kEntryLimit = 256u << 20;
+constexpr std::size_t kEntryLimit = 256u << 20, kSlotLimit = 64u << 20;
 
 std::string header_of(const std::string& digest, std::string_view bytes) {
   return std::string(kMagic).append(digest).append("\n").append(sha256_hex(bytes)).append("\n");
@@ -55,10 +57,10 @@ std::vector<std::string> Cache::take_notes() const {
 Cache::Lookup Cache::look_up(const Key& key) const {
   if (limit_ == 0) return {};
   const std::string digest = key.digest(), path = entry_path(digest);
-  auto whole = read_whole_file(path, kEntryLimit);
+  auto whole = read_private_file(path, kEntryLimit);
   if (!whole) {
     if (whole.error().code != Errc::NotFound)
-      note(say("an entry of the cache cannot be read: {}", retold(whole.error().message)));
+      note(say("an entry of the cache is not used: {}", retold(whole.error().message)));
     return {};
   }
   const std::string_view bytes = std::string_view(*whole).substr(std::min(kEntryHeader, whole->size()));
@@ -73,7 +75,7 @@ Cache::Lookup Cache::look_up(const Key& key) const {
 void Cache::store(const Key& key, const std::string& slot, std::string_view bytes) const {
   if (limit_ == 0) return;
   const std::string digest = key.digest(), path = entry_path(digest);
-  Result<void> stored = make_directories(path_dirname(path));
+  Result<void> stored = make_private_folders(path_dirname(path));
   if (stored) stored = write_file_atomically(path, header_of(digest, bytes).append(bytes));
   if (stored) {
     remember(key, slot);
@@ -91,7 +93,8 @@ void Cache::store(const Key& key, const std::string& slot, std::string_view byte
 }
 
 std::optional<std::string> Cache::last_inputs(const std::string& slot) const {
-  auto text = read_whole_file(slot_path(slot));
+  if (limit_ == 0) return std::nullopt;
+  auto text = read_private_file(slot_path(slot), kSlotLimit);
   if (!text) return std::nullopt;
   return std::move(*text);
 }
@@ -101,7 +104,7 @@ void Cache::remember(const Key& key, const std::string& slot) const {
   const std::string text = key.text(), path = slot_path(slot);
   if (last_inputs(slot) == text) return use(path);
   // What cannot be remembered costs an explanation, no build.
-  if (make_directories(folder_ + "/last") && write_file_atomically(path, text)) use(path);
+  if (make_private_folders(folder_ + "/last") && write_file_atomically(path, text)) use(path);
 }
 
 Result<std::string> cache_folder(const std::string& asked) {
@@ -112,6 +115,17 @@ Result<std::string> cache_folder(const std::string& asked) {
     return path_join(home, ".cache/scankit");
   return Error{Errc::InvalidArgument, say("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set"),
                say("name one with --cache-dir")};
+}
+
+Result<std::string> usable_cache_folder(const std::string& asked) {
+  SCANKIT_TRY(const std::string folder, cache_folder(asked));
+  const auto ours = check_private_folder(folder);
+  if (ours || ours.error().code == Errc::NotFound) return folder;
+  const std::string next = ours.error().hint.empty() ? say("name a directory of your own with --cache-dir")
+                                                     : retold(ours.error().hint);
+  progress_note(say("the cache {} is not used: {}, so compiled code in it may be anybody's; {}", folder,
+                    retold(ours.error().message), next));
+  return std::string();
 }
 
 Result<std::uint64_t> parse_cache_size(const std::string& text) {

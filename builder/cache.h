@@ -16,12 +16,14 @@ namespace scankit {
 inline constexpr std::uint64_t kDefaultCacheSize = 512ull << 20;  // all architectures of all modules: 150 MB
 
 // A content-addressed store of build results below one folder. Entries appear by rename, so that concurrent
-// builders see whole ones; what is returned was hashed again. A store that cannot be written is a slow build,
+// builders see whole ones; what is returned was hashed again, and only this user or root can have written it
+// (doctor/base/private_files.h): native code comes from here. A store that cannot be written is a slow build,
 // never a failed one: what went wrong is a note.
 class Cache {
  public:
+  // "": no folder can be believed, and nothing is kept (usable_cache_folder).
   explicit Cache(std::string folder, std::uint64_t limit = kDefaultCacheSize)
-      : folder_(std::move(folder)), limit_(limit) {}
+      : folder_(std::move(folder)), limit_(folder_.empty() ? 0 : limit) {}
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
 
@@ -62,6 +64,9 @@ class Cache {
 
 // `asked` (--cache-dir), else $XDG_CACHE_HOME/scankit, else $HOME/.cache/scankit.
 Result<std::string> cache_folder(const std::string& asked);
+// The same where only this user or root can write there, or where it is yet to be made; else "", and it is
+// said once why the work is done without a cache.
+Result<std::string> usable_cache_folder(const std::string& asked);
 // --cache-size: "512M", "2G", "100000"; "" is the default.
 Result<std::uint64_t> parse_cache_size(const std::string& text);
 

@@ -2,6 +2,8 @@
 #include "builder/cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -152,6 +154,61 @@ TEST(Cache, SaysOnceThatItTakesNothing) {
   const auto notes = cache.take_notes();
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("/proc/nowhere"), std::string::npos) << notes[0];
+}
+
+// Any other user's hands: the hash in an entry was written by the same ones.
+TEST(Cache, BelievesOnlyWhatNobodyElseCanHaveWritten) {
+  auto folder = TemporaryDirectory::create("cache");
+  const Cache cache(folder->path());
+  cache.store(key_of("-a"), "slot", "payload");
+  const std::string path = only_entry(folder->path()), moved = folder->path() + "/moved";
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  EXPECT_FALSE(cache.find(key_of("-a")));
+  ASSERT_EQ(cache.take_notes().size(), 1u);
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  EXPECT_TRUE(cache.find(key_of("-a")));
+  ASSERT_TRUE(::rename(path.c_str(), moved.c_str()) == 0 && ::symlink(moved.c_str(), path.c_str()) == 0);
+  EXPECT_FALSE(cache.find(key_of("-a")));
+  ASSERT_TRUE(::rename(moved.c_str(), path.c_str()) == 0);
+  const std::string slot = folder->path() + "/last/" + sha256_hex("slot").substr(0, 32);
+  EXPECT_TRUE(cache.last_inputs("slot"));
+  ASSERT_EQ(::chmod(slot.c_str(), 0666), 0);
+  EXPECT_FALSE(cache.last_inputs("slot"));
+  if (::geteuid() != 0) return;  // only root can give a file away
+  ASSERT_EQ(::chown(path.c_str(), 4711, 4711), 0);
+  EXPECT_FALSE(cache.find(key_of("-a")));
+  cache.store(key_of("-a"), "slot", "payload");  // what is compiled again replaces it
+  EXPECT_TRUE(cache.find(key_of("-a")));
+}
+
+// As by XDG_CACHE_HOME on a shared disk. Said once, and nothing is read or written.
+TEST(Cache, AFolderThatOthersCanWriteToIsNotUsed) {
+  auto folder = TemporaryDirectory::create("cache");
+  EXPECT_EQ(usable_cache_folder(folder->path()).value_or("?"), folder->path());
+  EXPECT_EQ(usable_cache_folder(folder->path() + "/new").value_or("?"), folder->path() + "/new");
+  ASSERT_EQ(::chmod(folder->path().c_str(), 01777), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(usable_cache_folder(folder->path()).value_or("?"), "");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("the cache " + folder->path() + " is not used"), std::string::npos) << said;
+  EXPECT_NE(said.find("chmod go-w " + folder->path()), std::string::npos) << said;
+  const Cache none("");
+  none.store(key_of("-a"), "slot", "payload");
+  none.remember(key_of("-a"), "slot");
+  EXPECT_FALSE(none.find(key_of("-a")) || none.last_inputs("slot"));
+  EXPECT_TRUE(none.take_notes().empty());
+}
+
+TEST(Cache, MakesItsFoldersForItsOwnerAlone) {
+  auto folder = TemporaryDirectory::create("cache");
+  const Cache cache(folder->path() + "/new");
+  const mode_t before = ::umask(0);
+  cache.store(key_of("-a"), "slot", "x");
+  ::umask(before);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder->path())) {
+    const auto others = std::filesystem::perms::group_write | std::filesystem::perms::others_write;
+    EXPECT_EQ(entry.status().permissions() & others, std::filesystem::perms::none) << entry.path();
+  }
 }
 
 TEST(CacheSize, IsANumberOfBytes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
 
 namespace scankit {
 namespace {
@@ -49,7 +50,7 @@ HashCache::Key HashCache::key_of(const FileInfo& info) {
 
 HashCache::Entries HashCache::read(const std::string& file) {
   Entries entries;
-  const auto text = read_whole_file(file, kFileLimit);
+  const auto text = read_private_file(file, kFileLimit);
   if (!text || !text->starts_with(kMagic) || text->size() <= kMagic.size() + kHexLength) return entries;
   std::string_view rest = std::string_view(*text).substr(kMagic.size() + kHexLength + 1);
   if (text->compare(kMagic.size(), kHexLength, sha256_hex(rest)) != 0) return entries;
@@ -96,9 +97,9 @@ void HashCache::add(const FileInfo& info, const std::string& sha256) {
 }
 
 void HashCache::save() {
-  if (file_.empty() || fresh_.empty() || !make_directories(folder_)) return;
+  if (file_.empty() || fresh_.empty() || !make_private_folders(folder_)) return;
   // One writer at a time, who takes in what the others wrote meanwhile; without the lock entries get lost.
-  const Descriptor lock(::open((file_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const Descriptor lock(::open((file_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (lock.get() >= 0) (void)::flock(lock.get(), LOCK_EX);
   Entries all = read(file_);
   for (const auto& [key, entry] : fresh_) all[key] = entry;

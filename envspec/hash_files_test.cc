@@ -143,6 +143,28 @@ TEST_F(HashFiles, KeepsTheAnswersOfManyWritersAtOnce) {
       ASSERT_EQ(all.find({.size = 1, .device = id, .inode = i}), text) << id << " " << i;
 }
 
+// A hash that somebody else can have written would call an exchanged file unchanged.
+TEST_F(HashFiles, BelievesOnlyWhatNobodyElseCanHaveWritten) {
+  const FileInfo info{.size = 1, .inode = 7};
+  const std::string text = sha256_hex("x"), stored = cache() + "/file-hashes";
+  {
+    HashCache mine(cache());
+    mine.add(info, text);
+    mine.save();
+  }
+  EXPECT_EQ(HashCache(cache()).find(info), text);
+  ASSERT_EQ(::chmod(stored.c_str(), 0666), 0);
+  EXPECT_EQ(HashCache(cache()).find(info), std::nullopt);
+  // The lock is no way to another file.
+  const std::string lock = stored + ".lock", victim = folder_.path() + "/victim";
+  ::unlink(lock.c_str());
+  ASSERT_EQ(::symlink(victim.c_str(), lock.c_str()), 0);
+  HashCache mine(cache());
+  mine.add(info, text);
+  mine.save();
+  EXPECT_NE(::access(victim.c_str(), F_OK), 0);
+}
+
 TEST_F(HashFiles, IsBounded) {
   {
     HashCache many(cache());

@@ -11,7 +11,7 @@ Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const S
   const LockView view{options.lock, lock, subject};
   std::vector<Outcome> outcomes = {locked_python(view), locked_torch(view), locked_machine(view),
                                    locked_packages(view)};
-  const auto folder = cache_folder(options.cache_dir);  // without one every file is read again
+  const auto folder = usable_cache_folder(options.cache_dir);  // without one every file is read again
   HashCache cache(folder ? *folder : "");
   outcomes.push_back(subject.host ? locked_files(view, *subject.host, cache) : locked_build_ids(view));
   return outcomes;

@@ -83,7 +83,7 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
                  say("there is no environment to lock: {}", retold(subject.snapshot.python.note)),
                  say("name one with --python")};
   SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
-  SCANKIT_TRY(const std::string cache, cache_folder(options.cache_dir));
+  SCANKIT_TRY(const std::string cache, usable_cache_folder(options.cache_dir));
   EnvironmentLock lock = lock_facts(subject.snapshot);
   lock.spec_sha256 = spec;
   lock.conda_packages = conda_packages(*subject.host, subject.snapshot.python.value.prefix);

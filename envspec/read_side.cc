@@ -77,7 +77,7 @@ void put_files(Side& side, const std::string& cache_dir) {
   const PlacedLibraries placed = placed_libraries(*side.here->host, side.here->snapshot);
   std::vector<std::string> paths;
   for (const PlacedLibrary& one : placed.libraries) paths.push_back(one.path);
-  const auto folder = cache_folder(cache_dir);  // without one every file is read again
+  const auto folder = usable_cache_folder(cache_dir);  // without one every file is read again
   HashCache cache(folder ? *folder : "");
   const auto hashed = hash_files(*side.here->host, paths, cache);
   for (std::size_t i = 0; i < paths.size(); ++i) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/private_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+
+constexpr uid_t kStranger = 4711;
+
+unsigned mode_of(const std::string& path) {
+  struct ::stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
+class PrivateFiles : public testing::Test {
+ protected:
+  PrivateFiles() : folder_(*TemporaryDirectory::create("private")) {
+    EXPECT_TRUE(write_file_atomically(file_, "bytes"));
+  }
+  TemporaryDirectory folder_;
+  std::string file_ = folder_.path() + "/file";
+};
+
+TEST_F(PrivateFiles, AreReadWhereNobodyElseCanWrite) {
+  EXPECT_EQ(read_private_file(file_, 100).value_or("?"), "bytes");
+  EXPECT_EQ(read_private_file(file_, 4).error().code, Errc::Unsupported);
+  EXPECT_TRUE(check_private_folder(folder_.path()));
+  EXPECT_EQ(read_private_file(folder_.path() + "/none", 100).error().code, Errc::NotFound);
+}
+
+TEST_F(PrivateFiles, AreRefusedWhereTheGroupOrOthersCanWrite) {
+  for (const mode_t mode : {0664, 0646}) {
+    ASSERT_EQ(::chmod(file_.c_str(), mode), 0);
+    const auto read = read_private_file(file_, 100);
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().message.find("can write to"), std::string::npos) << read.error().message;
+    EXPECT_NE(read.error().hint.find("chmod go-w"), std::string::npos);
+    EXPECT_FALSE(check_private_entry(file_));
+  }
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 01777), 0);  // the sticky bit keeps nobody from planting
+  EXPECT_FALSE(check_private_folder(folder_.path()));
+}
+
+TEST_F(PrivateFiles, AreRefusedWhereTheyBelongToAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_EQ(::chown(file_.c_str(), kStranger, kStranger), 0);
+  const auto read = read_private_file(file_, 100);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("4711"), std::string::npos) << read.error().message;
+  ASSERT_EQ(::chown(folder_.path().c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(check_private_folder(folder_.path()));
+}
+
+TEST_F(PrivateFiles, AreNeitherLinksNorPipes) {
+  const std::string link = folder_.path() + "/link", pipe = folder_.path() + "/pipe";
+  ASSERT_EQ(::symlink(file_.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(read_private_file(link, 100).error().code, Errc::PermissionDenied);
+  EXPECT_FALSE(check_private_entry(link));
+  EXPECT_EQ(read_private_file(pipe, 100).error().code, Errc::Unsupported);  // at once
+}
+
+TEST_F(PrivateFiles, FoldersAreMadeForTheirOwnerAlone) {
+  const std::string made = folder_.path() + "/a/b";
+  const mode_t before = ::umask(0);
+  const auto done = make_private_folders(made);
+  ::umask(before);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(mode_of(made), 0700u);
+  EXPECT_EQ(mode_of(folder_.path() + "/a"), 0700u);
+  EXPECT_FALSE(make_private_folders(file_ + "/below"));
+}
+
+TEST_F(PrivateFiles, ATreeOfAnInstallerIsClosed) {
+  const std::string below = folder_.path() + "/tree/lib";
+  ASSERT_TRUE(make_directories(below));
+  ASSERT_TRUE(write_file_atomically(below + "/x.so", "x", 0775));
+  ASSERT_EQ(::chmod(below.c_str(), 0777), 0);
+  ASSERT_EQ(::symlink("/etc/passwd", (below + "/link").c_str()), 0);
+  const unsigned outside = mode_of("/etc/passwd");
+  ASSERT_TRUE(make_tree_private(folder_.path() + "/tree"));
+  EXPECT_EQ(mode_of(below), 0755u);
+  EXPECT_EQ(mode_of(below + "/x.so"), 0755u);
+  EXPECT_EQ(mode_of("/etc/passwd"), outside);
+}
+
+}  // namespace
+}  // namespace scankit
