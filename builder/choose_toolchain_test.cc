@@ -253,6 +253,21 @@ TEST_F(ChooseToolchain, WithoutInstallerItSaysSoAndLeavesNothing) {
   EXPECT_EQ(fetched_folder(*host, cache, wheel), "");
 }
 
+// A folder of the right names, whose RECORD fits its files: both were written by whoever planted them.
+TEST_F(ChooseToolchain, AFetchedCompilerIsTheOneThatIsPinned) {
+  const auto& wheel = wheel_toolchain("nvrtc-12.9.86");
+  const std::string planted = cache.folder() + "/toolchains/nvrtc-12.9.86";
+  const std::string info = planted + "/nvidia_cuda_nvrtc_cu12-12.9.86.dist-info";
+  ASSERT_TRUE(make_directories(info) && make_directories(planted + wheel.folder));
+  ASSERT_TRUE(write_file_atomically(planted + wheel.folder + "/libnvrtc.so.12", "x"));
+  ASSERT_TRUE(write_file_atomically(
+      info + "/RECORD",
+      "nvidia/cuda_nvrtc/lib/libnvrtc.so.12,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1\n"));
+  EXPECT_EQ(fetched_folder(*host, cache, wheel), "");
+  for (const WheelToolchain& each : wheel_toolchains())
+    for (const WheelPin& pin : each.wheels) EXPECT_EQ(pin.files.size(), 64u) << pin.name;
+}
+
 TEST_F(ChooseToolchain, TakesWhatIsNamed) {
   for (const char* bad : {"gcc", "nvrtc13", "wheel"})
     EXPECT_FALSE(choose_toolchain(*host, {}, {}, cache, {.asked = bad})) << bad;

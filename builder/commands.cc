@@ -60,7 +60,7 @@ Result<BuildRequest> build_request(const std::string& module, const std::string&
   if (!arch.empty()) {
     SCANKIT_TRY(request.targets, parse_targets(arch));
   }
-  SCANKIT_TRY(request.cache_folder, cache_folder(compilation.cache_dir));
+  SCANKIT_TRY(request.cache_folder, usable_cache_folder(compilation.cache_dir));
   SCANKIT_TRY(request.cache_size, parse_cache_size(compilation.cache_size));
   request.jobs = compilation.jobs;
   if (compilation.timeout != 0) request.timeout = std::chrono::seconds(compilation.timeout);

@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/report/progress.h"
@@ -24,8 +26,21 @@ namespace fs = std::filesystem;
 
 constexpr auto kFetchTimeout = std::chrono::minutes(60);
 
+// Without a cache, a folder that lives as long as this process: a compiler runs from where it lies.
+std::string toolchains_folder(const Cache& cache) {
+  if (!cache.folder().empty()) return cache.folder() + "/toolchains";
+  static const auto ours = TemporaryDirectory::create("scankit-toolchains");
+  return ours ? ours->path() : "";
+}
+
 std::string place_of(const Cache& cache, const WheelToolchain& toolchain) {
-  return cache.folder() + "/toolchains/" + toolchain.id;
+  return toolchains_folder(cache) + "/" + toolchain.id;
+}
+
+std::string record_path(const std::string& folder, const WheelPin& wheel) {
+  std::string name = wheel.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return folder + "/" + name + "-" + wheel.version + ".dist-info/RECORD";
 }
 
 // PEP 427: urlsafe base64 without padding. -> hex
@@ -45,61 +60,84 @@ std::string hex_of_base64(const std::string& text) {
 }
 
 struct Recorded {
-  std::string path, sha256;  // absolute; hex, "" where RECORD gives none (itself)
+  std::string path, sha256;  // below the folder of unpacking; hex, "" where RECORD gives none (itself)
 };
 
 // "nvidia/cuda_nvrtc/lib/libnvrtc.so.12,sha256=...,104857600": none of these wheels has a comma in a name.
-std::vector<Recorded> recorded_files(const Host& host, const std::string& folder) {
+std::vector<Recorded> recorded_files(const Host& host, const std::string& folder, const WheelPin& wheel) {
   std::vector<Recorded> files;
-  const auto entries = host.list(folder);
-  if (!entries) return files;
-  for (const DirEntry& entry : *entries) {
-    if (!entry.name.ends_with(".dist-info")) continue;
-    const auto record = host.read_file(folder + "/" + entry.name + "/RECORD");
-    std::istringstream lines(record ? *record : "");
-    for (std::string line; std::getline(lines, line);) {
-      const auto comma = line.find(",sha256=");
-      const std::string path = line.substr(0, line.find(','));
-      if (path.starts_with("nvidia/") && path.find("..") == std::string::npos)
-        files.push_back({folder + "/" + path,
-                         comma == std::string::npos ? "" : hex_of_base64(line.substr(comma + 8, 43))});
-    }
+  const auto record = host.read_file(record_path(folder, wheel));
+  std::istringstream lines(record ? *record : "");
+  for (std::string line; std::getline(lines, line);) {
+    const auto comma = line.find(",sha256=");
+    const std::string path = line.substr(0, line.find(','));
+    if (path.starts_with("nvidia/") && path.find("..") == std::string::npos)
+      files.push_back({path, comma == std::string::npos ? "" : hex_of_base64(line.substr(comma + 8, 43))});
   }
+  std::ranges::sort(files, {}, &Recorded::path);
   return files;
 }
 
-bool holds_every_wheel(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
-  for (const WheelPin& wheel : toolchain.wheels) {
-    std::string name = wheel.name;
-    std::replace(name.begin(), name.end(), '-', '_');
-    if (!host.exists(folder + "/" + name + "-" + wheel.version + ".dist-info/RECORD")) return false;
-  }
-  return host.is_directory(folder + toolchain.folder);
+// RECORD lies beside the files that it vouches for: who plants those writes it too, but not the pin.
+bool is_the_pinned_record(const std::vector<Recorded>& files, const WheelPin& wheel) {
+  std::string lines;
+  for (const Recorded& file : files) lines.append(file.path).append(",").append(file.sha256).append("\n");
+  return sha256_hex(lines) == wheel.files;
 }
 
-Result<void> check_files(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
-  if (!holds_every_wheel(host, folder, toolchain))
-    return Error{Errc::Malformed, say("{} does not hold all of {}", folder, toolchain.requirements()), ""};
-  for (const Recorded& file : recorded_files(host, folder)) {
-    SCANKIT_TRY(const std::string hash, sha256_file(file.path));
-    if (hash != file.sha256)
-      return Error{Errc::Malformed, say("{} is not the file that its wheel's RECORD names", file.path), ""};
-  }
+bool holds_every_wheel(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  return host.is_directory(folder + toolchain.folder) &&
+         std::ranges::all_of(toolchain.wheels, [&](const WheelPin& wheel) {
+           return is_the_pinned_record(recorded_files(host, folder, wheel), wheel);
+         });
+}
+
+// Of every recorded file and of each folder on the way to it. Where that much is ours, no file can have been
+// put beside them either, which a compiler would load.
+Result<void> check_all_private(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  std::set<std::string> paths = {folder};
+  for (const WheelPin& wheel : toolchain.wheels)
+    for (const Recorded& file : recorded_files(host, folder, wheel))
+      for (std::string path = folder + "/" + file.path;
+           path.size() > folder.size() && paths.insert(path).second;)
+        path = path_dirname(path);
+  for (const std::string& path : paths) SCANKIT_CHECK(check_private_entry(path));
   return {};
 }
 
-Key identity_of(const Host& host, const std::string& folder) {
+Result<void> check_files(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  for (const WheelPin& wheel : toolchain.wheels)
+    if (!is_the_pinned_record(recorded_files(host, folder, wheel), wheel))
+      return Error{Errc::Malformed,
+                   say("{} does not list the files of the wheel {}=={} that scankit knows",
+                       record_path(folder, wheel), wheel.name, wheel.version),
+                   ""};
+  if (!host.is_directory(folder + toolchain.folder))
+    return Error{Errc::Malformed, say("{} does not hold all of {}", folder, toolchain.requirements()), ""};
+  for (const WheelPin& wheel : toolchain.wheels)
+    for (const Recorded& file : recorded_files(host, folder, wheel)) {
+      const std::string path = folder + "/" + file.path;
+      SCANKIT_TRY(const std::string hash, sha256_file(path));
+      if (hash != file.sha256)
+        return Error{Errc::Malformed, say("{} is not the file that its wheel's RECORD names", path), ""};
+    }
+  return {};
+}
+
+Key identity_of(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
   Key key;
-  key.add("format", "checked-wheels-1");
-  for (const Recorded& file : recorded_files(host, folder)) {
-    const auto info = host.stat(file.path);
-    key.add("file", file.path);
-    key.add("sha256", file.sha256);
-    if (!info) continue;
-    key.add("size", std::to_string(info->size));
-    key.add("mtime", std::to_string(info->mtime_ns));
-    key.add("inode", std::to_string(info->device) + ":" + std::to_string(info->inode));
-  }
+  key.add("format", "checked-wheels-2");
+  for (const WheelPin& wheel : toolchain.wheels)
+    for (const Recorded& file : recorded_files(host, folder, wheel)) {
+      const std::string path = folder + "/" + file.path;
+      const auto info = host.stat(path);
+      key.add("file", path);
+      key.add("sha256", file.sha256);
+      if (!info) continue;
+      key.add("size", std::to_string(info->size));
+      key.add("mtime", std::to_string(info->mtime_ns));
+      key.add("inode", std::to_string(info->device) + ":" + std::to_string(info->inode));
+    }
   return key;
 }
 
@@ -227,9 +265,10 @@ void remove_leftovers(const std::string& folder) {
 }  // namespace
 
 std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain) {
+  if (toolchains_folder(cache).empty()) return "";
   const std::string folder = place_of(cache, toolchain);
-  if (!holds_every_wheel(host, folder, toolchain)) return "";
-  const Key key = identity_of(host, folder);
+  if (!holds_every_wheel(host, folder, toolchain) || !check_all_private(host, folder, toolchain)) return "";
+  const Key key = identity_of(host, folder, toolchain);
   if (cache.find(key)) return folder;
   if (!check_files(host, folder, toolchain)) return "";
   (void)cache.store(key, std::string("checked ").append(toolchain.id), "ok");
@@ -253,8 +292,12 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
     return Error{Errc::NotFound,
                  say("{} cannot be fetched: {}", toolchain.requirements(), request.downloader.why),
                  request.downloader.instead};
+  if (toolchains_folder(cache).empty())
+    return Error{Errc::Io,
+                 say("{} cannot be fetched: no folder can be made for it", toolchain.requirements()),
+                 say("name another folder with --cache-dir")};
   const std::string place = place_of(cache, toolchain);
-  SCANKIT_CHECK(make_directories(path_dirname(place)));
+  SCANKIT_CHECK(make_private_folders(path_dirname(place)));
   remove_leftovers(path_dirname(place));
   SCANKIT_CHECK(check_room_for_wheels(path_dirname(place), toolchain));
   std::string name = path_dirname(place) + "/.fetch-XXXXXX";
@@ -271,9 +314,11 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   } else {
     SCANKIT_CHECK(unpack_wheels(request, staging.path));
   }
+  SCANKIT_CHECK(make_tree_private(tree));
   SCANKIT_CHECK(check_files(host, tree, toolchain));
-  // A damaged one is moved away first; where another build was quicker, its tree is as good as ours.
-  if (!holds_every_wheel(host, place, toolchain) || !check_files(host, place, toolchain))
+  // A damaged or foreign one is moved away first; where another build was quicker, its tree is as good as
+  // ours.
+  if (fetched_folder(host, cache, toolchain).empty())
     (void)::rename(place.c_str(), (staging.path + "/old").c_str());
   if (::rename(tree.c_str(), place.c_str()) != 0 && fetched_folder(host, cache, toolchain).empty())
     return Error{Errc::Io, say("cannot put {} in place: {}", place, std::strerror(errno)), ""};

@@ -10,8 +10,9 @@
 // Compilers that came as wheels: <cache>/toolchains/ID, brought once, by the user's own installer.
 namespace scankit {
 
-// Where it lies if it is whole: every file has the hash that its wheel's RECORD says. Looked at again where
-// sizes or times have changed.
+// Where it lies if it is whole: RECORD of each wheel says what is pinned of it, every file has the hash that
+// RECORD says, and only this user or root can have written there, for a compiler is code that runs. Hashed
+// again where sizes or times have changed.
 std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain);
 
 // The way for machines with neither uv nor pip: unpacks the wheels into `folder`. Empty: there is none.

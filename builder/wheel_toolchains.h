@@ -9,6 +9,9 @@ namespace scankit {
 struct WheelPin {
   std::string name, version, sha256;  // of the x86_64 wheel, as the index has it
   std::uint64_t size = 0;             // bytes
+  // SHA-256 of what its RECORD says of the files below nvidia/: a line "PATH,SHA256\n" each, sorted. Not of
+  // RECORD itself, to which installers add lines of their own.
+  std::string files;
 };
 
 // A compiler of device code that comes as wheels, for when none is here that does. All of one release: the

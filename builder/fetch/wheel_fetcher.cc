@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "builder/fetch/download.h"
 #include "builder/fetch/index_settings.h"
 #include "builder/fetch/simple_index.h"
 #include "builder/installer.h"
 #include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/wheel.h"
 #include "doctor/report/progress.h"
@@ -110,8 +112,13 @@ WheelFetcher wheel_fetcher(const std::string& cache_folder) {
       return Error{Errc::NotFound,
                    say("neither pip nor uv is here, and no configuration names a package index"),
                    how_to_name_an_index()};
-    const std::string downloads = path_join(cache_folder, "downloads");
-    SCANKIT_CHECK(make_directories(downloads));
+    std::optional<TemporaryDirectory> aside;  // without a cache nothing waits for the next run
+    if (cache_folder.empty()) {
+      SCANKIT_TRY(auto made, TemporaryDirectory::create("scankit-downloads"));
+      aside.emplace(std::move(made));
+    }
+    const std::string downloads = path_join(aside ? aside->path() : cache_folder, "downloads");
+    SCANKIT_CHECK(make_private_folders(downloads));
     Progress progress;
     Fetcher fetcher(settings, downloads, progress);
     for (std::size_t i = 0; i < wheels.size(); ++i) {
