@@ -98,7 +98,7 @@ Result<void> write_roster(const std::string& folder, const Roster& roster) {
 
 Result<Descriptor> lock_folder(const std::string& folder) {
   const std::string path = path_join(folder, "fleet.lock");
-  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (fd.get() < 0)
     return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
                  say("cannot open {}: {}", path, std::strerror(errno)),
