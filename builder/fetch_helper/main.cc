@@ -99,6 +99,9 @@ class Download {
   Download& operator=(const Download&) = delete;
   ~Download() { api_.easy_cleanup(curl_); }
 
+  // What came is the beginning of a longer file: no later run can go on there.
+  bool worthless() const { return worthless_; }
+
   // Until the file is whole, or one attempt says that no other will do.
   bool run() {
     if (curl_ == nullptr) return false;
@@ -110,6 +113,7 @@ class Download {
       char url[kLongestUrl];
       const Ended ended = follow(&a, url);
       if (ended == Ended::Whole) return true;
+      worthless_ = a.stop == Attempt::Stop::Endless || a.stop == Attempt::Stop::TooLong;
       if (ended == Ended::Refused) return false;
       if (ended == Ended::Fresh) {
         etag_[0] = 0;
@@ -169,6 +173,7 @@ class Download {
   Part* part_;
   char etag_[256] = "";
   int fresh_ = 0;
+  bool worthless_ = false;
 };
 
 // Size and hash; a part with other bytes is worth nothing to a later run.
@@ -199,14 +204,16 @@ int fetch(const Request& request, const CurlApi& api) {
   hex_of(part.hash, hash);
   const bool there = part.have > 0 && request.sha256 != nullptr && strcmp(hash, request.sha256) == 0;
   if (!there && !download.run()) {
-    if (part.have == 0 || request.sha256 == nullptr) unlink(name);
+    if (part.have == 0 || request.sha256 == nullptr || download.worthless()) unlink(name);
     return scankit_gpu::kFailed;
   }
   hex_of(part.hash, hash);
   // What an earlier run left may have been of another file: once more, from its first byte.
   if (left_over > 0 && request.sha256 != nullptr && strcmp(hash, request.sha256) != 0 &&
-      (!restart(&part) || !download.run()))
+      (!restart(&part) || !download.run())) {
+    if (download.worthless()) unlink(name);
     return scankit_gpu::kFailed;
+  }
   if (!judge_part(request, name, part, hash)) return scankit_gpu::kFailed;
   if (fsync(part.fd) != 0 || rename(name, request.out) != 0) {
     scankit_gpu::complain("cannot write {}: {}", request.out, strerror(errno));

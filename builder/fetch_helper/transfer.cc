@@ -78,7 +78,10 @@ size_t on_body(const char* bytes, size_t one, size_t count, void* user) {
   if (a->status != 200 && a->status != 206) return length;  // an error's page
   if (!a->began && !begin_body(a)) return 0;
   Part* part = a->part;
-  if (part->have + length > a->request->limit) a->stop = Attempt::Stop::TooLong;
+  a->came = part->have + length;
+  if (a->came > a->request->limit) a->stop = Attempt::Stop::TooLong;
+  // A body without a length may go on for ever, and no byte after the last one that is expected can be right.
+  if (a->request->size != 0 && a->came > a->request->size) a->stop = Attempt::Stop::Endless;
   if (a->stop == Attempt::Stop::None && !write_all(part->fd, bytes, length)) a->stop = Attempt::Stop::NoRoom;
   if (a->stop != Attempt::Stop::None) return 0;
   part->hash.update(bytes, length);
@@ -201,6 +204,11 @@ void complain_of(const Attempt& a, const char* url) {
     case Attempt::Stop::TooLong:
       return complain("{}: longer than the {} bytes that are allowed", place,
                       in_digits(a.request->limit, one));
+    case Attempt::Stop::Endless:
+      return complain(
+          "{}: the server sends more than the {} bytes expected: {} bytes had come when the download was "
+          "stopped",
+          place, in_digits(a.request->size, one), in_digits(a.came, other));
     case Attempt::Stop::OtherSize:
       return complain("{}: the server has a file of {} bytes, expected are {}", place,
                       in_digits(a.total, one), in_digits(a.request->size, other));

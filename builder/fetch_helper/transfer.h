@@ -44,13 +44,14 @@ struct Attempt {
   uint64_t begin = 0;  // part->have when it began
   uint64_t total = 0;  // of the whole file, as the server says; 0: it does not
   uint64_t range_begin = 0;
+  uint64_t came = 0;  // of the whole file, where that is more than it may be
   uint64_t retry_after_s = 0;
   long status = 0;
   int curl_code = 0;
   char etag[256] = "";  // of a strong validator alone (RFC 9110, 13.1.5)
   char moved_to[kLongestUrl] = "";
   char why[512] = "";  // libcurl's own words
-  enum class Stop { None, TooLong, OtherSize, OtherRange, NoRoom } stop = Stop::None;
+  enum class Stop { None, TooLong, Endless, OtherSize, OtherRange, NoRoom } stop = Stop::None;
   bool began = false;
 };
 

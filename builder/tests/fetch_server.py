@@ -128,6 +128,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
+    # Without a length and without an end: what went out is counted.
+    def serve_endless(self, name, _):
+        self.send_response(200)
+        self.end_headers()
+        self.close_connection = True
+        self.server.sent = 0
+        try:
+            while self.server.sent < 1 << 26:
+                self.wfile.write(b"x" * 65536)
+                self.server.sent += 65536
+        except OSError:
+            pass
+
     def serve_busy_twice(self, name, count):
         self.part(self.body(name)) if count > 2 else self.answer(503, b"later", Retry_After="0")
 

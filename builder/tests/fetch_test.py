@@ -97,6 +97,22 @@ class Fetch(unittest.TestCase):
         self.fails("ok", "longer than the 5000 bytes", options=("--limit", "5000"), pinned=False)
         self.fails("no-length", "longer than the 5000 bytes", options=("--limit", "5000"), pinned=False)
 
+    # RLIMIT_FSIZE is the witness that nothing beyond the size was written: one byte more would be SIGXFSZ.
+    def test_a_body_without_an_end_stops_at_the_size(self):
+        limit = ["prlimit", "--fsize=65536"] if shutil.which("prlimit") else []
+        process = subprocess.run(
+            limit + [HELPER, "--url", self.server.url + "/endless/f", "--out", self.out, "--sha256", SHA256, "--size", "5",
+                     "--limit", str(16 << 30), "--attempts", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+        self.assertEqual(process.returncode, FAILED, process.stderr)
+        self.assertRegex(process.stderr, r"sends more than the 5 bytes expected: [0-9]+ bytes had come")
+        self.assertEqual(os.listdir(self.folder), [])
+        # A part that an earlier run left counts.
+        with open(self.out + ".part", "wb") as file:
+            file.write(b"xxxx")
+        self.assertEqual(self.run_helper(self.server.url + "/endless/f", "--sha256", SHA256, "--size", "5"), FAILED)
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_busy_servers(self):
         self.succeeds("busy-twice")
         os.unlink(self.out)
