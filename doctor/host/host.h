@@ -65,7 +65,11 @@ class Host {
   }
 };
 
+// How paths below a root are resolved: by the kernel (openat2) where it can, else by a walk of our own, which
+// tests ask for.
+enum class RootAccess { Kernel, Walk };
+
 // The running machine, or with root != "" an unpacked system below that folder (links resolve inside it).
-std::unique_ptr<Host> make_real_host(const std::string& root = "");
+std::unique_ptr<Host> make_real_host(const std::string& root = "", RootAccess access = RootAccess::Kernel);
 
 }  // namespace scankit

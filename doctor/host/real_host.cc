@@ -12,6 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
+#include "doctor/host/root_folder.h"
 
 namespace scankit {
 namespace {
@@ -72,20 +73,17 @@ FileInfo info_of(const struct ::stat& st) {
 
 class RealHost : public Host {
  public:
-  explicit RealHost(std::string root) : root_(std::move(root)) {}
+  RealHost(const std::string& root, RootAccess access) {
+    if (!root.empty()) root_.emplace(root, access);
+  }
 
   Result<std::string> read_file(const std::string& path, std::size_t limit) const override {
-    SCANKIT_TRY(const std::string real, follow(path));
     // Not through ByteSource: files of /proc and /sys say that their size is 0 or 4096.
-    const Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0) return failure(say("cannot open {}", path), errno);
-    struct ::stat st {};
-    if (::fstat(fd.get(), &st) != 0) return failure(say("cannot stat {}", path), errno);
-    if (!S_ISREG(st.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
+    SCANKIT_TRY(const Regular file, open_regular(path));
     std::string bytes;
     char buffer[1u << 14];
     for (;;) {
-      const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
+      const ssize_t got = ::read(file.fd.get(), buffer, sizeof(buffer));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failure(say("cannot read {}", path), errno);
       if (got == 0) return bytes;
@@ -96,20 +94,16 @@ class RealHost : public Host {
   }
 
   Result<std::unique_ptr<ByteSource>> open(const std::string& path) const override {
-    SCANKIT_TRY(const std::string real, follow(path));
-    Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0) return failure(say("cannot open {}", path), errno);
-    struct ::stat st {};
-    if (::fstat(fd.get(), &st) != 0) return failure(say("cannot stat {}", path), errno);
-    if (!S_ISREG(st.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
-    return std::unique_ptr<ByteSource>(
-        std::make_unique<FileSource>(std::move(fd), static_cast<std::uint64_t>(st.st_size), path));
+    SCANKIT_TRY(Regular file, open_regular(path));
+    return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(
+        std::move(file.fd), static_cast<std::uint64_t>(file.info.st_size), path));
   }
 
   Result<std::vector<DirEntry>> list(const std::string& path) const override {
-    SCANKIT_TRY(const std::string real, follow(path));
-    DIR* directory = ::opendir(real.c_str());
+    SCANKIT_TRY(Descriptor fd, opened(path, O_RDONLY | O_DIRECTORY));
+    DIR* directory = ::fdopendir(fd.get());
     if (directory == nullptr) return failure(say("cannot list {}", path), errno);
+    fd.release();
     std::vector<DirEntry> entries;
     while (const dirent* entry = ::readdir(directory)) {
       const std::string name = entry->d_name;
@@ -119,7 +113,8 @@ class RealHost : public Host {
                       : entry->d_type == DT_DIR ? FileKind::Directory
                       : entry->d_type == DT_LNK ? FileKind::Symlink
                                                 : FileKind::Other;
-      if (entry->d_type == DT_UNKNOWN && ::lstat((real + "/" + name).c_str(), &st) == 0)
+      if (entry->d_type == DT_UNKNOWN &&
+          ::fstatat(::dirfd(directory), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
         kind = kind_of(st.st_mode);
       entries.push_back({name, kind});
     }
@@ -129,36 +124,35 @@ class RealHost : public Host {
   }
 
   Result<FileInfo> stat(const std::string& path) const override {
-    SCANKIT_TRY(const std::string real, follow(path));
     struct ::stat st {};
-    if (::stat(real.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
+    if (root_) return stat_below(path, 0);
+    if (::stat(path.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
     return info_of(st);
   }
 
   Result<FileInfo> lstat(const std::string& path) const override {
-    SCANKIT_TRY(const std::string real, follow_parent(path));
     struct ::stat st {};
-    if (::lstat(real.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
+    if (root_) return stat_below(path, O_NOFOLLOW);
+    if (::lstat(path.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
     return info_of(st);
   }
 
   Result<std::string> readlink(const std::string& path) const override {
-    SCANKIT_TRY(const std::string real, follow_parent(path));
     std::string target(4096, '\0');
-    const ssize_t length = ::readlink(real.c_str(), target.data(), target.size());
+    ssize_t length = -1;
+    if (root_) {
+      SCANKIT_TRY(const Descriptor fd, root_->open(path, O_PATH | O_NOFOLLOW));
+      length = ::readlinkat(fd.get(), "", target.data(), target.size());
+    } else {
+      length = ::readlink(path.c_str(), target.data(), target.size());
+    }
     if (length < 0) return failure(say("cannot read the link {}", path), errno);
     target.resize(static_cast<std::size_t>(length));
     return target;
   }
 
   Result<std::string> realpath(const std::string& path) const override {
-    if (!root_.empty()) {
-      SCANKIT_TRY(std::string real, follow(path));
-      struct ::stat st {};
-      if (::lstat(real.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
-      real.erase(0, root_.size());
-      return real.empty() ? "/" : real;
-    }
+    if (root_) return root_->resolve(path);
     char* resolved = ::realpath(path.c_str(), nullptr);
     if (resolved == nullptr) return failure(say("cannot resolve {}", path), errno);
     std::string real = resolved;
@@ -167,60 +161,53 @@ class RealHost : public Host {
   }
 
   std::optional<std::string> env(std::string_view name) const override {
-    if (!root_.empty()) return std::nullopt;  // our variables say nothing about another system
+    if (root_) return std::nullopt;  // our variables say nothing about another system
     const char* value = std::getenv(std::string(name).c_str());
     if (value == nullptr) return std::nullopt;
     return std::string(value);
   }
 
-  bool is_live() const override { return root_.empty(); }
+  bool is_live() const override { return !root_; }
 
  private:
-  // Below a root every link is followed by hand, or an absolute link would lead out of it.
-  Result<std::string> follow(const std::string& path) const {
-    return root_.empty() ? path : walk(path, true);
-  }
-  Result<std::string> follow_parent(const std::string& path) const {
-    return root_.empty() ? path : walk(path, false);
+  struct Regular {
+    Descriptor fd;
+    struct ::stat info {};
+  };
+
+  Result<Descriptor> opened(const std::string& path, int flags) const {
+    if (root_) return root_->open(path, flags);
+    Descriptor fd(::open(path.c_str(), flags | O_CLOEXEC));
+    if (fd.get() < 0)
+      return failure((flags & O_DIRECTORY) != 0 ? say("cannot list {}", path) : say("cannot open {}", path),
+                     errno);
+    return fd;
   }
 
-  Result<std::string> walk(const std::string& path, bool last_too) const {
-    std::string at = root_, rest = path;
-    for (int links = 0;;) {
-      rest.erase(0, rest.find_first_not_of('/'));
-      if (rest.empty()) return at;
-      const auto slash = rest.find('/');
-      const std::string part = rest.substr(0, slash);
-      rest = slash == std::string::npos ? "" : rest.substr(slash);
-      if (part == ".") continue;
-      if (part == "..") {
-        if (at.size() > root_.size()) at = path_dirname(at);
-        continue;
-      }
-      const std::string next = at + "/" + part;
-      char target[4096];
-      const bool last = rest.find_first_not_of('/') == std::string::npos;
-      const ssize_t length = last && !last_too ? -1 : ::readlink(next.c_str(), target, sizeof(target));
-      if (length < 0) {
-        at = next;
-        continue;
-      }
-      if (++links > 40) return failure(say("cannot resolve {}", path), ELOOP);
-      const std::string link(target, static_cast<std::size_t>(length));
-      if (link.starts_with('/')) at = root_;
-      rest = link + rest;
-    }
+  Result<Regular> open_regular(const std::string& path) const {
+    Regular file;
+    SCANKIT_TRY(file.fd, opened(path, O_RDONLY | O_NONBLOCK));
+    if (::fstat(file.fd.get(), &file.info) != 0) return failure(say("cannot stat {}", path), errno);
+    if (!S_ISREG(file.info.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
+    return file;
   }
 
-  std::string root_;
+  Result<FileInfo> stat_below(const std::string& path, int flags) const {
+    SCANKIT_TRY(const Descriptor fd, root_->open(path, O_PATH | flags));
+    struct ::stat st {};
+    if (::fstat(fd.get(), &st) != 0) return failure(say("cannot stat {}", path), errno);
+    return info_of(st);
+  }
+
+  std::optional<RootFolder> root_;
 };
 
 }  // namespace
 
-std::unique_ptr<Host> make_real_host(const std::string& root) {
+std::unique_ptr<Host> make_real_host(const std::string& root, RootAccess access) {
   std::string at = root;
   while (at.ends_with('/')) at.pop_back();
-  return std::make_unique<RealHost>(std::move(at));
+  return std::make_unique<RealHost>(at, access);
 }
 
 }  // namespace scankit
