@@ -31,6 +31,9 @@ struct RunOptions {
 };
 int run_fleet(const RunOptions& options);
 int run_kubernetes(const RunOptions& options);
+// What it writes: comments that say what to do with it, and the manifest.
+std::string kubernetes_manifest(const RunOptions& options, const std::vector<std::string>& command,
+                                const std::string& fleet);
 
 struct NodeOptions {
   std::string fleet, out, node, command_sha256;

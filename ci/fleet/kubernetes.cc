@@ -10,7 +10,9 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/shell.h"
 #include "doctor/cli/commands.h"
+#include "doctor/report/plain.h"
 
 namespace scankit::fleet {
 namespace {
@@ -105,10 +107,12 @@ Json manifest(const RunOptions& options, const std::vector<std::string>& command
 }
 
 std::string what_to_do(const RunOptions& options, const std::string& fleet) {
-  const std::string space = options.manifest.name_space.empty() ? "" : " -n " + options.manifest.name_space;
-  const std::string file = options.out.empty() || options.out == "-" ? "FILE" : options.out;
+  const std::string& given = options.manifest.name_space;
+  const std::string space = given.empty() ? "" : " -n " + shell_quoted(given);
+  const std::string file = options.out.empty() || options.out == "-" ? "FILE" : shell_quoted(options.out);
   std::string lines;
-  const auto line = [&](const std::string& words) { lines += "# " + words + "\n"; };
+  // A line end in a name would end the comment, and the rest of the name be a part of the manifest.
+  const auto line = [&](const std::string& words) { lines += "# " + plain(words, false) + "\n"; };
   line(say("One result from each node, for: scankit fleet report DIR --expect @nodes"));
   line("  kubectl apply -f " + file);
   line("  kubectl get nodes -o name > nodes");
@@ -139,6 +143,15 @@ Result<void> checked(const KubernetesOptions& options) {
 
 }  // namespace
 
+std::string kubernetes_manifest(const RunOptions& options, const std::vector<std::string>& command,
+                                const std::string& fleet) {
+  YAML::Emitter out;
+  // U+2028 ends a line for kubectl's parser, and yaml-cpp writes it as it is.
+  out.SetOutputCharset(YAML::EscapeNonAscii);
+  emit(out, manifest(options, command, fleet));
+  return what_to_do(options, fleet) + out.c_str() + "\n";
+}
+
 int run_kubernetes(const RunOptions& options) {
   const auto command = checked_command(options.command);
   const auto sound = command ? checked(options.manifest) : Result<void>(command.error());
@@ -146,10 +159,7 @@ int run_kubernetes(const RunOptions& options) {
     complain(sound.error());
     return kExitUsage;
   }
-  const std::string fleet = fresh_id();
-  YAML::Emitter out;
-  emit(out, manifest(options, *command, fleet));
-  const std::string text = what_to_do(options, fleet) + out.c_str() + "\n";
+  const std::string text = kubernetes_manifest(options, *command, fresh_id());
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     return std::cout ? kExitClean : kExitInternal;
