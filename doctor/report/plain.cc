@@ -9,13 +9,13 @@ namespace scankit {
 namespace {
 
 // U+0080..U+009F act as escapes on some terminals; U+202A..U+202E and U+2066..U+2069 reorder what the user
-// reads.
+// reads; U+2028 and U+2029 end a line of YAML 1.1, JavaScript and many editors.
 bool harmful(std::string_view sequence) {
   if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0;
   if (sequence.size() != 3 || sequence[0] != '\xE2') return false;
   const auto second = static_cast<unsigned char>(sequence[1]),
              third = static_cast<unsigned char>(sequence[2]);
-  return (second == 0x80 && third >= 0xAA && third <= 0xAE) ||
+  return (second == 0x80 && third >= 0xA8 && third <= 0xAE) ||
          (second == 0x81 && third >= 0xA6 && third <= 0xA9);
 }
 
@@ -28,6 +28,32 @@ void append_escaped(std::string& out, std::string_view bytes) {
     out += kDigits[byte >> 4];
     out += kDigits[byte & 15];
   }
+}
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Whether the character at `at` makes a command for a CI runner of what is only printed: "##[", "##vso[" and
+// "##teamcity[" anywhere in a line (GitHub, Azure, TeamCity), and "::name" where a line may begin (GitHub,
+// which skips blanks first, and any blank is where a line may be wrapped). Broken always, not only where
+// GITHUB_ACTIONS is set: that variable does not reach a container, another node or a log that a later step
+// prints.
+bool begins_command(std::string_view text, std::size_t at) {
+  const auto letter_at = [&](std::size_t i) { return i < text.size() && is_letter(text[i]); };
+  if (at == 0) return false;
+  if (text[at] == ':') return text[at - 1] == ':' && (at == 1 || text[at - 2] == ' ') && letter_at(at + 1);
+  if (text[at] != '#' || text[at - 1] != '#') return false;
+  while (letter_at(at + 1)) ++at;
+  return at + 1 < text.size() && text[at + 1] == '[';
+}
+
+std::string without_commands(std::string text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if (begins_command(text, at))
+      append_escaped(out, std::string_view(text).substr(at, 1));
+    else
+      out += text[at];
+  return out;
 }
 
 }  // namespace
@@ -47,7 +73,7 @@ std::string plain(std::string_view text, bool ascii) {
       out += sequence;
     at += sequence.size();
   }
-  return out;
+  return without_commands(std::move(out));
 }
 
 }  // namespace scankit

@@ -31,5 +31,20 @@ TEST(ShellQuoted, IsReadBackAsOneWord) {
   EXPECT_EQ(shell_quoted(""), "''");
 }
 
+// A file called like this must not give orders to the runner of a pipeline.
+TEST(Plain, GivesNoCommandsToCiRunners) {
+  EXPECT_EQ(plain("##[set-output name=x;]v.so", false), "#\\x23[set-output name=x;]v.so");
+  EXPECT_EQ(plain("/a/###[group]", false), "/a/##\\x23[group]");
+  EXPECT_EQ(plain("x ##vso[task.setvariable variable=a]b", false),
+            "x #\\x23vso[task.setvariable variable=a]b");
+  EXPECT_EQ(plain("##teamcity[x]", false), "#\\x23teamcity[x]");
+  EXPECT_EQ(plain("::error::x", false), ":\\x3aerror::x");
+  EXPECT_EQ(plain("a\n  ::stop-commands::x", false), "a   :\\x3astop-commands::x");
+  // What else has these signs is left alone.
+  for (const char* same :
+       {"## [link]", "c10::Error::what", "a[1] #[2]", "http://[::1]:8080", "x86:: y", "##"})
+    EXPECT_EQ(plain(same, false), same);
+}
+
 }  // namespace
 }  // namespace scankit
