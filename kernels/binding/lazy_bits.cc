@@ -133,16 +133,20 @@ bool may_be_lazy(const Torch& torch, const PyObject* object) {
   return keys == 0 || (keys & g_bits.mask) != 0;
 }
 
-uint64_t dispatch_keys(const Torch& torch, const PyObject* object) {
+const void* torch_object(const Torch& torch, const PyObject* object) {
   static int tries = 0;  // a mode of torch's may be in the way of the first
   if (g_bits.mask == 0) {
-    if (tries >= kMostTries) return 0;
+    if (tries >= kMostTries) return nullptr;
     ++tries;
     g_bits = find_lazy_bits(torch.tensor_type);
-    if (g_bits.mask == 0) return 0;
+    if (g_bits.mask == 0) return nullptr;
   }
-  const auto* impl = reinterpret_cast<const void*>(word_at(object, g_bits.pointer_at));
-  return word_at(impl, g_bits.keys_at);
+  return reinterpret_cast<const void*>(word_at(object, g_bits.pointer_at));
+}
+
+uint64_t dispatch_keys(const Torch& torch, const PyObject* object) {
+  const void* impl = torch_object(torch, object);
+  return impl ? word_at(impl, g_bits.keys_at) : 0;
 }
 
 }  // namespace scankit

@@ -20,6 +20,9 @@ bool may_be_lazy(const Torch& torch, const PyObject* object);
 // what holds for one tensor holds for all with the same keys. 0: not known from here.
 uint64_t dispatch_keys(const Torch& torch, const PyObject* object);
 
+// torch's own object, to which such an object points; null: not known from here.
+const void* torch_object(const Torch& torch, const PyObject* object);
+
 // False until may_be_lazy was called, and where the places could not be found.
 bool lazy_bits_are_known();
 

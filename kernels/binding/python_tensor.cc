@@ -2,6 +2,7 @@
 // Reads tensors without libtorch: through the exchange API, else through Python's attributes.
 #include "kernels/binding/lazy_bits.h"
 #include "kernels/binding/module.h"
+#include "kernels/binding/storage_size.h"
 #include "kernels/binding/tensor.h"
 
 namespace scankit {
@@ -106,6 +107,23 @@ bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   return true;
 }
 
+// Where torch has to be asked, of CPU tensors alone: its three calls would be felt in a launch on a GPU.
+// There a read beyond the end stays in the allocator's block or is the driver's error, and not this process's
+// end.
+bool check_memory(const Call& call, bool exact, const Tensor& t) {
+  const Torch& torch = *call.torch;
+  Index known_offset = 0, known_size = 0;
+  if (exact && read_storage_size(torch, t.object, &known_offset, &known_size))
+    return check_storage(call, t, known_offset, known_size);
+  if (t.kind != DeviceKind::Cpu || !torch.names[kStorage]) return true;
+  const Ref storage = call_method(torch, t.object, kStorage);
+  const Ref bytes = storage ? call_method(torch, storage.get(), kNbytes) : Ref();
+  const Ref offset = bytes ? call_method(torch, t.object, kStorageOffset) : Ref();
+  if (!offset) return refuse_kind(call, t);
+  const Index size = PyLong_AsLongLong(bytes.get()), first = PyLong_AsLongLong(offset.get());
+  return PyErr_Occurred() ? refuse_kind(call, t) : check_storage(call, t, first, size);
+}
+
 }  // namespace
 
 bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* tensor) {
@@ -122,7 +140,8 @@ bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* t
   if (!(torch.dlpack ? read_through_dlpack(call, tensor) : read_through_attributes(call, exact, tensor)))
     return false;
   if (!tensor->data) return is_empty(*tensor) || refuse_kind(call, *tensor);
-  return (exact && !may_be_lazy(torch, object)) || refuse_lazy_bits(call, *tensor);
+  return ((exact && !may_be_lazy(torch, object)) || refuse_lazy_bits(call, *tensor)) &&
+         check_memory(call, exact, *tensor);
 }
 
 bool read_place(const Call& call, const Tensor& like, PyObject* object, void** data, int* device) {

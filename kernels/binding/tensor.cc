@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binding/tensor.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,6 +15,26 @@ bool refuse_with(PyObject* type, const Call& call, const char* format, va_list a
   vsnprintf(text, sizeof text, format, arguments);
   PyErr_Format(type, "%s.%s: %s", kModule.name, call.function, text);
   return false;
+}
+
+// 0: no element that a kernel takes.
+Index element_size(Element element) {
+  switch (element) {
+    case Element::Float16:
+    case Element::Bfloat16:
+      return 2;
+    case Element::Float32:
+    case Element::Int32:
+      return 4;
+    case Element::Float64:
+    case Element::Complex64:
+      return 8;
+    case Element::Complex128:
+      return 16;
+    case Element::Other:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -61,6 +82,26 @@ bool is_empty(const Tensor& t) {
   for (int i = 0; i < t.dims; ++i)
     if (t.shape[i] == 0) return true;
   return false;
+}
+
+bool check_storage(const Call& call, const Tensor& t, Index offset, Index bytes) {
+  const Index size = element_size(t.element);
+  if (size == 0 || is_empty(t)) return true;  // refused for its dtype, or never read
+  Index needed = offset;
+  bool beyond = offset < 0;
+  for (int i = 0; i < t.dims && !beyond; ++i) {
+    Index step = 0;
+    beyond = t.stride[i] < 0 || __builtin_mul_overflow(t.shape[i] - 1, t.stride[i], &step) ||
+             __builtin_add_overflow(needed, step, &needed);
+  }
+  beyond =
+      beyond || __builtin_add_overflow(needed, 1, &needed) || __builtin_mul_overflow(needed, size, &needed);
+  if (!beyond && needed <= bytes) return true;
+  return refuse(
+      call,
+      "%s has a storage of %lld bytes, but its shape and strides need %lld: the storage was resized "
+      "or freed after the tensor was made (FSDP frees parameters so); restore it before the call",
+      t.name, bytes, beyond ? LLONG_MAX : needed);
 }
 
 bool read_optional(const Call& call, const char* name, PyObject* object, Tensor* tensor) {

@@ -43,6 +43,9 @@ bool refuse_dims(const Call& call, const Tensor& tensor, int dims);
 bool refuse_negated(const Call& call, const Tensor& tensor);
 bool refuse_conjugated(const Call& call, const Tensor& tensor);
 bool is_empty(const Tensor& tensor);  // some dimension is 0
+// A storage of `bytes`, in which the tensor's first element is the one number `offset`, holds the last one
+// too: storages can be made smaller behind a tensor's back, and a kernel would read what is behind them.
+bool check_storage(const Call& call, const Tensor& tensor, Index offset, Index bytes);
 
 // Reads a dense tensor with memory on the CPU or a CUDA device; anything else (fake, meta, sparse,
 // conjugated, ...) is refused here, because neither the exchange API nor data_ptr() does so.

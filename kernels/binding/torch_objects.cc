@@ -7,8 +7,9 @@
 namespace scankit {
 namespace {
 
-constexpr const char* kNames[] = {"shape",  "stride", "dtype",   "data_ptr", "get_device", "is_cuda",
-                                  "is_cpu", "is_neg", "is_conj", "device",   "to"};
+constexpr const char* kNames[] = {"shape",   "stride",          "dtype",  "data_ptr",      "get_device",
+                                  "is_cuda", "is_cpu",          "is_neg", "is_conj",       "device",
+                                  "to",      "untyped_storage", "nbytes", "storage_offset"};
 static_assert(sizeof kNames / sizeof *kNames == kNameCount);
 
 // A third party may hang a table of the same name on an older torch (tvm-ffi does): only a torch whose own C
@@ -34,9 +35,9 @@ DirectCall direct_call(PyObject* function) {
 
 void find_methods(Torch* found) {
   Ref sample(PyObject_CallFunctionObjArgs(found->tensor_type, nullptr));
-  constexpr Name kMethods[] = {kStride, kDataPtr, kGetDevice, kIsNeg, kIsConj};
+  constexpr Name kMethods[] = {kStride, kDataPtr, kGetDevice, kIsNeg, kIsConj, kStorage, kStorageOffset};
   for (const Name name : kMethods) {
-    if (!sample) break;
+    if (!sample || !found->names[name]) continue;
     found->methods[name] = direct_call(Ref(PyObject_GetAttr(sample.get(), found->names[name])).get());
   }
   PyErr_Clear();
@@ -77,6 +78,10 @@ bool find_all(PyObject* torch, Torch* found) {
     found->names[i] = PyUnicode_InternFromString(kNames[i]);
     if (!found->names[i]) return false;
   }
+  if (!PyObject_HasAttr(found->tensor_type, found->names[kStorage]))
+    found->names[kStorage] = PyObject_HasAttrString(found->tensor_type, "_storage")
+                                 ? PyUnicode_InternFromString("_storage")
+                                 : nullptr;
   Ref nn(PyImport_ImportModule("torch.nn"));
   found->parameter_type = nn ? PyObject_GetAttrString(nn.get(), "Parameter") : nullptr;
   Ref c_module(PyObject_GetAttrString(torch, "_C"));

@@ -18,6 +18,9 @@ enum Name {
   kIsConj,
   kDevice,
   kTo,
+  kStorage,  // untyped_storage, _storage before torch 2.0; null where neither is
+  kNbytes,
+  kStorageOffset,
   kNameCount
 };
 

@@ -81,7 +81,8 @@ bool describe(const Call& call, const at::Tensor& tensor, Tensor* t) {
   t->data = tensor.data_ptr();
   if (!t->data) return is_empty(*t) || refuse_kind(call, *t);
   if (tensor.is_neg()) return refuse_negated(call, *t);
-  return !tensor.is_conj() || refuse_conjugated(call, *t);
+  if (tensor.is_conj()) return refuse_conjugated(call, *t);
+  return check_storage(call, *t, tensor.storage_offset(), static_cast<Index>(tensor.storage().nbytes()));
 }
 
 bool take(const Call& call, const char* name, at::Tensor made, Output* output) {

@@ -108,6 +108,29 @@ class Tensors(unittest.TestCase):
                 self.refused(f"{name}, a .*cannot be read", case, **{name: tensors[name].to("meta")})
                 self.refused(f"{name}, a .*cannot be read", case, **{name: tensors[name].to_sparse()})
 
+    # What resize_() left of a storage is read to the tensor's shape otherwise, and the process ends.
+    def test_a_storage_that_is_smaller_than_its_tensor_is_refused(self):
+        for case, _, tensors, _ in self.each():
+            for name in NAMES:
+                small = tensors[name].clone()
+                small.untyped_storage().resize_(4)
+                self.refused(f"{name} has a storage of 4 bytes, but its shape and strides need [0-9]+: .* restore it", case,
+                             **{name: small})
+            # Behind an offset, one element too few.
+            wide = torch.randn(2, tensors["u"].shape[1], 41)
+            view = wide[:, :, 1:]
+            case.tensors = {**tensors, "u": view}
+            forward(case)
+            wide.untyped_storage().resize_(wide.untyped_storage().nbytes() - 4)
+            self.refused("u has a storage of", case, u=view)
+
+    # Sizes that 32 bits do not hold, of tensors that no memory holds.
+    def test_sizes_beyond_32_bits_are_refused_in_words(self):
+        for case, _, tensors, _ in self.each():
+            one = torch.zeros(1)
+            for shape in ((2, 10, 1 << 31), (1 << 31, 10, 40), (2, 1 << 32, 40)):
+                self.refused("u ", case, u=one.expand(shape))
+
     def test_inside_a_transform(self):
         if not hasattr(torch, "func"):
             self.skipTest("this torch has no torch.func")
