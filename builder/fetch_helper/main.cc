@@ -67,6 +67,10 @@ bool open_part(const Request& request, const char* name, Part* part) {
     scankit_gpu::complain("cannot write {}: {}", name, strerror(errno));
     return false;
   }
+  if (lseek(part->fd, 0, SEEK_SET) != 0) {  // a FIFO would be read for ever; fstat is newer than our glibc
+    scankit_gpu::complain("cannot write {}: it is not a regular file", name);
+    return false;
+  }
   if (request.sha256 == nullptr) return restart(part);
   static char piece[1 << 16];
   for (;;) {
@@ -75,6 +79,7 @@ bool open_part(const Request& request, const char* name, Part* part) {
     if (got <= 0) break;
     part->hash.update(piece, static_cast<size_t>(got));
     part->have += static_cast<uint64_t>(got);
+    if (part->have > request.limit) break;  // a device has no end
   }
   const bool too_long = part->have > request.limit || (request.size != 0 && part->have > request.size);
   return too_long ? restart(part) : true;

@@ -113,6 +113,11 @@ class Fetch(unittest.TestCase):
         self.assertEqual(self.run_helper(self.server.url + "/endless/f", "--sha256", SHA256, "--size", "5"), FAILED)
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_part_that_is_a_pipe_is_refused_at_once(self):
+        os.mkfifo(self.out + ".part")
+        self.assertEqual(self.fetch("ok"), FAILED)
+        self.assertIn("f.part: it is not a regular file", self.said)
+
     def test_busy_servers(self):
         self.succeeds("busy-twice")
         os.unlink(self.out)
