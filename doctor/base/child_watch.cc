@@ -16,19 +16,6 @@
 namespace scankit {
 namespace {
 
-// The watching process has a copy of each descriptor of ours: a pipe that it kept open would never end.
-void close_all_but(int kept) {
-#ifdef SYS_close_range
-  const auto number = static_cast<unsigned>(kept);
-  if ((number == 0 || ::syscall(SYS_close_range, 0u, number - 1, 0u) == 0) &&
-      ::syscall(SYS_close_range, number + 1, ~0u, 0u) == 0)
-    return;
-#endif
-  constexpr int kMost = 1 << 16;  // Linux before 5.9
-  for (int fd = 0; fd < kMost; ++fd)
-    if (fd != kept) ::close(fd);
-}
-
 // Only what may be called after a fork of a process that has threads. A group arrives as its number, and
 // leaves as minus that.
 [[noreturn]] void watch(int channel) {
@@ -91,6 +78,19 @@ void send_number(int channel, pid_t number) {
 }
 
 }  // namespace
+
+// The watching process has a copy of each descriptor of ours: a pipe that it kept open would never end.
+void close_all_but(int kept) {
+#ifdef SYS_close_range
+  const auto number = static_cast<unsigned>(kept);
+  if ((number == 0 || ::syscall(SYS_close_range, 0u, number - 1, 0u) == 0) &&
+      ::syscall(SYS_close_range, number + 1, ~0u, 0u) == 0)
+    return;
+#endif
+  constexpr int kMost = 1 << 16;  // Linux before 5.9
+  for (int fd = 0; fd < kMost; ++fd)
+    if (fd != kept) ::close(fd);
+}
 
 void die_with_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -18,4 +18,7 @@ void join_watch(int channel);  // the caller's own process group will be killed 
 void leave_watch(
     pid_t group);  // from the parent, before the group's leader is reaped: its number is its own until then
 
+// For a child that stays a copy of us and must keep no pipe open; -1 keeps none.
+void close_all_but(int kept);
+
 }  // namespace scankit

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "doctor/base/child_watch.h"
+#include "doctor/base/descendants.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -63,6 +64,7 @@ struct Launch {
   std::array<int, 4> streams{-1, -1, -1, -1};  // what becomes 0 to 3
   int watch = -1, failure = -1;
   pid_t parent = 0;
+  bool end_descendants = false;
 };
 
 std::vector<std::string> places_of(const std::string& program) {
@@ -91,10 +93,7 @@ int execute(const Launch& launch) {
   return failed;
 }
 
-[[noreturn]] void become(const Launch& launch) {
-  ::setpgid(0, 0);
-  die_with_parent(launch.parent);
-  join_watch(launch.watch);
+[[noreturn]] void become_program(const Launch& launch) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -105,6 +104,15 @@ int execute(const Launch& launch) {
   if (failed == 0) failed = execute(launch);
   (void)!::write(launch.failure, &failed, sizeof(failed));
   ::_exit(127);
+}
+
+[[noreturn]] void become(const Launch& launch) {
+  ::setpgid(0, 0);
+  // Not the watch: it would kill the reaper before the reaper has killed the others.
+  if (launch.end_descendants) run_below_reaper(launch.parent, [&] { become_program(launch); });
+  die_with_parent(launch.parent);
+  join_watch(launch.watch);
+  become_program(launch);
 }
 
 // The errno with which the program could not be started, 0 where it runs.
@@ -157,6 +165,7 @@ Result<Spawned> spawn(const ProcessRequest& request) {
   launch.watch = watch_channel();
   launch.failure = failure.write.get();
   launch.parent = ::getpid();
+  launch.end_descendants = request.end_descendants;
   if (const int failed = start(launch, failure, child.pid); failed != 0)
     return cannot_start(request.argv[0], failed);
   child.in.read = Descriptor();
@@ -202,6 +211,14 @@ bool has_ended(pid_t child) {
          info.si_signo == SIGCHLD;
 }
 
+// It kills everything below it, and has a moment for that before it is killed itself.
+void ask_reaper_to_end(pid_t reaper) {
+  constexpr auto kMoment = std::chrono::seconds(3);
+  ::kill(reaper, SIGTERM);
+  const auto stop = Clock::now() + kMoment;
+  while (!has_ended(reaper) && Clock::now() < stop) ::poll(nullptr, 0, 2);
+}
+
 // Waits until the child ends. A grandchild that keeps our pipes open does not keep us: once the child has
 // ended, what is left in the pipes is read for a moment only.
 int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadline, ProcessResult& result) {
@@ -231,6 +248,7 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
     if (child.in.write.get() >= 0) feed(child.in.write, input);
   }
   result.timed_out = !ended;
+  if (request.end_descendants) ask_reaper_to_end(child.pid);
   ::kill(-child.pid, SIGKILL);  // also what the child left behind in its group
   leave_watch(child.pid);
   int status = 0;

@@ -18,6 +18,7 @@ struct ProcessRequest {
   std::string standard_input;                           // written, then closed
   std::chrono::milliseconds timeout{30000};             // then the whole process group is killed
   std::size_t output_limit = 4u << 20;                  // of each stream; what is beyond is read and dropped
+  bool end_descendants = false;  // also what left the child's process group ends with it (descendants.h)
   bool capture_channel = false;  // descriptor 3 of the child is a pipe whose bytes come back in `channel`
   // Called with each piece of the channel as it comes, beyond output_limit too: for progress.
   std::function<void(std::string_view)> on_channel;

@@ -163,6 +163,58 @@ TEST(Process, NothingOutlivesAKilledParent) {
   ::close(ends[0]);
 }
 
+// A daemon: it left the group, and its parent has ended. Its number is the first line.
+ProcessRequest with_daemon(const std::string& then) {
+  auto request = shell("(setsid sleep 1000 >/dev/null 2>&1 & echo $!); " + then);
+  request.end_descendants = true;
+  return request;
+}
+
+TEST(Process, ADaemonThatLeftTheGroupEndsWithTheChild) {
+  const auto ended = run_process(with_daemon("exit 3"));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 3);
+  ASSERT_GT(std::atoi(ended->out.c_str()), 1) << ended->out;
+  EXPECT_FALSE(lives(std::atoi(ended->out.c_str())));
+  const auto killed = run_process(with_daemon("kill -SEGV $$"));
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(killed->signal, SIGSEGV);
+  EXPECT_FALSE(lives(std::atoi(killed->out.c_str())));
+  auto request = with_daemon("exec sleep 1000");
+  request.timeout = std::chrono::milliseconds(300);
+  const auto late = run_process(request);
+  ASSERT_TRUE(late);
+  EXPECT_TRUE(late->timed_out);
+  EXPECT_LT(late->duration, std::chrono::seconds(3));
+  EXPECT_FALSE(lives(std::atoi(late->out.c_str())));
+  request.argv = {"/none/such"};
+  EXPECT_EQ(run_process(request).error().code, Errc::NotFound);
+}
+
+TEST(Process, ADaemonThatLeftTheGroupEndsWhereWeAreKilled) {
+  const auto folder = TemporaryDirectory::create("daemon");
+  const std::string file = folder->path() + "/number";
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    auto request = with_daemon("exec sleep 1000");
+    request.argv[2] = "exec >" + file + "; " + request.argv[2];
+    (void)run_process(request);
+    ::_exit(0);
+  }
+  std::string number;
+  for (int i = 0; i < 500 && number.find('\n') == std::string::npos; ++i) {
+    ::usleep(10'000);
+    number = read_whole_file(file).value_or("");
+  }
+  const pid_t daemon = std::atoi(number.c_str());
+  ASSERT_GT(daemon, 1);
+  EXPECT_TRUE(lives(daemon));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  for (int i = 0; i < 300 && lives(daemon); ++i) ::usleep(10'000);
+  EXPECT_FALSE(lives(daemon));
+}
+
 // Some daemons start what they start so.
 TEST(Process, IsWaitedForWhereSigchldWasIgnored) {
   const pid_t child = ::fork();

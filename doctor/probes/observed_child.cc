@@ -167,6 +167,7 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   request.argv.insert(request.argv.end(), modules.begin(), modules.end());
   request.environment = child_environment(environ);
   request.timeout = timeout;
+  request.end_descendants = true;  // an import may start a daemon, which nobody asked for
   request.capture_channel = true;
   HangWatch watch(timeout);
   std::string partial;

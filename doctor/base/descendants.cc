@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/descendants.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+
+#include "doctor/base/child_watch.h"
+
+namespace scankit {
+namespace {
+
+// All of this runs after a fork of a process that may have threads: no memory is allocated.
+// builder/install/keeper.cc does the same for installers, whose daemons stay after a good end.
+
+// 0 where the text is no number, as is every other name in /proc.
+pid_t process_number(std::string_view text) {
+  pid_t number = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9' || number > 100'000'000) return 0;
+    number = number * 10 + (digit - '0');
+  }
+  return number;
+}
+
+// /proc/N/stat is "N (NAME) STATE PARENT ...", and a name may hold anything (proc(5)).
+pid_t parent_of_process(int proc, std::string_view name) {
+  constexpr std::string_view kFile = "/stat";
+  std::array<char, 64> path{};
+  if (name.size() + kFile.size() >= path.size()) return 0;
+  std::memcpy(path.data(), name.data(), name.size());
+  std::memcpy(path.data() + name.size(), kFile.data(), kFile.size());
+  const int fd = ::openat(proc, path.data(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::array<char, 512> text;
+  const ssize_t got = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  std::string_view rest(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  const auto end = rest.rfind(')');
+  if (end == std::string_view::npos || rest.size() < end + 5) return 0;
+  rest.remove_prefix(end + 4);
+  return process_number(rest.substr(0, rest.find(' ')));
+}
+
+// Not readdir(3): it allocates. A child's number stays its own until it is reaped, which only we do.
+void kill_own_children() {
+  const pid_t self = ::getpid();
+  const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0) return;
+  alignas(8) std::array<char, 1u << 14> entries;
+  // struct linux_dirent64 of getdents64(2): u64 inode, u64 offset, u16 length, u8 type, name.
+  constexpr std::size_t kLengthAt = 16, kNameAt = 19;
+  for (;;) {
+    const long got = ::syscall(SYS_getdents64, proc, entries.data(), entries.size());
+    if (got <= 0) break;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+      std::uint16_t length = 0;
+      std::memcpy(&length, entries.data() + at + kLengthAt, sizeof length);
+      const char* name = entries.data() + at + kNameAt;
+      const pid_t process = process_number(name);
+      if (process > 1 && parent_of_process(proc, name) == self) ::kill(process, SIGKILL);
+      at += length;
+    }
+  }
+  ::close(proc);
+}
+
+// Who dies leaves us its children before we hear of its death, so nobody is left when nobody is ours. Not for
+// ever: a process that waits for a dead network disk cannot be killed.
+void end_all_descendants() {
+  constexpr int kMostRounds = 400;
+  constexpr timespec kPause{0, 5'000'000};
+  for (int round = 0; round < kMostRounds; ++round) {
+    kill_own_children();
+    pid_t reaped = 0;
+    while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) continue;
+    if (reaped < 0 && errno == ECHILD) return;
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
+[[noreturn]] void end_like(int status) {
+  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+  const int number = WTERMSIG(status);
+  const struct rlimit none = {};
+  ::setrlimit(RLIMIT_CORE, &none);  // the core, if any, is the program's
+  ::signal(number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  ::raise(number);
+  ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  ::_exit(128 + number);
+}
+
+// False: it is to end, or its parent has died.
+bool program_ends(pid_t program, int& status) {
+  sigset_t waited;
+  sigemptyset(&waited);
+  sigaddset(&waited, SIGCHLD);
+  sigaddset(&waited, SIGTERM);
+  for (;;) {
+    const int number = ::sigwaitinfo(&waited, nullptr);
+    if (number == SIGTERM) return false;
+    int each = 0;
+    for (pid_t reaped; (reaped = ::waitpid(-1, &each, WNOHANG)) > 0;)
+      if (reaped == program) {
+        status = each;
+        return true;
+      }
+  }
+}
+
+}  // namespace
+
+void run_below_reaper(pid_t parent, const std::function<void()>& become) {
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::signal(SIGCHLD, SIG_DFL);
+  ::prctl(PR_SET_NAME, "scankit-reaper");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(127);  // it died before that was set
+  const pid_t self = ::getpid(), program = ::fork();
+  if (program < 0) ::_exit(126);
+  if (program == 0) {
+    die_with_parent(self);
+    become();
+    ::_exit(127);
+  }
+  close_all_but(-1);  // a pipe of the program's that stayed open here would never end
+  int status = 0;
+  const bool ended = program_ends(program, status);
+  end_all_descendants();
+  if (!ended) ::_exit(128 + SIGTERM);
+  end_like(status);
+}
+
+}  // namespace scankit
