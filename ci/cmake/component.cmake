@@ -25,7 +25,7 @@ function(scankit_component name)
   # anonymous namespaces are unique within a component.
   set_target_properties(scankit_${name} PROPERTIES UNITY_BUILD ${SCANKIT_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   target_include_directories(scankit_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
-  target_link_libraries(scankit_${name} PUBLIC ${ARG_DEPENDS} PRIVATE scankit_warnings)
+  target_link_libraries(scankit_${name} PUBLIC ${ARG_DEPENDS} PRIVATE scankit_warnings scankit_hardening)
   if(SCANKIT_TESTS AND ARG_TESTS)
     add_executable(scankit_${name}_test ${ARG_TESTS})
     target_link_libraries(scankit_${name}_test PRIVATE scankit_${name} ${ARG_TEST_DEPENDS} scankit_warnings

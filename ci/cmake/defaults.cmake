@@ -39,10 +39,26 @@ if(SCANKIT_SANITIZE)
 endif()
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections> $<$<COMPILE_LANGUAGE:CXX>:-fdata-sections>)
 
+# What reads other people's files is compiled so that a slip ends the program instead of running what the file says:
+# scankit and its helpers. Not the kernels' modules, whose loops have flags of their own. _FORTIFY_SOURCE wants an
+# optimising compiler, and a sanitizer sees more than either; 3 is of GCC 12 and Clang 12. ci/tests/hardening.sh looks.
+add_library(scankit_hardening INTERFACE)
+if(NOT SCANKIT_SANITIZE)
+  set(fortify 2)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
+    set(fortify 3)
+  endif()
+  target_compile_options(scankit_hardening INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fPIE -fstack-protector-strong>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${fortify}>)
+  target_compile_definitions(scankit_hardening INTERFACE $<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
+endif()
+
 # A static glibc program dies in dlopen, getpw*, getaddrinfo and iconv on a host with another glibc.
 # ld warns of the first three; --fatal-warnings makes that an error (DESIGN decision 1).
 function(scankit_link_as_shipped target)
   if(SCANKIT_STATIC)
-    target_link_options(${target} PRIVATE -static -Wl,--fatal-warnings -Wl,--gc-sections $<$<CONFIG:Release>:-s>)
+    target_link_options(${target} PRIVATE -static-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--fatal-warnings
+                        -Wl,--gc-sections $<$<CONFIG:Release>:-s>)
   endif()
 endfunction()
