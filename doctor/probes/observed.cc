@@ -7,10 +7,12 @@
 #include <mutex>
 #include <optional>
 
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/observed_child.h"
 #include "doctor/probes/observed_packages.h"
+#include "doctor/probes/sys_path.h"
 #include "doctor/probes/whose_code.h"
 
 namespace scankit {
@@ -157,6 +159,54 @@ Probed<std::vector<Observation>> no_interpreter(const ChildAnswer& answer) {
                     .duration_ms = answer.duration_ms}});
 }
 
+// A member of an archive (an egg, a zip on sys.path) is no file of its own.
+bool lies_in_a_file(const Host& host, std::string path) {
+  for (; path.size() > 1; path = path_dirname(path))
+    if (const auto info = host.stat(path)) return info->kind == FileKind::Regular;
+  return false;
+}
+
+// "a.b" from ".../b.abi3.so" or ".../b/__init__.py".
+bool has_name_of(const std::string& file, const std::string& module) {
+  const std::string last = module.substr(module.rfind('.') + 1);
+  std::string name = path_basename(file);
+  if (name.starts_with("__init__.")) name = path_basename(path_dirname(file)) + ".";
+  return name.starts_with(last + ".");
+}
+
+// Why a module cannot have come from where its interpreter says; "" where it can.
+std::string unbacked(const Host& host, const Python& python, const Observation& seen) {
+  if (seen.file.empty()) {
+    // A module may make others without a file (torch.ops); one that stands alone has to come from somewhere.
+    const bool found =
+        find_python_module(host, python, seen.module.substr(0, seen.module.find('.'))).has_value();
+    return found ? ""
+                 : say("the interpreter says that it imported {}, but names no file, and none was found on "
+                       "its path",
+                       seen.module);
+  }
+  // What the child could not write as UTF-8 does not name the file any more.
+  if (seen.file.find("\\udc") != std::string::npos) return "";
+  const std::string file = path_join(current_directory(), seen.file);
+  if (!lies_in_a_file(host, file))
+    return say("the interpreter says that it imported {} from {}, but there is no such file", seen.module,
+               file);
+  if (!has_name_of(file, seen.module))
+    return say("the interpreter says that it imported {} from {}, but that file has another name",
+               seen.module, file);
+  return "";
+}
+
+// sitecustomize.py and the lines of .pth files run before our program and have its channel: they can say
+// anything. Code of the user's cannot be kept from lying about itself, but a file is there or is not.
+void disbelieve_unbacked(const Host& host, const Python& python, std::vector<Observation>& all) {
+  for (Observation& seen : all) {
+    if (seen.outcome != "ok") continue;
+    if (const std::string why = unbacked(host, python, seen); !why.empty())
+      seen = not_run(seen.module, seen.variant, why);
+  }
+}
+
 // `torch, module` in one child: what became of torch, and of the module after it.
 void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observation>& seen) {
   const auto& imports = task.answer.imports;
@@ -215,6 +265,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
     else
       take_package(bare_name(task.modules.front()), task.answer.imports, seen);
   }
+  disbelieve_unbacked(host, so_far.python.value, seen);
   return Seen::of(std::move(seen));
 }
 

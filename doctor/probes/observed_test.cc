@@ -181,5 +181,35 @@ TEST(ObservedImports, AnUnknownModuleIsTriedAloneOnly) {
   EXPECT_EQ(seen.value[0].exception, "ModuleNotFoundError");
 }
 
+// sitecustomize.py speaks on descriptor 3 in place of our program.
+TEST(ObservedImports, AForgedAnswerIsHeldAgainstTheFiles) {
+  if (::access(kPython, X_OK) != 0) GTEST_SKIP() << "no " << kPython;
+  const auto folder = TemporaryDirectory::create("forged");
+  ASSERT_TRUE(folder);
+  const auto host = make_real_host();
+  const auto outcome_of = [&](const std::string& file) {
+    const std::string end =
+        R"({"event":"start"}\n{"event":"begin","module":"M"}\n{"event":"end","module":"M","outcome":"ok","file":"F"}\n)";
+    std::string program = "import os\nos.write(3, b'''" + end + "''')\nos._exit(0)\n";
+    for (std::size_t at; (at = program.find("\"M\"")) != std::string::npos;)
+      program.replace(at + 1, 1, with_python().modules.at(0));
+    program.replace(program.find("\"F\"") + 1, 1, file);
+    EXPECT_TRUE(write_file_atomically(folder->path() + "/sitecustomize.py", program));
+    ::setenv("PYTHONPATH", folder->path().c_str(), 1);
+    const auto seen = observe_imports(*host, with_python(), {.policy = ImportPolicy::Always});
+    ::unsetenv("PYTHONPATH");
+    return seen.value.empty() ? Observation{} : seen.value[0];
+  };
+  const std::string name = with_python().modules.at(0), real = folder->path() + "/" + name + ".abi3.so";
+  const auto nowhere = outcome_of("/x/" + name + ".so");
+  EXPECT_EQ(nowhere.outcome, "not-run");
+  EXPECT_NE(nowhere.why_not_run.find("there is no such file"), std::string::npos) << nowhere.why_not_run;
+  EXPECT_EQ(outcome_of("").outcome, "not-run");
+  const auto other = outcome_of("/bin/sh");
+  EXPECT_EQ(other.outcome, "not-run") << other.exception << ": " << other.message;
+  ASSERT_TRUE(write_file_atomically(real, ""));  // what it is, the other probes say
+  EXPECT_EQ(outcome_of(real).outcome, "ok");
+}
+
 }  // namespace
 }  // namespace scankit
