@@ -2,7 +2,6 @@
 #include "builder/install/trust.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "builder/install/tree.h"
 #include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
 
 namespace scankit {
@@ -85,16 +85,15 @@ bool could_be_ours(const StateFolder& state, const Journal& journal, const Opera
   return op.kind == OpKind::Keep && (name == "pyproject.toml" || name == "uv.lock");
 }
 
-Result<void> check_owner(const std::string& path, const struct stat& info) {
-  const std::string look = say("look at what is in it; if it came from somebody else, remove {}", path);
-  if (info.st_uid != ::geteuid() && info.st_uid != 0)
-    return Error{Errc::PermissionDenied,
-                 say("{} belongs to user {}: scankit acts on what it wrote itself", path, info.st_uid), look};
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return Error{Errc::PermissionDenied,
-                 say("{} may be written by other users: scankit acts on what it wrote itself", path),
-                 say("look at what is in it, then run chmod go-w {}", path)};
-  return {};
+// The rule of every cache of ours (doctor/base/private_files.h), with what is at stake here.
+Result<void> check_owner(const std::string& path) {
+  auto own = check_private_entry(path);
+  if (own || own.error().code == Errc::NotFound) return {};  // gone meanwhile
+  Error error = own.error();
+  error.message = say("{}, and scankit acts only on what it wrote itself", error.message);
+  error.hint = say("look at what is in it: if it came from somebody else, remove it; if not, {}",
+                   error.hint.empty() ? say("give it back to its owner") : error.hint);
+  return error;
 }
 
 }  // namespace
@@ -107,7 +106,7 @@ Result<void> check_own_folder(const std::string& folder) {
                  S_ISLNK(info.st_mode) ? say("{} is a symbolic link, and scankit makes a folder", folder)
                                        : say("{} is no folder, and scankit makes one", folder),
                  say("scankit did not make it: remove {}", folder)};
-  return check_owner(folder, info);
+  return check_owner(folder);
 }
 
 Result<void> check_own_state(const StateFolder& state) {
@@ -123,7 +122,7 @@ Result<void> check_own_state(const StateFolder& state) {
       if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
         return Error{Errc::PermissionDenied, say("{} is neither a file nor a folder of scankit's", path),
                      say("scankit did not make it: remove {}", path)};
-      SCANKIT_CHECK(check_owner(path, info));
+      SCANKIT_CHECK(check_owner(path));
     }
   }
   return {};
