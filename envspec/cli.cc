@@ -7,6 +7,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/command_line/help.h"
+#include "doctor/model/redact.h"
 #include "envspec/commands.h"
 #include "envspec/lock_commands.h"
 
@@ -14,10 +15,7 @@ namespace scankit {
 namespace {
 
 // As `doctor` and `snapshot` have it.
-void add_redact(CLI::App& command, bool& redact) {
-  command.add_flag("--redact", redact,
-                   say("leave out user names, home directories, host names, tokens and GPU serial numbers"));
-}
+void add_redact(CLI::App& command, bool& redact) { command.add_flag("--redact", redact, redact_help()); }
 
 void add_cache(CLI::App& command, std::string& folder) {
   command

@@ -10,6 +10,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/help.h"
+#include "doctor/model/redact.h"
 
 namespace scankit {
 namespace {
@@ -119,8 +120,7 @@ void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
       ->needs(snapshot)
       ->excludes(command.get_option("--from"))
       ->excludes(command.get_option("--log"));
-  command.add_flag("--redact", options.redact,
-                   say("leave out user names, home directories, host names, tokens and GPU serial numbers"));
+  command.add_flag("--redact", options.environment.redact, redact_help());
 }
 
 void add_doctor(CLI::App& app, int& exit_status) {
@@ -176,8 +176,7 @@ void add_snapshot(CLI::App& app, int& exit_status) {
           say("also import, as doctor does"))
       ->excludes(never);
   begin_group(*command, group_of_output());
-  command->add_flag("--redact", options->redact,
-                    say("leave out user names, home directories, host names, tokens and GPU serial numbers"));
+  command->add_flag("--redact", options->environment.redact, redact_help());
   command->add_flag(
       "--with-exports", options->environment.with_exports,
       say("add the symbols of every library that import torch loads (some MB), for --so with --from"));

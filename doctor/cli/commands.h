@@ -29,6 +29,7 @@ struct EnvironmentOptions {
   std::string root;             // an unpacked file system; "" looks at the running one
   bool ask_nvml = true;         // start the helper that loads the driver's NVML
   std::string budget;           // for the whole run, "20s"; "" for none
+  bool redact = false;          // errors too: they name paths
 };
 
 struct DoctorOptions {
@@ -36,7 +37,7 @@ struct DoctorOptions {
   TargetDescription target;  // --gpu, --driver
   std::string log;           // an error log, "-" for standard input; "" for none
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
-  bool redact = false, allow_empty = false;
+  bool allow_empty = false;
   std::string snapshot;  // where to write the facts that the answer rests on; "" for nowhere
   ShowOptions show;
 };
@@ -45,7 +46,6 @@ int run_doctor(const DoctorOptions& options);
 struct SnapshotOptions {
   EnvironmentOptions environment;
   std::string out;  // "" or "-": standard output
-  bool redact = false;
 };
 int run_snapshot(const SnapshotOptions& options);
 
@@ -82,6 +82,8 @@ int exit_status_of(const Report& report, const std::string& fail_on, int found =
                    bool allow_empty = false);
 int first_that_counts(std::initializer_list<int> statuses);  // the precedence of exit_status.h
 void complain(const Error& error);                           // one line to standard error
-int exit_status_of(const Error& error);                      // of a file that the user named
+// The same, without the names of this machine where `redact` says so.
+void complain(const Error& error, bool redact);
+int exit_status_of(const Error& error);  // of a file that the user named
 
 }  // namespace scankit

@@ -87,18 +87,18 @@ int run_doctor(const DoctorOptions& given) {
   if (!options.environment.root.empty()) {
     auto root = root_folder(options.environment.root);
     if (!root) {
-      complain(root.error());
+      complain(root.error(), options.environment.redact);
       return kExitUsage;
     }
     options.environment.root = *std::move(root);
   }
   auto found = facts_for(options);
   if (!found) {
-    complain(found.error());
+    complain(found.error(), options.environment.redact);
     return kExitUsage;
   }
   Facts facts = *std::move(found);
-  if (options.redact) {
+  if (options.environment.redact) {
     facts.snapshot = redacted(facts.snapshot, own_names());
     facts.notes.clear();  // they name the Pythons of this user
   }

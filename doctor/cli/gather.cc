@@ -16,6 +16,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
+#include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/named_files.h"
 #include "doctor/probes/observed_files.h"
@@ -35,9 +36,9 @@ std::string inside_root(const Host& host, const std::string& root, const std::st
   return outer ? path.substr(root.size()) : path;
 }
 
-void complain_in(const Language* language, const Error& error) {
+void complain_in(const Language* language, const Error& error, bool redact) {
   const Speaking speaking(language);
-  complain(error);
+  complain(error, redact);
 }
 
 // All that the reading of files needs: where the budget ends before the reading does, a thread goes on with
@@ -159,6 +160,8 @@ void complain(const Error& error) {
                                    : retold(error.message) + " (" + retold(error.hint) + ")");
 }
 
+void complain(const Error& error, bool redact) { complain(redact ? redacted(error, own_names()) : error); }
+
 int exit_status_of(const Error& error) {
   if (error.code == Errc::ToolFailed) return kExitFindings;
   const bool wrong_path = error.code == Errc::NotFound || error.code == Errc::PermissionDenied ||
@@ -199,12 +202,13 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     if (!read->broken.origin.empty()) set_broken_environment(facts.snapshot, read->broken);
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
-    complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""});
+    complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""}, options.redact);
     facts.status = kExitUsage;
   }
   observe(options, *reading, deadline, facts);
   reading->progress.reset();
-  if (!read->python && read->broken.origin.empty()) complain_in(language, read->python.error());
+  if (!read->python && read->broken.origin.empty())
+    complain_in(language, read->python.error(), options.redact);
   return facts;
 }
 

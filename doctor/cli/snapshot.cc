@@ -15,16 +15,16 @@ namespace scankit {
 int run_snapshot(const SnapshotOptions& options) {
   auto gathered = gather(options.environment);
   if (!gathered) {
-    complain(gathered.error());
+    complain(gathered.error(), options.environment.redact);
     return kExitUsage;
   }
   Facts facts = *std::move(gathered);
   if (const auto broken = broken_environment(facts.snapshot)) {
-    complain(error_of(*broken));
+    complain(error_of(*broken), options.environment.redact);
     facts.status = kExitFindings;
   }
   const std::string text =
-      snapshot_to_json(options.redact ? redacted(facts.snapshot, own_names()) : facts.snapshot);
+      snapshot_to_json(options.environment.redact ? redacted(facts.snapshot, own_names()) : facts.snapshot);
   if (options.out.empty() || options.out == "-") {
     std::cout << text << std::flush;
     if (!std::cout) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <set>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -15,6 +16,7 @@
 #include "doctor/explain/decide.h"
 #include "doctor/explain/lines.h"
 #include "doctor/explain/matcher.h"
+#include "doctor/model/redact_find.h"
 
 namespace scankit {
 namespace {
@@ -23,6 +25,7 @@ constexpr std::size_t kBefore = 40;  // lines that `after` and the surroundings 
 constexpr std::size_t kErrors = 64;  // of each end of the log
 constexpr std::size_t kUnexplained = 8;
 constexpr std::uint64_t kTail = 30;   // lines that a message may go on behind the last line of its traceback
+constexpr std::size_t kPrompts = 64;  // different ones
 constexpr std::size_t kShown = 1000;  // characters of a line that are kept
 
 std::string filled(std::string text, const Captures& captures) {
@@ -77,11 +80,13 @@ struct Explainer::State {
   std::uint64_t attempt = 0;
   std::uint64_t bytes = 0;
   std::deque<LogLine> unexplained;
+  std::set<std::string> prompts;
   NamesOfLog torch_names;
 
   void take(std::uint64_t line, const std::string& text) {
     if (text.empty()) return;
     tracebacks.line(line, text);
+    keep_prompts(text);
     bool explained = false;
     for (const int index : matcher().match(text)) {
       const LogRule& rule = log_rules()[static_cast<std::size_t>(index)];
@@ -105,6 +110,14 @@ struct Explainer::State {
     }
     before.push_back(text);
     if (before.size() > kBefore) before.pop_front();
+  }
+
+  // Most lines of a log are dropped here, and with them the names that a redacted report may not show.
+  void keep_prompts(const std::string& text) {
+    if (prompts.size() >= kPrompts || text.find('@') == std::string::npos) return;
+    for (const redaction::Login& login : redaction::find_logins(text.substr(0, kShown)))
+      if (login.prompt)
+        prompts.insert(text.substr(login.user.start, login.host.end - login.user.start) + ":~");
   }
 
   bool follows(const LogRule& rule, int index) const {
@@ -187,6 +200,7 @@ Log Explainer::finish() {
   log.lines = state_->cutter.lines();
   log.hits = decide(std::move(state_->seen));
   log.datings = state_->torch_names.datings();
+  log.prompts.assign(state_->prompts.begin(), state_->prompts.end());
   log.unexplained.assign(state_->unexplained.begin(), state_->unexplained.end());
   return log;
 }

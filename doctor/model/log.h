@@ -38,6 +38,8 @@ struct Log {
   std::vector<LogHit> hits;          // the root first, then in the order of the log
   std::vector<Dating> datings;       // of files that it blames, by the torch names that it says they miss
   std::vector<LogLine> unexplained;  // lines that look like errors and that no rule knows
+  // "ann@node17:~$" of shell prompts: whom redaction has to hide. In no snapshot and no report.
+  std::vector<std::string> prompts;
 };
 
 }  // namespace scankit

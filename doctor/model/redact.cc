@@ -2,10 +2,16 @@
 #include "doctor/model/redact.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#include <array>
+#include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/model/redact_find.h"
 #include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot_json.h"
 
@@ -40,18 +46,34 @@ Owner owner_in(const std::map<std::string, std::string>& environment) {
   return owner;
 }
 
+// Of a variable the name tells what its value is: MASTER_ADDR=node17. Fields of the model are lower case.
+std::string told_by(const std::string& key) {
+  const bool variable =
+      !key.empty() && std::ranges::none_of(key, [](char c) { return c >= 'a' && c <= 'z'; });
+  return variable ? key + "=" : "";
+}
+
+std::string cleaned(const TextRedactor& redactor, const std::string& key, const std::string& text) {
+  const std::string told = told_by(key);
+  const std::string clean = redactor.clean(told + text);
+  return clean.starts_with(told) ? clean.substr(told.size()) : redactor.clean(text);
+}
+
 // All that the facts tell of their owner, and what `owner` adds.
-TextRedactor redactor_of(const Snapshot& snapshot, const Owner& owner, Json& json) {
-  TextRedactor redactor;
-  for_each_string(json, "", [&](const std::string& key, std::string& text) {
-    redactor.learn_from(text);
-    if (key == "uuid" || key == "serial") redactor.learn_serial(text);
-  });
+void learn_facts(TextRedactor& redactor, const Snapshot& snapshot, const Owner& owner, Json& json) {
   for (const std::string& module : snapshot.modules) redactor.learn_fact(module);
   for (const Distribution& package : snapshot.distributions.value) redactor.learn_fact(package.name);
+  for_each_string(json, "", [&](const std::string& key, std::string& text) {
+    const bool version = key == "installed" || key.find("version") != std::string::npos;
+    if (version && redaction::is_ipv4(text)) redactor.learn_fact(text);
+  });
+  for_each_string(json, "", [&](const std::string& key, std::string& text) {
+    redactor.learn_from(told_by(key) + text);
+    if (key == "uuid" || key == "serial") redactor.learn_serial(text);
+  });
+  for (const std::string& prompt : snapshot.log.value.prompts) redactor.learn_from(prompt);
   learn(redactor, owner_in(snapshot.environment));
   learn(redactor, owner);
-  return redactor;
 }
 
 // Names of functions say nothing of who has them, and packed text could be taken for a token.
@@ -88,28 +110,20 @@ void clean_finding(Finding& finding, const Clean& clean) {
   if (finding.demanded_by) clean(finding.demanded_by->file);
 }
 
-}  // namespace
-
-void learn(TextRedactor& redactor, const Owner& owner) {
-  for (const std::string& name : owner.users) redactor.learn_user(name);
-  for (const std::string& path : owner.homes) redactor.learn_home(path);
-  for (const std::string& name : owner.hosts) redactor.learn_host(name);
+template <class Clean>
+void clean_answer(Report& report, const Clean& clean) {
+  for (auto& [kind, file] : report.compared_with) clean(file);
+  for (Finding& finding : report.findings) clean_finding(finding, clean);
+  for (Outcome& outcome : report.outcomes) {
+    clean(outcome.why);
+    for (std::string& line : outcome.not_checked) clean(line);
+    for (Finding& finding : outcome.findings) clean_finding(finding, clean);
+  }
 }
 
-Owner own_names() {
-  Owner owner{.users = {variable("USER"), variable("LOGNAME")},
-              .homes = {variable("HOME")},
-              .hosts = {variable("HOSTNAME")}};
-  struct utsname names {};
-  if (::uname(&names) == 0) owner.hosts.emplace_back(names.nodename);
-  return owner;
-}
-
-Snapshot redacted(const Snapshot& snapshot, const Owner& owner) {
-  Json json = facts_only(snapshot);
-  const TextRedactor redactor = redactor_of(snapshot, owner, json);
+Snapshot clean_snapshot(const Snapshot& snapshot, const TextRedactor& redactor, Json json) {
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
-    text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : redactor.clean(std::move(text));
+    text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : cleaned(redactor, key, text);
   });
   auto facts = snapshot_from_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (!facts) return Snapshot{};
@@ -118,20 +132,86 @@ Snapshot redacted(const Snapshot& snapshot, const Owner& owner) {
   return *std::move(facts);
 }
 
+// name:password:uid:gid:full name:home:shell
+std::array<std::string, 7> passwd_fields(std::string_view line) {
+  std::array<std::string, 7> fields;
+  for (std::string& field : fields) {
+    const auto end = std::min(line.find(':'), line.size());
+    field = line.substr(0, end);
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return fields;
+}
+
+}  // namespace
+
+// Read as a file: getpwuid() of a static glibc loads the modules of another glibc.
+void add_accounts(std::string_view passwd, unsigned own_uid, Owner& owner) {
+  constexpr unsigned kFirstPerson = 1000, kNobody = 65534;
+  while (!passwd.empty()) {
+    const auto end = std::min(passwd.find('\n'), passwd.size());
+    const auto fields = passwd_fields(passwd.substr(0, end));
+    passwd.remove_prefix(std::min(end + 1, passwd.size()));
+    unsigned uid = 0;
+    const auto read = std::from_chars(fields[2].data(), fields[2].data() + fields[2].size(), uid);
+    if (read.ec != std::errc() || (uid != own_uid && uid < kFirstPerson) || uid == kNobody) continue;
+    owner.users.push_back(fields[0]);
+    owner.homes.push_back(fields[5]);
+    const std::string full_name = fields[4].substr(0, fields[4].find(','));
+    if (full_name.find(' ') != std::string::npos) owner.users.push_back(full_name);
+  }
+}
+
+void learn(TextRedactor& redactor, const Owner& owner) {
+  for (const std::string& name : owner.users) redactor.learn_user(name);
+  for (const std::string& path : owner.homes) redactor.learn_home(path);
+  for (const std::string& name : owner.hosts) redactor.learn_host(name);
+}
+
+Owner own_names() {
+  constexpr std::size_t kPasswdLimit = 4u << 20;
+  Owner owner{.users = {variable("USER"), variable("LOGNAME")},
+              .homes = {variable("HOME")},
+              .hosts = {variable("HOSTNAME")}};
+  struct utsname names {};
+  if (::uname(&names) == 0) owner.hosts.emplace_back(names.nodename);
+  if (const auto passwd = read_whole_file("/etc/passwd", kPasswdLimit))
+    add_accounts(*passwd, ::getuid(), owner);
+  return owner;
+}
+
+std::string redact_help() {
+  return say(
+      "replace credentials, user and host names, home directories, URL hosts, e-mail, IP and MAC addresses "
+      "and GPU "
+      "serial numbers; not replaced: names of projects, packages and files, and secrets without a known form "
+      "or label");
+}
+
+Snapshot redacted(const Snapshot& snapshot, const Owner& owner) {
+  Json json = facts_only(snapshot);
+  TextRedactor redactor;
+  learn_facts(redactor, snapshot, owner, json);
+  return clean_snapshot(snapshot, redactor, std::move(json));
+}
+
 Report redacted(Report report, const Owner& owner) {
   Json json = facts_only(report.snapshot);
-  TextRedactor redactor = redactor_of(report.snapshot, owner, json);
-  for (const auto& [kind, file] : report.compared_with) redactor.learn_from(file);
-  const auto clean = [&](std::string& text) { text = redactor.clean(std::move(text)); };
-  for (auto& [kind, file] : report.compared_with) clean(file);
-  for (Finding& finding : report.findings) clean_finding(finding, clean);
-  for (Outcome& outcome : report.outcomes) {
-    clean(outcome.why);
-    for (std::string& line : outcome.not_checked) clean(line);
-    for (Finding& finding : outcome.findings) clean_finding(finding, clean);
-  }
-  report.snapshot = redacted(report.snapshot, owner);
+  TextRedactor redactor;
+  learn_facts(redactor, report.snapshot, owner, json);
+  clean_answer(report, [&](const std::string& text) { redactor.learn_from(text); });
+  clean_answer(report, [&](std::string& text) { text = redactor.clean(std::move(text)); });
+  report.snapshot = clean_snapshot(report.snapshot, redactor, std::move(json));
   return report;
+}
+
+Error redacted(Error error, const Owner& owner) {
+  TextRedactor redactor;
+  redactor.learn_from(error.message);
+  learn(redactor, owner);
+  error.message = redactor.clean(std::move(error.message));
+  error.hint = redactor.clean(std::move(error.hint));
+  return error;
 }
 
 }  // namespace scankit

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "doctor/model/finding.h"
 #include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot_json.h"
 
@@ -128,6 +129,46 @@ TEST(Redacted, KnowsTheOtherNamesOfTheOwner) {
   const Snapshot clean = redacted(
       snapshot, {.users = {"zelda"}, .homes = {"/data/people/zelda"}, .hosts = {"node17.cluster.example"}});
   EXPECT_EQ(clean.environment.at("PATH"), "/home/owner/bin:/mnt/host/x");
+}
+
+// Cron, systemd and containers set no $USER.
+TEST(Redacted, KnowsThePeopleOfPasswd) {
+  Owner owner;
+  add_accounts(
+      "root:x:0:0:root:/root:/bin/bash\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n"
+      "nobody:x:65534:65534:nobody:/nonexistent:/bin/sh\ndamaged\nx:y:z\n"
+      "zelda:x:1001:1001:Zelda Fitz,,,:/data/people/zelda:/bin/bash\nsvc:x:400:400::/srv/svc:/bin/sh",
+      400, owner);
+  EXPECT_EQ(owner.users, (std::vector<std::string>{"zelda", "Zelda Fitz", "svc"}));
+  EXPECT_EQ(owner.homes, (std::vector<std::string>{"/data/people/zelda", "/srv/svc"}));
+}
+
+TEST(Redacted, HidesInErrorsToo) {
+  const Error error =
+      redacted(Error{Errc::NotFound, "/data/people/zelda/env/bin/python: zelda may not", "ask zelda"},
+               {.users = {"zelda"}, .homes = {}, .hosts = {}});
+  EXPECT_EQ(error.message, "/data/people/user/env/bin/python: user may not");
+  EXPECT_EQ(error.hint, "ask user");
+}
+
+TEST(Redacted, GivesOneThingOneNameInFactsAndFindings) {
+  Report report;
+  report.snapshot.environment = {{"MASTER_ADDR", "node17"},
+                                 {"PIP_INDEX_URL", "https://a.corp.example/simple"}};
+  report.snapshot.log = Probed<Log>::of({});
+  report.snapshot.log.value.prompts = {"zelda@login03:~"};
+  Finding finding;
+  finding.summary = "node17 cannot reach b.corp.example or a.corp.example; /mnt/zelda on login03";
+  report.findings = {finding};
+  const Report clean = redacted(report);
+  const std::string node = clean.snapshot.environment.at("MASTER_ADDR"),
+                    index = clean.snapshot.environment.at("PIP_INDEX_URL");
+  EXPECT_NE(node, "node17");
+  const std::string& summary = clean.findings.front().summary;
+  EXPECT_TRUE(summary.starts_with(node + " cannot reach host")) << summary;
+  EXPECT_NE(summary.find(" or " + index.substr(8, index.find("/simple") - 8) + "; /mnt/user on host"),
+            std::string::npos)
+      << summary << "; " << index;
 }
 
 }  // namespace
