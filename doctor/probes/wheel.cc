@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -14,11 +15,13 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
+#include "doctor/probes/wheel_layout.h"
 
 namespace scankit {
 namespace {
 
-constexpr std::uint64_t kManyMembers = 100'000, kLongName = 4096, kTextLimit = 16u << 20;
+constexpr std::uint64_t kManyMembers = 100'000, kLongName = 1024, kTextLimit = 16u << 20;
+constexpr std::size_t kLongPart = 255;  // of a path, in every file system of Linux
 // deflate packs at most 1032:1, a shared library some 10:1.
 constexpr std::uint64_t kAlwaysAllowed = 256u << 20, kExpansion = 64;
 
@@ -46,6 +49,7 @@ std::string name_problem(const std::string& name) {
     const auto end = std::min(name.find('/', at), name.size());
     const std::string part = name.substr(at, end - at);
     const bool folder_end = end == name.size() && part.empty() && at > 0;
+    if (part.size() > kLongPart) return say("a name of an unusable length");
     if (part == ".." || part == "." || (part.empty() && !folder_end))
       return say("a path that leads elsewhere");
     at = end + 1;
@@ -184,17 +188,23 @@ Result<void> unpack_member(void* zip, const std::string& path, const Member& mem
   return out ? Result<void>() : Result<void>(full);
 }
 
-void take_tags(const std::string& text, Wheel& wheel) {
-  for (const Wheel& one : tag_lines(text)) {
-    const auto add = [](const std::vector<std::string>& from, std::vector<std::string>& to) {
-      for (const std::string& tag : from)
-        if (std::ranges::find(to, tag) == to.end()) to.push_back(tag);
-    };
-    add(one.python_tags, wheel.python_tags);
-    add(one.abi_tags, wheel.abi_tags);
-    add(one.platform_tags, wheel.platform_tags);
+constexpr std::size_t kManyTags = 1000;  // the wheels with most have some thirty
+
+// False where the text names more tags than any wheel has.
+bool take_tags(const std::string& text, Wheel& wheel) {
+  std::set<std::string> seen;
+  const auto add = [&](const char* kind, const std::vector<std::string>& from, std::vector<std::string>& to) {
+    for (const std::string& tag : from)
+      if (seen.size() <= kManyTags && seen.insert(kind + tag).second) to.push_back(tag);
+  };
+  const std::vector<Wheel> lines = tag_lines(text);
+  for (const Wheel& one : lines) {
+    add("python ", one.python_tags, wheel.python_tags);
+    add("abi ", one.abi_tags, wheel.abi_tags);
+    add("platform ", one.platform_tags, wheel.platform_tags);
     wheel.tags_from = "WHEEL";
   }
+  return lines.size() <= kManyTags && seen.size() <= kManyTags;
 }
 
 const Member* find_info(const std::vector<Member>& members, const std::string& file) {
@@ -218,6 +228,12 @@ Result<Archive> open_archive(const std::string& path) {
   archive.zip.reset(unzOpen64(path.c_str()));
   if (!archive.zip) return refused(path, say("not a zip archive, or cut short"));
   SCANKIT_TRY(archive.members, list_members(archive.zip.get(), path));
+  SCANKIT_TRY(auto source, make_real_host()->open(std::filesystem::absolute(path)));
+  std::vector<std::string> names;
+  for (const Member& member : archive.members) names.push_back(member.name);
+  const FileBytes file{std::shared_ptr<const ByteSource>(std::move(source))};
+  if (const std::string problem = archive_ambiguity(file, names); !problem.empty())
+    return refused(path, problem);
   return archive;
 }
 
@@ -251,6 +267,7 @@ std::vector<Wheel> tag_lines(const std::string& text) {
   constexpr std::string_view kTag = "Tag:";
   std::vector<Wheel> lines;
   for (const std::string_view line : lines_of(text)) {
+    if (lines.size() > kManyTags) break;
     Wheel one;
     if (line.starts_with(kTag) &&
         read_wheel_name("n-0-" + std::string(trimmed(line.substr(kTag.size()))) + ".whl", one))
@@ -264,7 +281,7 @@ std::vector<std::string> expanded_tags(const Wheel& wheel) {
   for (const std::string& python : wheel.python_tags)
     for (const std::string& abi : wheel.abi_tags)
       for (const std::string& platform : wheel.platform_tags)
-        tags.push_back(python + "-" + abi + "-" + platform);
+        if (tags.size() < kManyTags) tags.push_back(python + "-" + abi + "-" + platform);
   return tags;
 }
 
@@ -279,7 +296,8 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   const Member* about = find_info(members, "WHEEL");
   if (about == nullptr) return refused(path, say("it holds no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
-  if (!read_wheel_name(path_basename(path), wheel)) take_tags(text, wheel);
+  if (!read_wheel_name(path_basename(path), wheel) && !take_tags(text, wheel))
+    return refused(path, say("its member \"{}\" names more than {} tags", printable(about->name), kManyTags));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
   std::uint64_t total = 0;
   for (const Member& member : members) {
