@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/bounded_json.h"
 #include "envspec/lock.h"
 #include "envspec/lock_values.h"
 
@@ -54,7 +54,6 @@ static void from_json(const Json& json, LockedModule& one) {
 namespace {
 
 constexpr std::size_t kLockLimit = 64u << 20;  // the lock of 1000 libraries has 0.6 MB
-constexpr int kDepth = 32;
 
 // What makes a lock: `visit(name, field)`.
 template <class Lock, class Visit>
@@ -125,17 +124,9 @@ Result<void> check_integrity(const Json& json, const std::string& name) {
 }
 
 Result<Json> parse(std::string_view text, const std::string& name) {
-  try {
-    // Somebody else's file: what nests without end would end our stack as it is written out again.
-    return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kDepth) throw std::length_error("it nests deeper than 32 levels");
-      return true;
-    });
-  } catch (const Json::exception& problem) {
-    return unreadable_lock(name, say("it is cut or no JSON ({})", shown_value(problem.what())));
-  } catch (const std::length_error& problem) {
-    return unreadable_lock(name, problem.what());
-  }
+  auto json = parse_bounded_json(text);
+  if (!json) return unreadable_lock(name, json.error().message);
+  return json;
 }
 
 // Types by nlohmann, part by part, so that the message names the part.
@@ -151,7 +142,8 @@ Result<EnvironmentLock> take(const Json& json, const std::string& name) {
     part = "torch";
     if (const Json& torch = json.at("torch"); !torch.is_null()) lock.torch = torch.get<LockedTorch>();
   } catch (const Json::exception& problem) {
-    return unreadable_lock(name, say("its part \"{}\": {}", part, shown_value(problem.what())));
+    return unreadable_lock(name,
+                           say("its part \"{}\": {}", part, shown_value(plain_json_problem(problem.what()))));
   }
   if (why = bad_value(lock); !why.empty()) return unreadable_lock(name, why);
   return lock;

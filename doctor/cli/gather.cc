@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <future>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -27,6 +27,8 @@
 
 namespace scankit {
 namespace {
+
+constexpr std::size_t kSnapshotLimit = 64u << 20;  // with all names of torch's libraries: 20 MB
 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
@@ -135,6 +137,20 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   return reading;
 }
 
+// As much as of a file. What is piped in has no size that could be looked at first.
+Result<std::string> read_standard_input() {
+  std::string text;
+  std::array<char, 1u << 16> buffer{};
+  while (std::cin.read(buffer.data(), buffer.size()) || std::cin.gcount() > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > kSnapshotLimit)
+      return Error{Errc::Unsupported,
+                   say("standard input has more than {} MiB, which no snapshot has", kSnapshotLimit >> 20),
+                   say("pipe in what scankit snapshot --out - wrote")};
+  }
+  return text;
+}
+
 void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline, Facts& facts) {
   if (!options.so.empty()) {
     facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
@@ -215,9 +231,9 @@ Result<Facts> gather(const EnvironmentOptions& options) {
 Result<Snapshot> stored_snapshot(const std::string& path) {
   std::string text;
   if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    SCANKIT_TRY(text, read_standard_input());
   } else {
-    SCANKIT_TRY(text, read_whole_file(path));
+    SCANKIT_TRY(text, read_whole_file(path, kSnapshotLimit));
   }
   auto snapshot = snapshot_from_json(text);
   if (!snapshot) {

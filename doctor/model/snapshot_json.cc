@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
+#include "doctor/model/bounded_json.h"
+#include "doctor/model/plain_json.h"
 
 // Key order is the order of the fields; absent keys keep the field's default, so an older snapshot stays
 // readable.
@@ -134,26 +136,45 @@ SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_fil
 namespace {
 using Json = nlohmann::json;
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json) {
+  return plain_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+Error unreadable_snapshot(const std::string& why) {
+  return {Errc::Malformed, say("not a readable snapshot: {}", why),
+          say("make one with: scankit snapshot --out FILE")};
+}
+
+// The part that cannot be read by itself either: the library does not say where it was.
+std::string wrong_field(const Json& json) {
+  for (const auto& [name, value] : json.items()) try {
+      (void)Json{{name, value}}.get<Snapshot>();
+    } catch (const Json::exception&) {
+      return name;
+    }
+  return "schema";
+}
 }  // namespace
 
 std::string snapshot_to_json(const Snapshot& snapshot) { return dump(Json(snapshot)); }
 
 Result<Snapshot> snapshot_from_json(std::string_view text) {
+  auto parsed = parse_bounded_json(text);
+  if (!parsed) return unreadable_snapshot(parsed.error().message);
+  const Json json = *std::move(parsed);
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_number_integer())
+    return Error{Errc::Malformed, say("not a scankit snapshot: the field \"schema\" is missing"),
+                 say("make one with: scankit snapshot --out FILE")};
+  const int schema = json["schema"].get<int>();
+  if (schema > kSnapshotSchema)
+    return Error{Errc::Unsupported,
+                 say("the snapshot has schema {}, this scankit reads up to {}", schema, kSnapshotSchema),
+                 say("use the scankit that wrote it, or a newer one")};
   try {
-    const Json json = Json::parse(text);
-    if (!json.is_object() || !json.contains("schema") || !json["schema"].is_number_integer())
-      return Error{Errc::Malformed, say("not a scankit snapshot: the field \"schema\" is missing"),
-                   say("make one with: scankit snapshot --out FILE")};
-    const int schema = json["schema"].get<int>();
-    if (schema > kSnapshotSchema)
-      return Error{Errc::Unsupported,
-                   say("the snapshot has schema {}, this scankit reads up to {}", schema, kSnapshotSchema),
-                   say("use the scankit that wrote it, or a newer one")};
     return json.get<Snapshot>();
   } catch (const Json::exception& problem) {
-    return Error{Errc::Malformed, say("not a readable snapshot: {}", problem.what()),
-                 say("make one with: scankit snapshot --out FILE")};
+    return unreadable_snapshot(
+        say("its field \"{}\": {}", wrong_field(json), plain_json_problem(problem.what())));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/model/plain_json.h"
 #include "doctor/model/target_facts.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
@@ -180,7 +181,7 @@ std::string doctor_json(const Report& report) {
   if (!drift) json["dating"] = dating_json(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return plain_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace scankit

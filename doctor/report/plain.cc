@@ -8,17 +8,6 @@
 namespace scankit {
 namespace {
 
-// U+0080..U+009F act as escapes on some terminals; U+202A..U+202E and U+2066..U+2069 reorder what the user
-// reads; U+2028 and U+2029 end a line of YAML 1.1, JavaScript and many editors.
-bool harmful(std::string_view sequence) {
-  if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0;
-  if (sequence.size() != 3 || sequence[0] != '\xE2') return false;
-  const auto second = static_cast<unsigned char>(sequence[1]),
-             third = static_cast<unsigned char>(sequence[2]);
-  return (second == 0x80 && third >= 0xA8 && third <= 0xAE) ||
-         (second == 0x81 && third >= 0xA6 && third <= 0xA9);
-}
-
 void append_escaped(std::string& out, std::string_view bytes) {
   constexpr std::array<char, 16> kDigits{'0', '1', '2', '3', '4', '5', '6', '7',
                                          '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
@@ -67,7 +56,7 @@ std::string plain(std::string_view text, bool ascii) {
     const bool control = sequence.size() == 1 && (first < 0x20 || first == 0x7F);
     if (sequence == "\n" || sequence == "\t")
       out += ' ';  // one line stays one line
-    else if (length == 0 || control || harmful(sequence) || (ascii && first >= 0x80))
+    else if (length == 0 || control || acts_on_terminal(sequence) || (ascii && first >= 0x80))
       append_escaped(out, sequence);
     else
       out += sequence;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
+#include "doctor/model/plain_json.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/plain.h"
@@ -144,7 +145,7 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
                                           {"results", std::move(results)},
                                           {"properties", std::move(properties)},
                                           {"columnKind", "utf16CodeUnits"}}})}};
-  return sarif.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return plain_json(sarif.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace scankit

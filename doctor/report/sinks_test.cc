@@ -57,6 +57,12 @@ TEST(EverySink, CarriesTheRootAndIsTheSameTwice) {
   }
 }
 
+TEST(EverySink, CarriesNothingThatReordersWhatIsRead) {
+  for (const std::string_view format : report_formats())
+    EXPECT_EQ(render(format, hostile(), {}).find("\xE2\x80\xAE"), std::string::npos) << format;
+  EXPECT_EQ(Json::parse(doctor_json(hostile()))["python"].get<std::string>().find("a|b`c`"), 0u);
+}
+
 TEST(EverySink, SaysWhatTheAnswerHoldsFor) {
   Snapshot snapshot = snapshot_of("torch_symbols_resolve.old_wheel");
   snapshot.read_from = "stored-facts";

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/model/bounded_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "doctor/model/plain_json.h"
+#include "doctor/model/snapshot_json.h"
+
+namespace scankit {
+namespace {
+
+std::string problem_of(const std::string& text, const JsonLimits& limits = {}) {
+  const auto json = parse_bounded_json(text, limits);
+  return json ? "" : json.error().message;
+}
+
+std::string repeated(const std::string& piece, std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+TEST(BoundedJson, RefusesDepthAndNumbers) {
+  EXPECT_EQ(problem_of(R"({"a": [1, {"b": null}]})"), "");
+  EXPECT_EQ(problem_of(repeated("[", 100)), "it nests deeper than 32 levels");
+  EXPECT_EQ(problem_of("[" + repeated("{},", 10) + "0]", {.objects = 9}), "it has more than 9 objects");
+  EXPECT_EQ(problem_of("[" + repeated("\"\",", 10) + "0]", {.values = 9}), "it has more than 9 values");
+  EXPECT_EQ(problem_of(repeated("[", 60u << 20)), "it nests deeper than 32 levels");
+}
+
+TEST(BoundedJson, SaysWhereInPlainWords) {
+  EXPECT_EQ(problem_of("{\n  \"a\": x}"), "it is not valid JSON at line 2, column 8");
+  EXPECT_EQ(problem_of(""), "it is not valid JSON at line 1, column 1");
+  EXPECT_EQ(plain_json_problem("[json.exception.type_error.302] type must be string, but is number"),
+            "type must be string, but is number");
+}
+
+TEST(PlainJson, EscapesWhatActsOnTerminalsAndNothingElse) {
+  const nlohmann::json json = {{"path",
+                                "a\xC2\x9B"
+                                "2J\xE2\x80\xAE\xE2\x81\xA6\x7F gr\xC3\xBC\xC3\x9F \xE2\x82\xAC"}};
+  const std::string text = plain_json(json.dump());
+  EXPECT_EQ(text, "{\"path\":\"a\\u009b2J\\u202e\\u2066\\u007f gr\xC3\xBC\xC3\x9F \xE2\x82\xAC\"}");
+  EXPECT_EQ(nlohmann::json::parse(text), json);
+}
+
+TEST(BoundedJson, SnapshotsNameTheFieldAndNotTheLibrary) {
+  for (const char* text : {R"({"schema": 1, "gpus": {"value": 7}})", R"({"schema": 1, "gpus": 7})"}) {
+    const auto snapshot = snapshot_from_json(text);
+    ASSERT_FALSE(snapshot);
+    EXPECT_NE(snapshot.error().message.find("its field \"gpus\": "), std::string::npos)
+        << snapshot.error().message;
+    EXPECT_EQ(snapshot.error().message.find("json.exception"), std::string::npos) << snapshot.error().message;
+  }
+  EXPECT_FALSE(snapshot_from_json(R"({"schema": 99999999999999999999})"));
+}
+
+}  // namespace
+}  // namespace scankit
