@@ -10,6 +10,8 @@
 namespace scankit {
 
 constexpr std::size_t kObjectLimit = 4096;  // hostile chains of needs end somewhere
+constexpr std::size_t kFolderLimit = 4096;  // of one path list; the longest of a torch wheel has some twenty
+constexpr std::size_t kTryLimit = 200'000;  // a process with torch and all of CUDA needs some thousand
 
 Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::string& program,
                                          bool use_library_path) {
@@ -66,14 +68,15 @@ std::string ProcessImage::origin(int index) const {
 
 std::vector<std::string> ProcessImage::folders_of(const std::string& path_list, int index) const {
   std::vector<std::string> folders;
+  std::set<std::string> seen;
   std::size_t at = 0;
-  while (at <= path_list.size()) {
+  while (at <= path_list.size() && folders.size() < kFolderLimit) {
     const auto end = std::min(path_list.find(':', at), path_list.size());
     std::string folder = expand_tokens(path_list.substr(at, end - at), origin(index), context_);
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     if (folder.empty())
       folder = libraries_->host().env("PWD").value_or(".");  // an empty entry is the current folder
-    if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(std::move(folder));
+    if (seen.insert(folder).second) folders.push_back(std::move(folder));
     at = end + 1;
   }
   return folders;
@@ -89,7 +92,7 @@ void ProcessImage::append_rpath(int index, std::vector<SearchStep>& steps) const
 
 // elf/dl-load.c, _dl_map_object: RPATHs of the object that asks and of all that brought it, unless it has a
 // RUNPATH; LD_LIBRARY_PATH; its own RUNPATH.
-std::vector<SearchStep> ProcessImage::steps_for(int loader) const {
+std::vector<SearchStep> ProcessImage::make_steps(int loader) const {
   std::vector<SearchStep> steps;
   const Dynamic& asking = object(loader).library->dynamic;
   if (!asking.has_runpath) {
@@ -107,13 +110,36 @@ std::vector<SearchStep> ProcessImage::steps_for(int loader) const {
   return steps;
 }
 
+// Once an object: each of its needs is searched in the same folders, and most of a hostile list do not exist.
+const ProcessImage::Steps& ProcessImage::steps_for(int loader) {
+  std::shared_ptr<const Steps>& known = steps_[loader];
+  if (known) return *known;
+  Steps steps{make_steps(loader), 0};
+  for (SearchStep& step : steps.list) {
+    step.existing.emplace();
+    for (std::size_t i = 0; i < step.folders.size(); ++i)
+      if (libraries_->has_folder(step.folders[i])) step.existing->push_back(i);
+    steps.present += step.existing->size();
+  }
+  known = std::make_shared<const Steps>(std::move(steps));
+  return *known;
+}
+
 int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vector<UnfoundLibrary>& missing) {
   const std::string name = expand_tokens(raw_name, origin(loader), context_);
   if (const int known = find(name); known >= 0) return known;
   const bool is_path = name.find('/') != std::string::npos;
   const bool no_default = object(loader).library->dynamic.no_default_lib;
-  SearchResult found = is_path ? open_named_file(*libraries_, context_, name)
-                               : search_library(*libraries_, context_, name, steps_for(loader), no_default);
+  SearchResult found;
+  if (is_path) {
+    found = open_named_file(*libraries_, context_, name);
+  } else if (const Steps& steps = steps_for(loader); (tries_ += steps.present) <= kTryLimit) {
+    found = search_library(*libraries_, context_, name, steps.list, no_default);
+  } else {
+    found.fatal =
+        say("the search for {} was given up: {} lists too many directories for the libraries it needs", name,
+            object(loader).path);
+  }
   if (!found.library || objects_.size() >= kObjectLimit) {
     missing.push_back({name, object(loader).path, std::move(found.searched), std::move(found.fatal)});
     return -1;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -76,7 +78,12 @@ class ProcessImage {
   int find_or_add(const std::string& name, int loader, std::vector<UnfoundLibrary>& missing);
   void load_needs(LoadResult& result);
   std::vector<int> breadth_first(const std::vector<int>& roots) const;
-  std::vector<SearchStep> steps_for(int loader) const;
+  struct Steps {
+    std::vector<SearchStep> list;
+    std::size_t present = 0;  // folders that exist
+  };
+  const Steps& steps_for(int loader);
+  std::vector<SearchStep> make_steps(int loader) const;
   void append_rpath(int object, std::vector<SearchStep>& steps) const;
   std::string origin(int object) const;
   std::vector<std::string> folders_of(const std::string& path_list, int object) const;
@@ -86,6 +93,8 @@ class ProcessImage {
   std::vector<LoadedObject> objects_;  // 0: the program; 1: the loader
   std::vector<int> global_;
   std::vector<UnfoundLibrary> missing_at_start_;
+  std::map<int, std::shared_ptr<const Steps>> steps_;  // by object
+  std::size_t tries_ = 0;  // folders that exist, for each library that was searched
 };
 
 }  // namespace scankit

@@ -56,6 +56,35 @@ bool is_default_folder_file(const SearchContext& context, const std::string& pat
                              [&](const std::string& folder) { return path.starts_with(folder + "/"); });
 }
 
+// The first `count` folders of a step were looked at. A RUNPATH may name thousands, for each of thousands of
+// libraries: of so many the first are told. Returns how many are not.
+std::size_t note_searched(const SearchStep& step, std::size_t count, std::vector<std::string>& searched) {
+  constexpr std::size_t kMost = 64;
+  std::size_t i = 0;
+  for (; i < count && searched.size() < kMost; ++i) searched.push_back(step.kind + " " + step.folders[i]);
+  return count - i;
+}
+
+bool search_steps(LibraryCache& libraries, const SearchContext& context, const std::string& name,
+                  const std::vector<SearchStep>& steps, SearchResult& result) {
+  std::size_t more = 0;
+  for (const SearchStep& step : steps) {
+    const std::size_t tries = step.existing ? step.existing->size() : step.folders.size();
+    for (std::size_t i = 0; i < tries; ++i) {
+      const std::size_t at = step.existing ? (*step.existing)[i] : i;
+      if (!try_folder(libraries, context, step.folders[at], name, result)) continue;
+      // The last is where it was found.
+      if (note_searched(step, at + 1, result.searched) > 0)
+        result.searched.push_back(step.kind + " " + step.folders[at]);
+      return true;
+    }
+    more += note_searched(step, step.folders.size(), result.searched);
+  }
+  if (more > 0)
+    result.searched.push_back(say_n(more, "and {} more directory", "and {} more directories", more));
+  return false;
+}
+
 }  // namespace
 
 std::string expand_tokens(const std::string& text, const std::string& origin, const SearchContext& context) {
@@ -82,12 +111,7 @@ std::string expand_tokens(const std::string& text, const std::string& origin, co
 SearchResult search_library(LibraryCache& libraries, const SearchContext& context, const std::string& name,
                             const std::vector<SearchStep>& steps, bool no_default_folders) {
   SearchResult result;
-  for (const SearchStep& step : steps) {
-    for (const std::string& folder : step.folders) {
-      result.searched.push_back(step.kind + " " + folder);
-      if (try_folder(libraries, context, folder, name, result)) return result;
-    }
-  }
+  if (search_steps(libraries, context, name, steps, result)) return result;
   result.searched.emplace_back("/etc/ld.so.cache");
   for (const std::string& path : context.cache.lookup(name, context.hwcaps)) {
     if (no_default_folders && is_default_folder_file(context, path)) continue;

@@ -34,11 +34,12 @@ std::string expand_tokens(const std::string& text, const std::string& origin, co
 struct SearchStep {
   std::string kind;  // "RPATH of FILE", "LD_LIBRARY_PATH", "RUNPATH of FILE"
   std::vector<std::string> folders;
+  std::optional<std::vector<std::size_t>> existing = {};  // which of them exist, where that was looked up
 };
 
 struct SearchResult {
   std::shared_ptr<const ElfLibrary> library;  // null: not found
-  std::vector<std::string> searched;          // "RUNPATH /x", one a folder, in order
+  std::vector<std::string> searched;          // "RUNPATH /x", one a folder, in order; of very many the first
   std::string fatal;                          // a file of that name at which the loader gives up
 };
 // `steps` are RPATHs, LD_LIBRARY_PATH and RUNPATH in the loader's order; the cache and the default folders

@@ -10,9 +10,11 @@
 namespace scankit {
 namespace {
 
-constexpr std::uint64_t kHashLimit = 32u << 20;      // libtorch_cpu's: 0.7 MB
-constexpr std::uint64_t kChainStep = 16;             // entries of a chain read at a time
-constexpr std::uint32_t kUndefinedLimit = 1u << 20;  // names; the largest extensions have some thousand
+constexpr std::uint64_t kHashLimit = 32u << 20;  // libtorch_cpu's: 0.7 MB
+constexpr std::uint64_t kChainStep = 16;         // entries of a chain read at a time
+constexpr std::uint32_t kTableLimit = 1u << 20;  // symbols of a table
+constexpr std::size_t kUndefinedLimit = 1u
+                                        << 17;  // undefined ones; the largest extensions have some thousand
 
 bool may_be_exported(const Elf64_Sym& symbol) {
   const unsigned binding = ELF64_ST_BIND(symbol.st_info), type = ELF64_ST_TYPE(symbol.st_info);
@@ -196,11 +198,11 @@ Result<std::uint32_t> Symbols::symbol_count() const {
 std::uint32_t Symbols::table_length() const {
   for (const Section& s : image_.sections())
     if (s.type == SHT_DYNSYM && s.address == dynamic_.symbols)
-      return static_cast<std::uint32_t>(std::min<std::uint64_t>(s.size / sizeof(Elf64_Sym), kUndefinedLimit));
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(s.size / sizeof(Elf64_Sym), kTableLimit));
   // Every linker puts .dynstr right behind .dynsym.
   if (dynamic_.string_address > dynamic_.symbols)
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        (dynamic_.string_address - dynamic_.symbols) / sizeof(Elf64_Sym), kUndefinedLimit));
+        (dynamic_.string_address - dynamic_.symbols) / sizeof(Elf64_Sym), kTableLimit));
   return 1;
 }
 
@@ -208,7 +210,7 @@ Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
   std::vector<UndefinedSymbol> found;
   if (dynamic_.symbols == 0) return found;
   SCANKIT_TRY(const std::uint32_t count, symbol_count());
-  if (count > kUndefinedLimit) return malformed_elf(say("more dynamic symbols than any library has"));
+  if (count > kTableLimit) return malformed_elf(say("more dynamic symbols than any library has"));
   SCANKIT_TRY(const Bytes table,
               image_.at_address(dynamic_.symbols, std::uint64_t{count} * sizeof(Elf64_Sym)));
   for (std::uint32_t i = 1; i < count; ++i) {
@@ -217,6 +219,8 @@ Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
     if (symbol.st_shndx != SHN_UNDEF || symbol.st_name == 0) continue;
     const unsigned binding = ELF64_ST_BIND(symbol.st_info);
     if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) continue;
+    if (found.size() >= kUndefinedLimit)
+      return malformed_elf(say("more than {} undefined symbols, which no library has", kUndefinedLimit));
     UndefinedSymbol undefined;
     SCANKIT_TRY(undefined.name, dynamic_.strings.at(symbol.st_name));
     if (!is_plausible_name(undefined.name))

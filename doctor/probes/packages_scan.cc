@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
 
 #include "doctor/probes/python_tokens.h"
 
@@ -70,7 +71,7 @@ class Scanner {
       decorated = line.tokens.front().is("@");
     }
     for (std::size_t i = 0; i < lines_.size(); ++i) find_names(lines_[i].tokens, guarded_[i]);
-    for (ScannedImport& import : scan_.imports) judge_use(import);
+    judge_uses();
     keep_unique_functions();
     return std::move(scan_);
   }
@@ -247,11 +248,13 @@ class Scanner {
     scan_.functions.push_back(function);
   }
 
-  // tokens[at] is the "(" of a call. -1 where the number of arguments cannot be told.
+  // tokens[at] is the "(" of a call. -1 where the number of arguments cannot be told, or where the call is so
+  // long that calls inside calls would be read over and over.
   static int count_arguments(Tokens tokens, std::size_t at) {
+    constexpr std::size_t kMostTokens = 512;
     int depth = 0, arguments = 0;
     bool something = false;
-    for (; at < tokens.size(); ++at) {
+    for (const std::size_t end = std::min(tokens.size(), at + kMostTokens); at < end; ++at) {
       if (opens(tokens[at]) && ++depth == 1) continue;
       if (closes(tokens[at]) && --depth == 0) return arguments + (something ? 1 : 0);
       const bool first = tokens[at - 1].is(",") || (tokens[at - 1].is("(") && depth == 1);
@@ -300,25 +303,45 @@ class Scanner {
     }
   }
 
-  void judge_use(ScannedImport& import) const {
-    if (import.bound.empty()) return;
+  // How the lines use each bound name. All names in one pass: a file may import 100,000 times.
+  void judge_uses() {
+    struct Use {
+      std::string tested;
+      unsigned called_at = 0;
+    };
+    std::unordered_map<std::string_view, Use> uses;
+    for (const ScannedImport& import : scan_.imports)
+      if (!import.bound.empty()) uses.emplace(import.bound, Use());
     for (const PythonLine& line : lines_) {
       const auto& tokens = line.tokens;
+      std::optional<std::string> question;  // that the line asks, where it names something imported
       for (std::size_t i = 0; i < tokens.size(); ++i) {
-        if (!is_name(tokens[i]) || tokens[i].text != import.bound || (i > 0 && tokens[i - 1].is(".")))
-          continue;
+        if (!is_name(tokens[i]) || (i > 0 && tokens[i - 1].is("."))) continue;
+        const auto use = uses.find(tokens[i].text);
+        if (use == uses.end()) continue;
         const bool called = i + 1 < tokens.size() && (tokens[i + 1].is("(") || tokens[i + 1].is("."));
-        if (called && import.called_at == 0 && !tokens.front().is("def")) import.called_at = tokens[i].line;
-        const auto has = [&](const char* word) {
-          return std::ranges::any_of(tokens, [&](const PythonToken& token) { return token.is(word); });
-        };
+        if (called && use->second.called_at == 0 && !tokens.front().is("def"))
+          use->second.called_at = tokens[i].line;
         if (called || tokens.front().is("import") || tokens.front().is("from")) continue;
-        if (has("if") || has("elif") || has("while") || has("and") || has("or") || has("bool"))
-          import.tested = "if";
-        else if (has("assert") && import.tested.empty())
-          import.tested = "assert";
+        if (!question) question = question_of(tokens);
+        if (*question == "if" || use->second.tested.empty()) use->second.tested = *question;
       }
     }
+    for (ScannedImport& import : scan_.imports)
+      if (const auto use = uses.find(import.bound); use != uses.end()) {
+        import.tested = use->second.tested;
+        import.called_at = use->second.called_at;
+      }
+  }
+
+  static std::string question_of(Tokens tokens) {
+    const auto has = [&](std::initializer_list<const char*> words) {
+      return std::ranges::any_of(tokens, [&](const PythonToken& token) {
+        return std::ranges::any_of(words, [&](const char* word) { return token.is(word); });
+      });
+    };
+    if (has({"if", "elif", "while", "and", "or", "bool"})) return "if";
+    return has({"assert"}) ? "assert" : "";
   }
 
   void keep_unique_functions() {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/tests/growth/measure.h"
+
+#include <fmt/core.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <new>
+
+namespace scankit::growth {
+namespace {
+
+std::size_t g_live = 0, g_peak = 0;  // the test has one thread
+
+void* counted(std::size_t size) {
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  g_live += ::malloc_usable_size(memory);
+  g_peak = std::max(g_peak, g_live);
+  return memory;
+}
+
+void discount(void* memory) {
+  if (memory != nullptr) g_live -= std::min(g_live, ::malloc_usable_size(memory));
+  std::free(memory);
+}
+
+double cpu_milliseconds() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+constexpr double kSomeTime = 4, kNoise = 3;  // milliseconds
+constexpr std::size_t kNoiseOfMemory = 1u << 20;
+
+Cost least_of_three(const std::function<void()>& work) {
+  Cost least = cost_of(work);
+  for (int i = 0; i < 2; ++i) {
+    const Cost cost = cost_of(work);
+    least = {std::min(least.milliseconds, cost.milliseconds), std::min(least.peak, cost.peak)};
+  }
+  return least;
+}
+
+}  // namespace
+
+Cost cost_of(const std::function<void()>& work) {
+  const std::size_t before = g_peak = g_live;
+  const double start = cpu_milliseconds();
+  work();
+  return {cpu_milliseconds() - start, g_peak - before};
+}
+
+std::string growth_problem(const Family& family) {
+  std::size_t n = family.smallest;
+  while (n * 2 <= family.largest && cost_of(family.make(n)).milliseconds < kSomeTime) n *= 2;
+  std::array<Cost, 3> costs;
+  for (std::size_t i = 0; i < costs.size(); ++i) costs[i] = least_of_three(family.make(n << i));
+  std::string line = fmt::format("  {:<14} {:<38} {:>9}", family.reader, family.input, n), problem;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    line += fmt::format("  {:>8.1f} ms {:>7.1f} MiB", costs[i].milliseconds,
+                        static_cast<double>(costs[i].peak) / 0x1p20);
+    if (i == 0) continue;
+    if (costs[i].milliseconds > 3 * costs[i - 1].milliseconds + kNoise) problem = "time more than triples";
+    if (costs[i].peak > 3 * costs[i - 1].peak + kNoiseOfMemory) problem = "memory more than triples";
+  }
+  fmt::print("{}{}\n", line, problem.empty() ? "" : "  GROWS");
+  return problem.empty() ? "" : line + ": " + problem;
+}
+
+}  // namespace scankit::growth
+
+void* operator new(std::size_t size) { return scankit::growth::counted(size); }
+void* operator new[](std::size_t size) { return scankit::growth::counted(size); }
+void operator delete(void* memory) noexcept { scankit::growth::discount(memory); }
+void operator delete[](void* memory) noexcept { scankit::growth::discount(memory); }
+void operator delete(void* memory, std::size_t) noexcept { scankit::growth::discount(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { scankit::growth::discount(memory); }
