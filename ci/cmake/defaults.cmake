@@ -9,6 +9,15 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # -O3 costs a fifth more of the compiler's time, and nothing here that is not a kernel (those bring their own flags) gains.
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+if(SCANKIT_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SCANKIT_FUZZ needs clang, which has libFuzzer: -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang")
+  endif()
+  set(SCANKIT_SANITIZE ON)
+  set(SCANKIT_STATIC OFF)
+  set(SCANKIT_TESTS OFF)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 if(SCANKIT_SANITIZE AND SCANKIT_STATIC)
   message(FATAL_ERROR "SCANKIT_SANITIZE needs -DSCANKIT_STATIC=OFF: a sanitizer cannot be linked statically")
 endif()
@@ -26,9 +35,10 @@ endif()
 add_library(scankit_warnings INTERFACE)
 target_compile_options(scankit_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-                            -Wno-missing-field-initializers
-                            -Wno-dangling-reference  # g++ 13 and 14 take any reference that a function returns for one to its argument
-                            -Wno-restrict>)          # g++ 12 cries wolf in std::string (GCC bug 105329)
+                            -Wno-missing-field-initializers>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:
+    -Wno-dangling-reference  # g++ 13 and 14 take any reference that a function returns for one to its argument
+    -Wno-restrict>)          # g++ 12 cries wolf in std::string (GCC bug 105329)
 if(SCANKIT_SANITIZE)
   # A null pointer that is used faults under AddressSanitizer as well; its checks at every member access were a third of
   # the generated code. vptr and object-size find nothing here that the others do not.

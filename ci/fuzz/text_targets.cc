@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <string>
+
+#include "builder/fetch/simple_index.h"
+#include "builder/install/journal.h"
+#include "builder/install/tree_list.h"
+#include "ci/fleet/node_result.h"
+#include "ci/fuzz/targets.h"
+#include "ci/gate/policy.h"
+#include "doctor/base/files.h"
+#include "doctor/explain/explainer.h"
+#include "doctor/model/redact.h"
+#include "doctor/model/redact_text.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/probes/importers_scan.h"
+#include "doctor/probes/packages_scan.h"
+#include "doctor/probes/requirement_line.h"
+#include "doctor/probes/source_text.h"
+#include "doctor/probes/sys_path_pth.h"
+#include "doctor/probes/wheel.h"
+#include "envspec/index_query.h"
+#include "envspec/lock.h"
+#include "envspec/spec.h"
+
+namespace scankit::fuzz {
+namespace {
+
+const std::string& state_base() {
+  static const auto folder = TemporaryDirectory::create("scankit-fuzz");
+  static const std::string path = folder ? folder->path() : "";
+  return path;
+}
+
+void read_snapshot(std::string_view input) {
+  const auto snapshot = snapshot_from_json(input);
+  if (!snapshot) return;
+  (void)snapshot_to_json(*snapshot).size();
+  (void)snapshot_to_json(redacted(*snapshot)).size();
+}
+
+void read_lock_text(std::string_view input) {
+  const auto lock = lock_from_json(input, "fuzz.lock");
+  if (lock) (void)lock_to_json(*lock).size();
+}
+
+void read_spec(std::string_view input) { (void)parse_spec(input, "scankit.yaml").has_value(); }
+void read_policy_text(std::string_view input) { (void)parse_policy(input, "policy.yaml").has_value(); }
+
+void read_journal(std::string_view input) {
+  const StateFolder state(state_base());
+  const std::string folder = state.root() + "/journal";
+  if (!make_directories(folder) || !write_file_atomically(folder + "/0001.json", input)) return;
+  (void)state.journals().has_value();
+}
+
+void read_tree(std::string_view input) {
+  const std::string file = state_base() + "/tree";
+  if (write_file_atomically(file, input)) (void)read_tree_list(file).has_value();
+}
+
+void read_index_page(std::string_view input) {
+  (void)parse_index_page(input, "https://index.invalid/simple/demo/").has_value();
+}
+
+void read_pylock(std::string_view input) { (void)read_uv_pylock(input).size(); }
+void read_log(std::string_view input) { (void)explain_text(input); }
+void read_node(std::string_view input) { (void)fleet::read_node_text(input); }
+
+void redact(std::string_view input) {
+  TextRedactor redactor;
+  redactor.learn_user("someuser");
+  redactor.learn_home("/home/someuser");
+  redactor.learn_from(input);
+  (void)redactor.clean(std::string(input)).size();
+}
+
+void read_metadata(std::string_view input) {
+  for (const RequirementLine& line : requirement_lines(input))
+    (void)marker_holds(line.marker, Python{}, "x86_64", {"dev"}).has_value();
+  for (const Wheel& wheel : tag_lines(std::string(input))) (void)expanded_tags(wheel).size();
+}
+
+void read_python_source(std::string_view input) {
+  (void)read_python_text(input);
+  (void)scan_imports(input, {"torch", "selective_scan_cuda"}).size();
+  (void)scan_package_file(input, "mamba_ssm.ops", true);
+  (void)mappings_of_finder(input, "/site/__editable___demo_finder.py").size();
+}
+
+constexpr std::array kTargets = {Target{"snapshot", read_snapshot},
+                                 Target{"lock", read_lock_text},
+                                 Target{"spec", read_spec},
+                                 Target{"policy", read_policy_text},
+                                 Target{"journal", read_journal},
+                                 Target{"tree", read_tree},
+                                 Target{"index_page", read_index_page},
+                                 Target{"pylock", read_pylock},
+                                 Target{"log", read_log},
+                                 Target{"fleet_node", read_node},
+                                 Target{"redact", redact},
+                                 Target{"metadata", read_metadata},
+                                 Target{"python_source", read_python_source}};
+
+}  // namespace
+
+std::span<const Target> text_targets() { return kTargets; }
+
+}  // namespace scankit::fuzz
