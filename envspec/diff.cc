@@ -7,6 +7,7 @@
 
 #include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/model/redact_find.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {
@@ -93,7 +94,10 @@ void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>
   std::vector<std::string*> texts = {&left.name, &right.name};
   for (Difference& one : all)
     for (std::string* text : {&one.left, &one.right, &one.why_unknown}) texts.push_back(text);
-  for (const std::string* text : texts) redactor.learn_from(*text);
+  for (const std::string* text : texts) {
+    if (redaction::is_ipv4(*text)) redactor.learn_fact(*text);  // a version: no field is an address
+    redactor.learn_from(*text);
+  }
   learn(redactor, owner);
   for (std::string* text : texts) *text = redactor.clean(std::move(*text));
 }

@@ -103,6 +103,14 @@ TEST(EnvironmentDiff, TellsNobodysNameWhereItMustNot) {
   EXPECT_NE(all[0].why_unknown.find("/env/a.so changed"), std::string::npos) << all[0].why_unknown;
 }
 
+// 12.4.5.8 is cuBLAS, and no machine.
+TEST(EnvironmentDiff, KeepsVersionsThatLookLikeAddresses) {
+  Side left, right;
+  std::vector<Difference> all = {{"packages.nvidia-cublas-cu12", "12.4.5.8", "10.3.5.147", ""}};
+  redact({}, left, right, all);
+  EXPECT_EQ(all[0].left + " " + all[0].right, "12.4.5.8 10.3.5.147");
+}
+
 TEST(EnvironmentDiff, NeverCallsTheUnknownEqual) {
   EnvironmentFacts unread = some_facts();
   unread.torch = Probed<std::string>::failed("unreadable");

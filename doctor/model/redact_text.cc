@@ -86,7 +86,9 @@ void TextRedactor::learn_home(const std::string& path) {
   for (const std::string_view parent : {"/home/", "/Users/", "/homes/", "/users/"})
     usual = usual || (path.starts_with(parent) && path.find('/', parent.size()) == std::string::npos);
   if (usual) return learn_user(path.substr(path.rfind('/') + 1));
-  if (std::ranges::count(path, '/') < 2) return;  // "/tmp" or "/nonexistent": a service's
+  constexpr std::array<std::string_view, 9> kServices{"/tmp", "/nonexistent", "/var", "/usr", "/opt",
+                                                      "/bin", "/dev",         "/srv", "/home"};
+  if (std::ranges::find(kServices, path) != kServices.end()) return;
   const std::string folder = path.substr(1);
   if (!folders_.insert(folder).second) return;
   add_word(folder, numbered("/home/owner", homes_++));
@@ -135,7 +137,7 @@ void TextRedactor::learn_from(std::string_view text) {
   for (const redaction::Url& url : redaction::find_urls(text)) {
     const std::string host(url.host.in(text));
     if (host == "localhost" || host.empty() || redaction::is_ipv4(host)) continue;
-    // The name of a site is no word of its own: "download" of download.pytorch.org.
+    // The name of a site is no word of its own: "download" of download.example.org.
     if (hosts_.emplace(host, numbered("host", hosts_.size())).second && host.find('.') != std::string::npos)
       add_word(host, hosts_.find(host)->second);
   }

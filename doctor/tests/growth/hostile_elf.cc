@@ -27,7 +27,8 @@ Elf64_Ehdr header() {
   head.e_ident[EI_MAG3] = ELFMAG3;
   head.e_ident[EI_CLASS] = ELFCLASS64;
   head.e_ident[EI_DATA] = ELFDATA2LSB;
-  head.e_ident[EI_VERSION] = head.e_version = EV_CURRENT;
+  head.e_ident[EI_VERSION] = EV_CURRENT;
+  head.e_version = EV_CURRENT;
   head.e_type = ET_DYN;
 #ifdef __aarch64__
   head.e_machine = EM_AARCH64;
