@@ -72,6 +72,8 @@ Reading reading_of(std::string_view text, const Quad& quad) {
   if (is_word(before) || before == '.' || before == '+' || is_word(behind) || behind == '+')
     return Reading::Version;
   if ((behind == '.' || behind == '-') && is_alnum(next) && !is_digit(next)) return Reading::Version;
+  if (behind == '-' && is_digit(next) && !quad_at(text, end + 1))
+    return Reading::Version;  // Debian's revision
   if (behind == '.' && is_digit(next)) return Reading::Version;
   if (before == '-' && is_alnum(second)) return Reading::Version;
   if (before == '=' && std::string_view("=<>~!").find(second) != std::string_view::npos && second != '\0')

@@ -126,7 +126,7 @@ std::size_t count_labels(std::string_view name) {
 
 // Modules of Python are dotted too: "torch.nn.functional", "spacy.lang.de", "threading.local".
 bool is_fully_qualified(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kPublic{"com", "org", "net", "edu", "gov"};
+  constexpr std::array<std::string_view, 4> kPublic{"com", "org", "edu", "gov"};
   constexpr std::array<std::string_view, 10> kPrivate{
       "local", "lan", "internal", "corp", "intra", "example", "cluster", "arpa", "localdomain", "hpc"};
   // Not those that end file names: "gz", "py", "so", "cc", "sh".
@@ -140,6 +140,7 @@ bool is_fully_qualified(std::string_view name) {
   const bool odd = name.find('-') != std::string_view::npos || has_digit(name.substr(0, name.find('.')));
   if (name.starts_with("www.") && labels > 2) return true;
   if (std::ranges::find(kPublic, top) != kPublic.end()) return true;
+  if (top == "net" && odd) return true;  // not "models.net" and "self.net", which are networks
   if (std::ranges::find(kPrivate, top) != kPrivate.end())
     return odd || (labels > 2 && top != "local" && top != "internal");
   const bool country = std::ranges::find(kCountries, top) != kCountries.end();

@@ -87,8 +87,7 @@ NamedAs meaning_of(const std::string& name, bool in_query) {
   if (in_query && is_one_of(name, kInQuery)) return NamedAs::Secret;
   for (const std::string_view end : kEnds)
     if (name.ends_with(end)) return NamedAs::Secret;
-  if (name == "auth" || name == "_auth" || name == "pw" || name == "psk" || name == "sas" ||
-      name.ends_with("_pw"))
+  if (name == "auth" || name == "_auth" || name == "pw" || name == "psk" || name.ends_with("_pw"))
     return NamedAs::Secret;
   if (name == "pwd" || name.ends_with("_pwd")) return NamedAs::Folder;
   if (name == "pass" || name.ends_with("_pass")) return NamedAs::Assigned;
@@ -181,15 +180,16 @@ std::size_t behind_scheme(std::string_view text, std::size_t start) {
 struct SecretWord {
   Place place;
   std::string name;  // lower case, without the dashes of an option
-  bool option = false, upper = false, in_query = false;
+  bool option = false, upper = false, mixed = false, in_query = false;
 };
 
 SecretWord word_at(std::string_view text, Place place) {
-  SecretWord word{place, {}, false, false, false};
+  SecretWord word{place, {}};
   std::string_view name = place.in(text);
   const auto dashes = std::min(name.find_first_not_of('-'), name.size());
   word.option = dashes == 2;
   word.upper = std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+  word.mixed = !word.upper && std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
   const char before = char_before(text, place.start);
   word.in_query = before == '?' || before == '&' || before == ';';
   name.remove_prefix(dashes);
@@ -201,6 +201,7 @@ std::optional<Place> secret_behind(std::string_view text, const SecretWord& word
   const NamedAs meaning = word.upper && names_a_secret(word.place.in(text))
                               ? NamedAs::Secret
                               : meaning_of(word.name, word.in_query);
+  if (word.name == "pw" && word.mixed) return std::nullopt;  // "pW = padding[2]": a width
   if (meaning == NamedAs::Nothing) return std::nullopt;
   const bool variable = word.upper && word.name.size() > 5;
   const auto value = value_behind(text, word.place.end, word.option || variable);

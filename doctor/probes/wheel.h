@@ -24,7 +24,8 @@ struct UnpackedWheel {
   std::vector<std::string> libraries;  // relative paths, as they would lie in site-packages, sorted
 };
 // Unpacks the shared libraries into `folder`. Refuses absolute names, "..", links, duplicates, encryption,
-// sizes that lie, wrong checksums and hashes, and more data than a wheel of its size can mean.
+// sizes that lie, wrong checksums and hashes, more data than a wheel of its size can mean, and archives that
+// another program may read otherwise (wheel_layout.h).
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder);
 // The whole wheel, as an installer without scripts would: every member by its own name, programs executable.
 // The same refusals. What is written before one of them stays.
