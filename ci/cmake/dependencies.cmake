@@ -65,5 +65,6 @@ else()
   endif()
 endif()
 scankit_archive(MINIZIP minizip)
+target_link_libraries(scankit::minizip INTERFACE ${ZLIBA_LIBRARY})  # it unpacks by zlib, which has to come behind it
 find_package(fmt 9 REQUIRED)  # its headers: the distribution has no archive of it (doctor/base/say.cc)
 find_program(MSGFMT_PROGRAM msgfmt)  # only where doctor/text holds a translation, and for tests

@@ -25,7 +25,8 @@ class Memory : public ByteSource {
   explicit Memory(std::string_view bytes) : bytes_(bytes) {}
   std::uint64_t size() const override { return bytes_.size(); }
   Result<void> read(std::uint64_t offset, void* into, std::size_t length) const override {
-    if (offset > bytes_.size() || bytes_.size() - offset < length) return Error{Errc::Malformed, "past the end", ""};
+    if (offset > bytes_.size() || bytes_.size() - offset < length)
+      return Error{Errc::Malformed, "past the end", ""};
     bytes_.copy(static_cast<char*>(into), length, offset);
     return {};
   }
@@ -78,7 +79,8 @@ void read_fatbin_bytes(std::string_view input) {
 }
 
 void read_wheel(std::string_view input) {
-  const std::string path = folder_in_memory() + "/fuzz-1.0-py3-none-any.whl", folder = folder_in_memory() + "/unpacked";
+  const std::string path = folder_in_memory() + "/fuzz-1.0-py3-none-any.whl",
+                    folder = folder_in_memory() + "/unpacked";
   write_plain(path, input);
   (void)unpack_wheel(path, folder).has_value();
   std::error_code ignored;
@@ -87,12 +89,12 @@ void read_wheel(std::string_view input) {
 
 void read_mo(std::string_view input) { (void)read_catalogue(std::string(input), "fuzz.mo").has_value(); }
 
-constexpr std::array kTargets = {Target{"elf", read_elf}, Target{"fatbin", read_fatbin_bytes},
-                                 Target{"wheel", read_wheel}, Target{"mo", read_mo}};
+constexpr std::array kBinaryTargets = {Target{"elf", read_elf}, Target{"fatbin", read_fatbin_bytes},
+                                       Target{"wheel", read_wheel}, Target{"mo", read_mo}};
 
 }  // namespace
 
-std::span<const Target> binary_targets() { return kTargets; }
+std::span<const Target> binary_targets() { return kBinaryTargets; }
 
 const Target* find_target(std::string_view name) {
   for (const auto targets : {binary_targets(), text_targets()})

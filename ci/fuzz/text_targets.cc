@@ -88,22 +88,22 @@ void read_python_source(std::string_view input) {
   (void)mappings_of_finder(input, "/site/__editable___demo_finder.py").size();
 }
 
-constexpr std::array kTargets = {Target{"snapshot", read_snapshot},
-                                 Target{"lock", read_lock_text},
-                                 Target{"spec", read_spec},
-                                 Target{"policy", read_policy_text},
-                                 Target{"journal", read_journal},
-                                 Target{"tree", read_tree},
-                                 Target{"index_page", read_index_page},
-                                 Target{"pylock", read_pylock},
-                                 Target{"log", read_log},
-                                 Target{"fleet_node", read_node},
-                                 Target{"redact", redact},
-                                 Target{"metadata", read_metadata},
-                                 Target{"python_source", read_python_source}};
+constexpr std::array kTextTargets = {Target{"snapshot", read_snapshot},
+                                     Target{"lock", read_lock_text},
+                                     Target{"spec", read_spec},
+                                     Target{"policy", read_policy_text},
+                                     Target{"journal", read_journal},
+                                     Target{"tree", read_tree},
+                                     Target{"index_page", read_index_page},
+                                     Target{"pylock", read_pylock},
+                                     Target{"log", read_log},
+                                     Target{"fleet_node", read_node},
+                                     Target{"redact", redact},
+                                     Target{"metadata", read_metadata},
+                                     Target{"python_source", read_python_source}};
 
 }  // namespace
 
-std::span<const Target> text_targets() { return kTargets; }
+std::span<const Target> text_targets() { return kTextTargets; }
 
 }  // namespace scankit::fuzz

@@ -25,7 +25,8 @@ inline std::size_t utf8_sequence_length(std::string_view text, std::size_t at) {
 }
 
 // U+0080..U+009F act as escapes on some terminals; U+202A..U+202E and U+2066..U+2069 reorder what the user
-// reads; U+2028 and U+2029 end a line of YAML 1.1, JavaScript and many editors. `sequence` is one well-formed sequence.
+// reads; U+2028 and U+2029 end a line of YAML 1.1, JavaScript and many editors. `sequence` is one well-formed
+// sequence.
 inline bool acts_on_terminal(std::string_view sequence) {
   if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0;
   if (sequence.size() != 3 || sequence[0] != '\xE2') return false;

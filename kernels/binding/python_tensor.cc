@@ -107,9 +107,9 @@ bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   return true;
 }
 
-// Of CPU tensors alone. On a GPU a read beyond the end stays in the allocator's block or is the driver's error,
-// and not this process's end; torch's three calls would be felt in a launch there, and the sizes read from its
-// objects have not been held against a GPU's tensors yet.
+// Of CPU tensors alone. On a GPU a read beyond the end stays in the allocator's block or is the driver's
+// error, and not this process's end; torch's three calls would be felt in a launch there, and the sizes read
+// from its objects have not been held against a GPU's tensors yet.
 bool check_memory(const Call& call, bool exact, const Tensor& t) {
   if (t.kind != DeviceKind::Cpu) return true;
   const Torch& torch = *call.torch;
