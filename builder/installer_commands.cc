@@ -32,13 +32,26 @@ Words held_by(const PackageChange& change) {
   return change.reinstall || !change.dependencies ? Words{} : change.held;
 }
 
+// What comes from a folder, a file or a repository has no wheel to be refused. Not merely needless: pip
+// before 23.1 takes --no-binary for `setup.py install`, which forgets where the distribution came from.
+Words without_wheels_of(const PackageChange& change) {
+  Words names;
+  for (const std::string& name : change.from_source)
+    if (std::ranges::none_of(change.requirements, [&](const std::string& requirement) {
+          return requirement.find(" @ ") != std::string::npos &&
+                 normalised_name(requirement) == normalised_name(name);
+        }))
+      names.push_back(name);
+  return names;
+}
+
 InstallerCommand pip_change(const Installer& installer, const PackageChange& change) {
   Words argv = pip_words(installer, "install");
   if (change.upgrade) argv.emplace_back("--upgrade");
   if (change.reinstall) argv.emplace_back("--force-reinstall");
   if (change.reinstall || !change.dependencies) argv.emplace_back("--no-deps");
   if (!change.isolated_build) argv.emplace_back("--no-build-isolation");
-  for (const std::string& name : change.from_source) add(argv, {"--no-binary", name});
+  for (const std::string& name : without_wheels_of(change)) add(argv, {"--no-binary", name});
   // pip keeps the wheels that it built, and would give the same one back.
   if (!change.from_source.empty()) argv.emplace_back("--no-cache-dir");
   add(argv, change.requirements);
@@ -64,7 +77,7 @@ InstallerCommand uv_pip_change(const Installer& installer, const PackageChange& 
       if (!is_file(requirement)) add(argv, {"--reinstall-package", normalised_name(requirement)});
   if (change.reinstall && std::ranges::any_of(change.requirements, is_file)) argv.emplace_back("--reinstall");
   if (!change.isolated_build) argv.emplace_back("--no-build-isolation");
-  for (const std::string& name : change.from_source) add(argv, {"--no-binary", name});
+  for (const std::string& name : without_wheels_of(change)) add(argv, {"--no-binary", name});
   if (!change.from_source.empty()) argv.emplace_back("--no-cache");
   add(argv, change.requirements);
   return {argv, {}, installer.project, held_by(change)};

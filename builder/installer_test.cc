@@ -198,6 +198,14 @@ TEST(InstallerCommands, BuildFromSourceAgainstWhatIsThere) {
             "mamba-ssm==2.2.4\n");
   EXPECT_EQ(lines(change_commands(uv, {.requirements = {"/w/a.whl"}, .reinstall = true})),
             "/uv pip install --python /p --no-deps --reinstall /w/a.whl\n");
+  const PackageChange local{.requirements = {"My_Ext @ file:///home/u/my%20source"},
+                            .dependencies = false,
+                            .isolated_build = false,
+                            .from_source = {"my-ext"}};
+  EXPECT_EQ(lines(change_commands(pip, local)),
+            "/p -m pip --disable-pip-version-check --no-input install --no-deps --no-build-isolation "
+            "--no-cache-dir "
+            "My_Ext @ file:///home/u/my%20source\n");
 }
 
 TEST(InstallerCommands, AreShownAsAShellTakesThem) {
