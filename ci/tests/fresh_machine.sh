@@ -137,7 +137,7 @@ for who in ${runs:-${given:+root} ${given:-root user}}; do
   fi
   [ "$who" != user ] || chown -R 1000:1000 "$run/home/dev"
   for command in "${commands[@]}"; do
-    [ "$who" = root ] || [[ $command = *quickstart* ]] || continue # the test suite once
+    [ "$who" = root ] || [ "$only" ] || [[ $command = *quickstart* ]] || continue # the test suite once, unless asked for
     log=$kept/$suite-$who-$(sed -E 's|.*ci/([a-z]+)\.sh.*|\1|' <<<"$command").log
     printf '\n%s, %s%s: %s\n' "$suite" "$who" "${tty:+, terminal}" "$command"
     export run tty suite
