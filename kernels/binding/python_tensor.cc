@@ -107,15 +107,16 @@ bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   return true;
 }
 
-// Of CPU tensors alone. On a GPU a read beyond the end stays in the allocator's block or is the driver's
-// error, and not this process's end; torch's three calls would be felt in a launch there, and the sizes read
-// from its objects have not been held against a GPU's tensors yet.
+// On the CPU a read beyond the storage's end is the end of this process, on a GPU of what the process holds
+// there. A storage is the same object on both, so that the places that were found on the CPU hold for both.
+// Where none were found, torch is asked about CPU tensors alone: its three calls would be felt in every
+// launch.
 bool check_memory(const Call& call, bool exact, const Tensor& t) {
-  if (t.kind != DeviceKind::Cpu) return true;
   const Torch& torch = *call.torch;
   Index known_offset = 0, known_size = 0;
   if (exact && read_storage_size(torch, t.object, &known_offset, &known_size))
     return check_storage(call, t, known_offset, known_size);
+  if (t.kind != DeviceKind::Cpu) return true;
   if (!torch.names[kStorage]) return true;
   const Ref storage = call_method(torch, t.object, kStorage);
   const Ref bytes = storage ? call_method(torch, storage.get(), kNbytes) : Ref();
