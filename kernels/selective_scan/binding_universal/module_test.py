@@ -108,6 +108,19 @@ class Contract(unittest.TestCase):
         self.assertEqual(tuple(got.shape), tuple(case.answers[name].shape), name)
         self.assertLessEqual(case.excess(name, got, **{"floor": FLOOR, **bounds}), 1.0, name)
 
+    # Each gradient that is a sum over the steps, of a scan that forgets at once (A = -40): dA's terms vanish beside B's and C's.
+    def test_sums_over_millions_of_steps(self):
+        length = 3_000_001
+        on = lambda *shape, value: torch.full(shape, value, device=DEVICE)
+        u, delta, dout = on(1, 1, length, value=1.1), on(1, 1, length, value=1.0), on(1, 1, length, value=1.3)
+        A, B, C = (on(1, 1, value=v) for v in (-40.0, 0.7, 0.9))
+        out, x = module.fwd(u, delta, A, B, C, on(1, value=0.5), None, on(1, value=0.0), False)
+        gradients = module.bwd(u, delta, A, B, C, on(1, value=0.5), None, on(1, value=0.0), dout, x, out, None, False, False)
+        got = dict(zip(("dA", "dB", "dC", "dD", "ddelta_bias"), gradients[2:]))
+        terms = dict(dB=1.3 * 0.9 * 1.1, dC=1.3 * 0.7 * 1.1, dD=1.3 * 1.1, ddelta_bias=1.3 * 0.9 * 0.7 * 1.1)
+        for name, term in terms.items():
+            self.assertLessEqual(abs(got[name].item() / (length * term) - 1), 1e-6 if DEVICE == "cpu" else 1e-4, name)
+
     def check_forward(self, case):
         results = forward(case)
         tensors = case.tensors
