@@ -8,6 +8,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/distributions.h"
 #include "doctor/probes/environment_repair.h"
@@ -74,8 +75,7 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
   add_explanation(json, built.explanation);
   if (!options.explain_other.empty())
     json["differences"] = compare_explanations(options.explain_other, other, built.explanation);
-  const auto replace = nlohmann::json::error_handler_t::replace;
-  std::printf("%s\n", json.dump(2, ' ', false, replace).c_str());
+  std::printf("%s", json_document(json).c_str());
 }
 
 Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/tool_version.h"
+#include "doctor/model/plain_json.h"
 
 namespace scankit {
 
@@ -31,7 +32,7 @@ std::string write_manifest(const ManifestInput& input) {
     json["images"][i]["size"] = image.bytes.size();
     json["images"][i]["sha256"] = image.sha256;
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit

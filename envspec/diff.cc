@@ -7,6 +7,7 @@
 
 #include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
 #include "doctor/model/redact_find.h"
 #include "doctor/report/plain.h"
 
@@ -136,7 +137,7 @@ std::string diff_json(const Side& left, const Side& right, const std::vector<Dif
     if (!one.why_unknown.empty()) entry["why"] = one.why_unknown;
     json[one.why_unknown.empty() ? "differences" : "unknown"].push_back(std::move(entry));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit

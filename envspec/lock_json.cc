@@ -4,6 +4,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/model/bounded_json.h"
+#include "doctor/model/plain_json.h"
 #include "envspec/lock.h"
 #include "envspec/lock_values.h"
 
@@ -158,7 +159,7 @@ std::string lock_to_json(const EnvironmentLock& lock) {
   // Of the text as it will be read back: what is no UTF-8 is replaced as it is written.
   json = Json::parse(dump(json, -1));
   json["integrity"] = integrity_of(json);
-  return dump(json, 1) + "\n";
+  return json_document(json, 1);
 }
 
 Result<EnvironmentLock> lock_from_json(std::string_view text, const std::string& name) {

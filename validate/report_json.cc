@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "doctor/model/plain_json.h"
 #include "validate/report.h"
 #include "validate/speed.h"
 
@@ -181,7 +182,7 @@ std::string json_report(const Validation& v) {
   json["cases"] = OrderedJson::array();
   for (const CaseResult& c : v.cases) json["cases"].push_back(case_json(c));
   // Messages may hold bytes of a module's own making; replace what is not UTF-8 instead of failing.
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit::validate

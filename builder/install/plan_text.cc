@@ -9,6 +9,7 @@
 #include "doctor/base/column.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
 #include "doctor/report/legend.h"
 #include "doctor/report/plain.h"
 
@@ -189,7 +190,7 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
   json["unproven"] = view.unproven;
   json["proof"] = view.unproven.empty() ? Json() : Json(view.proof);
   json["restore"] = view.restore;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit

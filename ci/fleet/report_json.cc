@@ -4,6 +4,7 @@
 
 #include "ci/fleet/report.h"
 #include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
 
 namespace scankit::fleet {
 namespace {
@@ -95,7 +96,7 @@ std::string json_report(const FleetReport& report, int exit_status) {
   });
   json["notes"] = report.notes;
   json["problems"] = report.problems;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit::fleet

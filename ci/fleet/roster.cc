@@ -10,6 +10,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
+#include "doctor/model/plain_json.h"
 
 namespace scankit::fleet {
 namespace {
@@ -68,7 +69,7 @@ std::string roster_text(const Roster& roster) {
             {"absent", roster.absent},
             {"said", roster.said}};
   for (const auto& [name, node] : roster.nodes) json["nodes"][name] = asked_json(node);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_document(json, 1);
 }
 
 Result<Roster> roster_of(const std::string& text) {

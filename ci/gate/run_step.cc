@@ -9,6 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
 
 namespace scankit {
 namespace {
@@ -81,8 +82,7 @@ Result<StepEnd> run_step(const std::string& folder, const StepCommand& command) 
     return Error{Errc::ToolFailed, say("{} left no answer: {}", command.name, hash.error().message), ""};
   const Json json{{"schema", kStepSchema}, {"key", command.key},     {"command", command.argv},
                   {"status", end.status},  {"seconds", end.seconds}, {"answer_sha256", *hash}};
-  SCANKIT_CHECK(write_file_atomically(end_file(folder, command),
-                                      json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"));
+  SCANKIT_CHECK(write_file_atomically(end_file(folder, command), json_document(json)));
   return end;
 }
 

@@ -25,6 +25,8 @@ ban 'a static glibc program dies in it on a foreign host (DESIGN decision 1)' \
 ban 'user files are read with pread: a truncated mapping kills us with SIGBUS' '\bmmap[[:space:]]*\(' "${main_sources[@]}"
 ban 'loads a locale archive or throws; use std::locale::classic()' 'std::locale\(""\)|setlocale[[:space:]]*\(' "${main_sources[@]}"
 ban 'the shell is never asked: pass an argument list to doctor/base/process.h' '\b(system|popen)[[:space:]]*\(' "${main_sources[@]}"
+ban 'JSON that people may see goes through json_document() of doctor/model/plain_json.h' "\.dump\([0-9], ' ', false" "${main_sources[@]}" \
+  ':!doctor/model/plain_json.h'
 
 # Users sit behind mirrors: their own installer knows the index. A host in a file would be the wrong one.
 hosts='py''pi\.org|pythonhosted\.org|download\.pytorch\.org|deb\.deb''ian\.org|archive\.ubuntu\.com|conda\.ana''conda\.org|ngc\.nvidia\.com|developer\.download\.nvidia'

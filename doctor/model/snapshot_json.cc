@@ -136,9 +136,7 @@ SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_fil
 namespace {
 using Json = nlohmann::json;
 
-std::string dump(const Json& json) {
-  return plain_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
-}
+std::string dump(const Json& json) { return json_document(json); }
 
 Error unreadable_snapshot(const std::string& why) {
   return {Errc::Malformed, say("not a readable snapshot: {}", why),

@@ -181,7 +181,7 @@ std::string doctor_json(const Report& report) {
   if (!drift) json["dating"] = dating_json(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);
-  return plain_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit

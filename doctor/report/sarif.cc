@@ -145,7 +145,7 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
                                           {"results", std::move(results)},
                                           {"properties", std::move(properties)},
                                           {"columnKind", "utf16CodeUnits"}}})}};
-  return plain_json(sarif.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+  return json_document(sarif);
 }
 
 }  // namespace scankit

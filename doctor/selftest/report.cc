@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
 #include "doctor/report/json.h"
 #include "doctor/report/plain.h"
 #include "doctor/selftest/run.h"
@@ -81,7 +82,7 @@ std::string selftest_json(const SelftestRequest& request, const std::vector<Tria
                               {"why", or_null(trial.why)},
                               {"import_error", or_null(without_folder(trial.import_line, request.folder))},
                               {"command", trial.again}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_document(json);
 }
 
 }  // namespace scankit
