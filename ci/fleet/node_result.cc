@@ -109,7 +109,12 @@ std::string node_text(const NodeResult& node, std::string_view result) {
   text.pop_back();
   text += kResultKey;
   text += whole.is_discarded() ? "null" : whole.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text + std::string(kDigestKey) + sha256_hex(text) + "\"}\n";
+  return with_digest(std::move(text));
+}
+
+std::string with_digest(std::string body) {
+  const std::string digest = sha256_hex(body);
+  return std::move(body).append(kDigestKey) + digest + "\"}\n";
 }
 
 ReadNode read_node_text(std::string_view text) {

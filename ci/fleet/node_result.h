@@ -53,6 +53,8 @@ struct NodeResult {
 
 // `result`: the command's JSON, "" for none. One line that ends with its own digest.
 std::string node_text(const NodeResult& node, std::string_view result);
+// The last step of it: `body` is such a file up to its digest.
+std::string with_digest(std::string body);
 
 enum class TextState { Whole, Foreign, Truncated, Damaged, Newer };
 struct ReadNode {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "builder/fetch/simple_index.h"
 #include "builder/install/journal.h"
@@ -9,7 +11,9 @@
 #include "ci/fuzz/targets.h"
 #include "ci/gate/policy.h"
 #include "doctor/base/files.h"
+#include "doctor/base/sha256.h"
 #include "doctor/explain/explainer.h"
+#include "doctor/model/plain_json.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot_json.h"
@@ -39,9 +43,23 @@ void read_snapshot(std::string_view input) {
   (void)snapshot_to_json(redacted(*snapshot)).size();
 }
 
+// With the hashes that belong to what the parts say: whoever forges a lock can count them too.
+std::string with_hashes(std::string_view lock) {
+  auto json = nlohmann::json::parse(lock, nullptr, false);
+  if (!json.is_object()) return std::string(lock);
+  json.erase("integrity");
+  auto hashes = nlohmann::json::object();
+  for (const auto& [name, part] : json.items())
+    hashes[name] = sha256_hex(part.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  json["integrity"] = hashes;
+  return json_document(json);
+}
+
 void read_lock_text(std::string_view input) {
-  const auto lock = lock_from_json(input, "fuzz.lock");
-  if (lock) (void)lock_to_json(*lock).size();
+  for (const std::string& text : {std::string(input), with_hashes(input)}) {
+    const auto lock = lock_from_json(text, "fuzz.lock");
+    if (lock) (void)lock_to_json(*lock).size();
+  }
 }
 
 void read_spec(std::string_view input) { (void)parse_spec(input, "scankit.yaml").has_value(); }
@@ -65,7 +83,14 @@ void read_index_page(std::string_view input) {
 
 void read_pylock(std::string_view input) { (void)read_uv_pylock(input).size(); }
 void read_log(std::string_view input) { (void)explain_text(input); }
-void read_node(std::string_view input) { (void)fleet::read_node_text(input); }
+
+void read_node(std::string_view input) {
+  (void)fleet::read_node_text(input);
+  // With the digest that belongs to it: whoever forges a result can count it too.
+  std::string body(input);
+  while (body.ends_with('\n') || body.ends_with('}')) body.pop_back();
+  (void)fleet::read_node_text(fleet::with_digest(std::move(body)));
+}
 
 void redact(std::string_view input) {
   TextRedactor redactor;

@@ -24,34 +24,9 @@
 namespace scankit {
 namespace {
 using growth::Family;
-
-std::string repeated(const std::string& piece, std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i) text += piece;
-  return text;
-}
-
-// `piece` with each "#" replaced by a number.
-std::string numbered(const std::string& piece, std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i)
-    for (const char c : piece) text += c == '#' ? std::to_string(i) : std::string(1, c);
-  return text;
-}
-
-// Readers of a text that is made of a piece.
-std::vector<Family> texts(const std::string& reader, const std::vector<std::string>& pieces,
-                          std::size_t largest, const std::function<void(const std::string&)>& read) {
-  std::vector<Family> families;
-  for (const std::string& piece : pieces) {
-    std::string shown;
-    for (const char c : piece.substr(0, 30)) shown += c == '\n' ? std::string("\\n") : std::string(1, c);
-    families.push_back({reader, shown, 64, largest / piece.size(), [piece, read](std::size_t n) {
-                          return [text = numbered(piece, n), read] { read(text); };
-                        }});
-  }
-  return families;
-}
+using growth::numbered;
+using growth::repeated;
+using growth::texts;
 
 class Growth : public testing::Test {
  protected:

@@ -55,6 +55,33 @@ Cost cost_of(const std::function<void()>& work) {
   return {cpu_milliseconds() - start, g_peak - before};
 }
 
+std::string repeated(const std::string& piece, std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+std::string numbered(const std::string& piece, std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i)
+    for (const char c : piece) text += c == '#' ? std::to_string(i) : std::string(1, c);
+  return text;
+}
+
+std::vector<Family> texts(const std::string& reader, const std::vector<std::string>& pieces,
+                          std::size_t largest, const std::function<void(const std::string&)>& read,
+                          const std::string& head, const std::string& tail) {
+  std::vector<Family> families;
+  for (const std::string& piece : pieces) {
+    std::string shown;
+    for (const char c : piece.substr(0, 30)) shown += c == '\n' ? std::string("\\n") : std::string(1, c);
+    families.push_back({reader, shown, 64, largest / piece.size(), [=](std::size_t n) {
+                          return [text = head + numbered(piece, n) + tail, read] { read(text); };
+                        }});
+  }
+  return families;
+}
+
 std::string growth_problem(const Family& family) {
   std::size_t n = family.smallest;
   while (n * 2 <= family.largest && cost_of(family.make(n)).milliseconds < kSomeTime) n *= 2;

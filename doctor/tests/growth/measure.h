@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace scankit::growth {
 
@@ -19,6 +20,14 @@ struct Family {
   std::size_t smallest, largest;  // sizes: doubled from the one until a reading takes some time
   std::function<std::function<void()>(std::size_t)> make;
 };
+
+std::string repeated(const std::string& piece, std::size_t times);
+std::string numbered(const std::string& piece, std::size_t times);  // each "#" in it a number
+
+// A family for each of `pieces`: the text of n of them between `head` and `tail`, up to `largest` bytes.
+std::vector<Family> texts(const std::string& reader, const std::vector<std::string>& pieces,
+                          std::size_t largest, const std::function<void(const std::string&)>& read,
+                          const std::string& head = "", const std::string& tail = "");
 
 // Measures at n, 2n and 4n, prints a line of the table, and returns why it grows too fast; "" where it does
 // not.
