@@ -117,14 +117,17 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t limit, 
   return bytes;
 }
 
-Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode) {
+namespace {
+
+// `refused`: the errno of a folder that takes no new file, or of a name that cannot be given to another file.
+Result<void> replace_file(const std::string& path, std::string_view bytes, unsigned mode, int& refused) {
   std::string aside = path + ".XXXXXX";
   Descriptor fd(::mkostemp(aside.data(), O_CLOEXEC));
-  if (fd.get() < 0) return cannot_write(path, errno);
+  if (fd.get() < 0) return cannot_write(path, refused = errno);
   auto finish = [&]() -> Result<void> {
     SCANKIT_CHECK(write_all(fd.get(), bytes, path));
     if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return cannot_write(path, errno);
-    if (::rename(aside.c_str(), path.c_str()) != 0) return cannot_write(path, errno);
+    if (::rename(aside.c_str(), path.c_str()) != 0) return cannot_write(path, refused = errno);
     return {};
   };
   auto done = finish();
@@ -133,6 +136,13 @@ Result<void> write_file_atomically(const std::string& path, std::string_view byt
     return done;
   }
   return fsync_directory(path_dirname(path));
+}
+
+}  // namespace
+
+Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode) {
+  int refused = 0;
+  return replace_file(path, bytes, mode, refused);
 }
 
 namespace {
@@ -181,17 +191,29 @@ Result<std::string> end_of_links(const std::string& path) {
   return cannot_write(path, ELOOP);
 }
 
-// As it stands: a device, a FIFO, a descriptor, or a file whose name cannot be taken by another one.
-Result<void> write_in_place(const std::string& path, const std::string& file, std::string_view bytes,
-                            int flags) {
+// As it stands: a device or a FIFO.
+Result<void> write_into(const std::string& path, const std::string& file, std::string_view bytes) {
   // A FIFO that nobody reads must not keep open(2); one with a slow reader may keep write(2).
-  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags));
+  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 && errno == ENXIO)
     return Error{Errc::Io, say("cannot write {}: no program reads from it", path),
                  say("start its reader first")};
   if (fd.get() < 0) return cannot_write(path, errno);
   (void)::fcntl(fd.get(), F_SETFL, 0);
   return write_all(fd.get(), bytes, path);
+}
+
+// A file whose name no other file can take. The room for the new bytes is found before the old ones are
+// touched.
+Result<void> overwrite_file(const std::string& path, const std::string& file, std::string_view bytes) {
+  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (fd.get() < 0) return cannot_write(path, errno);
+  const auto size = static_cast<off_t>(bytes.size());
+  if (size > 0 && ::fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, 0, size) != 0 && errno == ENOSPC)
+    return cannot_write(path, ENOSPC);
+  SCANKIT_CHECK(write_all(fd.get(), bytes, path));
+  if (::ftruncate(fd.get(), size) != 0 || ::fsync(fd.get()) != 0) return cannot_write(path, errno);
+  return {};
 }
 
 Result<void> write_to_descriptor(int number, const std::string& path, std::string_view bytes) {
@@ -224,12 +246,15 @@ Result<void> write_output(const std::string& path, std::string_view bytes, unsig
   struct stat info {};
   const bool there = ::stat(file.c_str(), &info) == 0;
   if (there && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
-  if (there && !S_ISREG(info.st_mode)) return write_in_place(path, file, bytes, 0);
+  if (there && !S_ISREG(info.st_mode)) return write_into(path, file, bytes);
   const unsigned wanted = there ? info.st_mode & 0777U : (mode_of_new_file() | (mode & 0100U));
-  const auto written = write_file_atomically(file, bytes, wanted);
+  int refused = 0;
+  const auto written = replace_file(file, bytes, wanted, refused);
   // A file of ours in a folder of somebody else's, and one that is mounted by itself, as containers do.
-  if (written || !there || ::access(file.c_str(), W_OK) != 0) return written;
-  return write_in_place(path, file, bytes, O_TRUNC);
+  // Nothing else: where the disk is full, the old bytes are the only ones there are.
+  const bool own_name = refused == EACCES || refused == EPERM || refused == EROFS || refused == EBUSY;
+  if (!there || !own_name || ::access(file.c_str(), W_OK) != 0) return written;
+  return overwrite_file(path, file, bytes);
 }
 
 Result<void> make_directories(const std::string& path) {

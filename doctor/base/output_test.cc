@@ -3,12 +3,14 @@
 // waiting.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -82,6 +84,24 @@ TEST_F(Output, ALinkIsFollowedAndItsFileReplaced) {
   EXPECT_EQ(read_whole_file(at("there/none")).value_or("?"), "made");
   ASSERT_EQ(::symlink("loop", at("loop").c_str()), 0);
   EXPECT_FALSE(write_output(at("loop"), ""));
+}
+
+// It was written in place where no file could be put aside: on a full disk that left neither the old nor the
+// new.
+TEST_F(Output, WhatDoesNotFitLeavesTheOldBytes) {
+  const std::string path = at("report.json"), old = "old";
+  ASSERT_TRUE(write_output(path, old));
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit small { 1024, before.rlim_max };
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto written = write_output(path, std::string(4096, 'n'));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  (void)std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(written);
+  EXPECT_EQ(read_whole_file(path).value_or(""), old);
+  EXPECT_EQ(files_there(), 1u);
 }
 
 TEST_F(Output, ALinkOfSomebodyElseInASharedFolderIsNotFollowed) {
