@@ -1,15 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The finished program is killed on entry of every system call by which `fix` and `restore` change a file system:
-#   fix_kills.sh SCANKIT PYTHON_WITH_TORCH [CALL...]
-# After each kill what Python would import is the old file or the new one, whole; after `restore` the folder is as before,
-# byte by byte. Only scankit itself is traced: its children are Python.
+# The finished program is killed on entry of every system call by which `fix` and `restore` change a file system, or the
+# call fails: ENOSPC and EROFS from that call on, EIO for that one.
+#   fix_kills.sh SCANKIT PYTHON_WITH_TORCH [--fault KILL|ENOSPC|EROFS|EIO] [--every N] [CALL...]
+# After each what Python would import is the old file or the new one, whole; after `restore` the folder is as before,
+# byte by byte. Status 0 means done. Only scankit itself is traced: its children are Python.
 set -euo pipefail
 scankit=$1
 # shellcheck source=builder/tests/fix.sh
 . "$(dirname "$0")/fix.sh"
 python=${SCANKIT_TEST_PYTHON:-$2}
 shift 2
+fault=KILL every=1
+while [[ ${1:-} = --* ]]; do
+  case $1 in
+    --fault) fault=$2 ;;
+    --every) every=$2 ;;
+    *) sed -n '3,7s/^# //p' "$0" >&2 && exit 2 ;;
+  esac
+  shift 2
+done
 skip_without_torch "$python"
 strace -o /dev/null true 2>/dev/null || { echo "SKIPPED: no strace that may trace here" && exit 77; }
 calls=("$@")
@@ -48,14 +58,29 @@ ordinals() {
   fi
 }
 
-kills=0
+injection() { # CALL N, as strace wants it
+  case $fault in
+    KILL) echo "inject=$1:signal=KILL:when=$2" ;;
+    EIO) echo "inject=$1:error=EIO:when=$2" ;;
+    *) echo "inject=$1:error=$fault:when=$2+" ;;
+  esac
+}
+
+kills=0 turn=0
 # kill_at VERB CALL N; before it the environment is as VERB finds it
 kill_at() {
   local verb=$1 call=$2 n=$3 status=0 command=("${fix[@]}") now line
   [ "$verb" = fix ] || command=("${restore[@]}")
-  strace -o /dev/null -e "inject=$call:signal=KILL:when=$n" "${command[@]}" >/dev/null 2>&1 </dev/null || status=$?
-  [ "$status" = 137 ] || return 0
+  strace -o /dev/null -e "$(injection "$call" "$n")" "${command[@]}" >"$work/said" 2>&1 </dev/null || status=$?
+  [ "$fault" != KILL ] || [ "$status" = 137 ] || return 0
   kills=$((kills + 1))
+  if [ "$fault" != KILL ]; then
+    local wanted=$new
+    [ "$verb" = fix ] || wanted=$old
+    [ "$status" != 0 ] || [ "$(state)" = "$wanted" ] || { echo "FAILED: $verb $call $n: status 0, but it is not done" && failures=$((failures + 1)); }
+    [ "$status" = 0 ] || [ "$status" -lt 128 ] || { echo "FAILED: $verb $call $n: ended with $status" && failures=$((failures + 1)); }
+    [ "$status" = 0 ] || [ -s "$work/said" ] || [ "$call" = write ] || { echo "FAILED: $verb $call $n: status $status without a word" && failures=$((failures + 1)); }
+  fi
   now=$(taken) || now=broken
   while read -r line; do
     grep -qxF -- "$line" <<<"$both" || { echo "FAILED: $verb $call $n: import takes $line" && failures=$((failures + 1)); }
@@ -79,14 +104,16 @@ for call in "${calls[@]}"; do
     before=$kills
     ready $verb
     for n in $(ordinals $verb "$call"); do
+      turn=$((turn + 1))
+      [ $((turn % every)) -eq 0 ] || continue
       ready $verb
       kill_at $verb "$call" "$n"
     done
-    echo "$verb $call: killed $((kills - before)) times"
+    echo "$verb $call: $fault $((kills - before)) times"
   done
 done
-check "somebody was killed" test "$kills" -gt 0
+check "something was hit" test "$kills" -gt 0
 ready fix
 check "and the fix still works" status_is 0 "${fix[@]}"
-echo "$kills kills"
+echo "$kills times $fault"
 end
