@@ -158,12 +158,14 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process) 
 ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
                             std::chrono::milliseconds timeout,
                             const std::function<void(const std::string& module)>& begins) {
-  // faulthandler's own clock ends before ours, so that the stack is written while somebody still reads it.
-  const double patience = std::max(0.2, static_cast<double>(timeout.count()) / 1000.0 * 0.9);
-  std::ostringstream seconds;
-  seconds << patience;
+  // faulthandler writes its stack before our clock ends, while somebody still reads it: a point in time and
+  // not a duration, since Python needs a while to start where a machine is busy. Both clocks are
+  // CLOCK_MONOTONIC.
+  const auto dump_at =
+      std::chrono::steady_clock::now() + std::max(std::chrono::milliseconds(200), timeout * 9 / 10);
+  const double seconds = std::chrono::duration<double>(dump_at.time_since_epoch()).count();
   ProcessRequest request;
-  request.argv = {python, "-c", kImportProgram, seconds.str()};
+  request.argv = {python, "-c", kImportProgram, std::to_string(seconds)};
   request.argv.insert(request.argv.end(), modules.begin(), modules.end());
   request.environment = child_environment(environ);
   request.timeout = timeout;

@@ -17,7 +17,7 @@ inline constexpr const char* kImportProgram = R"(
 import os, sys
 channel = os.dup(3)
 os.close(3)
-modules, patience = sys.argv[2:], float(sys.argv[1])
+modules, dump_at = sys.argv[2:], float(sys.argv[1])
 sys.argv[:] = ['-c']
 import faulthandler, importlib, json, re, time
 def say(**fields):
@@ -78,7 +78,7 @@ say(event='start', pid=os.getpid(), version='.'.join(map(str, sys.version_info[:
 try:
     errors = os.fdopen(os.dup(2), 'w')
     faulthandler.enable(errors)
-    faulthandler.dump_traceback_later(patience, file=errors)
+    faulthandler.dump_traceback_later(max(0.01, dump_at - time.monotonic()), file=errors)
 except Exception:
     pass
 for name in modules:
