@@ -277,8 +277,9 @@ fault_torch_sources_in_the_current_folder() {
   STARTS_IN=$1.checkout ERROR='Failed to load PyTorch C extensions|No module named .torch._C|partially initialized' ROOT=torch_incomplete
 }
 
+# Its headers are the same for every Python; the newest have no wheel of it, and pip would compile one.
 fx_make_numpy_1() {
-  mkdir -p "$1" && fx_download "$1.download" numpy==1.26.4 && unzip -q "$1.download"/numpy-*.whl -d "$1" && rm -rf "$1.download"
+  mkdir -p "$1" "$1.download" && fx_fetch "$1.download" --no-deps --only-binary :all: --python-version 3.12 numpy==1.26.4 && unzip -q "$1.download"/numpy-*.whl -d "$1" && rm -rf "$1.download"
 }
 # Compiled with numpy 1's headers, run with numpy 2: the file is whole and every name is there.
 fault_numpy_abi() {
