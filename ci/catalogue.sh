@@ -31,8 +31,8 @@ extract sources.pot C++ "--keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3
 extract helper.pot C++ --keyword=complain:1 'builder/gpu_helper/*.cc' 'builder/fetch_helper/*.cc'
 extract harness.pot Python --keyword=say:1 'validate/harness/*.py'
 "$tables" >"$work/tables.pot"
-msgcat --use-first --add-location=file --sort-output --width=120 "$work"/{sources,helper,harness,tables}.pot |
-  sed -e '/^"POT-Creation-Date:/d' -e '/^#, \(c\|c++\|python-brace\)-format$/d' -e '1,/^msgid/{/^#/d}' >"$work/scankit.pot"
+msgcat --use-first --add-location=file --sort-output --no-wrap "$work"/{sources,helper,harness,tables}.pot |
+  sed -e '/^"POT-Creation-Date:/d' -e '/^#, [a-z+, -]*-format$/d' -e '1,/^msgid/{/^#/d}' >"$work/scankit.pot"
 
 if [ "$mode" != --check ]; then
   cp "$work/scankit.pot" "$pot"
