@@ -36,16 +36,6 @@ std::string_view local_part(const Version& version) {
   return plus == std::string::npos ? std::string_view() : std::string_view(version.suffix).substr(plus);
 }
 
-// -1, 0, 1. Two pre-releases of one release are ordered by their text, which is right for a1 < b1 < rc1 and
-// for nightlies of one form.
-int order_of(const Version& a, const Version& b) {
-  if (const auto order = a <=> b; std::is_neq(order)) return std::is_lt(order) ? -1 : 1;
-  if (a.is_prerelease() != b.is_prerelease()) return a.is_prerelease() ? -1 : 1;
-  if (!a.is_prerelease()) return 0;
-  const int order = a.suffix.substr(0, a.suffix.find('+')).compare(b.suffix.substr(0, b.suffix.find('+')));
-  return order < 0 ? -1 : (order > 0 ? 1 : 0);
-}
-
 bool starts_with(const Version& version, const Version& prefix) {
   for (std::size_t i = 0; i < prefix.release.size(); ++i)
     if (version.part(i) != prefix.release[i]) return false;
@@ -94,21 +84,23 @@ Result<VersionRange> VersionRange::parse(std::string_view text) {
 }
 
 bool VersionRange::holds(const Clause& clause, const Version& version) {
-  const int order = order_of(version, clause.version);
-  if (clause.op == ">=") return order >= 0;
-  if (clause.op == "<=") return order <= 0;
-  if (clause.op == ">") return order > 0;
+  const auto order = pep440_order(version, clause.version);
+  if (clause.op == ">=") return std::is_gteq(order);
+  if (clause.op == "<=") return std::is_lteq(order);
+  if (clause.op == ">")  // PEP 440: ">2.11" leaves 2.11.post1 out, too
+    return std::is_gt(order) && !(is_postrelease(version) && !is_postrelease(clause.version) &&
+                                  std::is_eq(version <=> clause.version));
   if (clause.op == "<")  // PEP 440: "<2.12" leaves the pre-releases of 2.12 out, too
-    return order < 0 && !(version.is_prerelease() && !clause.version.is_prerelease() &&
-                          std::is_eq(version <=> clause.version));
+    return std::is_lt(order) && !(version.is_prerelease() && !clause.version.is_prerelease() &&
+                                  std::is_eq(version <=> clause.version));
   if (clause.op == "~=") {
     Version prefix{clause.version.release, ""};
     prefix.release.pop_back();
-    return order >= 0 && starts_with(version, prefix);
+    return std::is_gteq(order) && starts_with(version, prefix);
   }
   const bool same_local =
       local_part(clause.version).empty() || local_part(clause.version) == local_part(version);
-  const bool equal = clause.wildcard ? starts_with(version, clause.version) : order == 0 && same_local;
+  const bool equal = clause.wildcard ? starts_with(version, clause.version) : std::is_eq(order) && same_local;
   return (clause.op == "==") == equal;
 }
 
@@ -120,7 +112,7 @@ std::string VersionRange::least() const {
   const Clause* best = nullptr;
   for (const Clause& clause : clauses_) {
     const bool floor = clause.op == ">=" || clause.op == "~=" || clause.op == "==";
-    if (floor && (best == nullptr || order_of(clause.version, best->version) > 0)) best = &clause;
+    if (floor && (best == nullptr || std::is_gt(pep440_order(clause.version, best->version)))) best = &clause;
   }
   return best == nullptr ? "" : best->text;
 }

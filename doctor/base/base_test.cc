@@ -43,6 +43,20 @@ TEST(Version, KeepsWhatFollowsTheDigits) {
   EXPECT_EQ(version("2.11.0+cu130").major_minor(), "2.11");
 }
 
+TEST(Version, OrdersTheStagesOfAReleaseAsPep440Does) {
+  const std::vector<std::string> ordered = {"2.0.dev3",        "2.0a1.dev1", "2.0a1",     "2.0b2",
+                                            "2.0rc1",          "2.0",        "2.0.post1", "2.0.post2",
+                                            "2.0.post10.dev1", "2.0.post10", "2.0.1"};
+  for (std::size_t i = 0; i + 1 < ordered.size(); ++i)
+    EXPECT_TRUE(std::is_lt(pep440_order(*Version::parse(ordered[i]), *Version::parse(ordered[i + 1]))))
+        << ordered[i] << " and " << ordered[i + 1];
+  for (const auto& [one, same] : {std::pair{"2.0-alpha.1", "2.0a1"},
+                                  {"2.0-1", "2.0.post1"},
+                                  {"2.0c1", "2.0RC1"},
+                                  {"2.0", "2.0.0+cu130"}})
+    EXPECT_TRUE(std::is_eq(pep440_order(*Version::parse(one), *Version::parse(same)))) << one;
+}
+
 TEST(Version, RefusesWhatIsNoVersion) {
   EXPECT_FALSE(Version::parse(""));
   EXPECT_FALSE(Version::parse("abc"));

@@ -2,9 +2,65 @@
 #include "doctor/base/version.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+#include <utility>
 
 namespace scankit {
+namespace {
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// What follows the release, as numbers that sort as PEP 440 says. The spellings are those that it normalises.
+struct Stages {
+  int phase = 0;  // 1 alpha, 2 beta, 3 release candidate; 0: none
+  std::uint64_t pre = 0, post = 0, dev = 0;
+  bool has_post = false, has_dev = false;
+
+  explicit Stages(std::string_view suffix) {
+    for (std::size_t at = 0; at < suffix.size() && suffix[at] != '+';) {
+      const bool dash = suffix[at] == '-';
+      at = skip_separators(suffix, at);
+      std::string word;
+      while (at < suffix.size() && is_letter(suffix[at]))
+        word += static_cast<char>(std::tolower(static_cast<unsigned char>(suffix[at++])));
+      if (!word.empty()) at = skip_separators(suffix, at);
+      const std::size_t digits = at;
+      std::uint64_t number = 0;
+      while (at < suffix.size() && is_digit(suffix[at]))
+        number = std::min<std::uint64_t>(number * 10 + static_cast<unsigned>(suffix[at++] - '0'), kMost);
+      if (word.empty() && at == digits) return;  // nothing that PEP 440 knows
+      take(word.empty() && dash ? "post" : word, number);
+    }
+  }
+
+  auto key() const {
+    constexpr int kNone = 4;
+    const int own_phase = phase != 0 ? phase : (!has_post && has_dev ? 0 : kNone);
+    return std::tuple(own_phase, pre, has_post, post, !has_dev, dev);
+  }
+
+ private:
+  static constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max() / 16;
+  static std::size_t skip_separators(std::string_view text, std::size_t at) {
+    while (at < text.size() && (text[at] == '.' || text[at] == '-' || text[at] == '_')) ++at;
+    return at;
+  }
+  void take(std::string_view word, std::uint64_t number) {
+    constexpr std::array<std::pair<std::string_view, int>, 8> kPhases = {
+        {{"a", 1}, {"alpha", 1}, {"b", 2}, {"beta", 2}, {"rc", 3}, {"c", 3}, {"pre", 3}, {"preview", 3}}};
+    for (const auto& [name, number_of_phase] : kPhases)
+      if (word == name) phase = number_of_phase, pre = number;
+    if (word == "post" || word == "rev" || word == "r") has_post = true, post = number;
+    if (word == "dev") has_dev = true, dev = number;
+  }
+};
+
+}  // namespace
 
 std::optional<Version> Version::parse(std::string_view text) {
   Version version;
@@ -40,5 +96,12 @@ std::strong_ordering operator<=>(const Version& a, const Version& b) {
 }
 
 bool operator==(const Version& a, const Version& b) { return std::is_eq(a <=> b); }
+
+std::strong_ordering pep440_order(const Version& a, const Version& b) {
+  if (const auto order = a <=> b; std::is_neq(order)) return order;
+  return Stages(a.suffix).key() <=> Stages(b.suffix).key();
+}
+
+bool is_postrelease(const Version& version) { return Stages(version.suffix).has_post; }
 
 }  // namespace scankit

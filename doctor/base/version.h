@@ -22,4 +22,8 @@ struct Version {
 std::strong_ordering operator<=>(const Version& a, const Version& b);
 bool operator==(const Version& a, const Version& b);
 
+// PEP 440's order: 2.0.dev1 < 2.0a1 < 2.0rc1 < 2.0 < 2.0.post1. Local parts ("+cu130") are not compared.
+std::strong_ordering pep440_order(const Version& a, const Version& b);
+bool is_postrelease(const Version& version);
+
 }  // namespace scankit

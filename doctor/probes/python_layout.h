@@ -8,6 +8,12 @@
 
 namespace scankit {
 
+// What releases of CPython do differently with .pth files; from 3.13 on both.
+struct PthRules {
+  bool skips_hidden = true;  // ".name.pth"
+  bool drops_mark = true;  // a byte order mark at the file's beginning: before, it was part of the first path
+};
+
 // Where an interpreter finds itself: the answer of CPython's getpath (Modules/getpath.py, getpath.c
 // before 3.11).
 struct PythonLayout {
@@ -28,8 +34,9 @@ struct PythonLayout {
   std::string prefix() const { return venv ? venv->prefix : base_prefix; }
   // Debian patches site.py: packages lie in dist-packages.
   bool debian() const { return site_source.find("dist-packages") != std::string::npos; }
-  bool skips_hidden_pth() const {
-    return site_source.find("not name.startswith(\".\")") != std::string::npos;
+  PthRules pth_rules() const {
+    return {.skips_hidden = site_source.find("not name.startswith(\".\")") != std::string::npos,
+            .drops_mark = site_source.find("utf-8-sig") != std::string::npos};
   }
 };
 

@@ -69,7 +69,7 @@ std::vector<std::string> site_folders(const PythonLayout& layout, const std::str
 class SysPath {
  public:
   SysPath(const Host& host, const PythonLayout& layout, Python& python)
-      : host_(host), layout_(layout), python_(python), pth_(host, layout.skips_hidden_pth()) {}
+      : host_(host), layout_(layout), python_(python), pth_(host, layout.pth_rules()) {}
 
   void compute() {
     before_site();

@@ -72,7 +72,7 @@ std::vector<PthLine> PthReader::read_folder(const std::string& folder) {
   const auto entries = host_.list(folder);
   if (!entries) return lines;
   for (const DirEntry& entry : *entries) {
-    if (!entry.name.ends_with(".pth") || (skips_hidden_ && entry.name.starts_with('.'))) continue;
+    if (!entry.name.ends_with(".pth") || (rules_.skips_hidden && entry.name.starts_with('.'))) continue;
     read_file(folder, entry.name, lines);
   }
   return lines;
@@ -87,7 +87,7 @@ void PthReader::read_file(const std::string& folder, const std::string& name, st
     return;  // site.py goes on without it, too
   }
   std::string_view rest = *text;
-  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
+  if (rules_.drops_mark && rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
   for (std::string_view line : lines_of(rest)) {
     if (line.starts_with('#') || trimmed(line).empty()) continue;
     if (line.starts_with("import ") || line.starts_with("import\t")) {

@@ -17,7 +17,7 @@ struct PthLine {
 // install.
 class PthReader {
  public:
-  PthReader(const Host& host, bool skips_hidden) : host_(host), skips_hidden_(skips_hidden) {}
+  PthReader(const Host& host, PthRules rules) : host_(host), rules_(rules) {}
   // The path lines of every .pth file of a folder, files by name.
   std::vector<PthLine> read_folder(const std::string& folder);
   const std::vector<std::string>& code_lines() const { return code_lines_; }
@@ -27,7 +27,7 @@ class PthReader {
   void read_file(const std::string& folder, const std::string& name, std::vector<PthLine>& lines);
   void note_code(const std::string& folder, const std::string& file, std::string_view line);
   const Host& host_;
-  bool skips_hidden_;
+  PthRules rules_;
   std::vector<std::string> code_lines_, finders_;
 };
 

@@ -118,7 +118,7 @@ TEST_F(SysPathOf, GiganticAndBrokenPthFiles) {
   write(site_ + "/f.pth", "import x\x1b[31m\xff; " + std::string(1u << 16, 'y') + "\n");
   const Python python = probe();
   EXPECT_GE(index_of(python, at("outside")), 0);
-  EXPECT_GE(index_of(python, at("bom")), 0);
+  EXPECT_EQ(index_of(python, at("bom")), -1);  // CPython before 3.13 takes the mark for a part of the path
   EXPECT_GE(index_of(python, at("b\xff"
                                 "d")),
             0);
@@ -128,6 +128,8 @@ TEST_F(SysPathOf, GiganticAndBrokenPthFiles) {
       << python.pth_code_lines[0];
   EXPECT_LT(python.pth_code_lines[1].size(), 800u);
   EXPECT_EQ(python.pth_code_lines[1].find('\x1b'), std::string::npos);
+  write("base/lib/python3.11/site.py", "decode(\"utf-8-sig\")\n");
+  EXPECT_GE(index_of(probe(), at("bom")), 0);
 }
 
 TEST_F(SysPathOf, TellsWhichSiteFolderCannotBeRead) {

@@ -344,6 +344,8 @@ bool read_wheel_name(const std::string& file_name, Wheel& wheel) {
   const std::vector<std::string> parts = split(name, '-');
   if (parts.size() != 5 && parts.size() != 6) return false;
   if (std::ranges::any_of(parts, [](const std::string& part) { return part.empty(); })) return false;
+  if (parts.size() == 6 && (parts[2][0] < '0' || parts[2][0] > '9'))
+    return false;  // a build begins with a digit
   wheel.name = parts[0];
   wheel.version = parts[1];
   wheel.python_tags = split(parts[parts.size() - 3], '.');

@@ -180,7 +180,7 @@ TEST_F(Growth, OfInstalledFiles) {
     (void)shared_libraries_of(*host_, {.path = path_dirname(path)});
   };
   const auto pth = [this](const std::string& path) {
-    (void)PthReader(*host_, false).read_folder(path_dirname(path));
+    (void)PthReader(*host_, {}).read_folder(path_dirname(path));
   };
   expect_linear(
       {file(
