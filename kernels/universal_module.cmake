@@ -3,7 +3,10 @@
 # scankit_universal_module(NAME OBJECTS ... SOURCES ...): ${PROJECT_BINARY_DIR}/modules/NAME.abi3.so, target
 # scankit_module_NAME. The same bytes whatever the build type, the sanitizer switch and the folder: no C++ runtime,
 # limited API of Python 3.8, glibc 2.17 (UNIVERSAL.md).
-find_path(SCANKIT_PYTHON_INCLUDE Python.h PATH_SUFFIXES python3.13 python3.12 python3.11 python3.10 python3.9 python3.8
+foreach(minor RANGE 30 8 -1)
+  list(APPEND SCANKIT_PYTHON_FOLDERS python3.${minor})
+endforeach()
+find_path(SCANKIT_PYTHON_INCLUDE Python.h PATH_SUFFIXES ${SCANKIT_PYTHON_FOLDERS}
           REQUIRED DOC "Headers of any CPython from 3.8 on: the limited API is the same in all")
 
 function(scankit_universal_compile_options target)
