@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/installer.h"
 
+#include <unistd.h>
+
 #include "doctor/probes/python_test_host.h"
 
 namespace scankit {

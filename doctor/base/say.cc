@@ -6,10 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <set>
 
 namespace scankit {
 namespace {
+
+// What else other files ask for: lists of texts, from fmt 10 on.
+[[gnu::used]] bool (*const kPrintable)(std::uint32_t) = &fmt::detail::is_printable;
 
 const Language* g_language = nullptr;
 

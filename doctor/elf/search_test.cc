@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real loader lists what it would map (LD_TRACE_LOADED_OBJECTS); ours must name the same files.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/packages.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 

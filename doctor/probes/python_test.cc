@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/python.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "doctor/probes/python_binary.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/torch.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "doctor/probes/distributions.h"
