@@ -8,6 +8,7 @@
 #include "builder/install/place.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/pip_settings.h"
 #include "doctor/probes/sys_path.h"
 #include "doctor/probes/whose_code.h"
 
@@ -114,8 +115,12 @@ Installer uv(const Host& host, const Python& python, std::string why) {
   return if_ours(host, std::move(installer));
 }
 
-Installer pip(const Host& host, std::vector<std::string> program, std::string why) {
-  return if_ours(host, {.kind = Installer::Kind::Pip, .program = std::move(program), .why = std::move(why)});
+Installer pip(const Host& host, const Python& python, std::vector<std::string> program, std::string why) {
+  const bool venv = python.prefix != python.base_prefix;
+  return if_ours(host, {.kind = Installer::Kind::Pip,
+                        .program = std::move(program),
+                        .not_for_user = venv && !pip_user_setting(host, python).empty(),
+                        .why = std::move(why)});
 }
 
 const Distribution* distribution_of(const Snapshot& snapshot, const std::string& package) {
@@ -174,10 +179,11 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
   const Distribution* torch = distribution_of(snapshot, "torch");
   if (torch != nullptr && torch->installer == "uv" && !uv_program.empty())
     return uv(host, python, say("uv installed torch"));
-  if (python.has_pip) return pip(host, pip_of(interpreter_of(python)), say("this environment has pip"));
+  if (python.has_pip)
+    return pip(host, python, pip_of(interpreter_of(python)), say("this environment has pip"));
   if (!uv_program.empty()) return uv(host, python, say("this environment has no pip, and uv is here"));
   if (const std::string base = base_with_pip(host, python); !base.empty())
-    return pip(host, {base, "-m", "pip", "--python", interpreter_of(python)},
+    return pip(host, python, {base, "-m", "pip", "--python", interpreter_of(python)},
                say("this environment has no pip; that of the Python it was made from serves it"));
   return none(python.kind == "uv" ? say("uv made this environment, and uv is not on PATH")
                                   : say("this environment has no pip, and uv is not here"),
@@ -237,7 +243,7 @@ Installer downloader_of(const Host& host, const Snapshot& snapshot) {
     Python guess{.version = path_basename(real).substr(std::min<std::size_t>(6, path_basename(real).size()))};
     guess.base_prefix = path_dirname(path_dirname(real));
     if (!base_with_pip(host, guess).empty())
-      return pip(host, pip_of(candidate), say("{} has pip", candidate));
+      return pip(host, python, pip_of(candidate), say("{} has pip", candidate));
   }
   return none(say("neither uv nor a Python with pip is here"), say("put uv on PATH"));
 }

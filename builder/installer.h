@@ -16,7 +16,8 @@ struct Installer {
   Kind kind = Kind::None;
   std::vector<std::string> program;  // {".../bin/python", "-m", "pip"}; {".../uv"}; {".../conda"}
   std::string environment;           // uv: the interpreter that it is told; conda: the prefix
-  std::string project;  // uv: the folder of the project whose `uv sync` makes this environment, or ""
+  std::string project;        // uv: the folder of the project whose `uv sync` makes this environment, or ""
+  bool not_for_user = false;  // pip: its settings ask for --user, which this environment refuses
   std::set<std::string> locked;  // uv: the packages that the project's uv.lock names, normalised
   std::string why;               // how it was recognised; of None: why nothing may or can be installed here
   std::string instead;           // of None: what the user can do

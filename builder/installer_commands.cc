@@ -55,7 +55,7 @@ InstallerCommand pip_change(const Installer& installer, const PackageChange& cha
   // pip keeps the wheels that it built, and would give the same one back.
   if (!change.from_source.empty()) argv.emplace_back("--no-cache-dir");
   add(argv, change.requirements);
-  return {argv, {}, "", held_by(change)};
+  return {argv, installer.not_for_user ? Words{"PIP_USER=0"} : Words{}, "", held_by(change)};
 }
 
 // uv links the files of an environment from its cache: what was damaged in place is damaged there too, and

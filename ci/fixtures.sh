@@ -3,6 +3,8 @@
 # Shell functions that make what the tests and the quickstart need: Pythons, environments with a real torch, headers of
 # another torch, a root file system of another release. Sourced. Everything downloaded or unpacked is kept in
 # $SCANKIT_CACHE between runs; a second run finds it there. Each function prints the path of what it made.
+# What a user's pip.conf asks of every pip: a venv refuses the first, and the tests make environments of their own.
+export PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_QUIET=0
 SCANKIT_CACHE=${SCANKIT_CACHE:-$HOME/.cache/scankit-dev}
 # shellcheck source=ci/progress.sh
 . "$(dirname "${BASH_SOURCE[0]}")/progress.sh"
@@ -269,7 +271,7 @@ fx_make_kubernetes_schemas() {
 # Kubernetes' own schemas of its resources, with the program that judges a manifest by them.
 fx_kubernetes_schemas() { fx_once "$SCANKIT_CACHE/envs/kubernetes-schemas-1" fx_make_kubernetes_schemas; }
 
-fx_make_terminal_reader() { "$(fx_python)" -m venv "$1" && "$1/bin/python" -m pip --disable-pip-version-check -q install pyte==0.8.2; }
+fx_make_terminal_reader() { fx_venv "$1" && fx_install "$1" pyte==0.8.2; }
 
 # A Python with pyte, which keeps a screen as a terminal does.
 fx_terminal_reader() { fx_once "$SCANKIT_CACHE/envs/terminal-reader-1" fx_make_terminal_reader; }

@@ -15,7 +15,7 @@ function(scankit_device_source kernel)
     add_test(NAME kernels.${kernel}.device_source_compiles
       COMMAND ${CMAKE_COMMAND} -DSOURCE=${source} -DUNITS=${folder}/cuda/units.def
               -DWORK=${CMAKE_CURRENT_BINARY_DIR}/compile_${kernel} -P ${PROJECT_SOURCE_DIR}/kernels/common/compile_test.cmake)
-    set_tests_properties(kernels.${kernel}.device_source_compiles PROPERTIES LABELS ci TIMEOUT 600
+    set_tests_properties(kernels.${kernel}.device_source_compiles PROPERTIES LABELS ci TIMEOUT 1800
       SKIP_REGULAR_EXPRESSION "SKIPPED: ")
   endif()
 endfunction()

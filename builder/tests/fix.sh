@@ -5,6 +5,7 @@
 # shellcheck source=builder/tests/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 unset VIRTUAL_ENV PYTHONPATH
+exec </dev/null  # on a terminal restore asks, and waits for the answer
 # A cache of compiled images that outlives the test, where one is named: these tests are not about compiling.
 export XDG_CACHE_HOME=${SCANKIT_FIX_CACHE:-$work/cache}
 env=$work/env

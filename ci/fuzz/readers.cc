@@ -104,7 +104,7 @@ Json answer_to(const Host& host, const Json& ask) {
   if (what == "wheel") return wheel(path);
   if (what == "pth") return pth(host, path, ask.at("python"));
   if (what == "distributions") return distributions(host, path);
-  return {{"error", "not known: " + what}};
+  return {{"error", "not known"}, {"ask", what}};
 }
 
 }  // namespace

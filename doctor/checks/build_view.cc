@@ -109,7 +109,8 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
       python.has_pip ? program + " -m pip install"
       : by_base      ? join({word_for_shell(here.base_pip), "-m pip --python", program, "install"}, " ")
                      : "uv pip install --python " + program;
-  return before + installer + " --no-build-isolation " + folder;
+  const std::string prefix = python.has_pip || by_base ? pip_prefix(here, python) : "";
+  return before + prefix + installer + " --no-build-isolation " + folder;
 }
 
 std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {

@@ -13,9 +13,14 @@ constexpr std::array kFields{std::pair{"installer: uv", &Installers::uv},
                              std::pair{"installer: base pip", &Installers::base_pip},
                              std::pair{"installer: ensurepip", &Installers::ensurepip},
                              std::pair{"installer: site", &Installers::site},
-                             std::pair{"installer: owner", &Installers::owner}};
+                             std::pair{"installer: owner", &Installers::owner},
+                             std::pair{"installer: pip user", &Installers::pip_user}};
 
 }  // namespace
+
+std::string pip_prefix(const Installers& here, const Python& python) {
+  return here.pip_user.empty() || python.prefix == python.base_prefix ? "" : "PIP_USER=0 ";
+}
 
 Installers installers_of(const Snapshot& snapshot) {
   Installers found;

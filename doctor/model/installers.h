@@ -15,7 +15,10 @@ struct Installers {
   std::string ensurepip;  // the standard library's, which Debian keeps in a package of its own; "" for none
   std::string site;       // the folder that an installer writes to
   std::string owner;      // who has to run it, by name or number, where this user may not write to `site`
+  std::string pip_user;   // the variable or file by which pip installs for the user alone; "" for none
 };
+// Before a pip command that changes a venv, which refuses --user whoever asks for it: "PIP_USER=0 ", or "".
+std::string pip_prefix(const Installers& here, const Python& python);
 
 // They travel among the snapshot's `environment`, under names that no variable can have ("installer: uv").
 Installers installers_of(const Snapshot& snapshot);

@@ -11,6 +11,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/probes/pip_settings.h"
 
 namespace scankit {
 namespace {
@@ -105,6 +106,7 @@ Installers probe_installers(const Host& host, const Python& python) {
   if (const auto ensurepip = find_python_module(host, python, "ensurepip")) found.ensurepip = ensurepip->path;
   found.site = site_of(python);
   found.owner = owner_of_folder(host, found.site);
+  found.pip_user = pip_user_setting(host, python);
   return found;
 }
 

@@ -2,6 +2,7 @@
 #include "doctor/probes/installers.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "doctor/probes/python.h"
 #include "doctor/probes/python_test_host.h"
@@ -44,6 +45,23 @@ TEST_F(ProbeInstallers, TakeThePipOfTheBaseFrom22_3On) {
                         at("base/lib/python3.11/site-packages/pip-22.3.1.dist-info").c_str()),
             0);
   EXPECT_EQ(probed().base_pip, at("base/bin/python3.11"));
+}
+
+TEST_F(ProbeInstallers, KnowWhatMakesPipInstallForTheUserAlone) {
+  make_venv("venv", install("base"));
+  EXPECT_EQ(probed().pip_user, "");
+  const std::string own = write("home/.config/pip/pip.conf", "[global]\nquiet = 2\n[install]\nuser = true\n");
+  EXPECT_EQ(probed().pip_user, own);
+  const std::string venv = write("venv/pip.conf", "# [install]\n[install]\nUser: off\n");
+  EXPECT_EQ(probed().pip_user, "");  // the environment's own file is stronger
+  ASSERT_EQ(::unlink(venv.c_str()), 0);
+  host_.variables["PIP_USER"] = "0";
+  EXPECT_EQ(probed().pip_user, "");
+  host_.variables["PIP_USER"] = "yes";
+  EXPECT_EQ(probed().pip_user, "$PIP_USER");
+  host_.variables.erase("PIP_USER");
+  host_.variables["PIP_CONFIG_FILE"] = "/dev/null";
+  EXPECT_EQ(probed().pip_user, "");
 }
 
 // Root may write everywhere, so a child that is nobody asks.

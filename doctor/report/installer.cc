@@ -86,9 +86,11 @@ Installer installer(const Snapshot& snapshot) {
   if (!here.owner.empty())
     return python.has_pip && user_site_serves(python) ? Installer{path + " -m pip install --user"}
                                                       : Installer{};
-  if (python.has_pip) return {path + " -m pip install"};
+  const std::string prefix = pip_prefix(here, python);
+  if (python.has_pip) return {prefix + path + " -m pip install"};
   if (!here.uv.empty()) return {"uv pip install --python " + path, true};
-  if (!here.base_pip.empty()) return {shell_quoted(here.base_pip) + " -m pip --python " + path + " install"};
+  if (!here.base_pip.empty())
+    return {prefix + shell_quoted(here.base_pip) + " -m pip --python " + path + " install"};
   return {};
 }
 

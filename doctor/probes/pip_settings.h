@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+// What makes `pip install` of this Python install for the user alone (`--user`): "$PIP_USER" or the path of a
+// pip.conf; "" where nothing does. A venv refuses that. pip's own order: the variable, then [install] before
+// [global], then the files from PIP_CONFIG_FILE, sys.prefix, the user and the machine.
+std::string pip_user_setting(const Host& host, const Python& python);
+
+}  // namespace scankit
