@@ -12,6 +12,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/pip_settings.h"
+#include "doctor/probes/sys_path.h"
 
 namespace scankit {
 namespace {
