@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one main of scankit: CLI11 parses, the chosen command runs.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <optional>
@@ -36,12 +40,13 @@ std::optional<std::string> variable(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// A full disk, or a closed standard output, where the command itself does not look.
+// A full disk, or a closed standard output: no command looks at that itself. The C library forgets why an
+// earlier write failed; one more byte behind an output that is cut anyway tells.
 int status_with_output(int status) {
   std::cout.flush();
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
-  if (written || status == scankit::kExitInternal) return status;
-  scankit::complain({scankit::Errc::Io, scankit::say("cannot write to standard output"), ""});
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
+  const std::string why = ::write(STDOUT_FILENO, "\n", 1) < 0 ? std::string(": ") + std::strerror(errno) : "";
+  scankit::complain({scankit::Errc::Io, scankit::say("cannot write to standard output") + why, ""});
   return scankit::kExitInternal;
 }
 
@@ -64,7 +69,7 @@ int run(int argc, char** argv) {
     std::ranges::reverse(words);  // CLI11 takes a vector from its end
     app.parse(std::move(words));
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    return status_with_output(app.exit(asked));
   } catch (const CLI::ParseError& problem) {
     // As uv has it: "scankit env" alone lists what there is, and is not a success.
     if (const std::string help = scankit::help_of_bare_group(app); !help.empty())

@@ -55,11 +55,6 @@ int tell(const FleetReport& report, const ShowOptions& options) {
   } else {
     std::cout << rendered(format, report, status);
   }
-  std::cout.flush();
-  if (!std::cout) {
-    complain({Errc::Io, say("cannot write to standard output"), ""});
-    return kExitInternal;
-  }
   const int files = write_report_files(
       options.reports, [&](const std::string& wanted) { return rendered(wanted, report, status); });
   return files != kExitClean ? files : status;

@@ -100,12 +100,8 @@ int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vect
       for (const std::string& note : notes) std::cout << plain(retold(note), style.ascii) << "\n";
     std::cout << diagnosis.text([&](const Report& report) { return doctor_text(report, style); });
   }
-  std::cout.flush();
-  const int output = std::cout ? kExitClean : kExitInternal;
-  if (!std::cout) complain({Errc::Io, say("cannot write to standard output"), ""});
-  return first_that_counts({output, write_report_files(options.reports, [&](const std::string& format) {
-                              return diagnosis.rendered(format, sink);
-                            })});
+  return write_report_files(options.reports,
+                            [&](const std::string& format) { return diagnosis.rendered(format, sink); });
 }
 
 }  // namespace scankit
