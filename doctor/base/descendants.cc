@@ -22,7 +22,6 @@ namespace scankit {
 namespace {
 
 // All of this runs after a fork of a process that may have threads: no memory is allocated.
-// builder/install/keeper.cc does the same for installers, whose daemons stay after a good end.
 
 // 0 where the text is no number, as is every other name in /proc.
 pid_t process_number(std::string_view text) {
@@ -53,6 +52,8 @@ pid_t parent_of_process(int proc, std::string_view name) {
   return process_number(rest.substr(0, rest.find(' ')));
 }
 
+}  // namespace
+
 // Not readdir(3): it allocates. A child's number stays its own until it is reaped, which only we do.
 void kill_own_children() {
   const pid_t self = ::getpid();
@@ -76,6 +77,22 @@ void kill_own_children() {
   ::close(proc);
 }
 
+void end_like(int status) {
+  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+  const int number = WTERMSIG(status);
+  const struct rlimit none = {};
+  ::setrlimit(RLIMIT_CORE, &none);  // the core, if any, is the program's
+  ::signal(number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  ::raise(number);
+  ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  ::_exit(128 + number);
+}
+
+namespace {
+
 // Who dies leaves us its children before we hear of its death, so nobody is left when nobody is ours. Not for
 // ever: a process that waits for a dead network disk cannot be killed.
 void end_all_descendants() {
@@ -88,20 +105,6 @@ void end_all_descendants() {
     if (reaped < 0 && errno == ECHILD) return;
     ::nanosleep(&kPause, nullptr);
   }
-}
-
-[[noreturn]] void end_like(int status) {
-  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
-  const int number = WTERMSIG(status);
-  const struct rlimit none = {};
-  ::setrlimit(RLIMIT_CORE, &none);  // the core, if any, is the program's
-  ::signal(number, SIG_DFL);
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, number);
-  ::raise(number);
-  ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
-  ::_exit(128 + number);
 }
 
 // False: it is to end, or its parent has died.

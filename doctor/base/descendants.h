@@ -15,4 +15,12 @@ namespace scankit {
 // return. The caller ends as the program did.
 [[noreturn]] void run_below_reaper(pid_t parent, const std::function<void()>& become);
 
+// The two below allocate no memory, as nothing may after the fork of a process that has threads.
+
+// SIGKILL to every child that this process has now; a child's number stays its own until it is reaped.
+void kill_own_children();
+// Ends this process as a child ended that waitpid(2) told `status` of: with its exit status, or by its
+// signal.
+[[noreturn]] void end_like(int status);
+
 }  // namespace scankit
