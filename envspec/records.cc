@@ -8,7 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
 #include "doctor/probes/python_text.h"
-#include "doctor/probes/wheel.h"
+#include "doctor/probes/wheel_tags.h"
 #include "envspec/lock_values.h"
 
 namespace scankit {

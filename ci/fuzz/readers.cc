@@ -15,6 +15,7 @@
 #include "doctor/probes/requirement_line.h"
 #include "doctor/probes/sys_path_pth.h"
 #include "doctor/probes/wheel.h"
+#include "doctor/probes/wheel_tags.h"
 #include "envspec/range.h"
 
 namespace scankit {

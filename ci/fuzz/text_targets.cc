@@ -22,7 +22,7 @@
 #include "doctor/probes/requirement_line.h"
 #include "doctor/probes/source_text.h"
 #include "doctor/probes/sys_path_pth.h"
-#include "doctor/probes/wheel.h"
+#include "doctor/probes/wheel_tags.h"
 #include "envspec/index_query.h"
 #include "envspec/lock.h"
 #include "envspec/spec.h"

@@ -16,6 +16,7 @@
 #include "doctor/base/say.h"
 #include "doctor/probes/python_text.h"
 #include "doctor/probes/wheel_layout.h"
+#include "doctor/probes/wheel_tags.h"
 
 namespace scankit {
 namespace {
@@ -188,25 +189,6 @@ Result<void> unpack_member(void* zip, const std::string& path, const Member& mem
   return out ? Result<void>() : Result<void>(full);
 }
 
-constexpr std::size_t kManyTags = 1000;  // the wheels with most have some thirty
-
-// False where the text names more tags than any wheel has.
-bool take_tags(const std::string& text, Wheel& wheel) {
-  std::set<std::string> seen;
-  const auto add = [&](const char* kind, const std::vector<std::string>& from, std::vector<std::string>& to) {
-    for (const std::string& tag : from)
-      if (seen.size() <= kManyTags && seen.insert(kind + tag).second) to.push_back(tag);
-  };
-  const std::vector<Wheel> lines = tag_lines(text);
-  for (const Wheel& one : lines) {
-    add("python ", one.python_tags, wheel.python_tags);
-    add("abi ", one.abi_tags, wheel.abi_tags);
-    add("platform ", one.platform_tags, wheel.platform_tags);
-    wheel.tags_from = "WHEEL";
-  }
-  return lines.size() <= kManyTags && seen.size() <= kManyTags;
-}
-
 const Member* find_info(const std::vector<Member>& members, const std::string& file) {
   for (const Member& member : members)
     if (member.name.ends_with(".dist-info/" + file) && member.name.find('/') == member.name.rfind('/'))
@@ -263,28 +245,6 @@ Result<void> check_hash(const std::map<std::string, std::string>& hashes, const 
 
 }  // namespace
 
-std::vector<Wheel> tag_lines(const std::string& text) {
-  constexpr std::string_view kTag = "Tag:";
-  std::vector<Wheel> lines;
-  for (const std::string_view line : lines_of(text)) {
-    if (lines.size() > kManyTags) break;
-    Wheel one;
-    if (line.starts_with(kTag) &&
-        read_wheel_name("n-0-" + std::string(trimmed(line.substr(kTag.size()))) + ".whl", one))
-      lines.push_back(std::move(one));
-  }
-  return lines;
-}
-
-std::vector<std::string> expanded_tags(const Wheel& wheel) {
-  std::vector<std::string> tags;
-  for (const std::string& python : wheel.python_tags)
-    for (const std::string& abi : wheel.abi_tags)
-      for (const std::string& platform : wheel.platform_tags)
-        if (tags.size() < kManyTags) tags.push_back(python + "-" + abi + "-" + platform);
-  return tags;
-}
-
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder) {
   SCANKIT_TRY(Archive archive, open_archive(path));
   const Zip& zip = archive.zip;
@@ -297,7 +257,7 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   if (about == nullptr) return refused(path, say("it holds no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
   if (!read_wheel_name(path_basename(path), wheel) && !take_tags(text, wheel))
-    return refused(path, say("its member \"{}\" names more than {} tags", printable(about->name), kManyTags));
+    return refused(path, say("its member \"{}\" names more than {} tags", printable(about->name), kMostTags));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
   std::uint64_t total = 0;
   for (const Member& member : members) {
@@ -327,32 +287,6 @@ Result<void> unpack_whole_wheel(const std::string& path, const std::string& fold
     if (member.executable) ::chmod(to.c_str(), 0755);
   }
   return {};
-}
-
-bool read_wheel_name(const std::string& file_name, Wheel& wheel) {
-  if (!file_name.ends_with(".whl")) return false;
-  const std::string name = file_name.substr(0, file_name.size() - 4);
-  const auto split = [](const std::string& text, char by) {
-    std::vector<std::string> parts;
-    for (std::size_t at = 0; at <= text.size();) {
-      const auto end = std::min(text.find(by, at), text.size());
-      parts.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-    return parts;
-  };
-  const std::vector<std::string> parts = split(name, '-');
-  if (parts.size() != 5 && parts.size() != 6) return false;
-  if (std::ranges::any_of(parts, [](const std::string& part) { return part.empty(); })) return false;
-  if (parts.size() == 6 && (parts[2][0] < '0' || parts[2][0] > '9'))
-    return false;  // a build begins with a digit
-  wheel.name = parts[0];
-  wheel.version = parts[1];
-  wheel.python_tags = split(parts[parts.size() - 3], '.');
-  wheel.abi_tags = split(parts[parts.size() - 2], '.');
-  wheel.platform_tags = split(parts.back(), '.');
-  wheel.tags_from = "file name";
-  return true;
 }
 
 }  // namespace scankit

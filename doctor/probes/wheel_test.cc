@@ -7,6 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/probes/test_zip.h"
+#include "doctor/probes/wheel_tags.h"
 
 namespace scankit {
 namespace {
