@@ -301,14 +301,18 @@ class FixRun {
   // What fails is undone by itself; a part that has nothing to do with it stays.
   int act() {
     for (FixPlan& part : parts_of(plan_)) parts_.push_back({std::move(part), FailedAt::Nothing, {}, {}});
-    build_parts();
     const StateFolder state(plan_.place.base);
+    const bool is_first = ::access(state.root().c_str(), F_OK) != 0;
+    // Before minutes of compiling, not after them.
+    auto lock = Lock::take(state.root());
+    if (!lock) return refused(lock.error());
+    build_parts();
     const Interruption interruption;
     if (std::ranges::any_of(parts_, &PartResult::kept)) {
-      auto lock = Lock::take(state.root());
-      if (!lock) return refused(lock.error());
       if (auto left = clear_what_is_left(state); !left) return refused(left.error());
       execute_parts(*host_, state, execute_request(lock->descriptor()), parts_);
+    } else if (is_first) {
+      std::move(*lock).leave_no_trace();
     }
     return tell_results();
   }

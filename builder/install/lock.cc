@@ -14,6 +14,16 @@
 
 namespace scankit {
 
+namespace {
+
+// A holder may have removed the file after we opened it: a lock on that keeps nobody out.
+bool is_still_at(const std::string& path, const struct stat& opened) {
+  struct stat now {};
+  return ::lstat(path.c_str(), &now) == 0 && now.st_ino == opened.st_ino && now.st_dev == opened.st_dev;
+}
+
+}  // namespace
+
 Result<Lock> Lock::take(const std::string& folder) {
   SCANKIT_CHECK(check_own_folder(folder));
   SCANKIT_CHECK(make_directories(folder));
@@ -37,10 +47,20 @@ Result<Lock> Lock::take(const std::string& folder) {
         say("another scankit is changing this environment (process {})", static_cast<const char*>(holder)),
         say("wait until it ends")};
   }
+  if (!is_still_at(path, info))
+    return Error{Errc::Conflict, say("another scankit has just left this environment"), say("run it again")};
   const std::string id = std::to_string(::getpid());
   // Only the message above reads it.
   if (::ftruncate(fd.get(), 0) == 0) (void)!::pwrite(fd.get(), id.data(), id.size(), 0);
-  return Lock(std::move(fd));
+  return Lock(std::move(fd), folder);
+}
+
+void Lock::leave_no_trace() && {
+  struct stat own {};
+  if (::fstat(fd_.get(), &own) == 0 && is_still_at(folder_ + "/lock", own))
+    ::unlink((folder_ + "/lock").c_str());
+  ::rmdir(folder_.c_str());
+  fd_ = Descriptor();
 }
 
 }  // namespace scankit

@@ -12,10 +12,13 @@ class Lock {
   // Errc::Conflict, with the holder's process id, where somebody else holds it.
   static Result<Lock> take(const std::string& folder);
   int descriptor() const { return fd_.get(); }  // a child that inherits it holds the lock too
+  // Lets go of it, and takes the lock file and a folder that holds nothing else out of the environment.
+  void leave_no_trace() &&;
 
  private:
-  explicit Lock(Descriptor fd) : fd_(std::move(fd)) {}
+  Lock(Descriptor fd, std::string folder) : fd_(std::move(fd)), folder_(std::move(folder)) {}
   Descriptor fd_;
+  std::string folder_;
 };
 
 }  // namespace scankit
