@@ -166,8 +166,8 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
 Result<void> write_module(const Host& host, const BuiltModule& built, const std::string& path) {
   // Beside it first: a file that stands at `path` stays until the new one is proven.
   const std::string aside = path + ".unproven-" + std::to_string(::getpid());
-  SCANKIT_CHECK(write_file_atomically(aside, built.bytes, 0755));
-  auto good = assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});
+  auto good = write_file_atomically(aside, built.bytes, 0755);  // which may fail after the file is there
+  if (good) good = assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});
   if (good && built.also_proven) good = built.also_proven(host, aside);
   if (good && ::rename(aside.c_str(), path.c_str()) != 0)
     good = Error{Errc::Io, say("cannot rename to {}: {}", path, std::strerror(errno)), ""};
