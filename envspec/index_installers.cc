@@ -99,9 +99,10 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
                        const Looked& looked) {
   ProcessRequest request;
   request.argv = argv;
-  // Nothing is installed: what their settings demand of an environment does not matter.
-  request.environment =
-      variables({"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
+  // Nothing is installed: what their settings demand of an environment does not matter. What they look up is
+  // shown while it lasts, also where a setting silences pip.
+  request.environment = variables(
+      {"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "PIP_QUIET=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
   request.working_directory = folder;
   request.timeout = patience;
   request.on_out = LookUps(looked);

@@ -36,6 +36,9 @@ locked_by_pip() { # locked_by_pip NAME [--html]: the Python of which is $python
   cp scankit.lock first.lock
   check "$name: again" lock
   check "$name: the same bytes" cmp scankit.lock first.lock
+  printf '[global]\nquiet = 3\nrequire-virtualenv = true\n' >"$work/quiet.conf"
+  PIP_CONFIG_FILE=$work/quiet.conf check "$name: settings that silence pip" lock
+  check "$name: change nothing" cmp scankit.lock first.lock
   check "$name: nothing drifted" drift 0
   rm scankit.lock
 }
