@@ -87,7 +87,7 @@ for name in modules:
     name, _, asked = (name, '', '') if is_file else name.partition(':')
     asked = [each for each in asked.split(',') if each]
     say(event='begin', module=name)
-    began = time.time()
+    began = time.monotonic()
     answer = {'event': 'end', 'module': name, 'outcome': 'ok'}
     try:
         if is_file:
@@ -102,7 +102,7 @@ for name in modules:
     except BaseException as problem:
         answer.update(outcome='error', exception=type(problem).__name__, message=text(problem),
                       missing=missing(problem), raised_at=raised_at(problem))
-    answer['ms'] = int((time.time() - began) * 1000)
+    answer['ms'] = int((time.monotonic() - began) * 1000)
     say(**answer)
     if answer['outcome'] != 'ok' and not soft:
         break
