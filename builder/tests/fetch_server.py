@@ -182,8 +182,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         kind = "text/html"
         if "+json" in self.headers.get("Accept", "") and not self.server.html_only:
             kind = "application/vnd.pypi.simple.v1+json"
-            page = json.dumps({"meta": {"api-version": "1.0"}, "name": project, "files": [
-                {"filename": n, "url": "../../ok/" + n, "hashes": {"sha256": hashes[n]}} for n in wheels]})
+            # With sizes, as PEP 700 has it.
+            page = json.dumps({"meta": {"api-version": "1.1"}, "name": project, "versions": sorted({n.split("-")[1] for n in wheels}), "files": [
+                {"filename": n, "url": "../../ok/" + n, "hashes": {"sha256": hashes[n]}, "size": len(self.server.files[n])} for n in wheels]})
         else:
             page = "<!DOCTYPE html><html><body>%s</body></html>" % "\n".join(
                 '<a href="../../ok/%s#sha256=%s">%s</a><br/>' % (n, hashes[n], n) for n in wheels)

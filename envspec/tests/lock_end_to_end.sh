@@ -39,6 +39,12 @@ check "the Dockerfile checks the wheel" grep -q "$(sha256sum scankit-wheels/beta
 rm -r scankit-wheels
 check "fetch brings what a URL is known of" status_is 4 "$scankit" env fetch --out wheels
 check "whole" cmp wheels/alpha-1.0-py3-none-any.whl "$work/served/alpha-1.0-py3-none-any.whl"
+cp "$work/served/alpha-1.0-py3-none-any.whl" "$work/kept.whl"
+truncate -s 200M "$work/served/alpha-1.0-py3-none-any.whl"
+check "what is longer than the lock says is not fetched" status_is 1 "$scankit" env fetch --out longer
+check "with both sizes" says "the server has a file of 209715200 bytes, expected are "
+check "but stopped" test "$(du -sk longer | cut -f1)" -lt 1000
+mv "$work/kept.whl" "$work/served/alpha-1.0-py3-none-any.whl"
 
 # Drift, planted.
 cp "$site/beta/_c.abi3.so" "$work/kept.so"
