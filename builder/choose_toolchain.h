@@ -12,8 +12,8 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-// Which compiler makes the device code (DESIGN decision 12): an NVRTC that is here, torch's first; one that
-// was fetched before; an nvcc that is here; with consent, an NVRTC wheel.
+// Which compiler makes the device code (ARCHITECTURE.md, decision 12): an NVRTC that is here, torch's first;
+// one that was fetched before; an nvcc that is here; with consent, an NVRTC wheel.
 namespace scankit {
 
 struct ToolchainWish {

@@ -15,7 +15,8 @@ struct Fatbin {
 };
 
 // One container holding every image raw: what cuobjdump and our doctor read. The module does not go through
-// it; it picks the payloads themselves (DESIGN decision 8), so that no driver's idea of compression matters.
+// it; it picks the payloads themselves (ARCHITECTURE.md, decision 8), so that no driver's idea of compression
+// matters.
 Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images);
 
 }  // namespace scankit

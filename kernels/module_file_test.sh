@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# module_file_test.sh MODULE OBJECT...: what the universal module's file must and must not need (UNIVERSAL.md), and that
+# module_file_test.sh MODULE OBJECT...: what the universal module's file must and must not need, and that
 # the objects of the instruction sets share nothing. binutils come with the compiler.
 set -euo pipefail
 module=$1

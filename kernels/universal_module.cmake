@@ -2,7 +2,7 @@
 # scankit_universal_objects(NAME SOURCES ... ): objects that several modules share.
 # scankit_universal_module(NAME OBJECTS ... SOURCES ...): ${PROJECT_BINARY_DIR}/modules/NAME.abi3.so, target
 # scankit_module_NAME. The same bytes whatever the build type, the sanitizer switch and the folder: no C++ runtime,
-# limited API of Python 3.8, glibc 2.17 (UNIVERSAL.md).
+# limited API of Python 3.8, glibc 2.17.
 foreach(minor RANGE 30 8 -1)
   list(APPEND SCANKIT_PYTHON_FOLDERS python3.${minor})
 endforeach()

@@ -26,7 +26,7 @@ struct ScanRow {
   bool has(char option) const { return std::string_view(options).find(option) != std::string_view::npos; }
 };
 
-// The first three are upstream's own test (KERNELS.md 5.1) in every dtype; the others visit lengths around
+// The first three are upstream's own test in every dtype; the others visit lengths around
 // the edges of tiles, state counts that fill no register, tiny and odd dims, groups, and every option both
 // ways.
 constexpr ScanRow kQuick[] = {

@@ -100,7 +100,7 @@ Result<std::string> choose_module(const char* option, const std::string& module)
   return path;
 }
 
-// Running somebody else's Python is running their code (DESIGN decision 17).
+// Running somebody else's Python is running their code (ARCHITECTURE.md, decision 17).
 Result<void> ours_to_run(const Host& host, const std::string& python, const std::string& module) {
   const auto probed = probe_python(host, python);
   auto foreign = foreign_code(host, probed.value);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kHeldBack = 0x8 | 0x20 | 0x40 | 0x80;
 
 // Multiply-adds and the like that one costs which is good to fp32: a polynomial of degree 5, and what brings
-// its argument into range (KERNELS.md 4).
+// its argument into range.
 constexpr double kExponential = 9;
 
 constexpr double kBusy = 1.5;  // of the cores: the timed calls themselves make a load of one each
@@ -110,7 +110,7 @@ std::string clock_changes(const std::vector<Timing>& timings) {
 
 // Of a scan with one group, D, z, delta_bias and softplus. A state and step forward: decay's product and
 // drive's, two multiply-adds, one exponential; back: those of the states again but for y's, and eight for the
-// gradients (KERNELS.md 2.3).
+// gradients.
 Work work_of(const Timing& t) {
   const double steps = double{1} * t.batch * t.length, elements = steps * t.dim,
                item = element_bytes(t.dtype);

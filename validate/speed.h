@@ -23,7 +23,7 @@ struct Comparison {
   Pace pace = Pace::Unknown;
   std::string why;  // of Unknown
 };
-// Within 3 % is the same: so much one binary differs from itself (KERNELS_MEASURED.md). Ambiguous: the
+// Within 3 % is the same: so much one binary differs from itself. Ambiguous: the
 // interval holds more than one answer.
 inline constexpr double kSame = 0.03;
 Comparison compare(const Timing& timing, const std::string& other);

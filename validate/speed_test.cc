@@ -66,7 +66,7 @@ TEST(Speed, AClockThatChangesIsNamed) {
   EXPECT_EQ(clock_changes(all), "the GPU's clock was between 1500 and 1980 MHz while it was timed");
 }
 
-// KERNELS.md 2.4: B8 D2048 L2048 bf16 with z: 335 MB, 0.161 ms of exponentials at 4.18e12 a second.
+// B8 D2048 L2048 bf16 with z: 335 MB, 0.161 ms of exponentials at 4.18e12 a second.
 TEST(Speed, TheRoofIsThatOfTheStudy) {
   const Timing t = timing({}, {});
   EXPECT_NEAR(work_of(t).bytes, 335.54e6 + 1.05e6 + 0.15e6, 0.1e6);

@@ -10,7 +10,7 @@
 // What one run of `scankit validate` saw and concluded, as data: judge.cc decides, report*.cc print.
 namespace scankit::validate {
 
-// The policy of KERNELS_MEASURED.md 7; README.md says why these figures. The harness gets them with its job.
+// The error bounds; README.md says why these figures. The harness gets them with its job.
 struct Tolerance {
   double factor = 4;   // times the error that rounding the exact result to the tensor's dtype makes
   double fp32 = 1e-4;  // plus this: relative to the tensor's norm, and to each element's magnitude

@@ -65,7 +65,7 @@ if(NOT SCANKIT_SANITIZE)
 endif()
 
 # A static glibc program dies in dlopen, getpw*, getaddrinfo and iconv on a host with another glibc.
-# ld warns of the first three; --fatal-warnings makes that an error (DESIGN decision 1).
+# ld warns of the first three; --fatal-warnings makes that an error (ARCHITECTURE.md, decision 1).
 function(scankit_link_as_shipped target)
   if(SCANKIT_STATIC)
     target_link_options(${target} PRIVATE -static-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--fatal-warnings

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times and memory of a figure's calls. Times as KERNELS_MEASURED.md has them: CUDA events around one Python call, the
+"""Times and memory of a figure's calls. Times are taken by CUDA events around one Python call, the
 sides in turns, medians. On a CPU the clock's."""
 import statistics
 import time

@@ -4,7 +4,7 @@ in a table and in a baseline."""
 
 GOALS = [(8, 2048, 2048, "bf16"), (8, 5120, 2048, "bf16"), (1, 5120, 2048, "bf16"), (1, 2048, 16384, "bf16"),
          (64, 384, 196, "bf16"), (8, 2048, 2048, "fp32")]
-# At least so many times as fast as the other module (issue 10), forward and backward; the last is the geometric mean.
+# At least so many times as fast as the other module, forward and backward; the last is the geometric mean.
 WANTED = {"fwd": [3.0, 3.2, 2.2, 2.6, 4.5, 4.0, 3.1], "bwd": [4.2, 4.2, 3.2, 3.6, 4.5, 3.3, 3.8]}
 
 PLAIN = {"batch": 8, "dim": 2048, "length": 2048, "states": 16, "groups": 1, "dtype": "bf16", "z": True, "complex": False,

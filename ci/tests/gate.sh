@@ -180,7 +180,7 @@ case_monitors() {
   mend_module
 }
 
-# As root no other user's code runs (decision 17): the module would leave a mark.
+# As root no other user's code runs (ARCHITECTURE.md, decision 17): the module would leave a mark.
 case_root() {
   [ "$(id -u)" = 0 ] || { echo "SKIPPED: not root" && return 0; }
   printf 'open("%s", "w").write("run")\n' "$work/mark" >"$site/causal_conv1d_cuda.py"

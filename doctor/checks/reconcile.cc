@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static verdicts against observed imports (DESIGN decision 3): an observed success outranks a static
-// verdict, and a failure that no check explains is unknown with everything observed, never healthy.
+// Static verdicts against observed imports (ARCHITECTURE.md, decision 3): an observed success outranks a
+// static verdict, and a failure that no check explains is unknown with everything observed, never healthy.
 #include <algorithm>
 
 #include "doctor/base/say.h"

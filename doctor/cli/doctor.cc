@@ -62,7 +62,7 @@ int write_snapshot(const Snapshot& facts, const std::string& path) {
 
 }  // namespace
 
-// DESIGN section 2: 3, then 2, then the step's own 1, then 4.
+// Precedence of exit statuses: 3, then 2, then the step's own 1, then 4.
 int first_that_counts(std::initializer_list<int> statuses) {
   for (const int wanted : {kExitInternal, kExitUsage, kExitFindings, kExitDrift, kExitInconclusive})
     for (const int status : statuses)

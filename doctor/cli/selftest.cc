@@ -41,7 +41,7 @@ Result<std::string> make_folder() {
   return path;
 }
 
-// Root that runs another user's interpreter runs that user's code (DESIGN decision 17).
+// Root that runs another user's interpreter runs that user's code (ARCHITECTURE.md, decision 17).
 bool ours_to_run(const std::string& executable) {
   struct stat info {};
   return ::geteuid() != 0 || (::stat(executable.c_str(), &info) == 0 && info.st_uid == 0);

@@ -8,7 +8,7 @@
 
 namespace scankit {
 
-// A file or folder of another user, whose code root would run (DESIGN decision 17).
+// A file or folder of another user, whose code root would run (ARCHITECTURE.md, decision 17).
 struct ForeignCode {
   std::string path;
   unsigned uid = 0;

@@ -10,7 +10,7 @@ if not hasattr(torch.library, "register_autograd"):
         "selective_scan_cuda and causal_conv1d_cuda work with it all the same: call them, or mamba-ssm, directly.")
 
 # A fragment: the folder's files, and a reload of one, add to one namespace. Not torch.library.custom_op, which costs
-# twice the host time of a call (UNIVERSAL.md 7).
+# twice the host time of a call.
 _library = torch.library.Library("scankit", "FRAGMENT")
 # The modules read strides, so Inductor must keep the ones that the fake tensors had.
 _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)

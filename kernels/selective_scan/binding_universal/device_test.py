@@ -118,7 +118,7 @@ class Device(unittest.TestCase):
             module.fwd(*tensors.values(), True)
 
     def test_print_the_host_cost(self):
-        """No bound: a shared machine decides. The goals are 6.5 and 15 us (DESIGN section 4)."""
+        """No bound: a shared machine decides. The goals are 6.5 and 15 us."""
         module_test.DEVICE = "cuda"
         if self.KIND:
             self.skipTest("the figures are of the plain kind")

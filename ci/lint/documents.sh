@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# documents.sh: a document that a file names is in the repository, every path that ARCHITECTURE.md names exists, and its
+# text keeps to 100 columns (tables cannot be wrapped).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+status=0
+files() { git ls-files -co --exclude-standard -- "$@" | grep -vE '^ci/(lint|fuzz)/' | while read -r file; do [ -f "$file" ] && echo "$file"; done; }
+
+# NAME.md in capitals, as documents of a project are named.
+mapfile -t documents < <(files '*.md' | xargs -n 1 basename | sort -u)
+while IFS=: read -r file line name; do
+  printf '%s\n' "${documents[@]}" | grep -qFx "$name" && continue
+  echo "$file:$line: names $name, which is not in the repository"
+  status=1
+done < <(files | xargs -d '\n' grep -nIoE '\b[A-Z][A-Z_]{3,}\.md\b' || true)
+
+while read -r path; do
+  [ -e "$path" ] && continue
+  echo "ARCHITECTURE.md: names $path, which does not exist"
+  status=1
+done < <(grep -oE '`[A-Za-z_.-]+/[A-Za-z_./-]*`' ARCHITECTURE.md | tr -d '\140' | sort -u)
+
+long=$(awk '!/^\|/ && length($0) > 100 { print "ARCHITECTURE.md:" NR ": longer than 100 columns" }' ARCHITECTURE.md)
+[ -z "$long" ] || { echo "$long" && status=1; }
+[ $status -ne 0 ] || echo "documents: every one is here"
+exit $status
