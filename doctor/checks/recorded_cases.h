@@ -6,9 +6,9 @@
 
 #include "doctor/model/finding.h"
 
-// For tests: the files of doctor/tests/cases. A case is a recorded machine, what is changed in it (an RFC
-// 7386 merge patch, then values at JSON pointers, because a merge patch replaces arrays whole), and the
-// causes that must be named, the root first.
+// For tests: the cases of doctor/tests/cases, one file a check (format: doctor/tests/README.md). A case is a
+// recorded machine, what is changed in it (an RFC 7386 merge patch, then values at JSON pointers, because a
+// merge patch replaces arrays whole), and the causes that must be named, the root first.
 namespace scankit {
 
 std::vector<std::string> case_names();  // "torch_symbols_resolve.old_wheel", sorted

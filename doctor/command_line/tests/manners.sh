@@ -10,18 +10,13 @@ cd "$work"
 export LC_ALL=C.UTF-8
 die() { echo "FAIL: $*" >&2 && exit 1; }
 
-# A recorded case as the snapshot that it describes.
+# A recorded machine whose module was built for another torch.
 snapshot=$work/snapshot.json
-python3 - "$sources/doctor/tests" >"$snapshot" <<'PY'
+python3 - "$sources/doctor/tests/machines/cpu_torch211/snapshot.json" >"$snapshot" <<'PY'
 import json, sys
-case = json.load(open(sys.argv[1] + "/cases/torch_symbols_resolve.old_wheel.json"))
-facts = json.load(open(sys.argv[1] + "/machines/" + case["base"] + "/snapshot.json"))
-for path, value in case["at"].items():
-    place = facts
-    *folders, last = [int(word) if word.isdigit() else word for word in path.split("/")[1:]]
-    for word in folders:
-        place = place[word]
-    place[last] = value
+facts = json.load(open(sys.argv[1]))
+facts["extensions"]["value"][0]["missing_symbols"] = [
+    {"name": "_ZN3c104cuda9SetDeviceEi", "demangled": "c10::cuda::SetDevice(int)", "owner": "torch", "near": ["c10::cuda::SetDevice(signed char, bool)"]}]
 json.dump(facts, sys.stdout)
 PY
 

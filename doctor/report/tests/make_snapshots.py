@@ -2,7 +2,10 @@
 """make_snapshots.py TESTS FOLDER readers|browser: recorded machines as they are, broken by cases, and with text that hurts."""
 import json
 import pathlib
+import re
 import sys
+
+import yaml
 
 # What each reader could take for its own: XML, HTML, Markdown, workflow commands, terminals, mentions, links.
 HOSTILE = (
@@ -52,16 +55,39 @@ def machine(name):
     return json.loads((tests / "machines" / name / "snapshot.json").read_text())
 
 
+def each_text(value, change):
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [each_text(entry, change) for entry in value]
+    if isinstance(value, dict):
+        return {name: each_text(entry, change) for name, entry in value.items()}
+    return value
+
+
+def expanded(value):
+    """`$NAME`, `$NAME ARGUMENT` and `$SITE` as doctor/checks/recorded_cases.cc expands them."""
+    def put(text):
+        fragment = re.fullmatch(r"\$(\w+)(?: (\S+))?", text)
+        if not fragment or fragment[1] not in fragments:
+            return text.replace("$SITE", "/home/user/project/.venv/lib/python3.11/site-packages")
+        argument = fragment[2] or ""
+        return expanded(each_text(fragments[fragment[1]],
+                                  lambda inner: int(argument) if inner == "$1" and argument.isdigit() else inner.replace("$1", argument)))
+    return each_text(value, put)
+
+
 def case(name):
-    """As doctor/checks/cases_test.cc reads them."""
-    test = json.loads((tests / "cases" / f"{name}.json").read_text())
-    snapshot = merged(machine(test["base"]), test.get("patch", {}))
+    check, situation = name.split(".")
+    test = expanded({str(key): value for key, value in yaml.safe_load((tests / "cases" / f"{check}.yaml").read_text()).items()}[situation])
+    snapshot = merged(machine(test.get("base", "cpu_torch211")), test.get("patch", {}))
     for pointer, value in test.get("at", {}).items():
         at(snapshot, pointer, value)
     return snapshot
 
 
 tests, folder, many = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "readers"
+fragments = yaml.safe_load((tests / "cases" / "fragments.yaml").read_text())
 cpu = machine("cpu_torch211")
 made = {"healthy": cpu, "h200": machine("h200_torch211")}
 for name in ("torch_symbols_resolve.old_wheel", "file_is_whole.vanished", "every_extension_loads.old_torch_module"):
@@ -74,7 +100,8 @@ fixed = ("soabi", "extension_suffixes", "version", "implementation")
 made["hostile"]["python"]["value"].update({field: cpu["python"]["value"][field] for field in fixed})
 made["hostile"]["audit"] = hurt(made["every_extension_loads.old_torch_module"]["audit"])
 if many:  # one case of each check
-    for path in sorted((tests / "cases").glob("*.json"), reverse=True):
-        made[path.name.split(".")[0]] = case(path.stem)
+    for path in sorted((tests / "cases").glob("*.yaml")):
+        if path.stem != "fragments":
+            made[path.stem] = case(f"{path.stem}.{min(map(str, yaml.safe_load(path.read_text())))}")
 for name, snapshot in made.items():
     (folder / f"{name}.snapshot.json").write_text(json.dumps(snapshot))
