@@ -47,7 +47,7 @@ check "and says that nothing is left" says "nothing to restore"
 pip() { "$python" -m pip --disable-pip-version-check --python "$env/bin/python" "$@"; }
 if "$python" -m pip --version >/dev/null 2>&1; then
   check "fix again" status_is 0 fix
-  check "pip lists it" sh -c "'$python' -m pip --python '$env/bin/python' list 2>/dev/null | grep -q scankit-selective-scan-cuda"
+  check "pip lists it" sh -c "PIP_QUIET=0 '$python' -m pip --python '$env/bin/python' list 2>/dev/null | grep -q scankit-selective-scan-cuda"
   check "RECORD holds the hash of every file" "$env/bin/python" - "$site" <<'PROGRAM'
 import base64, csv, glob, hashlib, os, sys
 site, = sys.argv[1:]
