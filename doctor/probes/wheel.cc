@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -83,7 +84,12 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     std::array<char, kLongName + 1> name{};
     if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK)
       return refused(path, say("its directory is damaged"));
-    Member member{name.data(), info.uncompressed_size, {}, (info.external_fa >> 16 & S_IXUSR) != 0};
+    // minizip ends a name with NUL only where it is shorter than the room for it.
+    const std::size_t length = strnlen(name.data(), name.size());
+    Member member{std::string(name.data(), length),
+                  info.uncompressed_size,
+                  {},
+                  (info.external_fa >> 16 & S_IXUSR) != 0};
     if (const std::string problem = member_problem(info, member.name); !problem.empty())
       return refused(path, say("its member \"{}\" is {}", printable(member.name), problem));
     if (!seen.insert(member.name).second)
