@@ -130,13 +130,15 @@ TEST(Cache, RemovesWhatAKilledBuilderLeftOnceItIsOld) {
   auto folder = TemporaryDirectory::create("cache");
   const Cache cache(folder->path());
   cache.store(key_of("-a"), "a", "x");
-  const std::string fresh = only_entry(folder->path()) + ".abcdef", old = fresh + "g";
-  ASSERT_TRUE(write_file_atomically(fresh, "half") && write_file_atomically(old, "half"));
-  std::filesystem::last_write_time(old,
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  const std::string fresh = only_entry(folder->path()) + ".abcdef", old = fresh + "g", future = fresh + "h";
+  for (const std::string& file : {fresh, old, future}) ASSERT_TRUE(write_file_atomically(file, "half"));
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(old, now - std::chrono::hours(2));
+  std::filesystem::last_write_time(future, now + std::chrono::hours(20'000));  // a clock was put back since
   cache.trim();
   EXPECT_TRUE(std::filesystem::exists(fresh));  // somebody may be writing it
   EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_FALSE(std::filesystem::exists(future));
 }
 
 TEST(Cache, KeepsNothingWhereNothingMayBeKept) {

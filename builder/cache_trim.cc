@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
@@ -47,8 +48,9 @@ std::vector<File> cache_files(const std::string& folder) {
 bool is_left_over(const File& file) {
   struct timespec now {};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  return path_basename(file.path).find('.') != std::string::npos &&
-         file.used < now.tv_sec * kSecond + now.tv_nsec - kLeftOver;
+  // One of the future was written before a clock was put back: nobody writes it any more either.
+  const std::int64_t age = now.tv_sec * kSecond + now.tv_nsec - file.used;
+  return path_basename(file.path).find('.') != std::string::npos && std::abs(age) > kLeftOver;
 }
 
 bool remove(const File& file) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/fetch_wheels.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -221,10 +223,18 @@ std::string requirement_lines(const WheelToolchain& toolchain) {
   return text;
 }
 
+// A fetch holds its folder locked for as long as it runs; the kernel lets go of it however that ends.
+Descriptor locked_folder(const std::string& path) {
+  Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (folder.get() < 0 || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return Descriptor(-1);
+  return folder;
+}
+
 // Removed with all it holds, unless it was put in place.
 struct FetchFolder {
   std::string path;
-  explicit FetchFolder(std::string folder) : path(std::move(folder)) {}
+  Descriptor lock;
+  explicit FetchFolder(std::string folder) : path(std::move(folder)), lock(locked_folder(path)) {}
   FetchFolder(const FetchFolder&) = delete;
   FetchFolder& operator=(const FetchFolder&) = delete;
   ~FetchFolder() {
@@ -252,12 +262,15 @@ Result<void> unpack_wheels(const FetchRequest& request, const std::string& stagi
   return ran.ok() ? Result<void>() : installer_failure(request, command, ran);
 }
 
-// What a fetch that was killed left: older than any that could still run.
+// What a fetch that was killed left. Its time alone says nothing (a clock jumps, that of a file server is
+// another one), but it keeps a fetch safe that has made its folder and not locked it yet.
 void remove_leftovers(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with(".fetch-")) continue;
     const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
-    if (entry.path().filename().string().starts_with(".fetch-") && age > 2 * kFetchTimeout)
+    if (std::chrono::abs(age) < 2 * kFetchTimeout) continue;
+    if (const Descriptor ours = locked_folder(entry.path().string()); ours.get() >= 0)
       fs::remove_all(entry.path(), ignored);
   }
 }

@@ -35,6 +35,11 @@ rm -rf "$cache/toolchains"
 "$scankit" build --module causal_conv1d_cuda --arch sm_60 --toolchain nvrtc-wheel --python "$python" --cache-dir "$cache" \
   --out "$work/other/" >"$work/other.log" 2>&1 &
 other=$!
+until [ -n "$(ls -A "$cache"/toolchains/.fetch-*/tmp 2>/dev/null)" ] || ! kill -0 "$other" 2>/dev/null; do sleep 0.05; done
+# A clock that jumps: the folder of the running fetch is as old as what two killed ones left.
+mkdir "$cache/toolchains/.fetch-killed" "$cache/toolchains/.fetch-of-the-future"
+touch -d 2001-01-01 "$cache"/toolchains/.fetch-*
+touch -d 2099-01-01 "$cache/toolchains/.fetch-of-the-future"
 check "two that fetch at once" build 0 --python "$python" --arch sm_60 --toolchain nvrtc-wheel
 check "do not disturb each other" wait "$other"
 check "and leave one tree" test "$(ls -A "$cache/toolchains")" = nvrtc-12.9.86

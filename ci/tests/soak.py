@@ -6,6 +6,7 @@
 - Eight at once: `fix` in one environment, `build` into one cache, `env lock` and reports into one file. Each ends with a
   status that it documents, and what lies there then is whole.
 - The module is replaced again and again while doctor reads it: each run ends with 0 or 1, in words.
+- The clock jumps: what scankit keeps is dated years ahead or behind, and serves as before.
 PYTHON has torch.
 """
 import argparse
@@ -155,6 +156,27 @@ def replaced_while_read(scankit, python, module, work, env, runs):
     check(f"{runs} times examined while it is replaced", not bad, bad[:2])
 
 
+def clock_jumps(scankit, python, module, work, env):
+    """Everything that scankit keeps is dated ahead of the clock, then far behind it, as after a clock was set."""
+    def dated(seconds):
+        for folder in (pathlib.Path(env["XDG_CACHE_HOME"]), module.parents[3] / ".scankit"):
+            for path in [folder, *folder.rglob("*")] if folder.is_dir() else []:
+                os.utime(path, (seconds, seconds), follow_symlinks=False)
+
+    fix = [scankit, "fix", "--python", python, "--module", MODULE, "--arch", "compute_75", "--yes"]
+    for when, seconds in (("ahead of", 4_070_908_800), ("behind", 31_536_000)):
+        module.write_bytes(b"<!DOCTYPE html>")
+        dated(seconds)
+        end = run(fix, work, env)
+        check(f"kept files {when} the clock: fix repairs", end.returncode == 0, end.stdout)
+        dated(seconds)
+        end = run([scankit, "doctor", "--python", python], work, env)
+        check(f"kept files {when} the clock: doctor finds it healthy", end.returncode == 0, end.stdout)
+        end = run([scankit, "restore", "--python", python], work, env)
+        check(f"kept files {when} the clock: restore brings back what was there",
+              end.returncode == 0 and module.read_bytes() == b"<!DOCTYPE html>", end.stdout)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("scankit"), parser.add_argument("python")
@@ -169,6 +191,7 @@ def main():
         own, module = make_environment(python, pathlib.Path(folder) / "venv")
         eight_at_once(scankit, own, module, work, env)
         replaced_while_read(scankit, own, module, work, env, max(options.runs // 10, 10))
+        clock_jumps(scankit, own, module, work, env)
         module.write_bytes(b"<!DOCTYPE html>")
         soak(scankit, own, work, env, options.runs)
     sys.exit(f"{len(failures)} failed" if failures else 0)
