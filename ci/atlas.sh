@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes doctor/dating/atlas.bin, headers.bin and torch_releases.yaml anew from the torch wheels of the package index.
+# Makes doctor/torch_abi/atlas.bin, headers.bin and torch_releases.yaml anew from the torch wheels of the package index.
 #   ci/atlas.sh BUILD_DIR [WORK_DIR]
 # BUILD_DIR: a configured build tree. WORK_DIR (default: a folder in the cache) keeps what was read, some 5 MB a release,
 # so that an interrupted run goes on where it was. One wheel at a time is downloaded, unpacked in part, read and removed:
@@ -50,7 +50,7 @@ unpack() {
   rm -rf "$work/wheel"
 }
 
-tool=$build/doctor/dating/scankit_make_atlas
+tool=$build/doctor/torch_abi/scankit_make_atlas
 cmake --build "$build" --target scankit_make_atlas
 facts=()
 for release in $RELEASES; do
@@ -70,4 +70,4 @@ for release in $PATCHES; do
   "$tool" --headers "$work/unpacked" "$work/$release.headers"
   rm -rf "$work/unpacked"
 done
-"$tool" doctor/dating/atlas.bin doctor/dating/headers.bin doctor/dating/torch_releases.yaml "${facts[@]}"
+"$tool" doctor/torch_abi/atlas.bin doctor/torch_abi/headers.bin doctor/torch_abi/torch_releases.yaml "${facts[@]}"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # How right and how narrow the dating is, on extension wheels of the package index whose torch is known.
 #   ci/dating.sh BUILD_DIR [WORK_DIR]
-# doctor/dating/wheels.txt holds the goals (issue: truth inside >= 99 %, median width <= 2 minors a file and <= 1 a wheel, at
-# least 60 wheels); doctor/dating/wheels_unseen.txt is the control: wheels that nobody looked at while a rule was made, held
+# doctor/torch_abi/wheels.txt holds the goals (issue: truth inside >= 99 %, median width <= 2 minors a file and <= 1 a wheel, at
+# least 60 wheels); doctor/torch_abi/wheels_unseen.txt is the control: wheels that nobody looked at while a rule was made, held
 # to the truth alone. Prints Markdown; exits with 1 where a goal is missed, 3 where a wheel cannot be had. WORK_DIR (default:
 # a folder in the cache) keeps the libraries of the wheels, some 12 GB.
 set -euo pipefail
@@ -19,7 +19,7 @@ die() {
 [ $# -ge 1 ] || die "usage: ci/dating.sh BUILD_DIR [WORK_DIR]"
 build=$1 work=${2:-${SCANKIT_CACHE:-$HOME/.cache/scankit-dev}/dating}
 mkdir -p "$work"
-tool=$build/doctor/dating/scankit_date_files
+tool=$build/doctor/torch_abi/scankit_date_files
 platform_options=()
 for platform in "${PLATFORMS[@]}"; do platform_options+=(--platform "$platform"); done
 
@@ -104,7 +104,7 @@ table() { # LIST RESULTS NEEDS_WIDTH
 cmake --build "$build" --target scankit_date_files > /dev/null
 status=0
 for list in wheels wheels_unseen; do
-  measure "doctor/dating/$list.txt" > "$work/$list.results"
+  measure "doctor/torch_abi/$list.txt" > "$work/$list.results"
   strict=0
   [ "$list" = wheels_unseen ] || strict=1
   table "$list.txt" "$work/$list.results" "$strict" || { status=1 && echo "The goal is missed."; }

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "builder/cli.h"
+#include "builder/cli/cli.h"
 #include "ci/fleet/cli.h"
 #include "ci/gate/cli.h"
 #include "doctor/base/say.h"
@@ -11,8 +11,8 @@
 #include "doctor/cli/cli.h"
 #include "doctor/command_line/help.h"
 #include "doctor/shell/cli.h"
-#include "envspec/cli.h"
-#include "envspec/spec_machine.h"
+#include "envspec/cli/cli.h"
+#include "envspec/spec/spec_machine.h"
 #include "validate/cli.h"
 
 namespace scankit {

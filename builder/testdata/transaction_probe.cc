@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "builder/install/lock.h"
-#include "builder/install/transaction.h"
-#include "builder/install/tree.h"
+#include "builder/fix/lock.h"
+#include "builder/fix/transaction.h"
+#include "builder/fix/tree.h"
 #include "doctor/base/files.h"
 
 namespace {

@@ -24,7 +24,7 @@ check "with the same bytes" cmp "$module" "$work/second/causal_conv1d_cuda.abi3.
 mkdir "$work/elsewhere" "$work/tmp"
 check "a third from scratch" env -C "$work/elsewhere" TMPDIR="$work/tmp" TZ=Asia/Tokyo LC_ALL=C \
   "$scankit" build --module causal_conv1d_cuda --arch compute_75 --cache-dir "$work/cache2" -j 1 --out "$work/third/"
-# NVRTC's output depends on addresses, which the helper fixes where it may (gpu_helper/main.cc).
+# NVRTC's output depends on addresses, which the helper fixes where it may (helpers/gpu/main.cc).
 same() {
   if setarch -R true 2>/dev/null; then check "$@"; else echo "note: addresses cannot be fixed here: not checked: $1"; fi
 }

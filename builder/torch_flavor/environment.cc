@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 
-#include "builder/room.h"
+#include "builder/compile/room.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/sources.h"
-#include "doctor/probes/system.h"
+#include "doctor/probes/machine/system.h"
+#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

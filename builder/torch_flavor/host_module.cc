@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "builder/reasons.h"
+#include "builder/toolchain/reasons.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

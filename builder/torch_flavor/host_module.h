@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "builder/cache.h"
+#include "builder/compile/cache.h"
 #include "builder/torch_flavor/environment.h"
 
 namespace scankit {

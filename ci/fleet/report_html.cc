@@ -7,7 +7,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/html_page.h"
-#include "validate/plot.h"
+#include "validate/report/plot.h"
 
 namespace scankit::fleet {
 namespace {

@@ -15,7 +15,7 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 #include "doctor/host/host.h"
-#include "doctor/probes/wheel.h"
+#include "doctor/probes/target/wheel.h"
 #include "doctor/text/catalogue.h"
 
 namespace scankit::fuzz {

@@ -9,14 +9,14 @@
 #include "doctor/base/files.h"
 #include "doctor/elf/library.h"
 #include "doctor/host/host.h"
-#include "doctor/probes/distributions.h"
-#include "doctor/probes/python.h"
-#include "doctor/probes/python_layout.h"
-#include "doctor/probes/requirement_line.h"
-#include "doctor/probes/sys_path_pth.h"
-#include "doctor/probes/wheel.h"
-#include "doctor/probes/wheel_tags.h"
-#include "envspec/range.h"
+#include "doctor/probes/packages/distributions.h"
+#include "doctor/probes/packages/requirement_line.h"
+#include "doctor/probes/python/python.h"
+#include "doctor/probes/python/python_layout.h"
+#include "doctor/probes/python/sys_path_pth.h"
+#include "doctor/probes/target/wheel.h"
+#include "doctor/probes/target/wheel_tags.h"
+#include "envspec/spec/range.h"
 
 namespace scankit {
 namespace {

@@ -10,7 +10,7 @@
 #include <iostream>
 #include <optional>
 
-#include "builder/install/lock.h"
+#include "builder/fix/lock.h"
 #include "ci/gate/job_page.h"
 #include "ci/gate/plan.h"
 #include "ci/gate/validate_outcomes.h"

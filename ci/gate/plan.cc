@@ -15,9 +15,9 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/model/target_facts.h"
-#include "doctor/probes/whose_code.h"
-#include "envspec/lock.h"
-#include "envspec/spec.h"
+#include "doctor/probes/python/whose_code.h"
+#include "envspec/lock/lock.h"
+#include "envspec/spec/spec.h"
 
 namespace scankit {
 namespace {

@@ -13,8 +13,8 @@
 #include "doctor/base/say.h"
 #include "doctor/report/plain.h"
 #include "doctor/report/words.h"
-#include "envspec/forms.h"
-#include "envspec/yaml_tree.h"
+#include "envspec/spec/forms.h"
+#include "envspec/spec/yaml_tree.h"
 
 namespace scankit {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
-#include "doctor/explain/explainer.h"
+#include "doctor/logs/explainer.h"
 
 namespace scankit {
 namespace {

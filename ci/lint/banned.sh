@@ -18,7 +18,7 @@ ban() {
 
 # The linker warns of these only where they are linked plainly; of iconv_open it never does, since libstdc++ links it too.
 main_sources=('doctor/*.cc' 'doctor/*.h' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc'
-  'validate/*.h' 'ci/*.cc' 'ci/*.h' ':!builder/gpu_helper/*' ':!builder/fetch_helper/*' ':!validate/guard/*' ':!doctor/tests/e2e/*' ':!*_test.cc' ':!*/testdata/*')
+  'validate/*.h' 'ci/*.cc' 'ci/*.h' ':!builder/helpers/gpu/*' ':!builder/helpers/fetch/*' ':!validate/guard/*' ':!doctor/tests/e2e/*' ':!*_test.cc' ':!*/testdata/*')
 ban 'a static glibc program dies in it on a foreign host (ARCHITECTURE.md, decision 1)' \
   '\b(iconv_open|dlopen|dlmopen|getpw(nam|uid|ent)(_r)?|getgr(nam|gid)(_r)?|getaddrinfo|gethostbyname|getservbyname|initgroups)[[:space:]]*\(' \
   "${main_sources[@]}"

@@ -5,18 +5,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 'doctor/probes/*.cc' 'doctor/elf/*.cc' \
-  'doctor/explain/*.cc' 'doctor/cli/*.cc' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc' 'validate/*.h' \
+  'doctor/logs/*.cc' 'doctor/cli/*.cc' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc' 'validate/*.h' \
   'ci/*.cc' 'ci/*.h' |
-  grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_preloads|/tool/|explain/(matcher|observed)|probes/(setup_py|source_text)' |
-  grep -vE '^builder/(install/distribution\.cc$|fetch_helper/)|^(validate/(plot|report_(html|junit))|ci/fleet/(kubernetes|report_(html|junit|markdown)))\.cc$' | # markup; a METADATA file is for pip; the helper's texts are complain()'s
-  grep -vE '^envspec/export(_(requirements|pylock|conda|dockerfile))?\.cc$' | # requirements, TOML, YAML and Dockerfiles
+  grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_preloads|/tool/|logs/(matcher|observed)|probes/sources/(setup_py|source_text)' |
+  grep -vE '^builder/(fix/distribution\.cc$|helpers/fetch/)|^(validate/report/(plot|report_(html|junit))|ci/fleet/(kubernetes|report_(html|junit|markdown)))\.cc$' | # markup; a METADATA file is for pip; the helper's texts are complain()'s
+  grep -vE '^envspec/export/export(_(requirements|pylock|conda|dockerfile))?\.cc$' | # requirements, TOML, YAML and Dockerfiles
   xargs -r -d '\n' awk '
   FNR == 1 { files++; carried = "" }  # what the line before ended with
   /^[[:space:]]*(\/\/|#)/ { next }
   {
     rest = $0
     before = carried
-    if (FILENAME ~ /^(builder\/[^g]|validate|ci)/ && rest ~ /(printf|format)\(/ && match(rest, /"([^"\\]|\\.)*"/)) {
+    if (FILENAME ~ /^(builder\/[^h]|validate|ci)/ && rest ~ /(printf|format)\(/ && match(rest, /"([^"\\]|\\.)*"/)) {
       pattern = substr(rest, RSTART, RLENGTH)
       gsub(/scankit [a-z]*: |%[-+ #0]*[0-9*]*(\.[0-9*]+)?(z|l|ll|h)?[a-zA-Z%]|\\[a-z0-9]+/, "", pattern)
       if (pattern ~ /[A-Za-z][A-Za-z][A-Za-z]/) {

@@ -4,7 +4,7 @@
 # linker keeps one of the two destructors for both (C++ [basic.def.odr]).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-git ls-files -co --exclude-standard 'doctor/*.h' 'builder/*.h' 'envspec/*.h' 'validate/*.h' 'ci/*.h' | grep -v '^builder/gpu_helper/' | xargs awk '
+git ls-files -co --exclude-standard 'doctor/*.h' 'builder/*.h' 'envspec/*.h' 'validate/*.h' 'ci/*.h' | grep -v '^builder/helpers/gpu/' | xargs awk '
   FNR == 1 { space = "" }
   /^(inline )?namespace [a-z_:0-9]+ \{/ { space = space "::" $(NF - 1) }
   match($0, /^(struct|class|enum class|enum) [A-Za-z_0-9]+/) && /\{/ {

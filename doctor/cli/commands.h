@@ -8,8 +8,8 @@
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
 #include "doctor/model/finding.h"
-#include "doctor/probes/observed.h"
-#include "doctor/probes/target.h"
+#include "doctor/probes/imports/observed.h"
+#include "doctor/probes/target/target.h"
 
 // What the parsed command lines do; cli.cc parses.
 namespace scankit {

@@ -11,12 +11,12 @@
 #include "doctor/cli/asked_names.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/diagnosis.h"
-#include "doctor/explain/explainer.h"
-#include "doctor/explain/observed.h"
+#include "doctor/logs/explainer.h"
+#include "doctor/logs/observed.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/probes/required.h"
-#include "doctor/probes/root_choice.h"
+#include "doctor/probes/packages/required.h"
+#include "doctor/probes/python/root_choice.h"
 #include "doctor/report/fold.h"
 
 namespace scankit {

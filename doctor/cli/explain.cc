@@ -10,8 +10,8 @@
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/explain_search.h"
-#include "doctor/explain/explainer.h"
 #include "doctor/knowledge/faults.h"
+#include "doctor/logs/explainer.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {

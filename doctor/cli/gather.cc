@@ -18,11 +18,11 @@
 #include "doctor/host/host.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/probes/named_files.h"
-#include "doctor/probes/observed_files.h"
-#include "doctor/probes/python_choice.h"
-#include "doctor/probes/required.h"
+#include "doctor/probes/imports/observed_files.h"
+#include "doctor/probes/packages/required.h"
+#include "doctor/probes/python/python_choice.h"
 #include "doctor/probes/snapshot.h"
+#include "doctor/probes/target/named_files.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {

@@ -7,7 +7,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/probes/environment_repair.h"
+#include "doctor/probes/packages/environment_repair.h"
 #include "doctor/report/plain.h"
 
 namespace scankit {

@@ -8,7 +8,7 @@
 
 #include "doctor/base/process.h"
 
-// scankit-gpu (builder/gpu_helper): the small dynamic program that loads the vendor's libraries, since the
+// scankit-gpu (builder/helpers/gpu): the small dynamic program that loads the vendor's libraries, since the
 // static scankit cannot. It is embedded in scankit and run from memory, as a child.
 namespace scankit {
 

@@ -7,7 +7,7 @@
 #include "doctor/model/dating.h"
 
 // What an error log says: its lines cleaned of terminal escapes, the rules that recognised them, and which of
-// them decides. Filled by doctor/explain.
+// them decides. Filled by doctor/logs.
 namespace scankit {
 
 struct LogFact {

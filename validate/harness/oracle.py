@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The selective scan in fp64 on the CPU: the plain recurrence and its written-out gradient, linear in length.
 
-Independent of validate/oracle.cc (a test holds the two together) and of autograd. Everything runs twice side by side,
+Independent of validate/judge/oracle.cc (a test holds the two together) and of autograd. Everything runs twice side by side,
 along a leading axis of two: once as it is, and once with every factor replaced by its absolute value. The second gives
 for each result the sum of the absolute values of all terms that were added up for it: its magnitude, against which
 a rounding error of the computation must be judged, since terms that cancel leave their errors behind. Of a complex

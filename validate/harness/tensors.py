@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the tensors that a case describes. Same operations in the same order as validate/data.cc."""
+"""Makes the tensors that a case describes. Same operations in the same order as validate/cases/data.cc."""
 import torch
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "c64": torch.complex64}

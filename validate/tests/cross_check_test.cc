@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "validate/data.h"
-#include "validate/oracle.h"
-#include "validate/run.h"
+#include "validate/cases/data.h"
+#include "validate/judge/oracle.h"
+#include "validate/run/run.h"
 #include "validate/tests/test_python.h"
 
 namespace scankit::validate {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "validate/run.h"
+#include "validate/run/run.h"
 #include "validate/tests/test_python.h"
 
 namespace scankit::validate {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "validate/judge.h"
-#include "validate/run.h"
-#include "validate/speed.h"
+#include "validate/judge/judge.h"
+#include "validate/judge/speed.h"
+#include "validate/run/run.h"
 #include "validate/tests/test_python.h"
 
 namespace scankit::validate {

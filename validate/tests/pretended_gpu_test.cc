@@ -7,7 +7,7 @@
 #include <string>
 
 #include "doctor/base/files.h"
-#include "validate/run.h"
+#include "validate/run/run.h"
 #include "validate/tests/test_python.h"
 
 namespace scankit::validate {

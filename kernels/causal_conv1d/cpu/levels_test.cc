@@ -10,7 +10,7 @@
 #include "kernels/causal_conv1d/cpu/conv.h"
 #include "kernels/common/cpu_features.h"
 #include "kernels/selective_scan/check_number.h"
-#include "validate/random.h"
+#include "validate/cases/random.h"
 
 namespace scankit::causal_conv1d {
 namespace {

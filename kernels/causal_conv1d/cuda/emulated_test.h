@@ -19,7 +19,7 @@
 
 #include "kernels/causal_conv1d/cuda/launch.h"
 #include "kernels/selective_scan/check_number.h"
-#include "validate/random.h"
+#include "validate/cases/random.h"
 
 namespace scankit::causal_conv1d {
 

@@ -11,8 +11,8 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/selective_scan/check_number.h"
 #include "kernels/selective_scan/cpu/scan.h"
-#include "validate/oracle.h"
-#include "validate/random.h"
+#include "validate/cases/random.h"
+#include "validate/judge/oracle.h"
 
 namespace scankit::selective_scan {
 namespace {

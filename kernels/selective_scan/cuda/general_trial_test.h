@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kernels/selective_scan/cuda/emulated_test.h"
-#include "validate/oracle.h"
-#include "validate/random.h"
+#include "validate/cases/random.h"
+#include "validate/judge/oracle.h"
 
 namespace scankit::selective_scan {
 

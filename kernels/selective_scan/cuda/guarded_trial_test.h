@@ -13,7 +13,7 @@
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/emulated_launch_test.h"
 #include "kernels/selective_scan/cuda/emulated_test.h"
-#include "validate/random.h"
+#include "validate/cases/random.h"
 
 namespace scankit::selective_scan {
 

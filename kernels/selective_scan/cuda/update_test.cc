@@ -6,7 +6,7 @@
 #include "kernels/selective_scan/cuda/emulator.h"
 #include "kernels/selective_scan/cuda/update.cuh"
 #include "kernels/selective_scan/cuda/emulated_test.h"
-#include "validate/random.h"
+#include "validate/cases/random.h"
 // clang-format on
 
 namespace scankit::selective_scan {

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "builder/cli/commands.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
+#include "doctor/model/snapshot_json.h"
+#include "doctor/probes/extensions/torch.h"
+#include "doctor/probes/machine/system.h"
+#include "doctor/probes/packages/distributions.h"
+#include "doctor/probes/packages/environment_repair.h"
+#include "doctor/probes/python/python.h"
+#include "doctor/report/plain.h"
+#include "doctor/report/progress.h"
+
+namespace scankit {
+namespace {
+
+// Only what a build asks of a machine: no extension is read, so that a build from the cache is a matter of
+// milliseconds.
+Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
+  Snapshot snapshot;
+  snapshot.memory = probe_memory(host);
+  snapshot.gpus = probe_gpus(host);
+  snapshot.driver = probe_driver(host);
+  snapshot.toolkits = probe_toolkits(host);
+  // Device code needs no Python: one is asked only for the NVRTC that its torch brought.
+  BrokenEnvironment broken;
+  if (auto python = chosen_python(host, options.python, broken)) {
+    snapshot.python = probe_python(host, *python);
+    snapshot.distributions = probe_distributions(host, snapshot.python.value);
+    snapshot.torch = probe_torch(host, snapshot.python.value, snapshot.distributions.value);
+  } else {
+    snapshot.python = Probed<Python>::failed(python.error().message);
+    if (!broken.origin.empty()) set_broken_environment(snapshot, broken);
+  }
+  return snapshot;
+}
+
+void print_result(const BuiltModule& built, const std::string& path) {
+  for (const std::string& note : built.notes) print_line(say("note: {}", note));
+  const std::string made = say_n(built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
+                                 "{:.2f} MB, {}, {}; {} of {} images from the cache",
+                                 static_cast<double>(built.bytes.size()) / 1e6, names_of(built.targets, ", "),
+                                 built.compiler, built.from_cache, built.images.size());
+  std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
+  if (!built.made_for.empty()) std::printf("  %s\n", plain(built.made_for, false).c_str());
+}
+
+void print_comparison(const std::string& name, const Explanation& other, const Explanation& here) {
+  const auto lines = compare_explanations(name, other, here);
+  const std::string headline = lines.empty() ? say("everything that this build depends on is as in {}", name)
+                                             : say("This build differs from {}:", name);
+  print_line(headline);
+  for (const std::string& line : lines) std::printf("  %s\n", plain(line, false).c_str());
+}
+
+// The fields of a manifest, with what this run did; --explain OTHER reads it.
+void print_json(const BuiltModule& built, const std::string& path, const BuildOptions& options,
+                const Explanation& other) {
+  nlohmann::ordered_json json = {{"schema", 1}};
+  json["module"] = "";  // here for its place; add_explanation() sets it
+  json["file"] = path;
+  json["size"] = built.bytes.size();
+  json["sha256"] = sha256_hex(built.bytes);
+  json["compiler"] = built.compiler;
+  json["from_cache"] = built.from_cache;
+  json["compiled"] = built.compiled;
+  json["notes"] = built.notes;
+  add_explanation(json, built.explanation);
+  if (!options.explain_other.empty())
+    json["differences"] = compare_explanations(options.explain_other, other, built.explanation);
+  std::printf("%s", json_document(json).c_str());
+}
+
+Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,
+                                        const BuildRequest& request) {
+  const IfInterrupted words(
+      say("interrupted: no module was written. What was compiled is kept in the cache; run the same command "
+          "again "
+          "to go on from there"));
+  return build_module(host, snapshot, request);
+}
+
+}  // namespace
+
+Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
+                       TargetRequest& targets) {
+  constexpr std::size_t kLimit = 256u << 20;
+  SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
+  const auto start = text.find_first_not_of(" \t\r\n");
+  const bool json = start == std::string::npos || text[start] == '{';
+  const bool other = !json && read_machine != nullptr;
+  auto there = other ? read_machine(text, file) : snapshot_from_json(text);
+  if (!there && other) return there.error();
+  if (!there)
+    return Error{there.error().code, say("{} is no snapshot: {}", file, retold(there.error().message)),
+                 say("make one on that machine: scankit snapshot --out FILE")};
+  if (!there->gpus.present() || there->gpus.value.empty())
+    return Error{Errc::NotFound, say("{} names no GPU", file),
+                 say("name the GPU that the module is for: --arch sm_90")};
+  here.gpus = std::move(there->gpus);
+  here.driver = std::move(there->driver);
+  targets = {TargetRequest::Kind::Native, {}};
+  return {};
+}
+
+Result<std::string> output_path(const std::string& out, const std::string& file) {
+  std::string path = path_normalize(path_join(current_directory(), out.empty() ? file : out));
+  if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, file);
+  SCANKIT_CHECK(make_directories(path_dirname(path)));
+  return regular_output(path);
+}
+
+int run_build(const BuildOptions& options) {
+  if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
+  if (options.reproducible) return check_reproducible(options);
+  const auto host = make_real_host();
+  // Before a minute of compiling, not after it.
+  if (!options.out.empty() && !options.out.ends_with('/') && !std::filesystem::is_directory(options.out))
+    if (const auto out = regular_output(options.out); !out) return complain("build", out.error(), kExitUsage);
+  const bool release = options.release || options.arch == "release";
+  auto request = build_request(options.module, release ? "" : options.arch, options.compilation);
+  if (!request) return complain("build", request.error(), kExitUsage);
+  if (auto known = check_wish(options.compilation.toolchain); !known)
+    return complain("build", known.error(), kExitUsage);
+  request->toolchain.asked = options.compilation.toolchain;
+  request->toolchain.may_download = options.allow_download;
+  request->toolchain.release = release;
+  request->toolchain.progress = tell;
+  const auto flavor = parse_flavor(options.flavor);
+  if (!flavor) return complain("build", flavor.error(), kExitUsage);
+  request->flavor = *flavor;
+  Explanation other;
+  if (!options.explain_other.empty()) {
+    auto read = read_explanation(options.explain_other);
+    if (!read) return complain("build", read.error(), kExitUsage);
+    other = std::move(*read);
+  }
+  Snapshot snapshot = facts_for_build(*host, options);
+  if (!options.for_machine.empty())
+    if (auto known = build_for(options.for_machine, options.read_machine, snapshot, request->targets); !known)
+      return complain("build", known.error(), kExitUsage);
+  if (!snapshot.python.present() && !options.python.empty())
+    return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+  if (const auto broken = broken_environment(snapshot))
+    return complain("build", error_of(*broken), kExitFindings);
+  if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
+  if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
+  if (options.explain && options.explain_other.empty() && !options.json)
+    request->explain = [](const Explanation& inputs) {
+      std::fputs(explanation_text(inputs).c_str(), stdout);
+      std::fflush(stdout);  // before the work, also in a pipe
+    };
+  const auto built = interruptible_build(*host, snapshot, *request);
+  if (!built) return complain("build", built.error(), kExitBuildFailed);
+  const auto out = output_path(options.out, built->file);
+  if (!out) return complain("build", out.error(), kExitBuildFailed);
+  const std::string& path = *out;
+  Result<void> written = write_module(*host, *built, path);
+  if (written) written = write_output(path + ".json", built->manifest);
+  if (!written) return complain("build", written.error(), kExitBuildFailed);
+  if (options.json) {
+    print_json(*built, path, options, other);
+    return kExitClean;
+  }
+  if (!options.explain_other.empty()) print_comparison(options.explain_other, other, built->explanation);
+  print_result(*built, path);
+  return kExitClean;
+}
+
+}  // namespace scankit

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "builder/cli/cli.h"
+#include "builder/compile/build.h"
+#include "builder/fix/journal.h"
+#include "doctor/base/result.h"
+
+// What the parsed command lines do; cli.cc parses.
+namespace scankit {
+
+// What build and fix have in common.
+struct CompilationOptions {
+  std::string cache_dir, cache_size, toolchain;
+  unsigned jobs = 0, timeout = 0;  // 0: the default; seconds for one image
+};
+
+struct BuildOptions {
+  std::string python, module, arch, out, show_manifest;
+  CompilationOptions compilation;
+  std::string flavor;          // "", "universal", "torch"
+  std::string for_machine;     // the snapshot of a machine whose GPUs the module is for, or a spec
+  MachineReader read_machine;  // of a file that is no snapshot
+  std::string explain_other;   // --explain OTHER
+  // The command line without what --check-reproducible sets itself.
+  std::vector<std::string> again;
+  bool reproducible = false;
+  bool explain = false, list_toolchains = false, json = false;
+  bool release = false, allow_download = false;
+};
+int run_build(const BuildOptions& options);
+// --list-toolchains: every compiler of device code that is here, and which one a build would take.
+int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
+// --check-reproducible: builds twice and compares. Exit status kExitFindings where the bytes differ.
+int check_reproducible(const BuildOptions& options);
+// Where a command writes `file`: --out as a file or a folder, else this folder. The folder is made.
+Result<std::string> output_path(const std::string& out, const std::string& file);
+// --show-manifest: prints it, and says whether the file's images are those that it names.
+int show_manifest(const std::string& path);
+
+struct FixOptions {
+  std::string python, arch, module, target;
+  std::string flavor;  // as for a build
+  CompilationOptions compilation;
+  std::string for_machine;  // as for a build
+  MachineReader read_machine;
+  std::vector<std::string> packages;  // that the user wants without their CUDA build
+  bool dry_run = false, yes = false, json = false;
+};
+int run_fix(const FixOptions& options);
+
+struct RestoreOptions {
+  std::string python, target;
+  bool yes = false;  // also to what lies outside of the environment
+};
+int run_restore(const RestoreOptions& options);
+// What undoing these would do, a line a file, with those that lie outside of the environment.
+std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<Journal>& journals);
+
+// Shared: one line to standard error, the compiler's further lines below it. Returns `status`, or kExitUsage
+// where the user gave something unusable.
+int complain(const std::string& command, const Error& error, int status);
+void tell(const std::string& line);        // that stays, to standard error
+void print_line(const std::string& line);  // to standard output
+// Asks on a terminal. Nobody: there is none, so that --yes is the only way to agree.
+enum class Answer { Yes, No, Nobody };
+Answer ask(const std::string& question);
+Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
+                                   const CompilationOptions& compilation);
+// Puts the GPUs of another machine, of which this file tells, in the place of those that are here.
+Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
+                       TargetRequest& targets);
+struct BrokenEnvironment;
+// The interpreter that a command speaks of; what choose_python notes goes to standard error.
+// An active environment that cannot be used is an Error of Errc::ToolFailed, and `broken` tells of it.
+Result<std::string> chosen_python(const Host& host, const std::string& asked);
+Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken);
+
+}  // namespace scankit

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// `build --check-reproducible`: the same command twice, as children, with what must not matter varied. By
+// whole runs of this program, so that it holds for every compiler and flavor, and for our own part too.
+#include <sys/personality.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "builder/cli/commands.h"
+#include "builder/fix/distribution.h"
+#include "builder/module/module_diff.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/report/plain.h"
+
+extern char** environ;
+
+namespace scankit {
+namespace {
+
+// What differs between the two builds, beside the time and the process ids.
+struct Variation {
+  std::string folder;  // TMPDIR and the output lie below it; names of two lengths
+  const char *zone, *locale;
+  mode_t umask;
+  unsigned jobs;
+};
+
+std::vector<std::string> environment_of(const Variation& variation) {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string variable = *entry;
+    bool ours = false;
+    for (const char* name : {"TMPDIR=", "TZ=", "LC_ALL=", "LANG=", "LANGUAGE="})
+      ours = ours || variable.starts_with(name);
+    if (!ours) variables.push_back(variable);
+  }
+  variables.push_back("TMPDIR=" + variation.folder + "/tmp");
+  variables.push_back(std::string("TZ=") + variation.zone);
+  variables.push_back(std::string("LC_ALL=") + variation.locale);
+  return variables;
+}
+
+// The errors of a build that fails are said as it said them.
+Result<std::string> build_once(const std::vector<std::string>& arguments, const Variation& variation) {
+  SCANKIT_CHECK(make_directories(variation.folder + "/tmp"));
+  ProcessRequest request;
+  SCANKIT_TRY(const std::string program, own_program());
+  request.argv = {program, "build"};
+  request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
+  request.argv.insert(request.argv.end(), {"--cache-size=0", "--out=" + variation.folder + "/out/",
+                                           "--jobs=" + std::to_string(variation.jobs)});
+  request.environment = environment_of(variation);
+  request.timeout = std::chrono::hours(24);  // each compiler has its own
+  const mode_t before = ::umask(variation.umask);
+  auto ran = run_process(request);
+  ::umask(before);
+  if (!ran) return ran.error();
+  if (ran->ok()) return variation.folder + "/out/";
+  std::istringstream lines(ran->err);
+  for (std::string line; std::getline(lines, line);) tell(line);
+  return Error{ran->exit_code == kExitUsage ? Errc::InvalidArgument : Errc::ToolFailed,
+               say("a build failed, so that there is nothing to compare"), ""};
+}
+
+Result<std::string> only_module(const std::string& folder) {
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code))
+    if (entry.path().extension() == ".so") return entry.path().string();
+  return Error{Errc::NotFound, say("the build left no module in {}", folder), ""};
+}
+
+struct Built {
+  std::string path, bytes, manifest;
+};
+
+Result<Built> build_varied(const std::vector<std::string>& arguments, const Variation& variation) {
+  SCANKIT_TRY(const std::string folder, build_once(arguments, variation));
+  Built built;
+  SCANKIT_TRY(built.path, only_module(folder));
+  SCANKIT_TRY(built.bytes, read_whole_file(built.path, 1u << 30));
+  if (auto manifest = read_whole_file(built.path + ".json")) built.manifest = std::move(*manifest);
+  return built;
+}
+
+// NVRTC's output depends on addresses, and the helper may not fix them under Docker's default filter.
+bool addresses_can_be_fixed() {
+  const int now = ::personality(0xffffffff);
+  if (now == -1) return false;
+  const bool can = ::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) != -1;
+  ::personality(static_cast<unsigned long>(now));
+  return can;
+}
+
+int report_differences(const Built& first, const Built& second) {
+  print_line(say("NOT reproducible: two builds of {} differ", path_basename(first.path)));
+  for (const std::string& line : module_differences(first.bytes, second.bytes)) print_line("  " + line);
+  if (first.bytes == second.bytes) print_line("  " + say("the manifest beside the module differs"));
+  if (!addresses_can_be_fixed())
+    print_line("  " + say("addresses cannot be fixed here (a sandbox forbids personality(2)), and compilers' "
+                          "output may depend on them: try outside of it"));
+  std::error_code code;
+  const std::string kept =
+      std::filesystem::temp_directory_path(code).string() + "/scankit-differ-" + std::to_string(::getpid());
+  if (make_directories(kept) && write_file_atomically(kept + "/first.so", first.bytes) &&
+      write_file_atomically(kept + "/second.so", second.bytes))
+    print_line(say("both are kept in {}", kept));
+  return kExitFindings;
+}
+
+Result<std::string> place(const std::string& out, const Built& built) {
+  SCANKIT_TRY(const std::string path, output_path(out, path_basename(built.path)));
+  SCANKIT_CHECK(write_file_atomically(path, built.bytes, 0755));
+  SCANKIT_CHECK(write_file_atomically(path + ".json", built.manifest));
+  return path;
+}
+
+}  // namespace
+
+int check_reproducible(const BuildOptions& options) {
+  const auto folder = TemporaryDirectory::create("scankit-twice");
+  if (!folder) return complain("build", folder.error(), kExitBuildFailed);
+  const unsigned jobs = options.compilation.jobs != 0 ? options.compilation.jobs
+                                                      : std::max(2u, std::thread::hardware_concurrency());
+  const Variation one{folder->path() + "/a", "UTC", "C", 0022, jobs};
+  const Variation two{folder->path() + "/the-second-build", "Asia/Kathmandu", "C.UTF-8", 0077, 1};
+  tell(say("building for the first time, {} compilers at once", one.jobs));
+  const auto first = build_varied(options.again, one);
+  if (!first) return complain("build", first.error(), kExitBuildFailed);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // another second, for what writes seconds
+  tell(say("building again, one compiler at a time"));
+  const auto second = build_varied(options.again, two);
+  if (!second) return complain("build", second.error(), kExitBuildFailed);
+  if (first->bytes != second->bytes || first->manifest != second->manifest)
+    return report_differences(*first, *second);
+  const auto path = place(options.out, *first);
+  if (!path) return complain("build", path.error(), kExitBuildFailed);
+  print_line(say("reproducible: two builds gave the same {} bytes, sha256 {}", first->bytes.size(),
+                 sha256_hex(first->bytes)));
+  print_line("  " +
+             say("varied: the temporary folder, the time, the time zone, the locale, the umask, {} and {} "
+                 "compilers at once; without a cache",
+                 one.jobs, two.jobs));
+  print_line(*path);
+  return kExitClean;
+}
+
+}  // namespace scankit

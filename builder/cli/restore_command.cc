@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <set>
+
+#include "builder/cli/commands.h"
+#include "builder/fix/lock.h"
+#include "builder/fix/place.h"
+#include "builder/fix/transaction.h"
+#include "builder/fix/trust.h"
+#include "doctor/base/column.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/python/python.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+void print_undone(const Journal& journal) {
+  print_line(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
+  for (const std::string& step : journal.steps) print_line("  " + in_column(say("step"), 9) + retold(step));
+  std::set<std::string> back;
+  for (const Operation& op : journal.operations)
+    if (op.kind != Operation::Kind::Place && back.insert(op.target).second)
+      print_line("  " + in_column(say("back"), 9) + op.target);
+  for (const Operation& op : journal.operations)
+    if (back.count(op.target) == 0) print_line("  " + in_column(say("removed"), 9) + op.target);
+}
+
+// Where the environment cannot be written now, another folder is looked into: a fix that is kept in the
+// environment must not be told as undone.
+std::optional<Error> left_in_environment(const Python& python, const InstallPlace& place,
+                                         const StateFolder& chosen) {
+  if (place.why.empty() || place.base == python.prefix) return std::nullopt;
+  const StateFolder own(python.prefix);
+  const auto here = last_run(chosen), there = last_run(own);
+  if ((here && !here->empty()) || !there || there->empty()) return std::nullopt;
+  return Error{Errc::PermissionDenied,
+               say("the last fix of this environment is kept in {}, which cannot be written now: {}",
+                   own.root(), place.why),
+               say("run scankit restore again when it can be written")};
+}
+
+// Every part of one run, the last one first: the next restore goes on where this one stopped.
+int restore_run(const StateFolder& state, const std::string& run, bool may_be_empty) {
+  for (bool any = may_be_empty;; any = true) {
+    const auto undone = undo_last_of(state, run);
+    if (undone) {
+      print_undone(*undone);
+      continue;
+    }
+    if (undone.error().code != Errc::NotFound) return complain("restore", undone.error(), kExitFindings);
+    if (!any) print_line(undone.error().message);
+    return kExitClean;
+  }
+}
+
+// Asking for a restore is agreeing to what lies in the environment. What lies elsewhere, a journal that came
+// with the environment could have named as well.
+bool agreed(const StateFolder& state, const std::vector<Journal>& journals, bool yes) {
+  if (yes || outside_of(state, journals).empty()) return true;
+  for (const std::string& line : undo_lines(state, journals)) print_line(line);
+  const Answer answer = ask(say("Do it? [y/N]"));
+  if (answer == Answer::Nobody) print_line(say("Nothing was changed. To do it: add --yes"));
+  if (answer == Answer::No) print_line(say("Nothing was changed."));
+  return answer == Answer::Yes;
+}
+
+int restore(const StateFolder& state, bool yes) {
+  auto lock = Lock::take(state.root());
+  if (!lock) return complain("restore", lock.error(), kExitFindings);
+  const auto left = interrupted(state), next = next_to_undo(state);
+  if (!left || !next) return complain("restore", left ? next.error() : left.error(), kExitFindings);
+  if (!agreed(state, *next, yes)) return kExitFindings;
+  std::vector<std::string> lines;
+  const auto recovered = recover(state, lines);
+  for (const std::string& line : lines) print_line(line);
+  if (!recovered) return complain("restore", recovered.error(), kExitFindings);
+  if (left->empty()) {
+    const auto last = last_run(state);
+    return last ? restore_run(state, *last, false) : complain("restore", last.error(), kExitFindings);
+  }
+  std::set<std::string> runs;
+  for (const Journal& journal : *left) runs.insert(journal.run);
+  // Undoing the interrupted one was what had been asked for, with the parts of it that were done before.
+  for (const std::string& run : runs)
+    if (const int status = restore_run(state, run, true); status != kExitClean) return status;
+  return kExitClean;
+}
+
+}  // namespace
+
+std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<Journal>& journals) {
+  std::vector<std::string> lines;
+  const auto line = [&](const std::string& what, const std::string& path) {
+    lines.push_back("  " + in_column(what, 9) + path);
+  };
+  for (const Journal& journal : journals) {
+    lines.push_back(say("to undo: fix {} ({} {})", journal.id, journal.module, journal.version));
+    for (const Operation& op : journal.operations)
+      line(op.kind == Operation::Kind::Place ? say("remove") : say("back"), op.target);
+  }
+  const auto outside = outside_of(state, journals);
+  if (outside.empty()) return lines;
+  lines.push_back(say("outside of the environment {}:", path_dirname(state.root())));
+  for (const std::string& path : outside) line("", path);
+  return lines;
+}
+
+int run_restore(const RestoreOptions& options) {
+  const auto host = make_real_host();
+  const auto python = chosen_python(*host, options.python);
+  if (!python)
+    return complain("restore", python.error(), options.python.empty() ? kExitFindings : kExitUsage);
+  const auto probed = probe_python(*host, *python);
+  if (!probed.present()) return complain("restore", {Errc::NotFound, probed.note, ""}, kExitFindings);
+  const auto place = choose_place(*host, probed.value, options.target);
+  if (!place) return complain("restore", place.error(), kExitFindings);
+  const StateFolder state(place->base);
+  if (auto elsewhere = left_in_environment(probed.value, *place, state))
+    return complain("restore", *elsewhere, kExitFindings);
+  if (::access(state.root().c_str(), F_OK) != 0) {
+    print_line(say("nothing to restore: scankit has changed nothing in this environment"));
+    return kExitClean;
+  }
+  if (const auto foreign = foreign_to_root(*host, state.root()))
+    return complain("restore", foreign_journal(*foreign), kExitFindings);
+  return restore(state, options.yes);
+}
+
+}  // namespace scankit

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/compile/cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
+#include "doctor/base/say.h"
+#include "doctor/report/progress.h"
+
+namespace scankit {
+namespace {
+
+// An entry is this line, a line with the digest of its key, one with the SHA-256 of the rest, the rest. The
+// key stands in it so that an entry under another one's name is no hit.
+constexpr std::string_view kMagic = "scankit-cache-2\n";
+constexpr std::size_t kHexDigits = 64;
+constexpr std::size_t kEntryHeader = kMagic.size() + 2 * (kHexDigits + 1);
+constexpr std::size_t kEntryLimit = 256u << 20, kSlotLimit = 64u << 20;
+
+std::string header_of(const std::string& digest, std::string_view bytes) {
+  return std::string(kMagic).append(digest).append("\n").append(sha256_hex(bytes)).append("\n");
+}
+
+}  // namespace
+
+std::string Cache::entry_path(const std::string& digest) const {
+  return folder_ + "/objects/" + digest.substr(0, 2) + "/" + digest.substr(2);
+}
+
+std::string Cache::slot_path(const std::string& slot) const {
+  return folder_ + "/last/" + sha256_hex(slot).substr(0, 32);
+}
+
+// The time of the last use is the file's: access times are switched off on many machines.
+void Cache::use(const std::string& path) const {
+  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // not on a read-only cache
+  const std::lock_guard<std::mutex> guard(mutex_);
+  used_.insert(path);
+}
+
+void Cache::note(std::string text) const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(std::move(text));
+}
+
+std::vector<std::string> Cache::take_notes() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return std::exchange(notes_, {});
+}
+
+Cache::Lookup Cache::look_up(const Key& key) const {
+  if (limit_ == 0) return {};
+  const std::string digest = key.digest(), path = entry_path(digest);
+  auto whole = read_private_file(path, kEntryLimit);
+  if (!whole) {
+    if (whole.error().code != Errc::NotFound)
+      note(say("an entry of the cache is not used: {}", retold(whole.error().message)));
+    return {};
+  }
+  const std::string_view bytes = std::string_view(*whole).substr(std::min(kEntryHeader, whole->size()));
+  if (whole->starts_with(header_of(digest, bytes))) {
+    use(path);
+    return {std::string(bytes), ""};
+  }
+  ::unlink(path.c_str());
+  return {std::nullopt, path};
+}
+
+void Cache::store(const Key& key, const std::string& slot, std::string_view bytes) const {
+  if (limit_ == 0) return;
+  const std::string digest = key.digest(), path = entry_path(digest);
+  Result<void> stored = make_private_folders(path_dirname(path));
+  if (stored) stored = write_file_atomically(path, header_of(digest, bytes).append(bytes));
+  if (stored) {
+    remember(key, slot);
+    const std::lock_guard<std::mutex> guard(mutex_);
+    used_.insert(path);
+    stored_ = true;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (std::exchange(unwritable_, true)) return;  // the reason is the same for all of them
+  }
+  note(say("the cache {} takes nothing, so that the next build will compile again: {}", folder_,
+           retold(stored.error().message)));
+}
+
+std::optional<std::string> Cache::last_inputs(const std::string& slot) const {
+  if (limit_ == 0) return std::nullopt;
+  auto text = read_private_file(slot_path(slot), kSlotLimit);
+  if (!text) return std::nullopt;
+  return std::move(*text);
+}
+
+void Cache::remember(const Key& key, const std::string& slot) const {
+  if (limit_ == 0) return;
+  const std::string text = key.text(), path = slot_path(slot);
+  if (last_inputs(slot) == text) return use(path);
+  // What cannot be remembered costs an explanation, no build.
+  if (make_private_folders(folder_ + "/last") && write_file_atomically(path, text)) use(path);
+}
+
+Result<std::string> cache_folder(const std::string& asked) {
+  if (!asked.empty()) return path_normalize(path_join(current_directory(), asked));
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
+    return path_join(xdg, "scankit");
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return path_join(home, ".cache/scankit");
+  return Error{Errc::InvalidArgument, say("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set"),
+               say("name one with --cache-dir")};
+}
+
+Result<std::string> usable_cache_folder(const std::string& asked) {
+  SCANKIT_TRY(const std::string folder, cache_folder(asked));
+  const auto ours = check_private_folder(folder);
+  if (ours || ours.error().code == Errc::NotFound) return folder;
+  const std::string next = ours.error().hint.empty() ? say("name a directory of your own with --cache-dir")
+                                                     : retold(ours.error().hint);
+  progress_note(say("the cache {} is not used: {}, so compiled code in it may be anybody's; {}", folder,
+                    retold(ours.error().message), next));
+  return std::string();
+}
+
+Result<std::uint64_t> parse_cache_size(const std::string& text) {
+  if (text.empty()) return kDefaultCacheSize;
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  const std::string unit = text.substr(digits);
+  const std::string_view units = "KMGT";
+  const auto power = unit.size() == 1 ? units.find(unit[0]) : std::string_view::npos;
+  if (digits == 0 || digits > 12 || (!unit.empty() && power == std::string_view::npos))
+    return Error{Errc::InvalidArgument, say("--cache-size {}: a number of bytes is expected", text),
+                 say("write 512M or 2G")};
+  const std::uint64_t number = std::stoull(text.substr(0, digits));
+  const unsigned shift = unit.empty() ? 0 : 10 * (static_cast<unsigned>(power) + 1);
+  if (number > (~std::uint64_t{0} >> shift))
+    return Error{Errc::InvalidArgument, say("--cache-size {}: a number of bytes is expected", text),
+                 say("write 512M or 2G")};
+  return number << shift;
+}
+
+}  // namespace scankit

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builder/compile/key.h"
+#include "doctor/base/result.h"
+
+namespace scankit {
+
+inline constexpr std::uint64_t kDefaultCacheSize = 512ull << 20;  // all architectures of all modules: 150 MB
+
+// A content-addressed store of build results below one folder. Entries appear by rename, so that concurrent
+// builders see whole ones; what is returned was hashed again, and only this user or root can have written it
+// (doctor/base/private_files.h): native code comes from here. A store that cannot be written is a slow build,
+// never a failed one: what went wrong is a note.
+class Cache {
+ public:
+  // "": no folder can be believed, and nothing is kept (usable_cache_folder).
+  explicit Cache(std::string folder, std::uint64_t limit = kDefaultCacheSize)
+      : folder_(std::move(folder)), limit_(folder_.empty() ? 0 : limit) {}
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  struct Lookup {
+    std::optional<std::string> bytes;
+    std::string damage;  // an entry was there whose bytes are not those that were stored; it is removed
+  };
+  Lookup look_up(const Key& key) const;
+  std::optional<std::string> find(const Key& key) const { return look_up(key).bytes; }
+  // `slot` names what the entry is for ("selective_scan.cu fwd_f32 sm_90"), so that a later miss can say
+  // which input changed.
+  void store(const Key& key, const std::string& slot, std::string_view bytes) const;
+  // The inputs, as Key::text(), with which the slot was last built or found here.
+  std::optional<std::string> last_inputs(const std::string& slot) const;
+  // A hit is a build of the slot too.
+  void remember(const Key& key, const std::string& slot) const;
+  // Removes what was not used for longest until all of it is within the limit, but nothing that this object
+  // stored or found; and what killed builders left. One process at a time; another one's turn is a no-op.
+  void trim() const;
+  // What the user should know of the cache, each thing once.
+  std::vector<std::string> take_notes() const;
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string entry_path(const std::string& digest) const;
+  std::string slot_path(const std::string& slot) const;
+  void use(const std::string& path) const;
+  void note(std::string text) const;
+
+  std::string folder_;
+  std::uint64_t limit_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> used_;  // paths
+  mutable std::vector<std::string> notes_;
+  mutable bool stored_ = false, unwritable_ = false;
+};
+
+// `asked` (--cache-dir), else $XDG_CACHE_HOME/scankit, else $HOME/.cache/scankit.
+Result<std::string> cache_folder(const std::string& asked);
+// The same where only this user or root can write there, or where it is yet to be made; else "", and it is
+// said once why the work is done without a cache.
+Result<std::string> usable_cache_folder(const std::string& asked);
+// --cache-size: "512M", "2G", "100000"; "" is the default.
+Result<std::uint64_t> parse_cache_size(const std::string& text);
+
+}  // namespace scankit

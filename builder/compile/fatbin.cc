@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/compile/fatbin.h"
+
+#include <optional>
+
+#include "builder/module/little_endian.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+// The layout is undocumented; these values were read from what nvcc 12.9 and 13.0 write and tried on a
+// driver.
+constexpr std::uint32_t kContainerMagic = 0xBA55ED50;
+constexpr std::uint16_t kContainerVersion = 1, kContainerHeader = 16, kEntryVersion = 0x0101;
+constexpr std::uint16_t kKindPtx = 1, kKindElf = 2;
+constexpr std::uint32_t kCubinHeader = 64, kPtxHeader = 80;
+constexpr std::uint64_t k64Bit = 0x1, kLinux = 0x10, kArchSpecific = 0x100000, kFamily = 0x200000,
+                        kSm100On = 0x1000000;
+
+struct IsaVersion {
+  std::uint16_t major = 0, minor = 0;
+};
+
+// ".version 9.0" of a PTX text.
+std::optional<IsaVersion> ptx_isa(const std::string& text) {
+  const std::string word = "\n.version ";
+  const auto at = text.find(word);
+  if (at == std::string::npos || at > 4096) return std::nullopt;
+  unsigned major = 0, minor = 0;
+  std::size_t i = at + word.size();
+  const auto number = [&](unsigned& value) {
+    const std::size_t start = i;
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && i < start + 3; ++i)
+      value = value * 10 + static_cast<unsigned>(text[i] - '0');
+    return i > start;
+  };
+  if (!number(major) || i >= text.size() || text[i++] != '.' || !number(minor)) return std::nullopt;
+  return IsaVersion{static_cast<std::uint16_t>(major), static_cast<std::uint16_t>(minor)};
+}
+
+// CUDA 12 cubins of sm <= 90 are ABI version 7, written as 1.7; ABI version 8 as 1.8.
+std::optional<IsaVersion> cubin_version(const std::string& bytes) {
+  if (bytes.size() < 64 || !bytes.starts_with("\177ELF\2\1")) return std::nullopt;
+  return IsaVersion{1, static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[8]))};
+}
+
+std::uint64_t flags_of(const Target& target) {
+  std::uint64_t flags = k64Bit | kLinux;
+  if (target.specific == "a") flags |= kArchSpecific;
+  if (target.specific == "f") flags |= kFamily;
+  if (!target.ptx && target.sm >= 100) flags |= kSm100On;
+  return flags;
+}
+
+void append_entry(std::string& out, const BuiltCode& image, IsaVersion version) {
+  const bool ptx = image.target.ptx;
+  append_little_endian<std::uint16_t>(out, ptx ? kKindPtx : kKindElf);
+  append_little_endian<std::uint16_t>(out, kEntryVersion);
+  append_little_endian<std::uint32_t>(out, ptx ? kPtxHeader : kCubinHeader);
+  append_little_endian<std::uint64_t>(out, (image.bytes.size() + 7) / 8 * 8);
+  append_little_endian<std::uint32_t>(out, 0);             // not compressed
+  append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // where the option blob lies
+  append_little_endian<std::uint16_t>(out, version.minor);
+  append_little_endian<std::uint16_t>(out, version.major);
+  append_little_endian<std::uint32_t>(out, image.target.sm);
+  append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // name: none
+  append_little_endian<std::uint32_t>(out, 0);
+  append_little_endian<std::uint64_t>(out, flags_of(image.target));
+  append_little_endian<std::uint64_t>(out, 0);
+  append_little_endian<std::uint64_t>(out, 0);  // uncompressed size of a compressed payload
+  if (!ptx) return;
+  append_little_endian<std::uint64_t>(out, 0x48);  // the option blob; a driver dies of SIGSEGV without it
+  append_little_endian<std::uint64_t>(out, 0);
+}
+
+}  // namespace
+
+Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
+  Fatbin fatbin;
+  std::string entries;
+  for (const BuiltCode& image : images) {
+    const auto version = image.target.ptx ? ptx_isa(image.bytes) : cubin_version(image.bytes);
+    if (!version)
+      return Error{
+          Errc::Malformed,
+          image.target.ptx
+              ? say("the compiler's output for {} {} is no PTX text", image.unit, image.target.name())
+              : say("the compiler's output for {} {} is no cubin", image.unit, image.target.name()),
+          ""};
+    append_entry(entries, image, *version);
+    fatbin.payloads.push_back(kContainerHeader + entries.size());
+    entries += image.bytes;
+    pad_to(entries, 8);
+  }
+  append_little_endian<std::uint32_t>(fatbin.bytes, kContainerMagic);
+  append_little_endian<std::uint16_t>(fatbin.bytes, kContainerVersion);
+  append_little_endian<std::uint16_t>(fatbin.bytes, kContainerHeader);
+  append_little_endian<std::uint64_t>(fatbin.bytes, entries.size());
+  fatbin.bytes += entries;
+  return fatbin;
+}
+
+}  // namespace scankit

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/distribution.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "doctor/base/sha256.h"
+#include "doctor/base/tool_version.h"
+
+namespace scankit {
+namespace {
+
+// RECORD's hash: base64 with the URL alphabet, without padding.
+std::string record_hash(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes.data(), bytes.size());
+  unsigned char digest[32];
+  hash.finish(digest);
+  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string text;
+  unsigned bits = 0, count = 0;
+  for (unsigned char byte : digest) {
+    bits = bits << 8 | byte;
+    for (count += 8; count >= 6; count -= 6) text += kAlphabet[bits >> (count - 6) & 63];
+  }
+  return text + kAlphabet[bits << (6 - count) & 63];
+}
+
+}  // namespace
+
+std::string record_line(const InstalledFile& file) {
+  return file.path + ",sha256=" + record_hash(file.bytes) + "," + std::to_string(file.bytes.size()) + "\n";
+}
+
+std::string module_file(const std::string& module) { return module + ".abi3.so"; }
+std::string distribution_stem(const std::string& module) { return "scankit_" + module; }
+std::string dist_info_name(const std::string& module) {
+  return distribution_stem(module) + "-" + kToolVersion + ".dist-info";
+}
+
+// ".cpython-311-x86_64-linux-gnu.so" -> "311"; "" of the universal flavor.
+static std::string python_of(const BuiltModule& built) {
+  constexpr std::string_view kBefore = ".cpython-";
+  const auto at = built.file.find(kBefore);
+  if (built.flavor == Flavor::Universal || at == std::string::npos) return "";
+  const std::string rest = built.file.substr(at + kBefore.size());
+  return rest.substr(0, rest.find_first_not_of("0123456789"));
+}
+
+std::string wheel_tag(const BuiltModule& built) {
+  const std::string python = python_of(built);
+  return python.empty() ? "cp38-abi3-manylinux_2_17_x86_64"
+                        : "cp" + python + "-cp" + python + "-linux_x86_64";
+}
+
+static std::vector<InstalledFile> with_record(const BuiltModule& built, std::vector<InstalledFile> files) {
+  std::string record = record_line({built.file, built.bytes});
+  for (const InstalledFile& file : files) record += record_line(file);
+  const std::string path = dist_info_name(built.module) + "/RECORD";
+  record += path + ",,\n";
+  files.push_back({path, record});
+  return files;
+}
+
+static std::vector<InstalledFile> common_files(const BuiltModule& built) {
+  const std::string folder = dist_info_name(built.module) + "/", python = python_of(built);
+  std::string name = distribution_stem(built.module), needs(">=3.8");
+  std::ranges::replace(name, '_', '-');
+  if (!python.empty()) needs = "==" + python.substr(0, 1) + "." + python.substr(1) + ".*";
+  const std::string summary = python.empty() ? built.module + " for every CPython and torch, built by scankit"
+                                             : built.module + " " + built.made_for + ", built by scankit";
+  return {{folder + "METADATA", "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + kToolVersion +
+                                    "\nSummary: " + summary +
+                                    "\nLicense: Apache-2.0\nRequires-Python: " + needs + "\n"},
+          {folder + "WHEEL", std::string("Wheel-Version: 1.0\nGenerator: scankit ") + kToolVersion +
+                                 "\nRoot-Is-Purelib: false\nTag: " + wheel_tag(built) + "\n"},
+          {folder + "top_level.txt", built.module + "\n"},
+          {folder + "scankit.json", built.manifest}};
+}
+
+std::vector<InstalledFile> dist_info_files(const BuiltModule& built) {
+  const std::string folder = dist_info_name(built.module) + "/";
+  auto files = common_files(built);
+  files.push_back({folder + "INSTALLER", "scankit\n"});
+  files.push_back({folder + "REQUESTED", ""});
+  return with_record(built, std::move(files));
+}
+
+std::vector<InstalledFile> wheel_info_files(const BuiltModule& built) {
+  return with_record(built, common_files(built));
+}
+
+}  // namespace scankit

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "builder/fix/trust.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+
+namespace {
+
+// A holder may have removed the file after we opened it: a lock on that keeps nobody out.
+bool is_still_at(const std::string& path, const struct stat& opened) {
+  struct stat now {};
+  return ::lstat(path.c_str(), &now) == 0 && now.st_ino == opened.st_ino && now.st_dev == opened.st_dev;
+}
+
+}  // namespace
+
+Result<Lock> Lock::take(const std::string& folder) {
+  SCANKIT_CHECK(check_own_folder(folder));
+  SCANKIT_CHECK(make_directories(folder));
+  const std::string path = folder + "/lock";
+  // Not through a link, and not a second name of something: its content is replaced below.
+  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  struct stat info {};
+  const bool opened = fd.get() >= 0 && ::fstat(fd.get(), &info) == 0;
+  if ((opened && (!S_ISREG(info.st_mode) || info.st_nlink > 1)) ||
+      (!opened && (errno == ELOOP || errno == EISDIR)))
+    return Error{Errc::PermissionDenied, say("{} is no lock file that scankit made", path),
+                 say("remove {}", path)};
+  if (!opened)
+    return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
+                 say("cannot open {}: {}", path, std::strerror(errno)), ""};
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    char holder[32] = "";
+    if (::pread(fd.get(), holder, sizeof(holder) - 1, 0) < 0) holder[0] = '\0';
+    return Error{
+        Errc::Conflict,
+        say("another scankit is changing this environment (process {})", static_cast<const char*>(holder)),
+        say("wait until it ends")};
+  }
+  if (!is_still_at(path, info))
+    return Error{Errc::Conflict, say("another scankit has just left this environment"), say("run it again")};
+  const std::string id = std::to_string(::getpid());
+  // Only the message above reads it.
+  if (::ftruncate(fd.get(), 0) == 0) (void)!::pwrite(fd.get(), id.data(), id.size(), 0);
+  return Lock(std::move(fd), folder);
+}
+
+void Lock::leave_no_trace() && {
+  struct stat own {};
+  if (::fstat(fd_.get(), &own) == 0 && is_still_at(folder_ + "/lock", own))
+    ::unlink((folder_ + "/lock").c_str());
+  ::rmdir(folder_.c_str());
+  fd_ = Descriptor();
+}
+
+}  // namespace scankit

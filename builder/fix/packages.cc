@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/packages.h"
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/probes/packages/distributions.h"
+
+namespace scankit {
+namespace {
+
+// The variables of setup.py: mamba-ssm since 1.0.1, causal-conv1d since 1.0.0. SKIP leaves the CUDA part out;
+// FORCE keeps it from asking its project's releases for a built wheel, which has one.
+constexpr std::array kModelPackages = {
+    ModelPackage{"mamba-ssm", "selective_scan_cuda", "from mamba_ssm import Mamba", "MAMBA_SKIP_CUDA_BUILD",
+                 "MAMBA_FORCE_BUILD"},
+    ModelPackage{"causal-conv1d", "causal_conv1d_cuda", "from causal_conv1d import causal_conv1d_fn",
+                 "CAUSAL_CONV1D_SKIP_CUDA_BUILD", "CAUSAL_CONV1D_FORCE_BUILD"}};
+
+const Distribution* installed(const Snapshot& snapshot, const std::string& requirement) {
+  return find_distribution(snapshot.distributions.value, normalised_name(requirement));
+}
+
+Error nobody_can(const Installer& installer) { return {Errc::Unsupported, installer.why, installer.instead}; }
+
+// What a build against the installed torch needs beside it (their pyproject.toml's build-system table).
+// cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which setuptools 70 has no more.
+std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
+  std::vector<std::string> missing;
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  const bool old = torch && *torch < *Version::parse("2.3");
+  for (const char* tool : {"setuptools", "wheel", "packaging"})
+    if (installed_version(snapshot, tool).empty())
+      missing.emplace_back(old && std::string_view(tool) == "setuptools" ? "setuptools<70" : tool);
+  return missing;
+}
+
+// An installer that exchanges torch on behalf of another package breaks every compiled extension.
+void hold_torch(const Snapshot& snapshot, PackageChange& change) {
+  const std::string version = installed_version(snapshot, "torch");
+  if (version.empty() || version == "?") return;
+  for (const std::string& requirement : change.requirements)
+    if (normalised_name(requirement) == "torch") return;
+  change.held = {"torch==" + version};
+}
+
+Result<void> make_work_folder(ChangePackages& made) {
+  if (made.work) return {};
+  SCANKIT_TRY(TemporaryDirectory work, TemporaryDirectory::create("scankit-build"));
+  made.work = std::make_shared<const TemporaryDirectory>(std::move(work));
+  return {};
+}
+
+// pip builds a source folder in place, and setuptools takes what an earlier build left in its `build` folder
+// for finished: objects for the torch of that day. This file, which setuptools reads beside setup.cfg
+// (from 65.6 on), has all of it built again, and in a folder of ours.
+Result<void> build_apart(ChangePackages& made) {
+  SCANKIT_CHECK(make_work_folder(made));
+  const std::string settings = path_join(made.work->path(), "build.cfg");
+  std::string text("[build]\nforce = 1\nbuild_base = ");
+  text.append(path_join(made.work->path(), "build")).append("\n");
+  SCANKIT_CHECK(write_file_atomically(settings, text));
+  for (InstallerCommand& command : made.commands)
+    command.environment.push_back("DIST_EXTRA_CONFIG=" + settings);
+  return {};
+}
+
+// The tools of a build go into a folder of ours, which PYTHONPATH shows to that build alone: the
+// environment's own setuptools, or its lack of one, stays as it is. pip itself would take what it sees there
+// for installed in the environment, so the package is built and installed alone, and what it depends on by a
+// second command.
+Result<void> bring_build_tools(const Host& host, const std::vector<std::string>& tools, ChangePackages& made,
+                               const PackageChange& change) {
+  SCANKIT_CHECK(make_work_folder(made));
+  const std::string folder = path_join(made.work->path(), "tools");
+  const std::string already = host.env("PYTHONPATH").value_or("");
+  const bool two_steps =
+      made.installer.kind == Installer::Kind::Pip && change.dependencies && !change.reinstall;
+  if (two_steps) {
+    PackageChange alone = change;
+    alone.dependencies = false;
+    made.commands = change_commands(made.installer, alone);
+  }
+  for (InstallerCommand& command : made.commands)
+    command.environment.push_back("PYTHONPATH=" + folder + (already.empty() ? "" : ":" + already));
+  made.commands.insert(made.commands.begin(), tools_command(made.installer, tools, folder));
+  if (two_steps)
+    for (InstallerCommand& command :
+         change_commands(made.installer, {.requirements = change.requirements, .held = change.held}))
+      made.commands.push_back(std::move(command));
+  return {};
+}
+
+// "file:///src/my%20ext", of an absolute path (RFC 8089).
+std::string file_url(const std::string& path) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/+";
+  constexpr const char* kHex = "0123456789ABCDEF";
+  std::string url("file://");
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != std::string_view::npos)
+      url += c;
+    else
+      url += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return url;
+}
+
+// Under the name of what came from a file, a folder or a repository an index may hold anything, put there by
+// anybody. Such a distribution is installed again from where it came, or not at all.
+Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, const std::string& requirement,
+                                   bool again) {
+  const Distribution* known = installed(snapshot, requirement);
+  if (known == nullptr) return requirement;
+  std::string source = source_of(host, *known);
+  if (source.empty()) source = known->project;  // editable, by the ways that are older than direct_url.json
+  if (source.empty()) return requirement;
+  if (known->editable || !again)
+    return Error{Errc::Unsupported,
+                 say("{} was installed from {}, so no package index is asked for it", known->name, source),
+                 say("change it there, and install it from there again")};
+  if (source.starts_with('/') && !host.exists(source))
+    return Error{Errc::Unsupported,
+                 say("{} was installed from {}, which no longer exists, and no package index is asked for it",
+                     known->name, source),
+                 say("install it again from a copy of its source")};
+  return known->name + " @ " + (source.starts_with('/') ? file_url(source) : source);
+}
+
+// Of what is installed again from a folder or a file of the user's.
+std::string local_source(const Host& host, const Snapshot& snapshot, const std::string& requirement) {
+  const Distribution* known =
+      requirement.find(" @ file://") == std::string::npos ? nullptr : installed(snapshot, requirement);
+  return known == nullptr ? "" : source_of(host, *known);
+}
+
+bool builds_a_folder(const Host& host, const Snapshot& snapshot, const PackageChange& change) {
+  return std::ranges::any_of(change.requirements, [&](const std::string& requirement) {
+    return host.is_directory(local_source(host, snapshot, requirement));
+  });
+}
+
+}  // namespace
+
+const ModelPackage* model_package(const std::string& requirement) {
+  const auto found = std::ranges::find(kModelPackages, normalised_name(requirement),
+                                       [](const ModelPackage& one) { return std::string(one.distribution); });
+  return found == kModelPackages.end() ? nullptr : &*found;
+}
+
+std::string installed_version(const Snapshot& snapshot, const std::string& name) {
+  const Distribution* known = installed(snapshot, name);
+  return known == nullptr ? "" : known->version.empty() ? "?" : known->version;
+}
+
+Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot, PackageChange change) {
+  ChangePackages made;
+  for (std::string& requirement : change.requirements) {
+    SCANKIT_TRY(requirement, requirement_of(host, snapshot, requirement, change.reinstall));
+    if (local_source(host, snapshot, requirement).ends_with(".whl")) change.from_source.clear();
+  }
+  made.installer = installer_of(host, snapshot, normalised_name(change.requirements.front()));
+  if (made.installer.kind == Installer::Kind::None) return nobody_can(made.installer);
+  std::vector<std::string> environment;
+  for (const std::string& requirement : change.requirements) {
+    const ModelPackage* model = model_package(requirement);
+    if (model == nullptr) continue;
+    change.isolated_build = false;
+    change.from_source.emplace_back(model->distribution);
+    made.statements.emplace_back(model->statement);
+    environment.push_back(std::string(model->skip) + "=TRUE");
+    environment.push_back(std::string(model->force) + "=TRUE");
+  }
+  hold_torch(snapshot, change);
+  made.commands = change_commands(made.installer, change);
+  if (made.commands.empty())
+    return Error{Errc::Unsupported, say("{} cannot do that", name_of(made.installer.kind)),
+                 say("use a venv, in which pip can")};
+  if (builds_a_folder(host, snapshot, change)) SCANKIT_CHECK(build_apart(made));
+  if (!change.isolated_build)
+    if (const auto tools = missing_build_tools(snapshot); !tools.empty())
+      SCANKIT_CHECK(bring_build_tools(host, tools, made, change));
+  for (InstallerCommand& command : made.commands)
+    command.environment.insert(command.environment.end(), environment.begin(), environment.end());
+  for (const std::string& requirement : change.requirements) {
+    const std::string name = normalised_name(requirement);
+    made.before.emplace_back(name, installed_version(snapshot, name));
+  }
+  made.change = std::move(change);
+  return made;
+}
+
+// What is installed again is installed alone. Then comes what it needs and what is not there at all: a torch
+// without its CUDA wheels is as broken as one without its own files.
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const InstallPackages& fix) {
+  SCANKIT_TRY(
+      ChangePackages made,
+      change_packages(host, snapshot, {.requirements = fix.requirements, .reinstall = fix.reinstall}));
+  if (!fix.reinstall || made.installer.kind == Installer::Kind::Conda) return made;
+  for (InstallerCommand& more :
+       change_commands(made.installer, {.requirements = made.change.requirements, .held = made.change.held}))
+    made.commands.push_back(std::move(more));
+  return made;
+}
+
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix,
+                                  bool damaged) {
+  if (!fix.project.empty())
+    return Error{Errc::Unsupported, say("{} is built in its own folder, {}", fix.distribution, fix.project),
+                 ""};
+  const Distribution* known = installed(snapshot, fix.distribution);
+  const std::string source = known == nullptr ? "" : source_of(host, *known);
+  if (source.ends_with(".whl") && !damaged)
+    return Error{Errc::Unsupported,
+                 say("{} was installed from the wheel {}, which does not fit this environment, and no "
+                     "package index is "
+                     "asked for it",
+                     known->name, source),
+                 say("install a wheel of it that was built for torch {}", snapshot.torch.value.version)};
+  PackageChange change;
+  change.requirements = {fix.distribution + (fix.version.empty() ? "" : "==" + fix.version)};
+  change.reinstall = true;
+  change.dependencies = false;
+  change.isolated_build = false;
+  change.from_source = {fix.distribution};
+  SCANKIT_TRY(ChangePackages made, change_packages(host, snapshot, std::move(change)));
+  for (InstallerCommand& command : made.commands)
+    for (const auto& [name, value] : fix.environment) command.environment.push_back(name + "=" + value);
+  return made;
+}
+
+}  // namespace scankit

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/plan.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+#include "builder/fix/distribution.h"
+#include "builder/fix/packages.h"
+#include "builder/fix/parts.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/view.h"
+#include "doctor/report/fixes.h"
+#include "doctor/report/fold.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+constexpr const char* kOldestTorch = "1.13";  // that the modules work with: module_fixes() offers none below
+
+bool holds_image_for(const Extension& extension, const Target& target) {
+  return std::ranges::any_of(extension.images, [&](const DeviceImage& image) {
+    return image.sm == target.sm && image.specific == target.specific && (image.kind == "ptx") == target.ptx;
+  });
+}
+
+// What Python of this environment calls the file of that flavor: the first of its own endings names no ABI
+// but its own.
+std::string module_file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor) {
+  const auto& suffixes = snapshot.python.value.extension_suffixes;
+  return flavor == Flavor::Universal || suffixes.empty() ? module_file(module) : module + suffixes.front();
+}
+
+const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest& request) {
+  for (const Extension& extension : snapshot.extensions.value)
+    if (extension.selected &&
+        path_basename(extension.path) == module_file_of(snapshot, extension.module, request.flavor) &&
+        std::ranges::any_of(request.wanted,
+                            [&](const Target& target) { return !holds_image_for(extension, target); }))
+      return &extension;
+  return nullptr;
+}
+
+// Whether import would take this file before the one that is to stand in the place, or could never take it
+// again: a second file in the same folder only leaves a reader in doubt.
+bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPlace& place,
+           const std::string& file) {
+  if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
+  const auto& path = snapshot.python.value.sys_path;
+  const auto site = std::ranges::find(path, place.site, &PathEntry::path) - path.begin();
+  // A folder that is on no path yet will be put first, by PYTHONPATH.
+  if (site == std::ssize(path)) return false;
+  // Which folder is the current one is no property of the environment.
+  if (path[static_cast<std::size_t>(extension.sys_path_index)].origin == "cwd") return false;
+  if (extension.sys_path_index != site) return extension.sys_path_index < site;
+  return path_basename(extension.path) != file;
+}
+
+// The script that `source` runs where the environment is activated: conda runs every file of a folder, a venv
+// has one for sh.
+std::string activation_of(const Python& python) {
+  struct stat info;
+  const std::string file = python.prefix + "/bin/activate";
+  if (python.kind == "conda") return python.prefix + "/etc/conda/activate.d/scankit.sh";
+  return ::stat(file.c_str(), &info) == 0 ? file : "";
+}
+
+class Planner {
+ public:
+  Planner(const Host& host, const Report& report, const PlanRequest& request)
+      : host_(host), report_(report), snapshot_(report.snapshot), request_(request) {
+    plan_.place = request.place;
+  }
+
+  Result<FixPlan> make() {
+    if (snapshot_.torch.state == ProbeState::Absent && !torch_can_be_installed()) return without_torch();
+    for (const Finding& finding : report_.findings)
+      if (finding.severity() == Severity::Error && concerns(finding, request_.modules) && !settled(finding))
+        repair(finding);
+    SCANKIT_CHECK(add_wanted_packages());
+    if (plan_.steps.empty() && plan_.unrepaired.empty()) add_lacking();
+    divide_into_parts(plan_.steps);
+    if (plan_.steps.empty())
+      conclude();
+    else
+      plan_.kind = FixPlan::Kind::Act;
+    return plan_;
+  }
+
+ private:
+  FixPlan without_torch() {
+    plan_.kind = FixPlan::Kind::NotRepairable;
+    plan_.why =
+        say("there is no torch here ({}), and the modules work on its tensors", retold(snapshot_.torch.note));
+    plan_.unrepaired = {plan_.why};
+    plan_.advice = {say("install torch, then run scankit fix again")};
+    return plan_;
+  }
+
+  // By the user's installer, where the doctor offers that.
+  bool torch_can_be_installed() const {
+    return std::ranges::any_of(report_.findings, [&](const Finding& finding) {
+      return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
+               const auto* packages = std::get_if<InstallPackages>(&fix);
+               return packages != nullptr && normalised_name(packages->requirements.front()) == "torch";
+             });
+    });
+  }
+
+  // A symptom goes with its cause, our module settles whatever is wrong with the file that it replaces, and a
+  // file that goes into the backup, since a good one lies behind it, takes its own faults along.
+  bool settled(const Finding& finding) const {
+    return std::ranges::any_of(plan_.steps, [&](const RepairStep& step) {
+      if (step.about != finding.module) return false;
+      const auto* away = std::get_if<MoveAway>(&step.what);
+      if (away != nullptr && away->path == finding.subject) return true;
+      const bool same_cause = finding.because_of && step.cause == info(*finding.because_of).slug;
+      return same_cause || std::holds_alternative<InstallOurs>(step.what);
+    });
+  }
+
+  void repair(const Finding& finding) {
+    std::vector<std::string> instead;
+    const bool named = finding.summary.find(finding.subject) != std::string::npos;
+    const std::string what = named ? finding.summary : say("{}: {}", finding.subject, finding.summary);
+    for (const Fix& fix : preferred(finding)) {
+      auto step = step_of(fix, finding);
+      if (step) {
+        add({what, std::string(info(finding.cause).slug), finding.module, std::move(*step)});
+        return;
+      }
+      const std::string command = fix_command(fix, snapshot_);
+      const std::string todo = command.empty() ? fix_sentence(fix) : command;
+      instead.push_back(step.error().message.empty() ? todo : say("{} ({})", todo, step.error().message));
+    }
+    if (auto module = replacement(finding)) {
+      add({what, std::string(info(finding.cause).slug), finding.module, std::move(*module), "", 0, true});
+      return;
+    }
+    if (const auto too_old = torch_too_old(); too_old && is_shipped_module(finding.module)) {
+      plan_.unrepaired.push_back(say("{}; {}", what, *too_old));
+      instead = {say("install torch {} or newer, then run scankit fix again", kOldestTorch)};
+    } else if (!finding.because_of || plan_.unrepaired.empty()) {
+      plan_.unrepaired.push_back(what);
+    }
+    for (const std::string& todo : instead)
+      if (std::ranges::find(plan_.advice, todo) == plan_.advice.end()) plan_.advice.push_back(todo);
+  }
+
+  std::optional<std::string> torch_too_old() const {
+    const auto version = Version::parse(snapshot_.torch.value.version);
+    if (!version || *version >= *Version::parse(kOldestTorch)) return std::nullopt;
+    return say("scankit's modules work with torch {} and newer, and torch {} is installed", kOldestTorch,
+               snapshot_.torch.value.version);
+  }
+
+  // A module that scankit carries and that is wrong as a whole is exchanged, whatever its check advises: what
+  // stands in its place is proven by a call, and by the doctor, who must not find it again.
+  std::optional<InstallOurs> replacement(const Finding& finding) const {
+    constexpr std::array kWhole = {Cause::ImportCrash,          Cause::ImportHang,
+                                   Cause::VariantNameMismatch,  Cause::SignatureMismatch,
+                                   Cause::PythonAbiTagMismatch, Cause::SilentNoneCausalConv1d};
+    if (std::ranges::find(kWhole, finding.cause) == kWhole.end()) return std::nullopt;
+    const auto serves = module_fixes(snapshot_, finding.module, "");
+    const auto copy = selected_copy(snapshot_, finding.module);
+    const bool ours_already = copy && (*copy)->distribution.starts_with("scankit");
+    if (!copy || ours_already || !std::holds_alternative<InstallModule>(serves.front())) return std::nullopt;
+    return ours(finding.module);
+  }
+
+  // As the check ordered them. A torch without CUDA is exchanged only where a GPU would gain by it: it is
+  // gigabytes, and our module's CPU path works with the torch that is here.
+  std::vector<Fix> preferred(const Finding& finding) const {
+    std::vector<Fix> fixes = finding.fixes;
+    const bool gpu = snapshot_.gpus.present() && !snapshot_.gpus.value.empty();
+    if (finding.cause == Cause::CpuOnlyTorch && !gpu)
+      (void)std::stable_partition(fixes.begin(), fixes.end(),
+                                  [](const Fix& fix) { return std::holds_alternative<InstallModule>(fix); });
+    return fixes;
+  }
+
+  using What = decltype(RepairStep::what);
+  static Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
+
+  Result<What> step_of(const Fix& fix, const Finding& finding) const {
+    if (const auto* module = std::get_if<InstallModule>(&fix)) return What(ours(module->module));
+    if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(*shadow);
+    if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
+    if (const auto* model = std::get_if<InstallModelPackage>(&fix))
+      return step_of(InstallPackages{{model->distribution}}, finding);
+    const auto* packages = std::get_if<InstallPackages>(&fix);
+    const auto* rebuild = std::get_if<RebuildPackage>(&fix);
+    if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();
+    if (request_.place.elsewhere) return not_ours_to_do(not_in_place());
+    auto made = packages != nullptr
+                    ? change_for(host_, snapshot_, *packages)
+                    : change_for(host_, snapshot_, *rebuild, finding.cause == Cause::CorruptBinary);
+    if (!made) return not_ours_to_do(clauses({made.error().message, made.error().hint}));
+    return What(std::move(*made));
+  }
+
+  std::string not_in_place() const {
+    return request_.place.why.empty()
+               ? say("not with --target: it changes the environment itself")
+               : say("{}: this needs someone who may write there, or a venv of your own", request_.place.why);
+  }
+
+  // A copy that this user cannot move hides nothing from a folder that comes before it.
+  Result<What> shadow_step(const RemoveShadow& shadow) const {
+    const auto movable = may_move(host_, shadow.path);
+    if (movable || !request_.place.elsewhere) return What(MoveAway{shadow.path, shadow.module});
+    if (!std::holds_alternative<InstallModule>(module_fixes(snapshot_, shadow.module, "").front()))
+      return not_ours_to_do(movable.error().message);
+    return What(ours(shadow.module));
+  }
+
+  // Only the loader's own: what else the user set, he set on purpose.
+  Result<What> variable_step(const SetEnvironment& fix) const {
+    if (fix.name != "LD_LIBRARY_PATH" && fix.name != "LD_PRELOAD") return not_ours_to_do();
+    const bool writable = !request_.place.elsewhere && !snapshot_.python.value.externally_managed;
+    return What(SetVariable{fix.name, fix.value, writable ? activation_of(snapshot_.python.value) : ""});
+  }
+
+  void add(RepairStep step) {
+    if (auto* packages = std::get_if<ChangePackages>(&step.what)) {
+      const auto same = [&](const RepairStep& other) {
+        const auto* known = std::get_if<ChangePackages>(&other.what);
+        return known != nullptr && known->change.requirements == packages->change.requirements;
+      };
+      if (std::ranges::any_of(plan_.steps, same)) return;
+      for (const std::string& requirement : packages->change.requirements)
+        if (const ModelPackage* model = model_package(requirement)) add_module_below(*model, true);
+    }
+    plan_.steps.push_back(std::move(step));
+  }
+
+  // The package's CUDA part is not built: ours takes its place, unless one is there that works. A module that
+  // another release of the package brought takes that release's arguments; ours takes those of all.
+  void add_module_below(const ModelPackage& model, bool with_package) {
+    const std::string module(model.module);
+    const Observation* seen = deciding_import(snapshot_, module);
+    const bool works = seen != nullptr && seen->outcome == "ok";
+    const bool of_another_release =
+        with_package && !installed_version(snapshot_, std::string(model.distribution)).empty();
+    if (works && (!of_another_release || is_taken(ours(module)))) return;
+    const std::string needed_by = with_package ? std::string(model.distribution) : "";
+    for (RepairStep& step : plan_.steps) {
+      const auto* ours = std::get_if<InstallOurs>(&step.what);
+      if (ours == nullptr || ours->module != module) continue;
+      if (with_package && step.cause == "module_not_built")
+        step.needed_by = needed_by;  // nothing else is wrong
+      return;
+    }
+    plan_.steps.push_back({say("{} needs {}, which its CUDA build would make", model.distribution, module),
+                           "module_not_built", module, ours(module), needed_by});
+  }
+
+  Result<void> add_wanted_packages() {
+    for (const std::string& requirement : request_.packages) {
+      const ModelPackage* model = model_package(requirement);
+      if (model == nullptr)
+        return Error{Errc::InvalidArgument,
+                     say("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
+                     say("install any other package with your own installer")};
+      if (request_.place.elsewhere)
+        return Error{request_.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
+                     say("--package {}: {}", requirement, not_in_place()), ""};
+      const std::string version = installed_version(snapshot_, requirement);
+      const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
+      if (!version.empty() && !pinned) {
+        add_module_below(*model, false);
+        continue;
+      }
+      SCANKIT_TRY(ChangePackages made, change_packages(host_, snapshot_, {.requirements = {requirement}}));
+      add({say("{} was asked for", requirement), "", std::string(model->distribution), std::move(made)});
+    }
+    return {};
+  }
+
+  InstallOurs ours(const std::string& module) const {
+    return {module, module_file_of(snapshot_, module, request_.flavor)};
+  }
+
+  void add_lacking() {
+    if (const Extension* lacking = our_copy_that_lacks(snapshot_, request_))
+      plan_.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
+                             ours(lacking->module)});
+    if (request_.flavor != Flavor::Torch) return;
+    // Asked for by name: also in the place of a module that works.
+    for (const std::string& module : request_.modules.empty() ? installed_modules() : request_.modules)
+      if (!is_taken(ours(module)))
+        plan_.steps.push_back(
+            {say("{} of the torch flavor was asked for", module), "", module, ours(module)});
+  }
+
+  // By our own record of it: another build may bear the same name.
+  bool is_taken(const InstallOurs& wanted) const {
+    return std::ranges::any_of(snapshot_.extensions.value, [&](const Extension& extension) {
+      return extension.module == wanted.module && extension.selected &&
+             path_basename(extension.path) == wanted.file && extension.distribution.starts_with("scankit");
+    });
+  }
+
+  void conclude() {
+    if (!plan_.unrepaired.empty()) {
+      plan_.kind = FixPlan::Kind::NotRepairable;
+      plan_.why = plan_.unrepaired.front();
+      return;
+    }
+    std::vector<std::string> works, unseen;
+    for (const std::string& module : of_interest()) {
+      const Observation* seen = deciding_import(snapshot_, module);
+      if (seen != nullptr && seen->outcome == "ok")
+        works.push_back(say("`import {}` works, from {}", module, seen->file));
+      else
+        unseen.push_back(module);
+    }
+    if (unseen.empty()) {
+      plan_.why = works.empty()
+                      ? say("nothing is broken, and nothing that is installed needs a module that is "
+                            "missing")
+                      : clauses(works);
+      return;
+    }
+    plan_.kind = FixPlan::Kind::Inconclusive;
+    const std::string& note = snapshot_.observations.note;
+    const std::string names = join(unseen);
+    plan_.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", names)
+                             : say("no fault was found in {}, but its import was not seen to work ({})",
+                                   names, retold(note));
+  }
+
+  std::vector<std::string> installed_modules() const {
+    std::vector<std::string> modules;
+    for (const Copy& copy : selected_copies(snapshot_)) modules.push_back(copy->module);
+    return modules;
+  }
+
+  // Whose import must have been seen to work. Where nothing was imported at all, every module is in doubt.
+  std::vector<std::string> of_interest() const {
+    if (!request_.modules.empty()) return request_.modules;
+    const auto modules = installed_modules();
+    const bool doubt = report_.verdict == Verdict::Unknown && !snapshot_.observations.present();
+    return modules.empty() && doubt ? snapshot_.modules : modules;
+  }
+
+  const Host& host_;
+  const Report& report_;
+  const Snapshot& snapshot_;
+  const PlanRequest& request_;
+  FixPlan plan_;
+};
+
+}  // namespace
+
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs& ours,
+                                    const InstallPlace& place) {
+  std::vector<FileMove> moves;
+  for (const Extension& extension : snapshot.extensions.value)
+    if (extension.module == ours.module && hides(snapshot, extension, place, ours.file))
+      moves.insert(moves.begin(), {extension.path, extension.distribution});
+  return moves;
+}
+
+bool concerns(const Finding& finding, const std::vector<std::string>& modules) {
+  const bool below = finding.module == "torch" || finding.module == "python" || finding.module.empty();
+  return modules.empty() || below || std::ranges::find(modules, finding.module) != modules.end();
+}
+
+std::string shell_line(const SetVariable& variable) {
+  std::string line(variable.value.empty() ? "unset " : "export ");
+  line.append(variable.name);
+  if (!variable.value.empty()) line.append("=").append(shell_quoted(variable.value));
+  return line;
+}
+
+std::vector<InstallOurs> ours_of(const FixPlan& plan) {
+  std::vector<InstallOurs> all;
+  for (const RepairStep& step : plan.steps)
+    if (const auto* ours = std::get_if<InstallOurs>(&step.what)) all.push_back(*ours);
+  return all;
+}
+
+std::vector<std::string> modules_of(const FixPlan& plan) {
+  std::vector<std::string> modules;
+  for (const InstallOurs& ours : ours_of(plan)) modules.push_back(ours.module);
+  return modules;
+}
+
+bool runs_installer(const FixPlan& plan) {
+  return std::ranges::any_of(
+      plan.steps, [](const RepairStep& step) { return std::holds_alternative<ChangePackages>(step.what); });
+}
+
+Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request) {
+  return Planner(host, report, request).make();
+}
+
+}  // namespace scankit

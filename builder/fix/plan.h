@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "builder/compile/image.h"
+#include "builder/fix/place.h"
+#include "builder/installer/installer.h"
+#include "doctor/base/files.h"
+#include "doctor/model/finding.h"
+
+namespace scankit {
+
+// A module of ours is built and put into the place.
+struct InstallOurs {
+  std::string module;
+  std::string file;  // its name in the place: that of its flavor
+  bool operator==(const InstallOurs&) const = default;
+};
+// A file that hides a good one goes into the backup.
+struct MoveAway {
+  std::string path, module;
+  bool operator==(const MoveAway&) const = default;
+};
+// Packages are changed by the user's own installer.
+struct ChangePackages {
+  Installer installer;
+  PackageChange change;
+  std::vector<InstallerCommand> commands;
+  std::vector<std::pair<std::string, std::string>> before;  // name and version, "" where it is not installed
+  std::vector<std::string> statements;                      // what must work afterwards
+  std::shared_ptr<const TemporaryDirectory> work;           // that the commands name: the tools of a build
+};
+// A variable of the loader, in the script that activates the environment.
+struct SetVariable {
+  std::string name, value;  // "": unset
+  std::string file;         // the script; "" where there is none: the user's shell has to be told
+};
+struct RepairStep {
+  std::string why;    // one sentence: what is wrong
+  std::string cause;  // the slug of the finding, "" where the user asked
+  std::string about;  // the finding's module
+  std::variant<InstallOurs, MoveAway, ChangePackages, SetVariable> what;
+  std::string needed_by;   // the package for whose sake alone it is made: "mamba-ssm"
+  unsigned part = 0;       // the steps of one part are kept or undone together (parts.h)
+  bool ask_again = false;  // the doctor must no longer find it: an import that works does not prove it
+};
+
+struct FileMove {
+  std::string path, owner;  // owner: the distribution whose file it is, or ""
+};
+
+// What `scankit fix` would do to an environment, before anything is done.
+struct FixPlan {
+  enum class Kind {
+    NothingToDo,
+    NotRepairable,  // the doctor found errors, and none has a repair that scankit can make
+    Inconclusive,   // no error seen, no working import either
+    Act
+  } kind = Kind::NothingToDo;
+  std::string why;                      // where nothing is done: one sentence
+  std::vector<std::string> unrepaired;  // what is broken and cannot be repaired by scankit, a sentence each
+  std::vector<std::string> advice;      // what only the user can do
+  std::vector<RepairStep> steps;        // in the order in which they are made, part by part
+  InstallPlace place;
+};
+
+struct PlanRequest {
+  std::vector<std::string> modules;   // that the user named; empty: whatever is broken
+  std::vector<std::string> packages;  // that the user wants: "mamba-ssm", "causal-conv1d==1.6.0"
+  std::vector<Target> wanted;         // named by --arch: a module of ours that lacks one is built again
+  InstallPlace place;
+  Flavor flavor = Flavor::Universal;
+};
+
+// What the user named, and what is below every module.
+bool concerns(const Finding& finding, const std::vector<std::string>& modules);
+
+// `report` is folded.
+Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request);
+
+// What a module of ours would stand behind in the place, as Python looks for it: in the order in which it is
+// moved away, what import takes today last.
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs& ours,
+                                    const InstallPlace& place);
+
+// "export LD_LIBRARY_PATH=/usr/lib"
+std::string shell_line(const SetVariable& variable);
+
+// The modules that the plan installs.
+std::vector<std::string> modules_of(const FixPlan& plan);
+std::vector<InstallOurs> ours_of(const FixPlan& plan);
+bool runs_installer(const FixPlan& plan);
+
+}  // namespace scankit

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/plan_text.h"
+
+#include <nlohmann/json.hpp>
+
+#include "builder/fix/distribution.h"
+#include "builder/fix/journal.h"
+#include "builder/fix/project.h"
+#include "doctor/base/column.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
+#include "doctor/report/legend.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string backup_of(const FixPlan& plan) { return StateFolder(plan.place.base).root() + "/backup"; }
+
+class Text {
+ public:
+  explicit Text(const PlanView& view) : view_(view), plan_(*view.plan) {}
+
+  std::string make() {
+    lines_.emplace_back(plain(say("The plan for {}", view_.python), false), true);
+    for (const RepairStep& step : plan_.steps) {
+      line(say("wrong"), step.why);
+      std::visit([this](const auto& what) { tell(what); }, step.what);
+    }
+    if (!plan_.steps.empty() && plan_.steps.back().part > 0)
+      line(say("parts"), say("what cannot be made to work is undone by itself, and the rest stays"));
+    if (!view_.project.empty() && !modules_of(plan_).empty())
+      line(say("uv"), say("{} gets a source entry for it, so that `uv sync` keeps it",
+                          path_join(view_.project, "pyproject.toml")));
+    if (!plan_.place.why.empty())
+      pasted(say("place"), say("{}, so it goes to {}", plan_.place.why, plan_.place.site));
+    if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
+    for (const std::string& part : view_.unproven) line(say("unproven"), part);
+    if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
+    for (const std::string& todo : plan_.advice) pasted(say("left"), say("for you to do: {}", todo));
+    pasted(say("undo"), view_.restore);
+    return shortened();
+  }
+
+ private:
+  void line(const std::string& label, const std::string& text) {
+    lines_.emplace_back(plain("  " + in_column(label, 9) + text, false), false);
+  }
+
+  // A command, or a line for the shell: with the paths as they are.
+  void pasted(const std::string& label, const std::string& text) {
+    line(label, text);
+    lines_.back().second = true;
+  }
+
+  std::string shortened() const {
+    Legend legend = legend_of(*view_.snapshot);
+    legend.offer("SITE", plan_.place.site);
+    std::vector<std::string> texts;
+    for (const auto& [text, as_it_is] : lines_)
+      if (!as_it_is) texts.push_back(text);
+    legend.settle(texts);
+    std::string out;
+    for (const auto& [text, as_it_is] : lines_) out += (as_it_is ? text : legend.shortened(text)) + "\n";
+    for (const auto& [name, directory] : legend.entries()) out += "  " + name + " = " + directory + "\n";
+    return out;
+  }
+
+  void tell(const InstallOurs& ours) {
+    const ModuleSource& source = view_.sources.at(ours.module);
+    const std::string &file = ours.file, targets = names_of(source.targets, " ");
+    for (const std::string& command : source.fetches) pasted(say("fetch"), command);
+    if (source.prebuilt)
+      line(say("install"), say("{} for {} ({})", file, targets, source.compiler));
+    else
+      line(say("build"), say("{} for {}, with {}", file, targets, source.compiler));
+    for (const std::string& note : source.notes) line(say("note"), note);
+    line(say("write"), plan_.place.site + "/" + ours.file);
+    line("", plan_.place.site + "/" + dist_info_name(ours.module));
+    for (const FileMove& move : hiding_copies(*view_.snapshot, ours, plan_.place))
+      line(say("move"), move.owner.empty()
+                            ? say("{} into {}", move.path, backup_of(plan_))
+                            : say("{} into {} (it belongs to {})", move.path, backup_of(plan_), move.owner));
+  }
+
+  void tell(const MoveAway& away) { line(say("move"), say("{} into {}", away.path, backup_of(plan_))); }
+
+  void tell(const ChangePackages& packages) {
+    for (const InstallerCommand& command : packages.commands) pasted(say("run"), shown(command));
+    for (const auto& [name, version] : packages.before)
+      line(say("now"), version.empty() ? say("{} is not installed", name) : say("{} {}", name, version));
+    line(say("by"), packages.installer.why);
+    line(say("back"), say("every file that it changes comes back with scankit restore; packages and caches "
+                          "outside {} do not",
+                          plan_.place.base));
+    if (!kept_by_sync(packages.installer, packages.change))
+      line(say("note"), say("the next `uv sync` of {} undoes this: its lock does not name the change",
+                            packages.installer.project));
+    for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
+  }
+
+  void tell(const SetVariable& variable) {
+    if (variable.file.empty()) return pasted(say("run"), say("in your shell: {}", shell_line(variable)));
+    pasted(say("set"), say("{} at the end of {}", shell_line(variable), variable.file));
+    pasted(say("then"), say("in a shell that is open already: {}", shell_line(variable)));
+  }
+
+  const PlanView& view_;
+  const FixPlan& plan_;
+  std::vector<std::pair<std::string, bool>> lines_;  // and whether the legend leaves it as it is
+};
+
+struct StepJson {
+  const PlanView& view;
+  Json operator()(const InstallOurs& ours) const {
+    Json json{{"kind", "install_module"}, {"module", ours.module}};
+    json["file"] = view.plan->place.site + "/" + ours.file;
+    const auto known = view.sources.find(ours.module);
+    const ModuleSource source = known == view.sources.end() ? ModuleSource{} : known->second;
+    json["prebuilt"] = source.prebuilt;
+    json["targets"] = Json::array();
+    for (const Target& target : source.targets) json["targets"].push_back(target.name());
+    json["compiler"] = source.compiler;
+    json["fetches"] = source.fetches;
+    json["moves"] = Json::array();
+    for (const FileMove& move : hiding_copies(*view.snapshot, ours, view.plan->place))
+      json["moves"].push_back(
+          {{"path", move.path}, {"owner", move.owner.empty() ? Json() : Json(move.owner)}});
+    return json;
+  }
+  Json operator()(const MoveAway& away) const {
+    return {{"kind", "remove_shadow"}, {"path", away.path}, {"backup", backup_of(*view.plan)}};
+  }
+  Json operator()(const ChangePackages& packages) const {
+    Json json{{"kind", "change_packages"}, {"installer", name_of(packages.installer.kind)}};
+    json["requirements"] = packages.change.requirements;
+    json["commands"] = Json::array();
+    for (const InstallerCommand& command : packages.commands)
+      json["commands"].push_back({{"argv", command.argv},
+                                  {"environment", command.environment},
+                                  {"folder", command.folder},
+                                  {"constraints", command.constraints},
+                                  {"shell", shown(command)}});
+    json["before"] = Json::array();
+    for (const auto& [name, version] : packages.before)
+      json["before"].push_back({{"name", name}, {"version", version.empty() ? Json() : Json(version)}});
+    json["kept_by_sync"] = kept_by_sync(packages.installer, packages.change);
+    json["statements"] = packages.statements;
+    return json;
+  }
+  Json operator()(const SetVariable& variable) const {
+    return {{"kind", "set_environment"},
+            {"name", variable.name},
+            {"value", variable.value},
+            {"file", variable.file.empty() ? Json() : Json(variable.file)},
+            {"command", shell_line(variable)}};
+  }
+};
+
+}  // namespace
+
+std::string plan_text(const PlanView& view) { return Text(view).make(); }
+
+std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
+  const FixPlan& plan = *view.plan;
+  Json json{{"$schema", "urn:scankit:fix:1"},
+            {"python", view.python},
+            {"state", outcome.state},
+            {"message", outcome.message},
+            {"notes", outcome.notes}};
+  json["steps"] = Json::array();
+  for (const RepairStep& step : plan.steps) {
+    Json one = std::visit(StepJson{view}, step.what);
+    one["why"] = step.why;
+    one["cause"] = step.cause.empty() ? Json() : Json(step.cause);
+    one["about"] = step.about;
+    one["part"] = step.part;
+    one["kept"] = step.part < outcome.kept.size() ? Json(bool(outcome.kept[step.part])) : Json();
+    json["steps"].push_back(std::move(one));
+  }
+  json["advice"] = plan.advice;
+  json["site"] = plan.place.site;
+  json["still_broken"] = outcome.still_broken.empty() ? plan.unrepaired : outcome.still_broken;
+  json["how_to_reach"] = plan.place.how_to_reach.empty() ? Json() : Json(plan.place.how_to_reach);
+  json["for_good"] = plan.place.for_good.empty() ? Json() : Json(plan.place.for_good);
+  json["project"] = view.project.empty() ? Json() : Json(view.project);
+  json["unproven"] = view.unproven;
+  json["proof"] = view.unproven.empty() ? Json() : Json(view.proof);
+  json["restore"] = view.restore;
+  return json_document(json);
+}
+
+}  // namespace scankit

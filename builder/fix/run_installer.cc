@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/run_installer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "builder/fix/interruption.h"
+#include "builder/fix/keeper.h"
+#include "doctor/base/child_watch.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+
+extern char** environ;
+
+namespace scankit {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// Ours come first: of two equal names getenv takes the first.
+std::vector<std::string> variables(const InstallerCommand& command) {
+  std::vector<std::string> all = command.environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string entry = *variable;
+    bool replaced = false;
+    for (const std::string& own : command.environment)
+      replaced = replaced || entry.starts_with(own.substr(0, own.find('=') + 1));
+    if (!replaced) all.push_back(entry);
+  }
+  return all;
+}
+
+// A file that needs no place and no removal; the installer reads it as /proc/PID/fd/N, of us: `pip --python`
+// starts another pip, which does not get our descriptors.
+Result<Descriptor> constraints_file(const std::vector<std::string>& lines) {
+  Descriptor file(::memfd_create("constraints", MFD_CLOEXEC));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  if (file.get() < 0 || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return Error{Errc::Io, say("cannot write a file of constraints: {}", std::strerror(errno)), ""};
+  return file;
+}
+
+// What the child keeps of ours: the lock, the constraints; -1 where there is none.
+struct Kept {
+  int lock, constraints;
+};
+
+// Only what may be called between fork and exec: our threads, if any, are not in the child.
+[[noreturn]] void become(const InstallerCommand& command, char* const* argv, char* const* envp, Kept kept,
+                         pid_t keeper, const sigset_t& signals) {
+  die_with_parent(keeper);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  for (const int fd : {kept.lock, kept.constraints})
+    if (fd >= 0) ::fcntl(fd, F_SETFD, 0);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &signals, nullptr);
+  if (!command.folder.empty() && ::chdir(command.folder.c_str()) != 0) ::_exit(126);
+  ::execve(argv[0], argv, envp);
+  ::_exit(127);
+}
+
+// A signal of ours alone (not the terminal's Ctrl-C, which it gets itself) is passed on.
+int wait_for(pid_t child) {
+  int status = 0, passed_on = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    if (const int number = Interruption::signal(); number != 0 && passed_on == 0) {
+      passed_on = number;
+      ::kill(child, number);
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<void> run_installer(const InstallerCommand& command, int lock) {
+  auto given = command.argv;
+  Descriptor constraints;
+  if (!command.constraints.empty()) {
+    SCANKIT_TRY(constraints, constraints_file(command.constraints));
+    given.insert(given.end(), {"--constraint", "/proc/" + std::to_string(::getpid()) + "/fd/" +
+                                                   std::to_string(constraints.get())});
+  }
+  const auto argv = pointers(given);
+  const auto words = variables(command);
+  const auto envp = pointers(words);
+  sigset_t all, before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);  // what is passed on at once waits until the keeper listens
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0)
+    keep_installer(parent, [&](pid_t keeper) {
+      become(command, argv.data(), envp.data(), {lock, constraints.get()}, keeper, before);
+    });
+  const int failed = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0)
+    return Error{Errc::Io, say("cannot start {}: {}", command.argv[0], std::strerror(failed)), ""};
+  const int status = wait_for(child);
+  SCANKIT_CHECK(Interruption::check());
+  if (WIFSIGNALED(status))
+    return Error{Errc::ToolFailed, say("`{}` died of signal {}", shown(command), WTERMSIG(status)), ""};
+  if (WEXITSTATUS(status) == 127) return Error{Errc::ToolFailed, say("cannot start {}", command.argv[0]), ""};
+  if (WEXITSTATUS(status) != 0)
+    return Error{Errc::ToolFailed, say("`{}` ended with status {}", shown(command), WEXITSTATUS(status)),
+                 say("what it said stands above")};
+  return {};
+}
+
+}  // namespace scankit

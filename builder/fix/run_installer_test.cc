@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/run_installer.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+
+#include "builder/fix/interruption.h"
+#include "builder/fix/lock.h"
+#include "doctor/base/files.h"
+
+namespace scankit {
+namespace {
+
+// A shell for an installer, and a folder with the lock that it holds.
+class AnInstaller : public ::testing::Test {
+ protected:
+  AnInstaller() { EXPECT_NE(::mkdtemp(folder_.data()), nullptr); }
+  ~AnInstaller() override { (void)!::system(("rm -rf " + folder_).c_str()); }
+
+  Result<void> run(const std::string& script, int lock = -1) const {
+    return run_installer({.argv = {"/bin/sh", "-c", script}, .folder = folder_}, lock);
+  }
+  // The number that the script writes into the file; it is waited for.
+  pid_t told(const std::string& name) const {
+    for (int i = 0; i < 1000; ++i, ::usleep(10'000))
+      if (const auto text = read_whole_file(path_join(folder_, name)); text && text->ends_with("\n"))
+        return std::stoi(*text);
+    ADD_FAILURE() << name << " was not written";
+    return -1;
+  }
+  // A scankit, for killing.
+  pid_t in_a_child(const std::function<void()>& part) const {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      part();
+      ::_exit(0);
+    }
+    return child;
+  }
+  std::string folder_ = "/tmp/scankit-installer-XXXXXX";
+};
+
+bool lives(pid_t process) {
+  const auto stat = read_whole_file("/proc/" + std::to_string(process) + "/stat");
+  return stat && stat->find(") Z ") == std::string::npos;
+}
+bool ends_soon(pid_t process) {
+  for (int i = 0; i < 1000 && lives(process); ++i) ::usleep(10'000);
+  return !lives(process);
+}
+
+// Of another session, and no child of the installer's any more: nothing but its descent tells whose it is.
+constexpr const char* kDaemon = "(setsid sh -c 'echo $$ >daemon; exec sleep 60' &) ; ";
+
+TEST_F(AnInstaller, TellsHowItEnded) {
+  EXPECT_TRUE(run("true"));
+  EXPECT_NE(run("exit 3").error().message.find("ended with status 3"), std::string::npos);
+  EXPECT_NE(run("exit 127").error().message.find("cannot start /bin/sh"), std::string::npos);
+  EXPECT_NE(run("kill -9 $$").error().message.find("died of signal 9"), std::string::npos);
+  EXPECT_NE(run("kill -TERM $$").error().message.find("died of signal 15"), std::string::npos);
+}
+
+TEST_F(AnInstaller, MayLeaveADaemonWhereItEndsWell) {
+  ASSERT_TRUE(run(std::string(kDaemon) + "while ! [ -s daemon ]; do :; done"));
+  const pid_t daemon = told("daemon");
+  EXPECT_TRUE(lives(daemon));
+  ::kill(daemon, SIGKILL);
+}
+
+TEST_F(AnInstaller, LeavesNothingWhereItsWorkIsUndone) {
+  EXPECT_FALSE(run(std::string(kDaemon) + "while ! [ -s daemon ]; do :; done; exit 1"));
+  EXPECT_FALSE(lives(told("daemon")));
+  ASSERT_EQ(::unlink(path_join(folder_, "daemon").c_str()), 0);
+  EXPECT_FALSE(run(std::string(kDaemon) + "while ! [ -s daemon ]; do :; done; kill -9 $$"));
+  EXPECT_FALSE(lives(told("daemon")));
+}
+
+TEST_F(AnInstaller, IsKilledWithUsAndAllThatCameOfIt) {
+  const std::string state = path_join(folder_, "state");
+  const pid_t fixer = in_a_child([&] {
+    const auto lock = Lock::take(state);
+    (void)run(std::string(kDaemon) + "trap '' TERM HUP INT; echo $$ >installer; sleep 60", lock->descriptor())
+        .has_value();
+  });
+  const pid_t installer = told("installer"), daemon = told("daemon");
+  EXPECT_TRUE(lives(installer) && lives(daemon));
+  EXPECT_FALSE(Lock::take(state));
+  ::kill(fixer, SIGKILL);
+  ::waitpid(fixer, nullptr, 0);
+  // Whoever gets the lock finds none of them.
+  bool taken = false;
+  for (int i = 0; i < 1000 && !taken; ++i, ::usleep(1000)) {
+    taken = Lock::take(state).has_value();
+    EXPECT_FALSE(taken && (lives(installer) || lives(daemon)));
+  }
+  EXPECT_TRUE(taken);
+  EXPECT_TRUE(ends_soon(installer) && ends_soon(daemon));
+}
+
+TEST_F(AnInstaller, IsToldOfASignalThatCameToUsAlone) {
+  const pid_t fixer = in_a_child([&] {
+    const Interruption interruption;
+    const auto ran = run("trap 'echo 1 >got; exit 0' TERM; echo $$ >installer; while :; do sleep 0.01; done");
+    ::_exit(ran ? 0 : 9);
+  });
+  const pid_t installer = told("installer");
+  ::kill(fixer, SIGTERM);
+  int status = 0;
+  ::waitpid(fixer, &status, 0);
+  EXPECT_EQ(told("got"), 1);
+  EXPECT_FALSE(lives(installer));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << status;
+}
+
+}  // namespace
+}  // namespace scankit

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/transaction.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "builder/fix/tree.h"
+#include "builder/fix/trust.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+// What is left in the staging folder are files of ours that found no place, or were taken out of it, and
+// second names of files that are all back.
+void drop_staging(const StateFolder& state, const std::string& id) {
+  std::error_code ignored;
+  std::filesystem::remove_all(state.staging(id), ignored);
+  std::filesystem::remove(state.backup(id), ignored);  // only where it is empty
+  state.release_room();
+}
+
+void drop_unchanged_in(const Journal& journal) {
+  for (const Operation& op : journal.operations)
+    if (op.kind == Operation::Kind::Tree) drop_unchanged(op.backup);
+}
+
+Result<void> undo_all(const StateFolder& state, Journal& journal, std::vector<std::string>& notes) {
+  state.release_room();
+  SCANKIT_CHECK(make_directories(state.staging(journal.id)));
+  for (auto op = journal.operations.rbegin(); op != journal.operations.rend(); ++op)
+    SCANKIT_CHECK(undo(*op, notes));
+  journal.state = Journal::State::Undone;
+  for (const std::string& note : notes) journal.note += "; " + note;
+  SCANKIT_CHECK(state.write(journal));
+  drop_staging(state, journal.id);
+  return {};
+}
+
+}  // namespace
+
+Result<void> Transaction::apply(const std::vector<Operation>& operations) {
+  const Speaking the_journal_is_english(nullptr);
+  if (journal_.operations.empty()) SCANKIT_CHECK(state_.hold_room());
+  journal_.state = Journal::State::Applying;
+  journal_.operations.insert(journal_.operations.end(), operations.begin(), operations.end());
+  SCANKIT_CHECK(state_.write(journal_));
+  for (const Operation& op : operations) SCANKIT_CHECK(scankit::apply(op));
+  return {};
+}
+
+Result<void> Transaction::note_ends() {
+  const Speaking the_journal_is_english(nullptr);
+  for (Operation& op : journal_.operations) {
+    if (op.kind == Operation::Kind::Tree && ended_unnoted(op.backup))
+      SCANKIT_CHECK(note_changes(op.target, op.backup));
+    if (op.kind == Operation::Kind::Keep)
+      if (auto now = sha256_file(op.target)) op.sha256 = std::move(*now);
+  }
+  return state_.write(journal_);
+}
+
+Result<void> Transaction::commit() {
+  const Speaking the_journal_is_english(nullptr);
+  journal_.state = Journal::State::Committed;
+  SCANKIT_CHECK(state_.write(journal_));
+  drop_unchanged_in(journal_);
+  drop_staging(state_, journal_.id);
+  return {};
+}
+
+Error Transaction::roll_back(const Error& why) {
+  const Speaking the_journal_is_english(nullptr);
+  // A journal that could not be written has changed nothing.
+  if (const auto known = state_.journals();
+      known && std::ranges::none_of(*known, [&](const Journal& one) { return one.id == journal_.id; })) {
+    drop_staging(state_, journal_.id);
+    return why;
+  }
+  journal_.state = Journal::State::Applying;
+  journal_.note = why.message;
+  // The program has ended: what it made is its own, and nothing for the user to keep.
+  for (const Operation& op : journal_.operations)
+    if (op.kind == Operation::Kind::Tree && ended_unnoted(op.backup))
+      (void)note_changes(op.target, op.backup).has_value();
+  std::vector<std::string> notes;
+  const auto undone = undo_all(state_, journal_, notes);
+  if (!undone)
+    return {undone.error().code, say("{}; and undoing it failed: {}", why.message, undone.error().message),
+            say("run `scankit restore` once the cause is gone: it goes on where this one stopped")};
+  Error told = why;
+  for (const std::string& note : notes) told.message = say("{}; {}", told.message, note);
+  return told;
+}
+
+Result<void> run_transaction(const StateFolder& state, Journal journal,
+                             const std::function<Result<void>()>& verify) {
+  const Speaking the_journal_is_english(nullptr);
+  const auto operations = std::exchange(journal.operations, {});
+  Transaction transaction(state, std::move(journal));
+  Result<void> done = transaction.apply(operations);
+  if (done) done = verify();
+  if (done) done = transaction.commit();
+  if (done) return done;
+  return transaction.roll_back(done.error());
+}
+
+Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
+  SCANKIT_TRY(auto journals, state.journals());
+  for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal) {
+    const bool applying = journal->state == Journal::State::Applying;
+    if (journal->state == Journal::State::Committed && check_journal(state, *journal))
+      drop_unchanged_in(*journal);  // killed while it did that
+    if (!applying && journal->state != Journal::State::Undoing) continue;
+    if (applying) journal->note = "interrupted";
+    std::vector<std::string> notes;
+    SCANKIT_CHECK(undo_all(state, *journal, notes));
+    done.push_back(applying ? say("fix {} had been interrupted: its changes were undone", journal->id)
+                            : say("restore of fix {} had been interrupted: it was finished", journal->id));
+    for (const std::string& note : notes) done.push_back(retold(note));
+  }
+  // Staged, and killed before its journal was written.
+  std::error_code ignored;
+  std::filesystem::remove_all(state.root() + "/staging", ignored);
+  return {};
+}
+
+// Looks at every operation before the first is undone. A saved file whose place the same fix took is no
+// conflict, nor is a file of an installer that the same fix then changed.
+static Result<void> can_undo_all(const Journal& journal) {
+  std::set<std::string> ours, placed;
+  for (const Operation& op : journal.operations) {
+    if (op.kind != Operation::Kind::Tree) ours.insert(op.target);
+    if (op.kind == Operation::Kind::Place) placed.insert(op.target);
+  }
+  for (const Operation& op : journal.operations) {
+    if (op.kind != Operation::Kind::Save || placed.count(op.target) == 0) SCANKIT_CHECK(can_undo(op));
+    if (op.kind == Operation::Kind::Tree) SCANKIT_CHECK(can_restore_tree(op.target, op.backup, ours));
+  }
+  return {};
+}
+
+static Error nothing_to_undo(bool nothing_done) {
+  return {Errc::NotFound,
+          nothing_done ? say("nothing to restore: scankit has changed nothing in this environment")
+                       : say("nothing to restore: every fix of this environment is already undone"),
+          ""};
+}
+
+Result<Journal> undo_last_of(const StateFolder& state, const std::string& run) {
+  SCANKIT_TRY(auto journals, state.journals());
+  for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal) {
+    if (journal->state != Journal::State::Committed || journal->run != run) continue;
+    SCANKIT_CHECK(check_journal(state, *journal));
+    SCANKIT_CHECK(can_undo_all(*journal));
+    journal->state = Journal::State::Undoing;
+    journal->note = "restored";
+    SCANKIT_CHECK(state.write(*journal));
+    std::vector<std::string> notes;
+    SCANKIT_CHECK(undo_all(state, *journal, notes));
+    return *journal;
+  }
+  return nothing_to_undo(journals.empty());
+}
+
+Result<Journal> undo_last(const StateFolder& state) {
+  SCANKIT_TRY(const std::string run, last_run(state));
+  return undo_last_of(state, run);
+}
+
+Result<std::string> last_run(const StateFolder& state) {
+  SCANKIT_TRY(const auto journals, state.journals());
+  for (auto journal = journals.rbegin(); journal != journals.rend(); ++journal)
+    if (journal->state == Journal::State::Committed) return journal->run;
+  return std::string();
+}
+
+Result<std::vector<Journal>> interrupted(const StateFolder& state) {
+  SCANKIT_TRY(auto journals, state.journals());
+  std::erase_if(journals, [](const Journal& journal) {
+    return journal.state != Journal::State::Applying && journal.state != Journal::State::Undoing;
+  });
+  return journals;
+}
+
+Result<std::vector<Journal>> next_to_undo(const StateFolder& state) {
+  SCANKIT_TRY(const auto journals, state.journals());
+  std::set<std::string> runs;
+  std::vector<Journal> next;
+  for (const Journal& journal : journals)
+    if (journal.state == Journal::State::Applying || journal.state == Journal::State::Undoing) {
+      runs.insert(journal.run);
+      next.push_back(journal);
+    }
+  if (runs.empty())
+    for (const Journal& journal : journals)
+      if (journal.state == Journal::State::Committed) runs = {journal.run};
+  for (const Journal& journal : journals)
+    if (journal.state == Journal::State::Committed && runs.contains(journal.run)) {
+      SCANKIT_CHECK(check_journal(state, journal));
+      next.push_back(journal);
+    }
+  return next;
+}
+
+}  // namespace scankit

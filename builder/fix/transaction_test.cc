@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/transaction.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "builder/fix/lock.h"
+#include "builder/testdata/probe_environment.h"
+
+namespace scankit {
+namespace {
+
+TEST(Transaction, FixesAndRestores) {
+  for (const bool older : {false, true}) {
+    Environment env(older);
+    const Tree before = env.tree();
+    ASSERT_EQ(env.run("fix").exit_code, 0);
+    EXPECT_EQ(env.tree(), kFixed);
+    ASSERT_EQ(env.run("restore").exit_code, 0);
+    EXPECT_EQ(env.tree(), before);
+    const auto twice = env.run("restore");
+    EXPECT_EQ(twice.exit_code, 1);
+    EXPECT_NE(twice.err.find("nothing to restore"), std::string::npos);
+  }
+}
+
+TEST(Transaction, PutsBackARecordThatTheSameFixReplaced) {
+  Environment env(false);
+  const StateFolder state(env.base());
+  const std::string record = env.site() + "/ours.dist-info";
+  std::filesystem::create_directories(record);
+  std::ofstream(record + "/RECORD") << "older";
+  const Tree before = env.tree();
+  Journal journal;
+  journal.id = "0001";
+  for (const std::string& folder : {state.staging("0001") + "/ours.dist-info", state.backup("0001")})
+    std::filesystem::create_directories(folder);
+  journal.operations = {{Operation::Kind::Save, record, "", state.backup("0001") + "/ours.dist-info", ""},
+                        {Operation::Kind::Place, record, state.staging("0001") + "/ours.dist-info", "", ""}};
+  ASSERT_TRUE(run_transaction(state, journal, [] { return Result<void>(); }));
+  EXPECT_NE(env.tree(), before);
+  const auto undone = undo_last(state);
+  ASSERT_TRUE(undone) << undone.error().message;
+  EXPECT_EQ(env.tree(), before);
+}
+
+TEST(Transaction, SaysWhenThereIsNothingToRestore) {
+  Environment env(false);
+  EXPECT_NE(env.run("restore").err.find("has changed nothing"), std::string::npos);
+}
+
+TEST(Transaction, RefusesToRestoreOverWhatTheUserMadeSince) {
+  Environment env(false);
+  ASSERT_EQ(env.run("fix").exit_code, 0);
+  env.put("ours.cpython.so", "the user's own build");
+  const auto refused = env.run("restore");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("exists again"), std::string::npos);
+  EXPECT_EQ(env.tree().at("ours.cpython.so"), "the user's own build");
+}
+
+TEST(Transaction, RestoresWhatPipHasUninstalled) {
+  Environment env(false);
+  const Tree before = env.tree();
+  ASSERT_EQ(env.run("fix").exit_code, 0);
+  std::filesystem::remove(env.site() + "/ours.abi3.so");
+  std::filesystem::remove_all(env.site() + "/ours.dist-info");
+  ASSERT_EQ(env.run("restore").exit_code, 0);
+  EXPECT_EQ(env.tree(), before);
+}
+
+TEST(Transaction, NeverWritesThroughAHardLink) {
+  Environment env(true);
+  const std::string cache = env.base() + "/uv-cache.so", target = env.site() + "/ours.abi3.so";
+  std::filesystem::create_hard_link(target, cache);
+  ASSERT_EQ(env.run("fix").exit_code, 0);
+  EXPECT_EQ(read_whole_file(cache).value(), "older");
+  ASSERT_EQ(env.run("restore").exit_code, 0);
+  EXPECT_EQ(read_whole_file(cache).value(), "older");
+  EXPECT_TRUE(std::filesystem::equivalent(cache, target));
+}
+
+TEST(Transaction, UndoesEverythingWhenVerificationFails) {
+  Environment env(false);
+  const Tree before = env.tree();
+  const StateFolder state(env.base());
+  Journal journal;
+  journal.id = "0001";
+  ASSERT_TRUE(make_directories(state.backup("0001")));
+  journal.operations = {{Operation::Kind::Save, env.site() + "/ours.cpython.so", "",
+                         state.backup("0001") + "/ours.cpython.so", ""}};
+  const auto failed = run_transaction(state, journal, [] {
+    return Result<void>(Error{Errc::ToolFailed, "the import failed", ""});
+  });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "the import failed");
+  EXPECT_EQ(env.tree(), before);
+  EXPECT_EQ(state.journals().value()[0].note, "the import failed");
+}
+
+// Places `name` as a journal of that run.
+void place(const StateFolder& state, const Environment& env, const std::string& name,
+           const std::string& run) {
+  Journal journal;
+  journal.id = state.next_id().value();
+  journal.run = run;
+  const std::string staged = state.staging(journal.id) + "/" + name;
+  ASSERT_TRUE(make_directories(path_dirname(staged)));
+  ASSERT_TRUE(make_directories(state.backup(journal.id)));
+  ASSERT_TRUE(write_file_atomically(staged, name));
+  journal.operations = {{Operation::Kind::Place, env.site() + "/" + name, staged, "", sha256_hex(name)}};
+  ASSERT_TRUE(run_transaction(state, journal, [] { return Result<void>(); }));
+}
+
+TEST(Transaction, ARunOfSeveralIsTakenBackOneByOne) {
+  Environment env(false);
+  const Tree before = env.tree();
+  const StateFolder state(env.base());
+  place(state, env, "earlier.so", "");
+  const Tree earlier = env.tree();
+  place(state, env, "one.so", "0002");
+  place(state, env, "two.so", "0002");
+  EXPECT_EQ(last_run(state).value(), "0002");
+  EXPECT_TRUE(interrupted(state).value().empty());
+  EXPECT_EQ(undo_last_of(state, "0002").value().id, "0003");
+  EXPECT_EQ(undo_last_of(state, "0002").value().id, "0002");
+  EXPECT_EQ(undo_last_of(state, "0002").error().code, Errc::NotFound);
+  EXPECT_EQ(env.tree(), earlier);
+  EXPECT_EQ(last_run(state).value(), "0001");  // a journal that names no run is one
+  ASSERT_TRUE(undo_last(state));
+  EXPECT_EQ(env.tree(), before);
+}
+
+TEST(Transaction, AForeignJournalStopsEverything) {
+  Environment env(false);
+  for (const char* text : {"", "{}", "not json",
+                           R"({"schema":1,"id":"0001","state":"applying","module":"m","version":"1","note":"",
+                               "operations":[{"kind":"save","target":"../../etc/passwd","staged":"",
+                                              "backup":"/tmp/x","sha256":""}]})"}) {
+    std::filesystem::create_directories(env.base() + "/.scankit/journal");
+    std::ofstream(env.base() + "/.scankit/journal/0001.json") << text;
+    const auto refused = env.run("fix");
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find("0001.json is no journal"), std::string::npos) << refused.err;
+  }
+}
+
+TEST(Lock, KeepsASecondFixerOut) {
+  Environment env(false);
+  const auto held = Lock::take(env.base() + "/.scankit");
+  ASSERT_TRUE(held);
+  const auto refused = env.run("fix");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("another scankit"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace scankit

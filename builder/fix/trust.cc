@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/trust.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "builder/fix/tree.h"
+#include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+using OpKind = Operation::Kind;
+
+std::string environment_of(const StateFolder& state) { return path_dirname(state.root()); }
+
+bool is_at_or_below(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder == "/" ? folder : folder + "/");
+}
+
+bool is_folder(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::string without_links(const std::string& path) {
+  std::error_code code;
+  const auto real = std::filesystem::weakly_canonical(path, code);
+  return code ? path : real.string();
+}
+
+// What undoing would touch: of a folder that is gone through what it holds, of all else a name in its folder.
+std::string real_place(const Operation& op) {
+  if (op.kind == OpKind::Tree) return without_links(op.target);
+  return path_join(without_links(path_dirname(op.target)), path_basename(op.target));
+}
+
+// A module or a package: what hides another one, and is moved away for that. Never ".bashrc", "id_rsa.pub".
+bool is_importable(const Operation& op) {
+  const std::string name = path_basename(op.target);
+  constexpr std::array kEndings = {".so", ".py", ".pyc", ".pyd", ".dll", ".dylib", ".dist-info", ".egg-info"};
+  if (std::ranges::any_of(kEndings, [&](const char* ending) { return name.ends_with(ending); }))
+    return !name.starts_with('.');
+  const bool identifier = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           c >= 0x80;
+  });
+  return identifier && (is_folder(op.backup) || is_folder(op.target));
+}
+
+bool is_of_the_project(const Operation& op, const std::string& environment) {
+  const std::string project = path_dirname(environment);
+  if (op.kind == OpKind::Keep) {
+    const std::string name = path_basename(op.target);
+    return path_dirname(op.target) == project && (name == "pyproject.toml" || name == "uv.lock");
+  }
+  const bool placed = op.kind == OpKind::Place || op.kind == OpKind::Replace;
+  return placed && path_dirname(op.target) == path_join(project, ".scankit/wheels") &&
+         op.target.ends_with(".whl");
+}
+
+// Its own folder, or where that is on another disk, one beside the file that was moved away.
+bool is_own_backup(const StateFolder& state, const Journal& journal, const Operation& op) {
+  const std::string folder = path_dirname(op.backup);
+  return folder == state.backup(journal.id) ||
+         (op.kind == OpKind::Save &&
+          folder == path_join(path_dirname(op.target), ".scankit/backup/" + journal.id));
+}
+
+bool could_be_ours(const StateFolder& state, const Journal& journal, const Operation& op) {
+  if (!op.staged.empty() && path_dirname(op.staged) != state.staging(journal.id)) return false;
+  if (!op.backup.empty() && !is_own_backup(state, journal, op)) return false;
+  const std::string environment = environment_of(state);
+  if (is_at_or_below(op.target, state.root())) return false;
+  if (is_at_or_below(op.target, environment) || is_of_the_project(op, environment)) return true;
+  const std::string name = path_basename(op.target);
+  if (op.kind == OpKind::Save) return is_importable(op);
+  // The project of an environment that lies elsewhere (UV_PROJECT_ENVIRONMENT).
+  return op.kind == OpKind::Keep && (name == "pyproject.toml" || name == "uv.lock");
+}
+
+// The rule of every cache of ours (doctor/base/private_files.h), with what is at stake here.
+Result<void> check_owner(const std::string& path) {
+  auto own = check_private_entry(path);
+  if (own || own.error().code == Errc::NotFound) return {};  // gone meanwhile
+  Error error = own.error();
+  error.message = say("{}, and scankit acts only on what it wrote itself", error.message);
+  error.hint = say("look at what is in it: if it came from somebody else, remove it; if not, {}",
+                   error.hint.empty() ? say("give it back to its owner") : error.hint);
+  return error;
+}
+
+}  // namespace
+
+Result<void> check_own_folder(const std::string& folder) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return {};
+  if (!S_ISDIR(info.st_mode))
+    return Error{Errc::PermissionDenied,
+                 S_ISLNK(info.st_mode) ? say("{} is a symbolic link, and scankit makes a folder", folder)
+                                       : say("{} is no folder, and scankit makes one", folder),
+                 say("scankit did not make it: remove {}", folder)};
+  return check_owner(folder);
+}
+
+Result<void> check_own_state(const StateFolder& state) {
+  SCANKIT_CHECK(check_own_folder(state.root()));
+  for (const char* name : {"/journal", "/staging", "/backup"}) {
+    const std::string folder = state.root() + name;
+    SCANKIT_CHECK(check_own_folder(folder));
+    std::error_code code;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
+      const std::string path = entry.path();
+      struct stat info {};
+      if (::lstat(path.c_str(), &info) != 0) continue;  // gone meanwhile
+      if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
+        return Error{Errc::PermissionDenied, say("{} is neither a file nor a folder of scankit's", path),
+                     say("scankit did not make it: remove {}", path)};
+      SCANKIT_CHECK(check_owner(path));
+    }
+  }
+  return {};
+}
+
+bool is_journal_id(const std::string& id) {
+  constexpr std::size_t kLeast = 4, kMost = 9;
+  return id.size() >= kLeast && id.size() <= kMost &&
+         std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Result<void> check_journal(const StateFolder& state, const Journal& journal) {
+  for (const Operation& op : journal.operations) {
+    if (!could_be_ours(state, journal, op))
+      return Error{
+          Errc::Malformed,
+          say("{} names {}, which no fix of this environment changes",
+              state.root() + "/journal/" + journal.id + ".json", op.target),
+          say("scankit did not write it for this environment: if the environment came from elsewhere, "
+              "or was moved, remove {}",
+              state.root())};
+    if (op.kind != OpKind::Tree) continue;
+    for (const std::string& folder : {op.staged, op.backup, op.backup + "/files"})
+      if (is_there(folder) && !is_folder(folder))
+        return Error{Errc::Malformed, say("{} is no folder, and scankit makes one", folder),
+                     say("scankit did not make it: remove {}", state.root())};
+  }
+  return {};
+}
+
+std::set<std::string> outside_of(const StateFolder& state, const std::vector<Journal>& journals) {
+  const std::string environment = environment_of(state), inside = without_links(environment);
+  std::set<std::string> outside;
+  for (const Journal& journal : journals)
+    for (const Operation& op : journal.operations) {
+      const std::string place = real_place(op);
+      if (!is_at_or_below(place, inside) && !is_of_the_project(op, environment)) outside.insert(place);
+    }
+  return outside;
+}
+
+bool passes_a_link(const std::string& root, const std::string& path, std::set<std::string>& checked) {
+  for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    if (checked.contains(folder)) continue;
+    struct stat info {};
+    if (::lstat(path_join(root, folder).c_str(), &info) == 0 && S_ISLNK(info.st_mode)) return true;
+    checked.insert(folder);
+  }
+  return false;
+}
+
+}  // namespace scankit

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// scankit-fetch: one file by https, with the host's libcurl, into PATH.part and then, whole and with the
+// right hash, into PATH. A child with a timeout, as scankit-gpu. Progress goes to descriptor 3, one "HAVE
+// TOTAL" a line; the last line of stdout is "fetched<TAB>size=N<TAB>sha256=HEX". Statuses are those of
+// helpers/gpu/library.h.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "builder/helpers/fetch/transfer.h"
+#include "builder/helpers/gpu/library.h"
+
+namespace scankit_fetch {
+namespace {
+
+constexpr int kMostRedirects = 10, kMostAttempts = 200;
+constexpr uint64_t kLongestWait = 30000;  // ms
+
+struct Texts {
+  const char* name;
+  const char** value;
+};
+struct Numbers {
+  const char* name;
+  uint64_t* value;
+};
+
+bool read_request(int argc, char** argv, Request* r) {
+  const Texts texts[] = {{"--url", &r->url},
+                         {"--out", &r->out},
+                         {"--sha256", &r->sha256},
+                         {"--accept", &r->accept},
+                         {"--ca", &r->ca}};
+  const Numbers numbers[] = {{"--size", &r->size},
+                             {"--limit", &r->limit},
+                             {"--attempts", &r->attempts},
+                             {"--backoff-ms", &r->backoff_ms},
+                             {"--stall-s", &r->stall_s}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    bool taken = false;
+    for (const Texts& text : texts)
+      if (strcmp(argv[i], text.name) == 0) {
+        *text.value = argv[i + 1];
+        taken = true;
+      }
+    for (const Numbers& number : numbers)
+      if (strcmp(argv[i], number.name) == 0) taken = parse_number(argv[i + 1], number.value);
+    if (!taken) return false;
+  }
+  return argc % 2 == 1 && r->url != nullptr && r->out != nullptr &&
+         (r->sha256 == nullptr || strlen(r->sha256) == 64);
+}
+
+const char* part_name(const Request& request, char (&name)[4096]) {
+  const int length = snprintf(name, sizeof name, "%s.part", request.out);
+  return length > 0 && length < static_cast<int>(sizeof name) ? name : nullptr;
+}
+
+// What an earlier run left is gone on with only where a hash will judge the whole.
+bool open_part(const Request& request, const char* name, Part* part) {
+  part->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (part->fd < 0) {
+    scankit_gpu::complain("cannot write {}: {}", name, strerror(errno));
+    return false;
+  }
+  if (lseek(part->fd, 0, SEEK_SET) != 0) {  // a FIFO would be read for ever; fstat is newer than our glibc
+    scankit_gpu::complain("cannot write {}: it is not a regular file", name);
+    return false;
+  }
+  if (request.sha256 == nullptr) return restart(part);
+  static char piece[1 << 16];
+  for (;;) {
+    const ssize_t got = read(part->fd, piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    part->hash.update(piece, static_cast<size_t>(got));
+    part->have += static_cast<uint64_t>(got);
+    if (part->have > request.limit) break;  // a device has no end
+  }
+  const bool too_long = part->have > request.limit || (request.size != 0 && part->have > request.size);
+  return too_long ? restart(part) : true;
+}
+
+void hex_of(scankit::Sha256 hash, char (&text)[65]) {
+  unsigned char digest[32];
+  hash.finish(digest);
+  for (int i = 0; i < 32; ++i) snprintf(text + 2 * i, 3, "%02x", digest[i]);
+}
+
+void wait_ms(uint64_t ms) {
+  timespec left = {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1000000};
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
+}
+
+class Download {
+ public:
+  Download(const Request& request, const CurlApi& api, Part* part)
+      : request_(request), api_(api), curl_(api.easy_init()), part_(part) {}
+  Download(const Download&) = delete;
+  Download& operator=(const Download&) = delete;
+  ~Download() { api_.easy_cleanup(curl_); }
+
+  // What came is the beginning of a longer file: no later run can go on there.
+  bool worthless() const { return worthless_; }
+
+  // Until the file is whole, or one attempt says that no other will do.
+  bool run() {
+    if (curl_ == nullptr) return false;
+    uint64_t in_vain = 0, furthest = part_->have;
+    for (int count = 0; count < kMostAttempts; ++count) {
+      Attempt a;
+      a.request = &request_;
+      a.part = part_;
+      char url[kLongestUrl];
+      const Ended ended = follow(&a, url);
+      if (ended == Ended::Whole) return true;
+      worthless_ = a.stop == Attempt::Stop::Endless || a.stop == Attempt::Stop::TooLong;
+      if (ended == Ended::Refused) return false;
+      if (ended == Ended::Fresh) {
+        etag_[0] = 0;
+        if (fresh_++ > 1 || !restart(part_)) return refuse(a, url);
+        continue;
+      }
+      // A server without ranges begins anew each time: only what no attempt had reached is progress.
+      in_vain = part_->have > furthest ? 1 : in_vain + 1;
+      if (part_->have > furthest) furthest = part_->have;
+      if (in_vain >= request_.attempts) return refuse(a, url);
+      wait_ms(pause(a, in_vain));
+    }
+    return false;
+  }
+
+ private:
+  static bool refuse(const Attempt& a, const char* url) {
+    complain_of(a, url);
+    return false;
+  }
+
+  uint64_t pause(const Attempt& a, uint64_t in_vain) const {
+    uint64_t ms = request_.backoff_ms << (in_vain < 8 ? in_vain - 1 : 7);
+    if (a.retry_after_s * 1000 > ms) ms = a.retry_after_s * 1000;
+    return ms < kLongestWait ? ms : kLongestWait;
+  }
+
+  // One attempt with its redirects, from the first URL each time: the last one's may be for a single use.
+  Ended follow(Attempt* a, char (&url)[kLongestUrl]) {
+    snprintf(url, sizeof url, "%s", request_.url);
+    for (int hops = 0; hops <= kMostRedirects; ++hops) {
+      Attempt one = *a;
+      const Ended ended = attempt(api_, curl_, url, etag_, &one);
+      if (one.etag[0] != 0 && one.began) memcpy(etag_, one.etag, sizeof etag_);
+      *a = one;
+      if (ended != Ended::Moved) {
+        if (ended == Ended::Refused) complain_of(*a, url);
+        return ended;
+      }
+      if (!may_ask(one.moved_to) || (is_https(url) && !is_https(one.moved_to))) {
+        char from[kLongestUrl], to[kLongestUrl];
+        scankit_gpu::complain("{} leads to {}, and only https is followed", shown(url, from),
+                              shown(one.moved_to, to));
+        return Ended::Refused;
+      }
+      snprintf(url, sizeof url, "%s", one.moved_to);
+      a->moved_to[0] = 0;
+    }
+    char from[kLongestUrl];
+    scankit_gpu::complain("{} leads on and on, more than 10 times", shown(request_.url, from));
+    return Ended::Refused;
+  }
+
+  const Request& request_;
+  const CurlApi& api_;
+  void* curl_;
+  Part* part_;
+  char etag_[256] = "";
+  int fresh_ = 0;
+  bool worthless_ = false;
+};
+
+// Size and hash; a part with other bytes is worth nothing to a later run.
+bool judge_part(const Request& request, const char* name, const Part& part, char (&hash)[65]) {
+  hex_of(part.hash, hash);
+  char place[kLongestUrl], one[24], other[24];
+  shown(request.url, place);
+  const bool size_fits = request.size == 0 || part.have == request.size;
+  if (!size_fits)
+    scankit_gpu::complain("{}: {} bytes came, expected are {}", place, in_digits(part.have, one),
+                          in_digits(request.size, other));
+  const bool hash_fits = request.sha256 == nullptr || strcmp(hash, request.sha256) == 0;
+  if (size_fits && !hash_fits)
+    scankit_gpu::complain("{}: its sha256 is {}, expected is {}", place, hash, request.sha256);
+  if (!size_fits || !hash_fits) unlink(name);
+  return size_fits && hash_fits;
+}
+
+int fetch(const Request& request, const CurlApi& api) {
+  char name[4096];
+  if (part_name(request, name) == nullptr) return scankit_gpu::kUsage;
+  Part part;
+  if (!open_part(request, name, &part)) return scankit_gpu::kFailed;
+  const uint64_t left_over = part.have;
+  char hash[65];
+  Download download(request, api, &part);
+  // A whole file that was not yet renamed needs no server.
+  hex_of(part.hash, hash);
+  const bool there = part.have > 0 && request.sha256 != nullptr && strcmp(hash, request.sha256) == 0;
+  if (!there && !download.run()) {
+    if (part.have == 0 || request.sha256 == nullptr || download.worthless()) unlink(name);
+    return scankit_gpu::kFailed;
+  }
+  hex_of(part.hash, hash);
+  // What an earlier run left may have been of another file: once more, from its first byte.
+  if (left_over > 0 && request.sha256 != nullptr && strcmp(hash, request.sha256) != 0 &&
+      (!restart(&part) || !download.run())) {
+    if (download.worthless()) unlink(name);
+    return scankit_gpu::kFailed;
+  }
+  if (!judge_part(request, name, part, hash)) return scankit_gpu::kFailed;
+  if (fsync(part.fd) != 0 || rename(name, request.out) != 0) {
+    scankit_gpu::complain("cannot write {}: {}", request.out, strerror(errno));
+    return scankit_gpu::kFailed;
+  }
+  printf("fetched\tsize=%llu\tsha256=%s\n", static_cast<unsigned long long>(part.have), hash);
+  return scankit_gpu::kOk;
+}
+
+// Without a channel the next file that is opened would be number 3, and progress would be written into it.
+void reserve_channel() {
+  int fd = 0;
+  do fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (fd >= 0 && fd <= kProgressChannel);
+  if (fd > kProgressChannel) close(fd);
+}
+
+int run(int argc, char** argv) {
+  reserve_channel();
+  Request request;
+  if (!read_request(argc, argv, &request)) {
+    fputs(
+        "usage: scankit-fetch --url URL --out FILE [--sha256 HEX] [--size N] [--limit N] [--accept TYPES] "
+        "[--ca FILE] "
+        "[--attempts N] [--backoff-ms N] [--stall-s N]\n",
+        stderr);
+    return scankit_gpu::kUsage;
+  }
+  if (!may_ask(request.url)) {
+    char place[kLongestUrl];
+    scankit_gpu::complain("{}: only https is fetched", shown(request.url, place));
+    return scankit_gpu::kUsage;
+  }
+  CurlApi api;
+  if (!load_curl(&api)) return scankit_gpu::kAbsent;
+  constexpr long kGlobalDefault = 3;
+  if (api.global_init(kGlobalDefault) != 0) return scankit_gpu::kFailed;
+  signal(SIGPIPE, SIG_IGN);
+  return fetch(request, api);
+}
+
+}  // namespace
+}  // namespace scankit_fetch
+
+int main(int argc, char** argv) { return scankit_fetch::run(argc, argv); }

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/helpers/fetch/transfer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "builder/helpers/gpu/library.h"
+
+namespace scankit_fetch {
+namespace {
+
+// "NAME: value" of a header line; null where it is another one.
+const char* value_of(const char* line, const char* name) {
+  const size_t length = strlen(name);
+  if (strncasecmp(line, name, length) != 0 || line[length] != ':') return nullptr;
+  line += length + 1;
+  return line + strspn(line, " \t");
+}
+
+void take_header(Attempt* a, const char* line) {
+  if (strncasecmp(line, "HTTP/", 5) == 0) {  // of the next response: a 100, a proxy's, the real one
+    const char* blank = strchr(line, ' ');
+    a->status = blank != nullptr ? static_cast<long>(leading_number(blank + 1)) : 0;
+    a->total = a->range_begin = a->retry_after_s = 0;
+    a->etag[0] = 0;
+    return;
+  }
+  if (const char* v = value_of(line, "Content-Length"); v != nullptr && a->status == 200)
+    a->total = leading_number(v);
+  if (const char* v = value_of(line, "Retry-After"); v != nullptr) a->retry_after_s = leading_number(v);
+  if (const char* v = value_of(line, "ETag"); v != nullptr && *v == '"')
+    snprintf(a->etag, sizeof a->etag, "%.*s", static_cast<int>(strcspn(v, "\r\n")), v);
+  if (const char* v = value_of(line, "Content-Range"); v != nullptr && strncasecmp(v, "bytes ", 6) == 0) {
+    a->range_begin = leading_number(v + 6);
+    const char* slash = strchr(v, '/');
+    a->total = slash != nullptr ? leading_number(slash + 1) : 0;
+  }
+}
+
+size_t on_header(const char* bytes, size_t one, size_t count, void* user) {
+  char line[1024];
+  const size_t length = one * count;
+  snprintf(line, sizeof line, "%.*s", static_cast<int>(length < sizeof line ? length : sizeof line - 1),
+           bytes);
+  take_header(static_cast<Attempt*>(user), line);
+  return length;
+}
+
+// Where the first byte of the body belongs, and whether this is the file at all.
+bool begin_body(Attempt* a) {
+  a->began = true;
+  using Stop = Attempt::Stop;
+  if (a->status == 200 && a->part->have > 0 && !restart(a->part)) a->stop = Stop::NoRoom;
+  if (a->status == 206 && a->range_begin != a->part->have) a->stop = Stop::OtherRange;
+  if (a->total > a->request->limit) a->stop = Stop::TooLong;
+  if (a->request->size != 0 && a->total != 0 && a->total != a->request->size) a->stop = Stop::OtherSize;
+  return a->stop == Stop::None;
+}
+
+bool write_all(int fd, const char* bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t put = write(fd, bytes, count);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    bytes += put;
+    count -= static_cast<size_t>(put);
+  }
+  return true;
+}
+
+size_t on_body(const char* bytes, size_t one, size_t count, void* user) {
+  auto* a = static_cast<Attempt*>(user);
+  const size_t length = one * count;
+  if (a->status != 200 && a->status != 206) return length;  // an error's page
+  if (!a->began && !begin_body(a)) return 0;
+  Part* part = a->part;
+  a->came = part->have + length;
+  if (a->came > a->request->limit) a->stop = Attempt::Stop::TooLong;
+  // A body without a length may go on for ever, and no byte after the last one that is expected can be right.
+  if (a->request->size != 0 && a->came > a->request->size) a->stop = Attempt::Stop::Endless;
+  if (a->stop == Attempt::Stop::None && !write_all(part->fd, bytes, length)) a->stop = Attempt::Stop::NoRoom;
+  if (a->stop != Attempt::Stop::None) return 0;
+  part->hash.update(bytes, length);
+  part->have += length;
+  char line[64];
+  const int written = snprintf(line, sizeof line, "%llu %llu\n", static_cast<unsigned long long>(part->have),
+                               static_cast<unsigned long long>(a->total));
+  if (write(kProgressChannel, line, static_cast<size_t>(written)) < 0) return length;  // nobody listens
+  return length;
+}
+
+const char* first_of(const char* const* names) {
+  for (; *names != nullptr; ++names)
+    if (const char* value = getenv(*names); value != nullptr && *value != 0) return value;
+  return nullptr;
+}
+
+// libcurl reads the proxy's variables itself, but none for certificates: those are the tools' (curl,
+// requests, pip).
+void set_certificates(const CurlApi& api, void* curl, const Request& request) {
+  constexpr const char* kFiles[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT",
+                                    nullptr};
+  constexpr const char* kFolders[] = {"SSL_CERT_DIR", nullptr};
+  const char* file = request.ca != nullptr ? request.ca : first_of(kFiles);
+  if (file != nullptr) api.easy_setopt(curl, kOptCaInfo, file);
+  if (const char* folder = first_of(kFolders)) api.easy_setopt(curl, kOptCaPath, folder);
+}
+
+CurlList* add(const CurlApi& api, CurlList* list, const char* name, const char* value) {
+  char line[512];
+  snprintf(line, sizeof line, "%s: %s", name, value);
+  return api.slist_append(list, line);
+}
+
+CurlList* headers(const CurlApi& api, const Attempt& a, const char* etag) {
+  CurlList* list = nullptr;
+  if (a.request->accept != nullptr) list = add(api, list, "Accept", a.request->accept);
+  if (a.part->have == 0) return list;
+  char range[48];
+  snprintf(range, sizeof range, "bytes=%llu-", static_cast<unsigned long long>(a.part->have));
+  list = add(api, list, "Range", range);
+  return *etag != 0 ? add(api, list, "If-Range", etag) : list;
+}
+
+void set_options(const CurlApi& api, void* curl, const char* url, Attempt* a) {
+  api.easy_reset(curl);
+  api.easy_setopt(curl, kOptUrl, url);
+  // Redirects are followed by main.cc, which looks at each: an old libcurl cannot be told to keep to https.
+  api.easy_setopt(curl, kOptProtocols, kProtocolHttp | kProtocolHttps);
+  api.easy_setopt(curl, kOptNoSignal, 1L);
+  api.easy_setopt(curl, kOptNoProgress, 1L);
+  api.easy_setopt(curl, kOptNetrc, kNetrcOptional);
+  api.easy_setopt(curl, kOptConnectTimeout, 20L);
+  api.easy_setopt(curl, kOptLowSpeedLimit, 64L);
+  api.easy_setopt(curl, kOptLowSpeedTime, static_cast<long>(a->request->stall_s));
+  api.easy_setopt(curl, kOptUserAgent, "scankit-fetch");
+  api.easy_setopt(curl, kOptSuppressConnectHeaders, 1L);
+  api.easy_setopt(curl, kOptErrorBuffer, a->why);
+  api.easy_setopt(curl, kOptWriteFunction, on_body);
+  api.easy_setopt(curl, kOptWriteData, a);
+  api.easy_setopt(curl, kOptHeaderFunction, on_header);
+  api.easy_setopt(curl, kOptHeaderData, a);
+  if (!is_https(url)) api.easy_setopt(curl, kOptProxy, "");  // this machine itself
+  set_certificates(api, curl, *a->request);
+}
+
+bool worth_another(int code) {
+  constexpr int kCodes[] = {kCurlProxyResolve, kCurlHostResolve, kCurlConnect,    kCurlPartialFile,
+                            kCurlTimeout,      kCurlSslConnect,  kCurlGotNothing, kCurlSendError,
+                            kCurlReceiveError, kCurlHttp2,       kCurlHttp2Stream};
+  for (const int one : kCodes)
+    if (one == code) return true;
+  return false;
+}
+
+Ended judge(const Attempt& a) {
+  if (a.stop == Attempt::Stop::OtherRange) return Ended::Fresh;
+  if (a.stop != Attempt::Stop::None) return Ended::Refused;
+  if (a.curl_code != 0) return worth_another(a.curl_code) ? Ended::Again : Ended::Refused;
+  if (a.status >= 300 && a.status < 400 && a.moved_to[0] != 0) return Ended::Moved;
+  if (a.status == 416) return a.begin > 0 ? Ended::Fresh : Ended::Refused;
+  constexpr long kBusy[] = {408, 425, 429, 500, 502, 503, 504};
+  for (const long busy : kBusy)
+    if (a.status == busy) return Ended::Again;
+  if (a.status != 200 && a.status != 206) return Ended::Refused;
+  return a.total != 0 && a.part->have < a.total ? Ended::Again : Ended::Whole;
+}
+
+}  // namespace
+
+bool restart(Part* part) {
+  part->have = 0;
+  part->hash = scankit::Sha256();
+  return ftruncate(part->fd, 0) == 0 && lseek(part->fd, 0, SEEK_SET) == 0;
+}
+
+Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag, Attempt* a) {
+  a->begin = a->part->have;
+  set_options(api, curl, url, a);
+  CurlList* list = headers(api, *a, etag);
+  api.easy_setopt(curl, kOptHttpHeader, list);
+  a->curl_code = api.easy_perform(curl);
+  const char* moved = nullptr;
+  if (a->curl_code == 0 && api.easy_getinfo(curl, kInfoRedirectUrl, &moved) == 0 && moved != nullptr)
+    snprintf(a->moved_to, sizeof a->moved_to, "%s", moved);
+  if (a->why[0] == 0 && a->curl_code != 0)
+    snprintf(a->why, sizeof a->why, "%s", api.easy_strerror(a->curl_code));
+  api.easy_setopt(curl, kOptHttpHeader, nullptr);
+  api.slist_free_all(list);
+  // An empty body never came to on_body: a part of another file must not stay.
+  if (a->curl_code == 0 && a->status == 200 && !a->began && !begin_body(a)) return Ended::Refused;
+  return judge(*a);
+}
+
+void complain_of(const Attempt& a, const char* url) {
+  using scankit_gpu::complain;
+  char place[kLongestUrl], one[24], other[24];
+  shown(url, place);
+  switch (a.stop) {
+    case Attempt::Stop::TooLong:
+      return complain("{}: longer than the {} bytes that are allowed", place,
+                      in_digits(a.request->limit, one));
+    case Attempt::Stop::Endless:
+      return complain(
+          "{}: the server sends more than the {} bytes expected: {} bytes had come when the download was "
+          "stopped",
+          place, in_digits(a.request->size, one), in_digits(a.came, other));
+    case Attempt::Stop::OtherSize:
+      return complain("{}: the server has a file of {} bytes, expected are {}", place,
+                      in_digits(a.total, one), in_digits(a.request->size, other));
+    case Attempt::Stop::NoRoom:
+      return complain("cannot write {}: {}", a.request->out, strerror(errno));
+    case Attempt::Stop::OtherRange:
+      return complain("{}: the server sends another part than was asked for", place);
+    case Attempt::Stop::None:
+      break;
+  }
+  if (a.curl_code == kCurlCertificate || a.curl_code == kCurlCertificateFile)
+    return complain("{}: its certificate is not trusted here ({})", place, a.why);
+  if (a.part->have > 0 && a.total > a.part->have && a.status < 300)
+    return complain("{}: the connection ended after {} of {} bytes", place, in_digits(a.part->have, one),
+                    in_digits(a.total, other));
+  if (a.curl_code != 0) return complain("{}: no answer: {}", place, a.why);
+  if (a.status == 401 || a.status == 403 || a.status == 407)
+    return complain("{}: the server wants other credentials (status {})", place,
+                    in_digits(static_cast<uint64_t>(a.status), one));
+  if (a.status == 404 || a.status == 410)
+    return complain("{}: not there (status {})", place, in_digits(static_cast<uint64_t>(a.status), one));
+  complain("{}: the server answers with status {}", place, in_digits(static_cast<uint64_t>(a.status), one));
+}
+
+}  // namespace scankit_fetch

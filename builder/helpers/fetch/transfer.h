@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "builder/helpers/fetch/curl_api.h"
+#include "builder/helpers/fetch/place.h"
+#include "doctor/base/sha256.h"
+
+namespace scankit_fetch {
+
+constexpr int kProgressChannel = 3;
+
+struct Request {
+  const char* url = nullptr;
+  const char* out = nullptr;
+  const char* sha256 = nullptr;  // lower-case hex; null: not known
+  const char* accept = nullptr;  // the Accept header
+  const char* ca = nullptr;      // a file of certificates, in place of libcurl's
+  uint64_t size = 0;             // 0: not known
+  uint64_t limit = 1ull << 30;
+  uint64_t attempts = 5;      // in a row that bring nothing
+  uint64_t backoff_ms = 500;  // doubled each time
+  uint64_t stall_s = 30;
+};
+
+// The file that grows, PATH.part, and what its bytes hash to.
+struct Part {
+  int fd = -1;
+  uint64_t have = 0;
+  scankit::Sha256 hash;
+};
+bool restart(Part* part);  // empty again; false: the disk refuses
+
+enum class Ended {
+  Whole,
+  Again,   // worth another attempt: cut, stalled, a server that is busy
+  Fresh,   // the bytes so far are of another file: begin at 0
+  Moved,   // `moved_to`
+  Refused  // for good
+};
+
+// One response: what its headers say, and why it ended.
+struct Attempt {
+  const Request* request = nullptr;
+  Part* part = nullptr;
+  uint64_t begin = 0;  // part->have when it began
+  uint64_t total = 0;  // of the whole file, as the server says; 0: it does not
+  uint64_t range_begin = 0;
+  uint64_t came = 0;  // of the whole file, where that is more than it may be
+  uint64_t retry_after_s = 0;
+  long status = 0;
+  int curl_code = 0;
+  char etag[256] = "";  // of a strong validator alone (RFC 9110, 13.1.5)
+  char moved_to[kLongestUrl] = "";
+  char why[512] = "";  // libcurl's own words
+  enum class Stop { None, TooLong, Endless, OtherSize, OtherRange, NoRoom } stop = Stop::None;
+  bool began = false;
+};
+
+// `etag`: of the response that brought the first bytes, "" for none.
+Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag, Attempt* attempt);
+// The line for the user, on stderr.
+void complain_of(const Attempt& attempt, const char* url);
+
+}  // namespace scankit_fetch

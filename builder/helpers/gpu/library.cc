@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/helpers/gpu/library.h"
+
+#include <stdio.h>
+
+// glibc 2.34 moved these into libc under a new version; the old one stayed. The file's DT_NEEDED names
+// libdl.so.2, where a glibc before 2.34 keeps them.
+extern "C" {
+void* dlopen_225(const char* path, int mode);
+void* dlsym_225(void* library, const char* name);
+char* dlerror_225();
+}
+__asm__(".symver dlopen_225, dlopen@GLIBC_2.2.5");
+__asm__(".symver dlsym_225, dlsym@GLIBC_2.2.5");
+__asm__(".symver dlerror_225, dlerror@GLIBC_2.2.5");
+
+namespace scankit_gpu {
+
+void* load_library(const char* path) {
+  constexpr int kRtldNow = 2;  // RTLD_NOW | RTLD_LOCAL
+  return dlopen_225(path, kRtldNow);
+}
+
+void* find_symbol(void* library, const char* name) { return dlsym_225(library, name); }
+
+void complain(const char* english, const char* first, const char* second, const char* third) {
+  const char* next = first;
+  for (const char* c = english; *c != 0; ++c) {
+    if (c[0] == '{' && c[1] == '}') {
+      fputs(next, stderr);
+      next = second;
+      second = third;
+      ++c;
+    } else {
+      fputc(*c, stderr);
+    }
+  }
+  fputc('\n', stderr);
+}
+
+const char* load_error() {
+  const char* text = dlerror_225();
+  return text != nullptr ? text : "unknown error of the loader";
+}
+
+}  // namespace scankit_gpu

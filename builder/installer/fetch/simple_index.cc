@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/installer/fetch/simple_index.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+struct UrlParts {
+  std::string scheme, user, host, path;  // "https", "name:secret@", "host:8080", "/simple/x?y"
+};
+
+UrlParts url_parts(const std::string& url) {
+  UrlParts parts;
+  const auto colon = url.find("://");
+  if (colon == std::string::npos) return parts;
+  parts.scheme = url.substr(0, colon);
+  const auto end = std::min(url.find_first_of("/?#", colon + 3), url.size());
+  const std::string authority = url.substr(colon + 3, end - colon - 3);
+  const auto at = authority.rfind('@');
+  if (at != std::string::npos) parts.user = authority.substr(0, at + 1);
+  parts.host = at == std::string::npos ? authority : authority.substr(at + 1);
+  parts.path = url.substr(end);
+  return parts;
+}
+
+bool has_scheme(const std::string& reference) {
+  const auto colon = reference.find(':');
+  return colon != std::string::npos && colon > 0 && reference.find_first_of("/?#") > colon;
+}
+
+// &amp; &lt; &gt; &quot; &#39; &#x27;: what index pages write.
+std::string decoded(std::string_view text) {
+  static const std::map<std::string, char, std::less<>> kNames = {
+      {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto end = text[at] == '&' ? text.find(';', at) : std::string_view::npos;
+    if (end == std::string_view::npos || end - at > 8) {
+      out += text[at];
+      continue;
+    }
+    const std::string name(text.substr(at + 1, end - at - 1));
+    const auto known = kNames.find(name);
+    unsigned long code = 0;
+    if (name.size() > 1 && name[0] == '#')
+      code = name[1] == 'x' || name[1] == 'X' ? std::strtoul(name.c_str() + 2, nullptr, 16)
+                                              : std::strtoul(name.c_str() + 1, nullptr, 10);
+    if (known == kNames.end() && (code == 0 || code > 126)) {
+      out += text[at];
+      continue;
+    }
+    out += known != kNames.end() ? known->second : static_cast<char>(code);
+    at = end;
+  }
+  return out;
+}
+
+bool same_letters(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  });
+}
+
+// name -> value of what stands between "<a" and ">".
+std::map<std::string, std::string> attributes(std::string_view tag) {
+  std::map<std::string, std::string> all;
+  std::size_t at = 0;
+  while ((at = tag.find_first_not_of(" \t\r\n/", at)) != std::string_view::npos) {
+    const auto end = std::min(tag.find_first_of(" \t\r\n=/", at), tag.size());
+    std::string name(tag.substr(at, end - at));
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    at = tag.find_first_not_of(" \t\r\n", end);
+    if (at == std::string_view::npos || tag[at] != '=') {
+      all[name] = "";
+      if (end == at) ++at;  // never the same place twice
+      continue;
+    }
+    at = tag.find_first_not_of(" \t\r\n", at + 1);
+    if (at == std::string_view::npos) break;
+    const bool quote = tag[at] == '"' || tag[at] == '\'';
+    const auto stop =
+        std::min(quote ? tag.find(tag[at], at + 1) : tag.find_first_of(" \t\r\n", at), tag.size());
+    all[name] = decoded(tag.substr(at + (quote ? 1 : 0), stop - at - (quote ? 1 : 0)));
+    at = std::min(stop + 1, tag.size());
+  }
+  return all;
+}
+
+// Where a tag ends: '>' outside quotes.
+std::size_t tag_end(std::string_view page, std::size_t at) {
+  char quote = 0;
+  for (; at < page.size(); ++at) {
+    if (quote == 0 && page[at] == '>') return at;
+    if (quote == 0 && (page[at] == '"' || page[at] == '\'')) {
+      quote = page[at];
+    } else if (page[at] == quote) {
+      quote = 0;
+    }
+  }
+  return std::string_view::npos;
+}
+
+IndexFile index_file_of(const std::string& url, const std::string& base) {
+  IndexFile file;
+  file.url = resolve_url(base, url);
+  const auto hash = file.url.find('#');
+  if (hash != std::string::npos) {
+    const std::string mark = "sha256=";
+    const auto at = file.url.find(mark, hash);
+    if (at != std::string::npos) file.sha256 = file.url.substr(at + mark.size(), 64);
+    file.url.erase(hash);
+  }
+  file.name = path_basename(file.url.substr(0, file.url.find('?')));
+  return file;
+}
+
+std::vector<IndexFile> parse_html(std::string_view page, const std::string& url) {
+  std::vector<IndexFile> files;
+  std::string base = url;
+  for (std::size_t at = 0; (at = page.find('<', at)) != std::string_view::npos;) {
+    const auto name = page.substr(at + 1, 5);
+    const bool is_link = name.size() > 1 && (name[0] == 'a' || name[0] == 'A') &&
+                         std::isspace(static_cast<unsigned char>(name[1])) != 0;
+    const bool is_base = same_letters(name.substr(0, 4), "base");
+    const auto end = tag_end(page, ++at);
+    if (end == std::string_view::npos) break;
+    if (!is_link && !is_base) continue;
+    const auto given = attributes(page.substr(at + (is_link ? 1 : 4), end - at - (is_link ? 1 : 4)));
+    at = end;
+    const auto href = given.find("href");
+    if (href == given.end()) continue;
+    if (is_base) {
+      base = resolve_url(url, href->second);
+      continue;
+    }
+    files.push_back(index_file_of(href->second, base));
+    files.back().yanked = given.contains("data-yanked");
+  }
+  return files;
+}
+
+Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::string& url) {
+  const auto json = nlohmann::json::parse(page, nullptr, false);
+  if (!json.is_object() || !json.contains("files") || !json["files"].is_array())
+    return Error{Errc::Malformed, say("{} is no page of a package index (PEP 691)", url), ""};
+  std::vector<IndexFile> files;
+  for (const auto& one : json["files"]) {
+    if (json_text(one, "url").empty()) continue;
+    IndexFile file = index_file_of(json_text(one, "url"), url);
+    if (const std::string name = json_text(one, "filename"); !name.empty()) file.name = name;
+    if (one.contains("hashes"))
+      if (const std::string hash = json_text(one["hashes"], "sha256"); !hash.empty()) file.sha256 = hash;
+    const auto yanked = one.find("yanked");
+    file.yanked =
+        yanked != one.end() && (yanked->is_string() || (yanked->is_boolean() && yanked->get<bool>()));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace
+
+const char* const kIndexTypes =
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
+
+std::string resolve_url(const std::string& base, const std::string& reference) {
+  const UrlParts from = url_parts(base);
+  std::string absolute = reference;
+  if (has_scheme(reference)) {
+    const UrlParts to = url_parts(reference);
+    if (to.user.empty() && to.host == from.host && to.scheme == from.scheme)
+      absolute = to.scheme + "://" + from.user + to.host + to.path;
+    return absolute;
+  }
+  const std::string root = from.scheme + "://";
+  if (reference.starts_with("//")) return from.scheme + ":" + reference;
+  std::string folder = from.path.substr(0, from.path.find_first_of("?#"));
+  folder = folder.empty() ? "/" : folder.substr(0, folder.rfind('/') + 1);
+  const auto tail = std::min(reference.find_first_of("?#"), reference.size());
+  std::string path =
+      reference.starts_with("/") ? reference.substr(0, tail) : folder + reference.substr(0, tail);
+  const bool is_folder = path.ends_with('/');
+  path = path_normalize(path);
+  if (is_folder && !path.ends_with('/')) path += '/';
+  return root + from.user + from.host + path + reference.substr(tail);
+}
+
+std::string project_url(const std::string& index, const std::string& normalised_name) {
+  std::string url = index.substr(0, index.find_first_of("?#"));
+  while (url.ends_with('/')) url.pop_back();
+  return url + "/" + normalised_name + "/";
+}
+
+Result<std::vector<IndexFile>> parse_index_page(std::string_view page, const std::string& url) {
+  const auto begin = page.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return Error{Errc::Malformed, say("{} is an empty page", url), ""};
+  if (page[begin] == '{') return parse_json(page, url);
+  if (page[begin] != '<')
+    return Error{Errc::Malformed, say("{} is no page of a package index (PEP 503)", url), ""};
+  return parse_html(page, url);
+}
+
+}  // namespace scankit

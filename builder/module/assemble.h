@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builder/compile/image.h"
+#include "doctor/base/result.h"
+
+// Puts device images into a host module without a linker: the sections are not allocated, so that no segment
+// changes; they are appended, and a new section header table after them. The same input gives the same bytes.
+namespace scankit {
+
+struct ModuleSection {
+  std::string name;
+  std::string bytes;
+  std::uint64_t alignment = 8;
+};
+
+// Errc::Malformed where `elf` is no 64-bit little-endian ELF file with a section table; Errc::Conflict where
+// it already has a section of one of the names. Offsets of the appended bytes come back in `offsets`, in the
+// order given.
+Result<std::string> append_sections(std::string_view elf, const std::vector<ModuleSection>& sections,
+                                    std::vector<std::uint64_t>& offsets);
+
+// The bytes of a section; Errc::NotFound where there is none of that name.
+Result<std::string> section_bytes(std::string_view elf, std::string_view name);
+
+// Host module + images + manifest -> the finished module: .nv_fatbin, .scankit.images, .scankit.manifest.
+Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
+                                    std::string_view manifest);
+
+}  // namespace scankit

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builder/compile/compile.h"
+
+// What scankit carries inside itself, so that the one file can do everything.
+namespace scankit {
+
+struct ShippedModule {
+  std::string name;                // "selective_scan_cuda"
+  std::string_view host_module;    // NAME.abi3.so without device images
+  std::string source_name;         // "selective_scan.cu", in the compiler's messages
+  std::string_view device_source;  // one text without any #include
+  std::vector<Unit> units;         // kernels/*/cuda/units.def
+};
+
+// The first is what every command means that names no module.
+const std::vector<ShippedModule>& shipped_modules();
+// By its name, "" for the first. Errc::InvalidArgument names those that there are.
+Result<const ShippedModule*> shipped_module(const std::string& name);
+
+}  // namespace scankit

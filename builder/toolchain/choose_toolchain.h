@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "builder/module/target.h"
+#include "builder/toolchain/fetch_wheels.h"
+#include "builder/toolchain/nvcc.h"
+#include "builder/toolchain/toolchain.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+// Which compiler makes the device code (ARCHITECTURE.md, decision 12): an NVRTC that is here, torch's first;
+// one that was fetched before; an nvcc that is here; with consent, an NVRTC wheel.
+namespace scankit {
+
+struct ToolchainWish {
+  std::string asked;          // --toolchain: "", "nvrtc", "nvrtc-wheel", "nvcc", "nvcc-wheel", or a path
+  bool may_download = false;  // the user said so, or will be asked before anything is done
+  bool release = false;       // the shipped module: each architecture from the compiler that serves it best
+  std::function<void(const std::string&)> progress;
+  WheelFetcher fetch;  // where there is neither uv nor pip
+};
+Result<void> check_wish(const std::string& asked);  // before anything is looked for
+
+// A compiler that is here, or could be.
+struct Candidate {
+  enum class Kind { Nvrtc, Nvcc, Wheel } kind = Kind::Nvrtc;
+  Nvrtc nvrtc;
+  Nvcc nvcc;
+  const WheelToolchain* wheel = nullptr;  // of Kind::Wheel: not here yet
+  std::string title() const;              // "NVRTC 13.0: /usr/local/..."
+  const std::vector<unsigned>& archs() const;
+  std::string release() const;  // "13.0", "13.0.88"; "" where it is not known
+};
+// All that the wish admits, in the order in which they are tried.
+Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
+                                               const ToolchainWish& wish, const Cache& cache);
+// Asks a compiler that is here; an Error means that it cannot be used at all.
+Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate);
+// What it would make of the request.
+Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
+                           const Cache& cache, Candidate& candidate);
+
+struct Toolchain {
+  TargetChoice choice;
+  std::vector<Candidate> compilers;  // those that are used
+  std::vector<std::size_t> made_by;  // of choice.targets, in their order: which of `compilers`
+  std::vector<const WheelToolchain*> missing() const;  // those of them that must be fetched first
+  std::string said() const;  // "NVRTC 13.0 (toolkit /usr/local/cuda)"; of several, all
+};
+// The first compiler that can make what is asked, or several that can together. The Error says what was
+// looked for and what each one lacked. Downloads nothing: with may_download, missing() says what to fetch.
+Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
+                                   const Cache& cache, const ToolchainWish& wish = {});
+// The commands that complete_toolchain() would run.
+std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot, const Cache& cache,
+                                       const Toolchain& toolchain);
+// Fetches what is missing and chooses again.
+Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
+                                const Cache& cache, const ToolchainWish& wish, Toolchain& toolchain);
+
+// "no compiler here": where was looked, and how to get one.
+Error no_toolchain(const Snapshot& snapshot);
+
+std::unique_ptr<DeviceCompiler> make_compiler(const Candidate& candidate);
+
+}  // namespace scankit

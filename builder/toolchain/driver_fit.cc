@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/toolchain/driver_fit.h"
+
+#include "builder/toolchain/dialect.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/knowledge/drivers.h"
+
+namespace scankit {
+namespace {
+
+// The library's own version counts where there is one: a forward compatibility libcuda reads more than the
+// kernel module beside it. A Windows driver's number compares with no Linux one.
+std::optional<Version> driver_version(const Probed<Driver>& driver) {
+  if (!driver.present() || driver.value.libcuda_kind == "wsl") return std::nullopt;
+  const bool library = !driver.value.libcuda_version.empty() && driver.value.libcuda_kind != "stub";
+  return Version::parse(library ? driver.value.libcuda_version : driver.value.version);
+}
+
+std::string text_of(const Version& version) {
+  std::string text;
+  for (const unsigned part : version.release) text += (text.empty() ? "" : ".") + std::to_string(part);
+  return text;
+}
+
+}  // namespace
+
+DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
+                     const std::vector<Target>& targets) {
+  const auto here = driver_version(driver), made_by = Version::parse(release);
+  if (!here || !made_by) return {};
+  for (const Target& target : targets) {
+    if (target.ptx) {
+      const auto cuda = cuda_of_driver(*here);
+      if (cuda && !cuda->or_newer && *made_by > cuda->cuda && made_by->part(0) >= cuda->cuda.part(0))
+        return {say("driver {} does not translate the PTX of CUDA {}", text_of(*here), release), true};
+      continue;
+    }
+    const auto drivers = drivers_of_dialect(cubin_abi_of(release, target.sm), target.sm);
+    if (!drivers || *here >= drivers->reads) continue;
+    return {say("drivers read what CUDA {} makes for {} from {} on; here is {}", release, target.name(),
+                drivers->reads_text, text_of(*here)),
+            drivers->refused_below && *here < *drivers->refused_below};
+  }
+  return {};
+}
+
+}  // namespace scankit

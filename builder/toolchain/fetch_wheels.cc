@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/toolchain/fetch_wheels.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "doctor/base/files.h"
+#include "doctor/base/private_files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/report/progress.h"
+
+namespace scankit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kFetchTimeout = std::chrono::minutes(60);
+
+// Without a cache, a folder that lives as long as this process: a compiler runs from where it lies.
+std::string toolchains_folder(const Cache& cache) {
+  if (!cache.folder().empty()) return cache.folder() + "/toolchains";
+  static const auto ours = TemporaryDirectory::create("scankit-toolchains");
+  return ours ? ours->path() : "";
+}
+
+std::string place_of(const Cache& cache, const WheelToolchain& toolchain) {
+  return toolchains_folder(cache) + "/" + toolchain.id;
+}
+
+std::string record_path(const std::string& folder, const WheelPin& wheel) {
+  std::string name = wheel.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return folder + "/" + name + "-" + wheel.version + ".dist-info/RECORD";
+}
+
+// PEP 427: urlsafe base64 without padding. -> hex
+std::string hex_of_base64(const std::string& text) {
+  std::string hex;
+  unsigned bits = 0, held = 0;
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  for (const char c : text) {
+    const auto value = digits.find(c);
+    if (value == std::string::npos) return "";
+    held = (held << 6 | static_cast<unsigned>(value)) & 0xffff;
+    bits += 6;
+    for (; bits >= 4; bits -= 4) hex += "0123456789abcdef"[held >> (bits - 4) & 15];
+  }
+  constexpr std::size_t kHexLength = 64;  // 43 digits of 6 bits are two bits more than the hash
+  return hex.substr(0, std::min(hex.size(), kHexLength));
+}
+
+struct Recorded {
+  std::string path, sha256;  // below the folder of unpacking; hex, "" where RECORD gives none (itself)
+};
+
+// "nvidia/cuda_nvrtc/lib/libnvrtc.so.12,sha256=...,104857600": none of these wheels has a comma in a name.
+std::vector<Recorded> recorded_files(const Host& host, const std::string& folder, const WheelPin& wheel) {
+  std::vector<Recorded> files;
+  const auto record = host.read_file(record_path(folder, wheel));
+  std::istringstream lines(record ? *record : "");
+  for (std::string line; std::getline(lines, line);) {
+    const auto comma = line.find(",sha256=");
+    const std::string path = line.substr(0, line.find(','));
+    if (path.starts_with("nvidia/") && path.find("..") == std::string::npos)
+      files.push_back({path, comma == std::string::npos ? "" : hex_of_base64(line.substr(comma + 8, 43))});
+  }
+  std::ranges::sort(files, {}, &Recorded::path);
+  return files;
+}
+
+// RECORD lies beside the files that it vouches for: who plants those writes it too, but not the pin.
+bool is_the_pinned_record(const std::vector<Recorded>& files, const WheelPin& wheel) {
+  std::string lines;
+  for (const Recorded& file : files) lines.append(file.path).append(",").append(file.sha256).append("\n");
+  return sha256_hex(lines) == wheel.files;
+}
+
+bool holds_every_wheel(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  return host.is_directory(folder + toolchain.folder) &&
+         std::ranges::all_of(toolchain.wheels, [&](const WheelPin& wheel) {
+           return is_the_pinned_record(recorded_files(host, folder, wheel), wheel);
+         });
+}
+
+// Of every recorded file and of each folder on the way to it. Where that much is ours, no file can have been
+// put beside them either, which a compiler would load.
+Result<void> check_all_private(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  std::set<std::string> paths = {folder};
+  for (const WheelPin& wheel : toolchain.wheels)
+    for (const Recorded& file : recorded_files(host, folder, wheel))
+      for (std::string path = folder + "/" + file.path;
+           path.size() > folder.size() && paths.insert(path).second;)
+        path = path_dirname(path);
+  for (const std::string& path : paths) SCANKIT_CHECK(check_private_entry(path));
+  return {};
+}
+
+Result<void> check_files(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  for (const WheelPin& wheel : toolchain.wheels)
+    if (!is_the_pinned_record(recorded_files(host, folder, wheel), wheel))
+      return Error{Errc::Malformed,
+                   say("{} does not list the files of the wheel {}=={} that scankit knows",
+                       record_path(folder, wheel), wheel.name, wheel.version),
+                   ""};
+  if (!host.is_directory(folder + toolchain.folder))
+    return Error{Errc::Malformed, say("{} does not hold all of {}", folder, toolchain.requirements()), ""};
+  for (const WheelPin& wheel : toolchain.wheels)
+    for (const Recorded& file : recorded_files(host, folder, wheel)) {
+      const std::string path = folder + "/" + file.path;
+      SCANKIT_TRY(const std::string hash, sha256_file(path));
+      if (hash != file.sha256)
+        return Error{Errc::Malformed, say("{} is not the file that its wheel's RECORD names", path), ""};
+    }
+  return {};
+}
+
+Key identity_of(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  Key key;
+  key.add("format", "checked-wheels-2");
+  for (const WheelPin& wheel : toolchain.wheels)
+    for (const Recorded& file : recorded_files(host, folder, wheel)) {
+      const std::string path = folder + "/" + file.path;
+      const auto info = host.stat(path);
+      key.add("file", path);
+      key.add("sha256", file.sha256);
+      if (!info) continue;
+      key.add("size", std::to_string(info->size));
+      key.add("mtime", std::to_string(info->mtime_ns));
+      key.add("inode", std::to_string(info->device) + ":" + std::to_string(info->inode));
+    }
+  return key;
+}
+
+std::uint64_t bytes_below(const std::string& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code ignored;
+  for (auto at = fs::recursive_directory_iterator(folder, ignored); at != fs::recursive_directory_iterator();
+       at.increment(ignored)) {
+    if (ignored) break;
+    if (at->is_regular_file(ignored)) bytes += at->file_size(ignored);
+  }
+  return bytes;
+}
+
+// Neither pip nor uv tells a program how far it is, but what they wrote can be counted: pip downloads into
+// TMPDIR, which lies in the folder too. uv downloads into its own cache: there only time passes.
+class Watch {
+ public:
+  Watch(const FetchRequest& request, std::string folder)
+      : request_(request), folder_(std::move(folder)), thread_([this] { run(); }) {}
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    Progress progress(say("fetching {}", request_.toolchain->id));
+    const std::uint64_t most = request_.toolchain->download() + request_.toolchain->unpacked;
+    std::uint64_t have = 0;
+    for (unsigned looks = 0; !stop_; ++looks) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (looks % 4 != 0) continue;
+      have = std::clamp<std::uint64_t>(bytes_below(folder_), have,
+                                       most);  // pip removes what it has unpacked: never back
+      progress.bytes(have, most);
+    }
+  }
+
+  const FetchRequest& request_;
+  std::string folder_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// What an installer says last is why it gave up.
+Error installer_failure(const FetchRequest& request, const InstallerCommand& command,
+                        const ProcessResult& ran) {
+  std::string useful, last;
+  std::istringstream lines(ran.err.empty() ? ran.out : ran.err);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    last = line;
+    if (line.find("ERROR") != std::string::npos || line.find("error") != std::string::npos)
+      useful += line.substr(0, 400) + "\n";
+  }
+  const std::string why = ran.timed_out ? say("it did not end within an hour") : last.substr(0, 400);
+  return {Errc::ToolFailed,
+          say("{} could not be fetched: {}", request.toolchain->requirements(), retold(why)),
+          say("the command was: {}", shown(command)) + "\n" + useful};
+}
+
+Result<void> check_room_for_wheels(const std::string& folder, const WheelToolchain& toolchain) {
+  struct ::statvfs disk;
+  const std::uint64_t needed = toolchain.download() + 2 * toolchain.unpacked;  // pip unpacks, then moves
+  if (::statvfs(folder.c_str(), &disk) != 0) return {};
+  const std::uint64_t free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
+  if (free >= needed) return {};
+  return Error{Errc::Io,
+               say("{} needs {} MB of disk for a while, and {} has {} MB", toolchain.id, needed / 1000000,
+                   folder, free / 1000000),
+               say("name another folder with --cache-dir")};
+}
+
+std::string requirement_lines(const WheelToolchain& toolchain) {
+  std::string text;
+  for (const WheelPin& wheel : toolchain.wheels)
+    text += wheel.name + "==" + wheel.version + " --hash=sha256:" + wheel.sha256 + "\n";
+  return text;
+}
+
+// A fetch holds its folder locked for as long as it runs; the kernel lets go of it however that ends.
+Descriptor locked_folder(const std::string& path) {
+  Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (folder.get() < 0 || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return Descriptor(-1);
+  return folder;
+}
+
+// Removed with all it holds, unless it was put in place.
+struct FetchFolder {
+  std::string path;
+  Descriptor lock;
+  explicit FetchFolder(std::string folder) : path(std::move(folder)), lock(locked_folder(path)) {}
+  FetchFolder(const FetchFolder&) = delete;
+  FetchFolder& operator=(const FetchFolder&) = delete;
+  ~FetchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+Result<void> unpack_wheels(const FetchRequest& request, const std::string& staging) {
+  const std::string list = staging + "/requirements.txt", temporary = staging + "/tmp";
+  SCANKIT_CHECK(make_directories(temporary));
+  SCANKIT_CHECK(write_file_atomically(list, requirement_lines(*request.toolchain)));
+  const InstallerCommand command = unpack_command(request.downloader, list, staging + "/tree");
+  ProcessRequest process;
+  process.argv = command.argv;
+  process.timeout = kFetchTimeout;
+  process.working_directory = command.folder;
+  process.environment.emplace();
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!std::string(*variable).starts_with("TMPDIR=")) process.environment->emplace_back(*variable);
+  for (const std::string& variable : command.environment) process.environment->push_back(variable);
+  process.environment->push_back(std::string("TMPDIR=").append(temporary));
+  const Watch watch(request, staging);
+  SCANKIT_TRY(const ProcessResult ran, run_process(process));
+  return ran.ok() ? Result<void>() : installer_failure(request, command, ran);
+}
+
+// What a fetch that was killed left. Its time alone says nothing (a clock jumps, that of a file server is
+// another one), but it keeps a fetch safe that has made its folder and not locked it yet.
+void remove_leftovers(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with(".fetch-")) continue;
+    const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
+    if (std::chrono::abs(age) < 2 * kFetchTimeout) continue;
+    if (const Descriptor ours = locked_folder(entry.path().string()); ours.get() >= 0)
+      fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain) {
+  if (toolchains_folder(cache).empty()) return "";
+  const std::string folder = place_of(cache, toolchain);
+  if (!holds_every_wheel(host, folder, toolchain) || !check_all_private(host, folder, toolchain)) return "";
+  const Key key = identity_of(host, folder, toolchain);
+  if (cache.find(key)) return folder;
+  if (!check_files(host, folder, toolchain)) return "";
+  (void)cache.store(key, std::string("checked ").append(toolchain.id), "ok");
+  return folder;
+}
+
+std::string shown_fetch(const Cache& cache, const FetchRequest& request) {
+  if (request.downloader.kind == Installer::Kind::None) return "scankit-fetch";
+  const std::string place = place_of(cache, *request.toolchain);
+  std::string text;
+  for (const std::string& word : unpack_command(request.downloader, "", place).argv) {
+    if (word == "--require-hashes") break;
+    text += (text.empty() ? "" : " ") + word;
+  }
+  return text + " " + request.toolchain->requirements();
+}
+
+Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchRequest& request) {
+  const WheelToolchain& toolchain = *request.toolchain;
+  if (request.downloader.kind == Installer::Kind::None && !request.otherwise)
+    return Error{Errc::NotFound,
+                 say("{} cannot be fetched: {}", toolchain.requirements(), request.downloader.why),
+                 request.downloader.instead};
+  if (toolchains_folder(cache).empty())
+    return Error{Errc::Io,
+                 say("{} cannot be fetched: no folder can be made for it", toolchain.requirements()),
+                 say("name another folder with --cache-dir")};
+  const std::string place = place_of(cache, toolchain);
+  SCANKIT_CHECK(make_private_folders(path_dirname(place)));
+  remove_leftovers(path_dirname(place));
+  SCANKIT_CHECK(check_room_for_wheels(path_dirname(place), toolchain));
+  std::string name = path_dirname(place) + "/.fetch-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr)
+    return Error{Errc::Io, say("cannot make a folder in {}: {}", path_dirname(place), std::strerror(errno)),
+                 ""};
+  const FetchFolder staging(name);
+  const std::string tree = staging.path + "/tree";
+  if (request.progress)
+    request.progress(say("fetching {} ({} MB): {}", toolchain.id, toolchain.download() / 1000000,
+                         shown_fetch(cache, request)));
+  if (request.downloader.kind == Installer::Kind::None) {
+    SCANKIT_CHECK(request.otherwise(toolchain.wheels, tree));
+  } else {
+    SCANKIT_CHECK(unpack_wheels(request, staging.path));
+  }
+  SCANKIT_CHECK(make_tree_private(tree));
+  SCANKIT_CHECK(check_files(host, tree, toolchain));
+  // A damaged or foreign one is moved away first; where another build was quicker, its tree is as good as
+  // ours.
+  if (fetched_folder(host, cache, toolchain).empty())
+    (void)::rename(place.c_str(), (staging.path + "/old").c_str());
+  if (::rename(tree.c_str(), place.c_str()) != 0 && fetched_folder(host, cache, toolchain).empty())
+    return Error{Errc::Io, say("cannot put {} in place: {}", place, std::strerror(errno)), ""};
+  return {};
+}
+
+}  // namespace scankit

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/toolchain/nvcc.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/probes/python/whose_code.h"
+#include "doctor/probes/sources/build_text.h"
+
+namespace scankit {
+namespace {
+
+// C++17, the least that the device code needs, is nvcc's from 11.0 on (its release notes).
+constexpr unsigned kOldestMajor = 11;
+
+std::string how_to_complete(const Nvcc& nvcc) {
+  return say("install the whole toolkit, or its wheels of one release: {}; NVRTC needs none of it",
+             "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 "
+             "nvidia-cuda-runtime==13.0.96" +
+                 std::string(nvcc.release.starts_with("12.") ? " (CUDA 13)" : ""));
+}
+
+Error incomplete(const Nvcc& nvcc, const std::string& missing) {
+  return {Errc::NotFound, say("{} cannot compile: {} is missing", nvcc.path, missing), how_to_complete(nvcc)};
+}
+
+std::vector<std::string> include_folders(const Nvcc& nvcc) {
+  return {nvcc.root + "/include", nvcc.root + "/targets/x86_64-linux/include", "/usr/include"};
+}
+
+// The programs that nvcc starts, and the library that every image takes its mathematics from. Debian has
+// them all in one folder.
+Result<std::vector<std::string>> programs_of(const Host& host, const Nvcc& nvcc) {
+  std::vector<std::string> files = {nvcc.path};
+  const std::vector<std::vector<std::string>> wanted = {
+      {nvcc.root + "/bin/cudafe++"},
+      {nvcc.root + "/bin/ptxas"},
+      {nvcc.root + "/nvvm/bin/cicc", nvcc.root + "/bin/cicc"},
+      {nvcc.root + "/nvvm/libdevice/libdevice.10.bc",
+       "/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc"}};
+  for (const auto& places : wanted) {
+    const auto there = std::find_if(places.begin(), places.end(),
+                                    [&](const std::string& path) { return host.exists(path); });
+    if (there == places.end()) return incomplete(nvcc, places.front());
+    files.push_back(*there);
+  }
+  return files;
+}
+
+// nvcc includes cuda_runtime.h into everything, and that the headers of crt/.
+Result<std::string> find_headers(const Host& host, const Nvcc& nvcc) {
+  for (const std::string& folder : include_folders(nvcc)) {
+    if (!host.exists(folder + "/cuda_runtime.h")) continue;
+    if (!host.exists(folder + "/crt/host_config.h")) return incomplete(nvcc, folder + "/crt/host_config.h");
+    return folder;
+  }
+  return incomplete(nvcc, nvcc.root + "/include/cuda_runtime.h");
+}
+
+std::vector<std::string> headers_of(const Host& host, const std::string& include) {
+  std::vector<std::string> files = {include + "/cuda_runtime.h", include + "/cuda_runtime_api.h"};
+  if (const auto entries = host.list(include + "/crt"))
+    for (const DirEntry& entry : *entries) files.push_back(include + "/crt/" + entry.name);
+  return files;
+}
+
+// `#define CUDART_VERSION 13000`: 1000 * major + 10 * minor.
+std::string release_of_headers(const Host& host, const std::string& include) {
+  constexpr std::size_t kLimit = 8u << 20;
+  const auto text = host.read_file(include + "/cuda_runtime_api.h", kLimit);
+  const std::string key = "#define CUDART_VERSION";
+  const auto at = text ? text->find(key) : std::string::npos;
+  if (at == std::string::npos) return "";
+  const int number = std::atoi(text->c_str() + at + key.size());
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+Result<std::string> answer(const Nvcc& nvcc, const std::string& question) {
+  ProcessRequest request;
+  request.argv = {nvcc.path, question};
+  request.timeout = std::chrono::seconds(20);
+  SCANKIT_TRY(const ProcessResult ran, run_process(request));
+  if (ran.ok()) return ran.out;
+  return Error{Errc::ToolFailed,
+               say("{} does not answer: {}", nvcc.path, ran.err.substr(0, ran.err.find('\n'))), ""};
+}
+
+// "Cuda compilation tools, release 13.0, V13.0.88"
+std::string full_version(const std::string& text) {
+  const auto at = text.find(", V");
+  if (at == std::string::npos) return "";
+  return text.substr(at + 3, text.find_first_not_of("0123456789.", at + 3) - at - 3);
+}
+
+// "sm_75\nsm_80\n", or of an nvcc before 11.1, which has no such option, nothing.
+std::vector<unsigned> archs_in(const std::string& text) {
+  std::vector<unsigned> archs;
+  for (std::size_t at = text.find("sm_"); at != std::string::npos; at = text.find("sm_", at + 3)) {
+    const auto end = text.find_first_not_of("0123456789", at + 3);
+    const std::string digits = text.substr(at + 3, std::min(end, text.size()) - at - 3);
+    if (!digits.empty() && digits.size() <= 3 && (end == std::string::npos || text[end] == '\n'))
+      archs.push_back(static_cast<unsigned>(std::stoul(digits)));
+  }
+  std::sort(archs.begin(), archs.end());
+  return archs;
+}
+
+Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
+                      const std::vector<std::string>& files) {
+  Key key;
+  for (const std::string& path : files) {
+    SCANKIT_TRY(const FileInfo info, host.stat(path));
+    key.add("file", path);
+    key.add("size", std::to_string(info.size));
+    key.add("mtime", std::to_string(info.mtime_ns));
+    key.add("inode", std::to_string(info.device) + ":" + std::to_string(info.inode));
+  }
+  std::string memo = cache.find(key).value_or("");
+  if (memo.empty()) {
+    SCANKIT_TRY(const std::string version, answer(nvcc, "--version"));
+    SCANKIT_TRY(const std::string archs, answer(nvcc, "--list-gpu-code"));
+    std::string all;
+    for (const std::string& path : files) {
+      SCANKIT_TRY(const std::string hash, sha256_file(path));
+      all += path_basename(path) + " " + hash + "\n";
+    }
+    memo = sha256_hex(all) + "\n" + full_version(version) + "\n" + archs;
+    // A cache that cannot be written makes the next build slower, nothing else.
+    (void)cache.store(key, std::string("identity ").append(nvcc.path), memo);
+  }
+  constexpr std::size_t kHash = 64;
+  const auto end = memo.find('\n', kHash + 1);
+  if (memo.size() <= kHash || end == std::string::npos)
+    return Error{Errc::ToolFailed, say("{} tells no version", nvcc.path), ""};
+  nvcc.sha256 = memo.substr(0, kHash);
+  nvcc.version = memo.substr(kHash + 1, end - kHash - 1);
+  nvcc.archs = archs_in(memo.substr(end));
+  const auto version = Version::parse(nvcc.version);
+  nvcc.release = version ? version->major_minor() : "";
+  return {};
+}
+
+Result<void> check_release(const Host& host, const Nvcc& nvcc) {
+  const auto version = Version::parse(nvcc.version);
+  if (!version || nvcc.archs.empty())
+    return Error{Errc::ToolFailed, say("{} tells no version", nvcc.path), ""};
+  if (version->part(0) < kOldestMajor)
+    return Error{Errc::Unsupported,
+                 say("{} is of CUDA {}; the device code needs {} or newer", nvcc.path, nvcc.release, "11.0"),
+                 how_to_complete(nvcc)};
+  const std::string headers = release_of_headers(host, nvcc.include);
+  if (!headers.empty() && headers != nvcc.release)
+    return Error{Errc::Unsupported,
+                 say("{} is of CUDA {}, and its headers in {} are of {}", nvcc.path, nvcc.release,
+                     nvcc.include, headers),
+                 how_to_complete(nvcc)};
+  return {};
+}
+
+// A script that starts the compiler somewhere else ("exec /usr/local/cuda-13.0/bin/nvcc "$@""): what lies
+// beside it is not what compiles. Its last word that names an nvcc; "" where the file is none.
+std::string behind_script(const Host& host, const std::string& path) {
+  constexpr std::size_t kLimit = 1u << 14;
+  const auto info = host.stat(path);
+  if (!info || info->size > kLimit) return "";
+  const auto text = host.read_file(path, kLimit);
+  if (!text || !text->starts_with("#!")) return "";
+  const auto end = text->rfind("/nvcc");
+  const auto start = end == std::string::npos ? end : text->find_last_of(" \t\n\"'=", end);
+  if (start == std::string::npos) return path;
+  return host.realpath(text->substr(start + 1, end + 5 - start - 1)).value_or(path);
+}
+
+}  // namespace
+
+Nvcc nvcc_at(const Host& host, const std::string& path, const std::string& origin) {
+  for (const std::string& candidate : {path, path + "/bin/nvcc", path + "/nvidia/cu13/bin/nvcc"}) {
+    const auto real = host.realpath(candidate);
+    if (!real || path_basename(*real) != "nvcc" || host.is_directory(*real)) continue;
+    const std::string behind = behind_script(host, *real), program = behind.empty() ? *real : behind;
+    return {.path = program, .root = path_dirname(path_dirname(program)), .origin = origin};
+  }
+  return {};
+}
+
+std::vector<Nvcc> find_nvcc(const Host& host, const Snapshot& snapshot,
+                            const std::vector<std::string>& prefixes) {
+  std::vector<Nvcc> found;
+  const auto add = [&](Nvcc nvcc) {
+    const auto same = [&](const Nvcc& other) { return other.path == nvcc.path; };
+    if (!nvcc.path.empty() && std::none_of(found.begin(), found.end(), same))
+      found.push_back(std::move(nvcc));
+  };
+  for (const Toolkit& toolkit : snapshot.toolkits.value)
+    if (!toolkit.nvcc.empty()) add(nvcc_at(host, toolkit.nvcc, say("toolkit {}", toolkit.root)));
+  const Python& python = snapshot.python.value;
+  if (!python.prefix.empty())
+    add(nvcc_at(host, python.prefix + "/bin/nvcc", say("the environment's own nvcc")));
+  for (const PathEntry& entry : python.sys_path)
+    if (entry.exists)
+      add(nvcc_at(host, entry.path + "/nvidia/cu13/bin/nvcc",
+                  say("wheel {} in {}", "nvidia-cuda-nvcc", entry.path)));
+  for (const std::string& prefix : prefixes) add(nvcc_at(host, prefix, say("wheels in {}", prefix)));
+  return found;
+}
+
+Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc) {
+  SCANKIT_TRY(std::vector<std::string> files, programs_of(host, nvcc));
+  for (const std::string& file : files)
+    if (const auto foreign = foreign_to_root(host, file))
+      return Error{Errc::PermissionDenied,
+                   say("{} belongs to user {}, and running it would run that user's code as root",
+                       foreign->path, foreign->uid),
+                   say("run scankit as that user")};
+  SCANKIT_TRY(nvcc.include, find_headers(host, nvcc));
+  const auto headers = headers_of(host, nvcc.include);
+  files.insert(files.end(), headers.begin(), headers.end());
+  SCANKIT_CHECK(ask_nvcc(host, cache, nvcc, files));
+  SCANKIT_CHECK(check_release(host, nvcc));
+  nvcc.takes = host_compiler_range(host, {nvcc.include}, nvcc.release);
+  SCANKIT_TRY(nvcc.host, choose_host_compiler(find_host_compilers(host), nvcc.takes, nvcc.release));
+  return {};
+}
+
+Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cache& cache,
+                           const std::string& major) {
+  std::string lacking;
+  Error last{Errc::NotFound, "", ""};
+  for (Nvcc nvcc : find_nvcc(host, snapshot)) {
+    auto known = identify_nvcc(host, cache, nvcc);
+    if (known && nvcc.release.substr(0, nvcc.release.find('.')) == major) return nvcc;
+    last = known ? Error{Errc::Unsupported, say("{} is of CUDA {}", nvcc.path, nvcc.release), ""}
+                 : known.error();
+    lacking += (lacking.empty() ? "" : "; ") + last.message;
+  }
+  const std::string fix =
+      major == "13"
+          ? say("bring one: {}",
+                "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 "
+                "nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85")
+          : say("install a toolkit of CUDA {}: no wheel holds its nvcc; the universal module needs none",
+                major);
+  if (lacking.empty())
+    return Error{Errc::NotFound, say("no nvcc here, and a build against torch needs one of CUDA {}", major),
+                 fix};
+  return Error{last.code, say("no nvcc of CUDA {} here that can be used: {}", major, lacking),
+               last.hint.empty() ? fix : last.hint};
+}
+
+}  // namespace scankit

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "builder/compile/cache.h"
+#include "builder/toolchain/device_compiler.h"
+#include "builder/toolchain/host_compilers.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+
+namespace scankit {
+
+struct Nvcc {
+  std::string path, root;        // ".../bin/nvcc"; the folder above bin
+  std::string origin;            // "toolkit /usr/local/cuda-13.0"
+  std::string version, release;  // "13.0.88", "13.0"; this and what follows by identify_nvcc()
+  std::vector<unsigned> archs;
+  std::string sha256;   // of all its programs and of the headers that it always includes
+  std::string include;  // the folder of cuda_runtime.h
+  HostCompilerRange takes;
+  Compiler host;  // the one that a build uses
+};
+
+// CUDA_HOME, PATH, /usr/local, conda's, the wheels of the environment, and `prefixes`. Files only.
+std::vector<Nvcc> find_nvcc(const Host& host, const Snapshot& snapshot,
+                            const std::vector<std::string>& prefixes = {});
+// The one of a toolkit's root, a prefix of wheels, or its own path; no path where there is none.
+Nvcc nvcc_at(const Host& host, const std::string& path, const std::string& origin);
+
+// Asks it, in children, and looks for all that a compilation needs; the Error names what is missing and how
+// to bring it. The answer is kept in the cache under the files' sizes and times.
+Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc);
+
+// For the torch flavor: the first of a CUDA major ("13") that can be used, or why there is none.
+Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cache& cache,
+                           const std::string& major);
+
+class NvccCompiler final : public DeviceCompiler {
+ public:
+  explicit NvccCompiler(Nvcc nvcc) : nvcc_(std::move(nvcc)) {}
+  std::string kind() const override { return "nvcc"; }
+  std::string version() const override { return nvcc_.version; }
+  std::string sha256() const override { return nvcc_.sha256; }
+  std::string said() const override;
+  const std::vector<std::string>& common_flags() const override;
+  void add_inputs(Key& key) const override;
+  Result<ProcessResult> compile(const Job& job) const override;
+
+ private:
+  Nvcc nvcc_;
+};
+
+}  // namespace scankit

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/toolchain/toolchain.h"
+
+#include <algorithm>
+
+#include "builder/fix/place.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/host/gpu_helper.h"
+#include "doctor/probes/python/whose_code.h"
+
+namespace scankit {
+namespace {
+
+// libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so.11.2, and torch's own libnvrtc-672ee683.so.11.2; not
+// libnvrtc-builtins, not the "alt" twins, and not the unversioned link that only a linker wants.
+bool is_nvrtc(const std::string& name) {
+  const auto version = name.find(".so.");
+  if (version == std::string::npos || version + 4 >= name.size()) return false;
+  const std::string stem = name.substr(0, version);
+  if (stem == "libnvrtc") return name.find('.', version + 4) == std::string::npos || name.ends_with(".11.2");
+  return stem.starts_with("libnvrtc-") && !stem.starts_with("libnvrtc-builtins");
+}
+
+std::string library_major(const std::string& file) {
+  const auto at = file.find(".so.") + 4;
+  return file.substr(at, std::min(file.find('.', at), file.size()) - at);
+}
+
+// Newest first, so that a folder that holds two majors offers the newer one first.
+void add_folder(const Host& host, const std::string& folder, const std::string& origin,
+                std::vector<Nvrtc>& found) {
+  const auto entries = host.list(folder);
+  if (!entries) return;
+  std::vector<Nvrtc> here;
+  for (const DirEntry& entry : *entries) {
+    if (!is_nvrtc(entry.name)) continue;
+    const auto real = host.realpath(folder + "/" + entry.name);
+    if (!real) continue;
+    Nvrtc nvrtc{.path = *real, .origin = origin};
+    for (const DirEntry& other : *entries)
+      if (other.name.starts_with("libnvrtc-builtins.so." + library_major(entry.name)))
+        nvrtc.builtins = host.realpath(folder + "/" + other.name).value_or("");
+    const auto same = [&](const Nvrtc& n) { return n.path == nvrtc.path; };
+    if (std::none_of(found.begin(), found.end(), same) && std::none_of(here.begin(), here.end(), same))
+      here.insert(here.begin(), std::move(nvrtc));
+  }
+  found.insert(found.end(), here.begin(), here.end());
+}
+
+std::vector<std::pair<std::string, std::string>> folders(const Host& host, const Snapshot& snapshot) {
+  std::vector<std::pair<std::string, std::string>> all;  // folder, origin
+  for (const PathEntry& entry : snapshot.python.value.sys_path) {
+    if (!entry.exists) continue;
+    const auto wheel = [&](const char* name) { return say("wheel {} in {}", name, entry.path); };
+    all.emplace_back(entry.path + "/nvidia/cu13/lib", wheel("nvidia-cuda-nvrtc"));
+    all.emplace_back(entry.path + "/nvidia/cuda_nvrtc/lib", wheel("nvidia-cuda-nvrtc-cu12"));
+  }
+  if (!snapshot.torch.value.location.empty())
+    all.emplace_back(snapshot.torch.value.location + "/lib", say("bundled with torch"));
+  if (!snapshot.python.value.prefix.empty())
+    all.emplace_back(snapshot.python.value.prefix + "/lib", say("the environment's own libraries"));
+  for (const Toolkit& toolkit : snapshot.toolkits.value)
+    for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+      all.emplace_back(toolkit.root + below, say("toolkit {}", toolkit.root));
+  // An NVRTC may be there without nvcc, which is what makes a toolkit for the probe.
+  if (const auto entries = host.list("/usr/local"))
+    for (const DirEntry& entry : *entries)
+      if (entry.name.starts_with("cuda"))
+        for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+          all.emplace_back("/usr/local/" + entry.name + below,
+                           say("system library in {}", "/usr/local/" + entry.name));
+  all.emplace_back("/usr/lib/x86_64-linux-gnu", say("system library"));
+  all.emplace_back("/usr/lib64", say("system library"));
+  return all;
+}
+
+Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
+  std::vector<unsigned> numbers;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto end = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
+      return Error{Errc::Malformed, say("\"{}\" is no list of architectures", text), ""};
+    numbers.push_back(static_cast<unsigned>(std::stoul(word)));
+    at = end + 1;
+  }
+  return numbers;
+}
+
+Result<Key> file_identity(const Host& host, const Nvrtc& nvrtc) {
+  Key key;
+  for (const std::string& path : {nvrtc.path, nvrtc.builtins}) {
+    if (path.empty()) continue;
+    SCANKIT_TRY(const FileInfo info, host.stat(path));
+    key.add("file", path);
+    key.add("size", std::to_string(info.size));
+    key.add("mtime", std::to_string(info.mtime_ns));
+    key.add("inode", std::to_string(info.device) + ":" + std::to_string(info.inode));
+  }
+  return key;
+}
+
+// "13.0\n75,80,90\nSHA\n"
+bool from_memo(const std::string& memo, Nvrtc& nvrtc) {
+  const auto first = memo.find('\n');
+  const auto second = memo.find('\n', first + 1);
+  if (first == std::string::npos || second == std::string::npos || memo.size() < second + 66) return false;
+  auto archs = parse_numbers(memo.substr(first + 1, second - first - 1));
+  if (!archs) return false;
+  nvrtc.version = memo.substr(0, first);
+  nvrtc.archs = std::move(*archs);
+  nvrtc.sha256 = memo.substr(second + 1, 64);
+  return true;
+}
+
+// Loading a library runs its code.
+Result<void> may_load(const Host& host, const Nvrtc& nvrtc) {
+  for (const std::string& path : {path_dirname(nvrtc.path), nvrtc.path, nvrtc.builtins})
+    if (const auto foreign = foreign_to_root(host, path))
+      return Error{Errc::PermissionDenied,
+                   say("{} belongs to user {}, and loading it would run that user's code as root",
+                       foreign->path, foreign->uid),
+                   say("run scankit as that user")};
+  return {};
+}
+
+}  // namespace
+
+std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
+  std::vector<Nvrtc> found;
+  for (const auto& [folder, origin] : folders(host, snapshot)) add_folder(host, folder, origin, found);
+  // What was left behind by another torch comes after that of the torch that is here: its driver need not
+  // read it. Releases of CUDA 11 share the library's name.
+  const std::string cuda = snapshot.torch.value.cuda, major = cuda.substr(0, cuda.find('.'));
+  if (!major.empty())
+    std::stable_partition(found.begin(), found.end(), [&](const Nvrtc& nvrtc) {
+      return library_major(path_basename(nvrtc.path)) == major;
+    });
+  return found;
+}
+
+std::vector<Nvrtc> nvrtc_at(const Host& host, const std::string& path, const std::string& origin) {
+  std::vector<Nvrtc> found;
+  const bool folder = host.is_directory(path);
+  add_folder(host, folder ? path : path_dirname(path), origin, found);
+  const std::string real = host.realpath(path).value_or("");
+  if (!folder) std::erase_if(found, [&](const Nvrtc& nvrtc) { return nvrtc.path != real; });
+  return found;
+}
+
+Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
+  SCANKIT_CHECK(may_load(host, nvrtc));
+  SCANKIT_TRY(const Key key, file_identity(host, nvrtc));
+  if (const auto memo = cache.find(key); memo && from_memo(*memo, nvrtc)) return {};
+  std::vector<std::string> args = {"nvrtc-info", "--lib", nvrtc.path};
+  if (!nvrtc.builtins.empty()) args.insert(args.end(), {"--builtins", nvrtc.builtins});
+  SCANKIT_TRY(const ProcessResult answer, run_gpu_helper(args));
+  const auto records = parse_helper_records(answer.out);
+  if (!answer.ok() || records.empty() || records[0].kind != "nvrtc")
+    return Error{Errc::ToolFailed, nvrtc.path + ": " + retold(answer.err.substr(0, answer.err.find('\n'))),
+                 ""};
+  const auto& fields = records[0].fields;
+  if (fields.count("version") == 0 || fields.count("archs") == 0)
+    return Error{Errc::ToolFailed, say("{} tells no version", nvrtc.path), ""};
+  nvrtc.version = fields.at("version");
+  SCANKIT_TRY(nvrtc.archs, parse_numbers(fields.at("archs")));
+  SCANKIT_TRY(std::string hash, sha256_file(nvrtc.path));
+  if (!nvrtc.builtins.empty()) {
+    SCANKIT_TRY(const std::string more, sha256_file(nvrtc.builtins));
+    hash = sha256_hex(hash + more);
+  }
+  nvrtc.sha256 = hash;
+  // A cache that cannot be written makes the next build slower, nothing else.
+  cache.store(key, std::string("identity ").append(nvrtc.path),
+              nvrtc.version + "\n" + fields.at("archs") + "\n" + hash + "\n");
+  return {};
+}
+
+}  // namespace scankit

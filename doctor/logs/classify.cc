@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/classify.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> starts) {
+  return std::ranges::any_of(starts, [&](std::string_view start) { return text.starts_with(start); });
+}
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
+}
+
+Judged verdict(std::string cause, std::string sure, std::string meaning, std::string settles = "",
+               std::vector<std::string> alternatives = {}) {
+  return {std::move(cause),   std::move(sure),         std::move(meaning),
+          std::move(settles), std::move(alternatives), {}};
+}
+
+bool looks_compiled(std::string_view module) {
+  const auto dot = module.rfind('.');
+  const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
+  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_ops_cuda"}) ||
+         starts_with_any(last, {"_C", "_ext", "_cuda"}) || last.find("_cuda_") != std::string_view::npos;
+}
+
+bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
+
+bool is_standard_header(std::string_view name) {
+  constexpr std::array kNames{"stdatomic.h",     "optional", "variant",   "string_view",
+                              "filesystem",      "any",      "charconv",  "concepts",
+                              "compare",         "span",     "ranges",    "version",
+                              "source_location", "bit",      "execution", "memory_resource"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+}  // namespace
+
+std::string capture(const Captures& captures, const std::string& name) {
+  const auto found = captures.find(name);
+  return found == captures.end() ? "" : found->second;
+}
+
+std::string module_of(const std::string& file) {
+  const std::string name = path_basename(file);
+  if (name.starts_with("lib") || name.find(".so") == std::string::npos) return "";
+  return name.substr(0, name.find('.'));
+}
+
+Judged judge_library(const Captures& captures, const Surroundings& around) {
+  const std::string soname = capture(captures, "soname"), name = path_basename(soname);
+  const bool torch_itself = around.importing_torch || around.os_error;
+  if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
+    return verdict("no_driver_libcuda", "certain",
+                   say("the NVIDIA driver's {} is not to be seen from this process", name));
+  if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu.", "libtorch_hip", "libc10_hip"}))
+    return verdict("torch_version_mismatch", "likely", say("{} belongs to another build of torch", name),
+                   say("the torch release that the module was built with"));
+  if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
+    return verdict("cpu_only_torch", "likely",
+                   say("torch's other libraries were found, its CUDA library was not"), "torch.version.cuda",
+                   {"torch_not_imported_first", "torch_incomplete"});
+  if (starts_with_any(name, {"libtorch", "libc10", "libshm", "libcaffe2"}))
+    return verdict(torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
+                   torch_itself
+                       ? say("torch misses a library of its own: {}", name)
+                       : say("the module needs {}, which only `import torch` brings into the process", name),
+                   say("the same import after `import torch`"), {"torch_incomplete"});
+  if (starts_with_any(name, {"libpython", "libpypy", "libc.musl-", "ld-musl-"}))
+    return verdict("python_abi_tag_mismatch", "likely", say("the module was linked with {}", name),
+                   say("the version of the interpreter"));
+  if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
+                             "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
+                             "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
+    if (torch_itself)
+      return verdict("torch_incomplete", "likely",
+                     say("torch itself needs {}, and it is not where torch looks", name),
+                     say("the nvidia-* wheels that torch's metadata pins, against those installed"));
+    return verdict("missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
+                   say("the module was linked with {}, and the installed torch brings no such library", name),
+                   "torch.version.cuda", {"torch_incomplete"});
+  }
+  // Python opens a file that it has seen. The loader skips one of another machine and says that there is
+  // none.
+  if (soname.starts_with("/") && !module_of(soname).empty())
+    return verdict(
+        "wrong_machine_arch", "likely",
+        say("Python found {} and the loader would not take it: it is made for another processor", name),
+        say("the output of file on it, and of uname -m"), {"corrupt_binary"});
+  return verdict("", "certain", say("{} is missing: a library that is neither torch's nor CUDA's", name),
+                 say("the package of the system or of conda that brings {}", name));
+}
+
+Judged judge_module(const Captures& captures, const Surroundings& around) {
+  const std::string name = capture(captures, "name");
+  const auto top = name.substr(0, name.find('.'));
+  Judged judged;
+  if (name == "torch" && around.building)
+    judged = verdict("torch_missing_at_build", "certain",
+                     say("the set-up script imports torch, and the environment in which it runs has none"));
+  else if (name == "torch")
+    judged = verdict("torch_missing_at_build", "possible", say("this Python has no torch"),
+                     say("whether it was a build, in which pip hides the installed torch, or a program"));
+  else if (name == "torch._C" || name.starts_with("torch._C."))
+    judged =
+        verdict("torch_incomplete", "likely", say("torch's Python files are here, its compiled part is not"),
+                say("whether a folder named torch lies in the current directory"));
+  else if (top == "triton")
+    judged = verdict("triton_incompatible", "certain", say("{} is not installed", name));
+  else if (top == "transformers")
+    judged = verdict("transformers_incompatible", "likely", say("this transformers has no {}", name),
+                     say("the release of transformers"));
+  else if (name == "ninja")
+    judged = verdict("ninja_missing", "certain", say("Python has no ninja"));
+  else if (name == "causal_conv1d.cpp_functions")
+    judged = verdict("silent_none_causal_conv1d", "likely",
+                     say("this causal-conv1d is older than the mamba-ssm that calls it"),
+                     say("the releases of both packages"));
+  else if (name.starts_with("selective_scan_cuda_"))
+    judged =
+        verdict("variant_name_mismatch", "likely",
+                say("{} is a variant that another project builds; mamba-ssm has none of that name", name),
+                say("which selective_scan_cuda* files are installed"), {"module_not_built"});
+  else if (looks_compiled(name))
+    judged = verdict("module_not_built", "likely",
+                     say("no file of this Python's holds the compiled module {}", name),
+                     say("the files of that name on sys.path, and their .cpython-3XY tags"),
+                     {"python_abi_tag_mismatch", "variant_name_mismatch"});
+  else if (top == name && is_model_package(name))
+    judged =
+        verdict("package_not_installed", "certain", say("the Python package {} is not installed here", name),
+                say("which Python ran: sys.executable"));
+  else if (top == name)
+    judged = verdict("missing_python_dependency", "likely",
+                     say("the Python package {} is not installed here", name),
+                     say("which Python ran: sys.executable"));
+  else
+    judged = verdict("", "certain", say("the installed {} has no part {}", top, name),
+                     say("the release of {}", top));
+  judged.more["module"] = name;
+  return judged;
+}
+
+// PEP 427: name-version(-build)-python-abi-platform.whl.
+Judged judge_wheel(const Captures& captures) {
+  const std::string wheel = capture(captures, "wheel");
+  const auto platform = wheel.substr(wheel.rfind('-') + 1);
+  if (platform.starts_with("win"))
+    return verdict("windows", "likely", say("{} is a wheel for Windows", wheel),
+                   say("the system on which pip ran"));
+  if (platform.starts_with("macosx"))
+    return verdict(
+        "python_abi_tag_mismatch", "possible", say("{} is a wheel for macOS and one Python", wheel),
+        say("pip debug --verbose, which lists the tags that this Python takes"), {"wrong_machine_arch"});
+  if (platform.find("x86_64") == std::string::npos && platform != "any.whl")
+    return verdict("wrong_machine_arch", "likely", say("{} is made for another processor", wheel), "uname -m",
+                   {"python_abi_tag_mismatch"});
+  return verdict("python_abi_tag_mismatch", "likely",
+                 say("{} is made for another Python than the one whose pip ran", wheel),
+                 say("python --version, and pip debug --verbose"), {"wrong_machine_arch", "glibc_too_old"});
+}
+
+Judged judge_header(const Captures& captures) {
+  std::string header;
+  for (const char* name : {"header", "header2", "header3"})
+    if (header.empty()) header = capture(captures, name);
+  const std::string base = path_basename(header);
+  Judged judged;
+  if (base == "Python.h" || base == "pyconfig.h" || base == "patchlevel.h")
+    judged = verdict("python_headers_missing", "certain", say("the compiler does not find {}", header));
+  else if (is_standard_header(header))
+    judged = verdict("host_compiler_unsupported", "likely",
+                     say("this compiler has no <{}>: it is too old", header), say("the compiler's version"));
+  else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
+    judged =
+        verdict("torch_api_removed_in_source", "likely", say("the installed torch has no header {}", header),
+                say("the torch release that the sources were written for"));
+  else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
+           starts_with_any(header, {"cutlass/", "cute/"}))
+    judged = verdict("sdist_missing_csrc", "likely",
+                     say("{} belongs to the sources themselves and is not there", header),
+                     say("whether the checkout has its submodules, or the archive its csrc folder"));
+  else if (starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
+                                  "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
+                                  "driver_types", "cuComplex", "cupti", "host_defines"}) ||
+           starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"}))
+    judged = verdict("cuda_headers_missing", "certain", say("the CUDA toolkit has no {}", header));
+  else
+    judged =
+        verdict("", "certain",
+                say("the header {} is missing, which is neither torch's nor CUDA's nor Python's", header),
+                say("the package that brings it"));
+  judged.more["header"] = header;
+  return judged;
+}
+
+Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around) {
+  if (kind == "symbol") return judge_symbol(captures);
+  if (kind == "version") return judge_version(captures);
+  if (kind == "library") return judge_library(captures, around);
+  if (kind == "module") return judge_module(captures, around);
+  if (kind == "wheel") return judge_wheel(captures);
+  if (kind == "header") return judge_header(captures);
+  return {};
+}
+
+}  // namespace scankit

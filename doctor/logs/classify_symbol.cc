@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/elf/mangling.h"
+#include "doctor/logs/classify.h"
+#include "doctor/logs/dating.h"
+
+namespace scankit {
+namespace {
+
+std::string all_missing() {
+  return say("every missing name at once: scankit doctor on the machine where it failed");
+}
+
+bool is_torch_library(const std::string& file) {
+  const std::string name = path_basename(file);
+  return name.starts_with("libtorch") || name.starts_with("libc10") || name.starts_with("libcaffe2");
+}
+
+bool is_nvidia_library(const std::string& file) {
+  const std::string name = path_basename(file);
+  for (const char* start : {"libcu", "libnv", "libnccl"})
+    if (name.starts_with(start)) return true;
+  return file.find("/nvidia/") != std::string::npos;
+}
+
+// Cut names ("..." at the end) cannot be demangled, but the spelling of the strings still shows.
+StringAbi string_abi_of(const std::string& mangled, const std::string& demangled) {
+  if (demangled != mangled) return string_abi_in(demangled);
+  if (mangled.find("__cxx11") != std::string::npos) return StringAbi::New;
+  return mangled.find("LocationESs") != std::string::npos ? StringAbi::Old : StringAbi::Neither;
+}
+
+Judged torch_symbol(const std::string& readable, StringAbi strings) {
+  if (strings == StringAbi::Neither)
+    return {
+        .cause = "torch_version_mismatch",
+        .sure = "likely",
+        .meaning = say("torch does not export {}: the module was built against another release", readable),
+        .settles = all_missing(),
+        .alternatives = {"build_isolation_wrong_torch", "several_copies"},
+        .more = {}};
+  const bool is_new = strings == StringAbi::New;
+  return {.cause = "abi_cxx11_mismatch",
+          .sure = "likely",
+          .meaning = is_new ? say("torch does not export {}, which takes a string of the new C++ ABI: torch "
+                                  "was built with the old one",
+                                  readable)
+                            : say("torch does not export {}, which takes a string of the old C++ ABI: torch "
+                                  "was built with the new one",
+                                  readable),
+          .settles = say("{}; or torch._C._GLIBCXX_USE_CXX11_ABI", all_missing()),
+          .alternatives = {"torch_version_mismatch"},
+          .more = {{"string_abi", is_new ? "new" : "old"}}};
+}
+
+Judged cuda_symbol(const std::string& name, const std::string& version) {
+  // Driver functions are cu and a capital letter; the runtime's and the libraries' names are longer words.
+  const bool driver = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
+  if (driver)
+    return {.cause = "driver_too_old",
+            .sure = "likely",
+            .meaning = say("the driver's libcuda has no {}", name),
+            .settles = say("the driver's version"),
+            .alternatives = {"ld_library_path_shadow"},
+            .more = {}};
+  return {.cause = "ld_library_path_shadow",
+          .sure = "likely",
+          .meaning = version.empty() ? say("the copy of the CUDA library that was loaded has no {}: another "
+                                           "copy than the one meant came first on the search path",
+                                           name)
+                                     : say("the copy of {} that was loaded has no {}: another copy than the "
+                                           "one meant came first on the search path",
+                                           version, name),
+          .settles = say("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
+          .alternatives = {"cuda_wheels_mismatch"},
+          .more = {}};
+}
+
+Judged floor_of(const std::string& version, const std::string& what) {
+  const bool glibc = version.starts_with("GLIBC_");
+  return {.cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
+          .sure = "certain",
+          .meaning =
+              glibc ? say("{} needs {}, which the C library that was loaded does not have", what, version)
+                    : say("{} needs {}, which the C++ library that was loaded does not have", what, version),
+          .settles = "",
+          .alternatives = {},
+          .more = {{"version", version}}};
+}
+
+// A name that neither torch nor CUDA has, by the library that it would have to come from.
+Judged other_symbol(const std::string& owner, const std::string& symbol, const std::string& readable) {
+  if (owner == "libstdc++")
+    return {.cause = "libstdcxx_too_old",
+            .sure = "likely",
+            .meaning = say("the C++ library that was loaded has no {}", readable),
+            .settles = say("which libstdc++.so.6 the process loads: /proc/self/maps"),
+            .alternatives = {},
+            .more = {}};
+  if (owner == "python")
+    return {.cause = "python_abi_tag_mismatch",
+            .sure = "likely",
+            .meaning = say("this interpreter has no {}: the module was built for another Python", symbol),
+            .settles = say("the version of the interpreter, and the tag in the file's name"),
+            .alternatives = {},
+            .more = {}};
+  if (owner == "libc")
+    return {.cause = "glibc_too_old",
+            .sure = "possible",
+            .meaning = say("the C library that was loaded has no {}", symbol),
+            .settles = say("the version of glibc"),
+            .alternatives = {},
+            .more = {}};
+  return {.cause = "own_symbol_undefined",
+          .sure = "likely",
+          .meaning =
+              say("{} is no name of torch, Python or CUDA: the module lacks a function of its own", readable),
+          .settles = say("whether the sources of the module define it"),
+          .alternatives = {"torch_version_mismatch"},
+          .more = {}};
+}
+
+}  // namespace
+
+Judged judge_symbol(const Captures& captures) {
+  std::string symbol = capture(captures, "symbol");
+  const std::string version = capture(captures, "version"), file = capture(captures, "file");
+  const std::string written = capture(captures, "demangled");  // a linker writes the readable form
+  while (symbol.ends_with('.')) symbol.pop_back();
+  const std::string readable = written.empty() ? demangle(symbol) : written;
+  Judged judged;
+  if (version.starts_with("GLIBC_") || version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_"))
+    return floor_of(version, readable);
+  std::string owner = symbol_owner(symbol, version);
+  if (!written.empty())
+    owner = written.starts_with("at::") || written.starts_with("c10::") || written.starts_with("torch::")
+                ? "torch"
+                : "own";
+  if (symbol == "THPVariableClass" || symbol == "THPVariable_Class")
+    judged = {.cause = "torch_not_imported_first",
+              .sure = "likely",
+              .meaning = say("torch's Python library is not in the process yet"),
+              .settles = say("the same import after `import torch`"),
+              .alternatives = {"torch_version_mismatch"},
+              .more = {}};
+  else if (owner == "torch" && is_torch_library(file))
+    judged = {.cause = "torch_incomplete",
+              .sure = "likely",
+              .meaning = say("torch's own libraries do not belong together: {} misses {}",
+                             path_basename(file), readable),
+              .settles = say("the files of torch/lib against torch's RECORD"),
+              .alternatives = {"several_copies", "ld_library_path_shadow"},
+              .more = {}};
+  else if (owner == "torch")
+    judged = torch_symbol(readable, is_of_one_spelling(symbol)
+                                        ? StringAbi::Neither
+                                        : string_abi_of(symbol.empty() ? readable : symbol, readable));
+  else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
+    judged = cuda_symbol(symbol, version);
+  else
+    judged = other_symbol(owner, symbol, readable);
+  // A name that the log cut short ends in dots and is in no table.
+  if (owner == "torch" && symbol == capture(captures, "symbol") && !symbol.empty() && !is_torch_library(file))
+    add_exporters(symbol, judged);
+  judged.more["demangled"] = readable;
+  judged.more["owner"] = owner;
+  return judged;
+}
+
+Judged judge_version(const Captures& captures) {
+  const std::string version = capture(captures, "version"), needed_by = capture(captures, "needed_by");
+  const std::string who = needed_by.empty() ? say("a library") : path_basename(needed_by);
+  for (const char* node : {"GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_"})
+    if (version.starts_with(node)) return floor_of(version, who);
+  return {
+      .cause = "ld_library_path_shadow",
+      .sure = "likely",
+      .meaning = say("{} needs {}, and the copy of that library which was loaded is another", who, version),
+      .settles = say("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
+      .alternatives = {"cuda_wheels_mismatch", "missing_cudart"},
+      .more = {}};
+}
+
+}  // namespace scankit

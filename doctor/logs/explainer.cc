@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/explainer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/logs/dating.h"
+#include "doctor/logs/decide.h"
+#include "doctor/logs/lines.h"
+#include "doctor/logs/matcher.h"
+#include "doctor/model/redact_find.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kBefore = 40;  // lines that `after` and the surroundings look back on
+constexpr std::size_t kErrors = 64;  // of each end of the log
+constexpr std::size_t kUnexplained = 8;
+constexpr std::uint64_t kTail = 30;   // lines that a message may go on behind the last line of its traceback
+constexpr std::size_t kPrompts = 64;  // different ones
+constexpr std::size_t kShown = 1000;  // characters of a line that are kept
+
+std::string filled(std::string text, const Captures& captures) {
+  for (const auto& [name, value] : captures) {
+    const std::string hole = "{" + name + "}";
+    for (auto at = text.find(hole); at != std::string::npos; at = text.find(hole, at + value.size()))
+      text.replace(at, hole.size(), value);
+  }
+  return text;
+}
+
+}  // namespace
+
+// Follows Python's tracebacks through the indentation that pip, loggers and progress bars put before them.
+class Tracebacks {
+ public:
+  void line(std::uint64_t number, const std::string& text) {
+    if (text.find("During handling of the above exception") != std::string::npos ||
+        text.find("The above exception was the direct cause") != std::string::npos) {
+      chained_ = true;
+      return;
+    }
+    const auto head = text.find("Traceback (most recent call last)");
+    if (head != std::string::npos) {
+      if (!chained_) ++chain_;
+      chained_ = false;
+      column_ = head;
+      inside_ = true;
+      return;
+    }
+    if (!inside_) return;
+    if (text.size() <= column_ || text[column_] == ' ') return;
+    inside_ = false;
+    ended_ = number;
+  }
+  // The traceback that a line belongs to.
+  std::uint64_t chain(std::uint64_t number) const {
+    return chain_ > 0 && (inside_ || number - ended_ <= kTail) ? chain_ : 0;
+  }
+
+ private:
+  std::uint64_t chain_ = 0, ended_ = 0;
+  std::size_t column_ = 0;
+  bool inside_ = false, chained_ = false;
+};
+
+struct Explainer::State {
+  LineCutter cutter{[this](std::uint64_t line, const std::string& text) { take(line, text); }};
+  std::deque<std::string> before;
+  Tracebacks tracebacks;
+  LogState seen;
+  std::uint64_t attempt = 0;
+  std::uint64_t bytes = 0;
+  std::deque<LogLine> unexplained;
+  std::set<std::string> prompts;
+  NamesOfLog torch_names;
+
+  void take(std::uint64_t line, const std::string& text) {
+    if (text.empty()) return;
+    tracebacks.line(line, text);
+    keep_prompts(text);
+    bool explained = false;
+    for (const int index : matcher().match(text)) {
+      const LogRule& rule = log_rules()[static_cast<std::size_t>(index)];
+      if (!follows(rule, index)) continue;
+      if (rule.role == "boundary") {
+        ++attempt;
+        continue;
+      }
+      if (rule.role == "wrapper") {
+        seen.failed = explained = true;
+        continue;
+      }
+      if (rule.role == "fatal" && explained) continue;
+      note(rule, index, line, text);
+      explained = true;
+    }
+    if (!explained && matcher().looks_like_error(text)) {
+      seen.failed = true;
+      unexplained.push_back({line, text.substr(0, kShown)});
+      if (unexplained.size() > kUnexplained) unexplained.erase(unexplained.begin() + kUnexplained / 2);
+    }
+    before.push_back(text);
+    if (before.size() > kBefore) before.pop_front();
+  }
+
+  // Most lines of a log are dropped here, and with them the names that a redacted report may not show.
+  void keep_prompts(const std::string& text) {
+    if (prompts.size() >= kPrompts || text.find('@') == std::string::npos) return;
+    for (const redaction::Login& login : redaction::find_logins(text.substr(0, kShown)))
+      if (login.prompt)
+        prompts.insert(text.substr(login.user.start, login.host.end - login.user.start) + ":~");
+  }
+
+  bool follows(const LogRule& rule, int index) const {
+    if (rule.after.empty()) return true;
+    for (const std::string& earlier : before)
+      if (matcher().after_matches(index, earlier)) return true;
+    return false;
+  }
+
+  Surroundings surroundings(const std::string& text) const {
+    Surroundings around;
+    around.os_error = text.find("OSError:") != std::string::npos;
+    for (const std::string& earlier : before) {
+      if (matcher().looks_like_build(earlier)) around.building = true;
+      if (earlier.find("File \"") != std::string::npos)
+        around.importing_torch = earlier.find("/torch/__init__.py\"") != std::string::npos;
+    }
+    return around;
+  }
+
+  void note(const LogRule& rule, int index, std::uint64_t line, const std::string& text) {
+    Captures captures = matcher().captures(index, text);
+    LogHit hit{.rule = rule.id,
+               .cause = rule.cause,
+               .role = rule.role == "clue" ? "clue" : "other",
+               .sure = rule.sure,
+               .line = line,
+               .text = text.substr(0, kShown),
+               .meaning = filled(rule.meaning, captures),
+               .settles = filled(rule.settles, captures),
+               .file = {},
+               .module = {},
+               .alternatives = rule.alternatives,
+               .facts = {}};
+    const Surroundings around = surroundings(text);
+    if (!rule.classify.empty()) {
+      Judged judged = judge(rule.classify, captures, around);
+      if (rule.sure != "likely") judged.sure = rule.sure;
+      hit.cause = judged.cause;
+      hit.sure = judged.sure;
+      hit.meaning = judged.meaning;
+      hit.settles = judged.settles;
+      hit.alternatives = judged.alternatives;
+      for (const auto& [name, value] : judged.more) captures[name] = value;
+    } else if (rule.id == "gpus_none" && around.building) {
+      hit.cause = "no_gpu_at_build";
+      hit.meaning = say("the set-up script asks for the GPU, and none is to be seen from here");
+    }
+    const std::string needed_by = capture(captures, "needed_by");
+    hit.file = needed_by.empty() ? capture(captures, "file") : needed_by;
+    hit.module = capture(captures, "module");
+    if (hit.module.empty()) hit.module = module_of(hit.file);
+    if (captures.contains("exported_by") || captures.contains("exported_with_other_string_abi_by"))
+      torch_names.take(hit.file, capture(captures, "symbol"));
+    captures.erase("quote");
+    for (const auto& [name, value] : captures) hit.facts.push_back({name, value.substr(0, kShown)});
+    if (rule.role == "clue") {
+      if (seen.clue_rules.insert(rule.id).second) seen.clues.push_back(std::move(hit));
+      return;
+    }
+    seen.failed = true;
+    seen.errors.push_back({std::move(hit), tracebacks.chain(line), attempt});
+    // The first and the last are what decides; between them a log may hold millions.
+    if (seen.errors.size() > 2 * kErrors) seen.errors.erase(seen.errors.begin() + kErrors);
+  }
+};
+
+Explainer::Explainer() : state_(std::make_unique<State>()) {}
+Explainer::~Explainer() = default;
+
+void Explainer::feed(std::string_view bytes) {
+  state_->bytes += bytes.size();
+  state_->cutter.feed(bytes);
+}
+
+Log Explainer::finish() {
+  state_->cutter.finish();
+  Log log;
+  log.bytes = state_->bytes;
+  log.lines = state_->cutter.lines();
+  log.hits = decide(std::move(state_->seen));
+  log.datings = state_->torch_names.datings();
+  log.prompts.assign(state_->prompts.begin(), state_->prompts.end());
+  log.unexplained.assign(state_->unexplained.begin(), state_->unexplained.end());
+  return log;
+}
+
+Log explain_text(std::string_view text) {
+  Explainer explainer;
+  explainer.feed(text);
+  return explainer.finish();
+}
+
+Result<Log> explain_log(const std::string& path) {
+  Descriptor file(path == "-" ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const int fd = path == "-" ? STDIN_FILENO : file.get();
+  const auto failed = [&](int error) {
+    const auto code = error == ENOENT || error == ENOTDIR ? Errc::NotFound
+                      : error == EACCES                   ? Errc::PermissionDenied
+                                                          : Errc::Io;
+    return Error{code, say("{}: cannot read the log: {}", path, std::strerror(error)),
+                 say("name a text file, or - for standard input")};
+  };
+  if (fd < 0) return failed(errno);
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return failed(errno);
+  if (S_ISDIR(status.st_mode))
+    return Error{Errc::InvalidArgument, say("{}: is a folder, not a log", path),
+                 say("name one file, or - for standard input")};
+  Explainer explainer;
+  std::string buffer(1u << 16, '\0');
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(errno);
+    if (got == 0) break;
+    explainer.feed({buffer.data(), static_cast<std::size_t>(got)});
+  }
+  Log log = explainer.finish();
+  log.source = path;
+  if (log.bytes == 0)
+    return Error{Errc::InvalidArgument, say("{}: the log is empty", path),
+                 say("run the failing command again with 2>&1 | tee FILE")};
+  return log;
+}
+
+}  // namespace scankit

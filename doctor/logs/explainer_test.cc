@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/explainer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "doctor/logs/matcher.h"
+#include "doctor/model/finding.h"
+
+namespace scankit {
+namespace {
+
+std::string root_of(const Log& log) {
+  return !log.hits.empty() && log.hits.front().role == "root" ? log.hits.front().cause : "nothing";
+}
+std::string root_of(const std::string& text) { return root_of(explain_text(text)); }
+
+std::vector<std::filesystem::path> corpus() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(SCANKIT_SOURCE_DIR) / "doctor/tests/logs"))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+// CAUSE.SITUATION.txt; "note" for an error that is no fault of the installation, "nothing" for none.
+TEST(Logs, OfTheCorpusAreExplained) {
+  EXPECT_GE(corpus().size(), 30u);
+  for (const auto& path : corpus()) {
+    const std::string name = path.filename();
+    std::string expected = name.substr(0, name.find('.'));
+    if (expected == "note") expected = "";
+    const auto log = explain_log(path);
+    ASSERT_TRUE(log) << name;
+    EXPECT_EQ(root_of(*log), expected) << name;
+  }
+}
+
+TEST(Logs, NameTheSymbolThatIsMissing) {
+  const Log log = explain_text(
+      "ImportError: /x/lib/python3.10/site-packages/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so: "
+      "undefined symbol: _ZN3c104cuda9SetDeviceEi\n");
+  ASSERT_FALSE(log.hits.empty());
+  const LogHit& hit = log.hits.front();
+  EXPECT_EQ(hit.cause, "torch_version_mismatch");
+  EXPECT_EQ(hit.module, "selective_scan_cuda");
+  EXPECT_NE(hit.meaning.find("c10::cuda::SetDevice(int)"), std::string::npos) << hit.meaning;
+}
+
+// By the real atlas: these names' histories are what the wheels of those releases say.
+TEST(Logs, DateTheTorchNamesThatAreMissing) {
+  const std::string file =
+      "/x/lib/python3.10/site-packages/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so";
+  const auto fact = [](const LogHit& hit, const std::string& name) {
+    const auto found = std::ranges::find(hit.facts, name, &LogFact::name);
+    return found == hit.facts.end() ? "" : found->value;
+  };
+  const Log drifted = explain_text("ImportError: " + file + ": undefined symbol: _ZN3c104cuda9SetDeviceEi\n");
+  ASSERT_FALSE(drifted.hits.empty());
+  EXPECT_EQ(fact(drifted.hits[0], "exported_by"), "torch 2.1-2.2");
+  EXPECT_NE(drifted.hits[0].meaning.find("; torch 2.1-2.2 exports it"), std::string::npos);
+  ASSERT_EQ(drifted.datings.size(), 1u);
+  EXPECT_EQ(drifted.datings[0].file, file);
+  EXPECT_EQ(drifted.datings[0].torch_min, "2.1");
+  EXPECT_EQ(drifted.datings[0].torch_max, "2.2");
+
+  const Log strings =
+      explain_text("ImportError: " + file + ": undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs\n");
+  EXPECT_EQ(fact(strings.hits[0], "exported_by"), "torch 2.6 or older");
+  EXPECT_EQ(fact(strings.hits[0], "exported_with_other_string_abi_by"), "torch 2.7 or newer");
+  ASSERT_EQ(strings.datings.size(), 1u);
+  EXPECT_EQ(strings.datings[0].string_abi, "old");
+  // A flag of the set-up script makes old strings with any torch's headers.
+  EXPECT_EQ(strings.datings[0].torch_max, std::nullopt);
+
+  const Log nobodys = explain_text("ImportError: " + file + ": undefined symbol: _ZN2at12no_such_nameEv\n");
+  EXPECT_NE(nobodys.hits[0].meaning.find("no known release of torch exports it"), std::string::npos);
+  EXPECT_TRUE(nobodys.datings.empty());
+}
+
+TEST(Logs, TellTheOwnersOfSymbolsApart) {
+  const auto of = [](const std::string& symbol) {
+    return root_of("ImportError: /x/m.cpython-311-x86_64-linux-gnu.so: undefined symbol: " + symbol);
+  };
+  EXPECT_EQ(
+      of("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"),
+      "abi_cxx11_mismatch");
+  EXPECT_EQ(of("_ZN3c105ErrorC2ENS_14SourceLocationESs"), "abi_cxx11_mismatch");
+  EXPECT_EQ(of("_ZN2at4_ops10zeros_like4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEE..."),
+            "torch_version_mismatch");
+  EXPECT_EQ(of("_Z24silu_and_mul_nvfp4_quantRN2at6TensorES1_S1_S1_"), "own_symbol_undefined");
+  EXPECT_EQ(of("_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv"), "libstdcxx_too_old");
+  EXPECT_EQ(of("_PyThreadState_UncheckedGet"), "python_abi_tag_mismatch");
+  EXPECT_EQ(of("THPVariableClass"), "torch_not_imported_first");
+  EXPECT_EQ(of("cudaLibraryGetKernel, version libcudart.so.12"), "ld_library_path_shadow");
+  EXPECT_EQ(of("cuMemCreate"), "driver_too_old");
+  EXPECT_EQ(of("fcntl64, version GLIBC_2.28"), "glibc_too_old");
+}
+
+TEST(Logs, PreferTheFirstExceptionOfAChainAndTheLastChain) {
+  const std::string chain =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    import x_cuda\n"
+      "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory\n\n"
+      "During handling of the above exception, another exception occurred:\n\n"
+      "Traceback (most recent call last):\n  File \"b.py\", line 2, in <module>\n    x\n"
+      "RuntimeError: x_cuda is not installed\n";
+  EXPECT_EQ(root_of(chain), "missing_cudart");
+  const std::string other =
+      "Traceback (most recent call last):\n  File \"c.py\", line 3, in f\n    g()\n"
+      "RuntimeError: CUDA error: no kernel image is available for execution on the device\n";
+  EXPECT_EQ(root_of(chain + other), "no_kernel_image");
+  EXPECT_EQ(root_of(other + chain), "missing_cudart");
+}
+
+TEST(Logs, ThatShowNoErrorHaveNoRoot) {
+  for (const char* text :
+       {"Collecting torch\n  Downloading torch-2.5.1-cp310-cp310-linux_x86_64.whl\n"
+        "Successfully installed torch-2.5.1\n",
+        "UserWarning: No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'\nbuilt\n",
+        "5 passed in 0.1s\n", "\n\n",
+        "Precompiled wheel not found. Building from source...\n"
+        "Successfully installed mamba-ssm-2.2.4\n"}) {
+    const Log log = explain_text(text);
+    EXPECT_EQ(root_of(log), "nothing") << text;
+  }
+}
+
+TEST(Logs, KeepErrorsThatNoRuleKnows) {
+  const Log log = explain_text("fine\nZeroDivisionError: division by zero\n");
+  EXPECT_EQ(root_of(log), "nothing");
+  ASSERT_EQ(log.unexplained.size(), 1u);
+  EXPECT_EQ(log.unexplained[0].line, 2u);
+}
+
+TEST(Logs, OfRandomBytesNeitherCrashNorGrow) {
+  std::mt19937 random(7);
+  const std::vector<std::string> words = {"undefined symbol: ",
+                                          "_ZN",
+                                          "\x1b[",
+                                          "\n",
+                                          "\r",
+                                          "Traceback (most recent call last):\n",
+                                          ": cannot open shared object file",
+                                          "libcuda",
+                                          ".so",
+                                          "Killed",
+                                          "\xff",
+                                          "'",
+                                          "error: "};
+  for (int round = 0; round < 40; ++round) {
+    std::string text;
+    while (text.size() < 20'000)
+      if (random() % 3 == 0)
+        text += words[random() % words.size()];
+      else
+        text += static_cast<char>(random() & 0xff);
+    const Log log = explain_text(text);
+    EXPECT_LE(log.hits.size(), 200u);
+    for (const LogHit& hit : log.hits)
+      for (const char c : hit.text) EXPECT_GE(static_cast<unsigned char>(c), 0x20);
+  }
+}
+
+TEST(LogRules, AreWellFormed) {
+  std::set<std::string> ids;
+  const std::set<std::string> roles = {"fatal", "clue", "wrapper", "boundary"},
+                              sure = {"certain", "likely", "possible"},
+                              kinds = {"", "symbol", "version", "library", "module", "wheel", "header"};
+  for (const LogRule& rule : log_rules()) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    EXPECT_TRUE(roles.contains(rule.role) && sure.contains(rule.sure) && kinds.contains(rule.classify))
+        << rule.id;
+    EXPECT_TRUE(rule.cause.empty() || cause_from_slug(rule.cause)) << rule.id;
+    EXPECT_NE(rule.classify.empty(), rule.meaning.empty()) << rule.id;
+    for (const std::string& slug : rule.alternatives) EXPECT_TRUE(cause_from_slug(slug)) << rule.id;
+  }
+  for (const LogJoin& join : log_joins()) {
+    EXPECT_TRUE(cause_from_slug(join.gives)) << join.gives;
+    for (const std::string& clue : join.clues) EXPECT_TRUE(ids.contains(clue)) << clue;
+  }
+  EXPECT_TRUE(matcher().match("nothing of note").empty());
+}
+
+}  // namespace
+}  // namespace scankit

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/imports/observed_child.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "doctor/base/json_text.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/imports/observed_program.h"
+#include "doctor/probes/imports/observed_wait.h"
+
+extern "C" char** environ;
+
+namespace scankit {
+namespace {
+using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 9> kDropped{
+    "PYTHONSTARTUP=",     "PYTHONINSPECT=",           "PYTHONVERBOSE=",
+    "PYTHONDEBUG=",       "PYTHONPROFILEIMPORTTIME=", "PYTHONDUMPREFS=",
+    "PYTHONTRACEMALLOC=", "PYTHONBREAKPOINT=",        "PYTHONDONTWRITEBYTECODE="};
+
+std::vector<std::string> texts_of(const Json& json, const char* key) {
+  std::vector<std::string> texts;
+  const auto found = json.find(key);
+  if (found != json.end() && found->is_array())
+    for (const Json& each : *found)
+      if (each.is_string()) texts.push_back(each.get<std::string>());
+  return texts;
+}
+
+// The first line of `text` that starts with `prefix`, or the last one that is not empty where the prefix is
+// "".
+std::string pick_line(const std::string& text, std::string_view prefix) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    if (!prefix.empty() && line.starts_with(prefix)) return line;
+    if (prefix.empty() && !line.empty()) last = line;
+  }
+  return last.substr(0, 400);
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? say("signal {}", number) : std::string("SIG") + name;
+}
+
+// faulthandler writes the innermost frame first, right below "(most recent call first)". The import
+// machinery's own frames, and our program's, tell nothing: the innermost line of somebody's file does.
+std::string where_it_stood(const std::string& stderr_text) {
+  const auto at = stderr_text.find("(most recent call first)");
+  if (at == std::string::npos) return "";
+  std::istringstream lines(stderr_text.substr(at));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  File \"") && !line.starts_with("  File \"<") &&
+        line.find("/importlib/__init__.py\"") == std::string::npos)
+      return line;
+  return "";
+}
+
+// `  File "/a/b.py", line 20 in <module>` -> "/a/b.py:20".
+std::string place_of(const std::string& frame) {
+  const auto from = frame.find('"'), to = frame.rfind('"'), line = frame.find(", line ", to);
+  if (from == std::string::npos || to <= from || line == std::string::npos) return "";
+  const auto digits = line + 7;
+  return frame.substr(from + 1, to - from - 1) + ":" +
+         frame.substr(digits, frame.find_first_not_of("0123456789", digits) - digits);
+}
+
+void end_of_process(const ProcessResult& process, Observation& unfinished) {
+  unfinished.duration_ms = process.duration.count();
+  if (process.timed_out) {
+    unfinished.outcome = "timeout";
+    unfinished.message = where_it_stood(process.err);
+    unfinished.raised_at = place_of(unfinished.message);
+    if (!unfinished.message.empty()) unfinished.message = say("it waits in {}", unfinished.message.substr(2));
+    return;
+  }
+  unfinished.outcome = "crashed";
+  unfinished.signal = process.signal;
+  unfinished.raised_at = place_of(where_it_stood(process.err));
+  unfinished.message = process.signal != 0
+                           ? signal_name(process.signal)
+                           : say("it ended the interpreter with status {}", process.exit_code);
+}
+
+// sitecustomize.py, a .pth line or the interpreter itself: our program did not come to run.
+void not_started(const std::string& python, const ProcessResult& process, ChildAnswer& answer) {
+  answer.outcome = process.timed_out ? "timeout" : process.signal != 0 ? "crashed" : "error";
+  answer.signal = process.signal;
+  answer.duration_ms = process.duration.count();
+  if (process.timed_out)
+    answer.why_not =
+        say("{} does not start: nothing within {} s", python, (process.duration.count() + 500) / 1000);
+  else if (process.signal != 0)
+    answer.why_not = say("{} does not start: it died of {}", python, signal_name(process.signal));
+  else
+    answer.why_not = say("{} does not start: it ended with status {} and did not run our program", python,
+                         process.exit_code);
+  if (const std::string line = pick_line(process.err, ""); !line.empty()) answer.why_not += " (" + line + ")";
+}
+
+// An end without its event: the module that was being imported took the process with it.
+void take(const Json& event, ChildAnswer& answer) {
+  const std::string kind = json_text(event, "event");
+  if (kind == "start") answer.started = true;
+  if (kind == "begin") answer.imports.push_back({.module = json_text(event, "module")});
+  if (kind != "end" || answer.imports.empty()) return;
+  Observation& seen = answer.imports.back();
+  seen.outcome = json_text(event, "outcome");
+  seen.exception = json_text(event, "exception");
+  seen.message = json_text(event, "message");
+  seen.file = json_text(event, "file");
+  seen.missing = json_text(event, "missing");
+  seen.raised_at = json_text(event, "raised_at");
+  seen.signatures = texts_of(event, "signatures");
+  seen.lacks = texts_of(event, "lacks");
+  if (const auto ms = event.find("ms"); ms != event.end() && ms->is_number_integer())
+    seen.duration_ms = ms->get<std::int64_t>();
+}
+
+void tell_begin(const std::string& line, const std::function<void(const std::string&)>& begins) {
+  const Json event = Json::parse(line, nullptr, false);
+  if (event.is_object() && json_text(event, "event") == "begin") begins(json_text(event, "module"));
+}
+
+}  // namespace
+
+std::vector<std::string> child_environment(const char* const* variables) {
+  std::vector<std::string> kept;
+  for (; *variables != nullptr; ++variables) {
+    const std::string_view variable = *variables;
+    if (std::ranges::none_of(kDropped, [&](std::string_view name) { return variable.starts_with(name); }))
+      kept.emplace_back(variable);
+  }
+  kept.emplace_back("PYTHONDONTWRITEBYTECODE=1");
+  return kept;
+}
+
+ChildAnswer read_child(const std::string& python, const ProcessResult& process) {
+  ChildAnswer answer;
+  std::istringstream lines(process.channel);
+  for (std::string line; std::getline(lines, line);) {
+    const Json event = Json::parse(line, nullptr, false);
+    if (event.is_object()) take(event, answer);
+  }
+  if (answer.imports.empty()) not_started(python, process, answer);
+  if (!answer.imports.empty() && answer.imports.back().outcome.empty())
+    end_of_process(process, answer.imports.back());
+  return answer;
+}
+
+ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
+                            std::chrono::milliseconds timeout,
+                            const std::function<void(const std::string& module)>& begins) {
+  // faulthandler writes its stack before our clock ends, while somebody still reads it: a point in time and
+  // not a duration, since Python needs a while to start where a machine is busy. Both clocks are
+  // CLOCK_MONOTONIC.
+  const auto dump_at =
+      std::chrono::steady_clock::now() + std::max(std::chrono::milliseconds(200), timeout * 9 / 10);
+  const double seconds = std::chrono::duration<double>(dump_at.time_since_epoch()).count();
+  ProcessRequest request;
+  request.argv = {python, "-c", kImportProgram, std::to_string(seconds)};
+  request.argv.insert(request.argv.end(), modules.begin(), modules.end());
+  request.environment = child_environment(environ);
+  request.timeout = timeout;
+  request.end_descendants = true;  // an import may start a daemon, which nobody asked for
+  request.capture_channel = true;
+  HangWatch watch(timeout);
+  std::string partial;
+  request.on_channel = [&](std::string_view bytes) {
+    watch.channel(bytes);
+    partial += bytes;
+    for (std::size_t end; (end = partial.find('\n')) != std::string::npos; partial.erase(0, end + 1))
+      if (begins) tell_begin(partial.substr(0, end), begins);
+  };
+  const auto process = run_process(request);
+  const std::string waits_for = watch.finish();
+  if (!process) return {.why_not = process.error().message};
+  ChildAnswer answer = read_child(python, *process);
+  if (!answer.imports.empty() && answer.imports.back().outcome == "timeout" && !waits_for.empty()) {
+    std::string& message = answer.imports.back().message;
+    message += (message.empty() ? "" : "; ") + say("in the kernel: {}", waits_for);
+  }
+  return answer;
+}
+
+}  // namespace scankit

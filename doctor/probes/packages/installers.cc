@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/packages/installers.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/probes/python/pip_settings.h"
+#include "doctor/probes/python/sys_path.h"
+
+namespace scankit {
+namespace {
+
+// For the user and group that this process acts for: access() asks for those that started it.
+bool may(const std::string& path, int mode) {
+  return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
+}
+
+std::string program_on_path(const Host& host, const std::string& name) {
+  std::istringstream folders(host.env("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = path_join(folder, name);
+    const auto info = host.stat(path);
+    if (path.starts_with('/') && info && info->kind == FileKind::Regular && may(path, X_OK)) return path;
+  }
+  return "";
+}
+
+std::string first_on_path(const Host& host, const std::array<const char*, 3>& names) {
+  for (const char* name : names)
+    if (!program_on_path(host, name).empty()) return name;
+  return "";
+}
+
+// "pip-24.0.dist-info" of that folder -> "24.0"
+std::string pip_version(const Host& host, const std::string& folder) {
+  const auto entries = host.list(folder);
+  if (!entries) return "";
+  for (const DirEntry& entry : *entries)
+    for (const char* ending : {".dist-info", ".egg-info"})
+      if (entry.name.starts_with("pip-") && entry.name.ends_with(ending))
+        return entry.name.substr(4, entry.name.size() - 4 - std::string_view(ending).size());
+  return "";
+}
+
+// A venv without pip can be served by the pip of the Python that it was made from (`--python`, pip 22.3).
+std::string base_with_pip(const Host& host, const Python& python) {
+  const auto dot = python.version.find('.', python.version.find('.') + 1);
+  const std::string minor = "python" + python.version.substr(0, dot);
+  const std::string program = path_join(python.base_prefix, "bin/" + minor);
+  if (python.prefix == python.base_prefix || !may(program, X_OK)) return "";
+  for (const std::string& folder :
+       {"lib/" + minor + "/site-packages", "local/lib/" + minor + "/dist-packages",
+        std::string("lib/python3/dist-packages")}) {
+    const std::string site = path_join(python.base_prefix, folder);
+    const auto version = Version::parse(pip_version(host, site));
+    if (version && *version >= *Version::parse("22.3") && host.exists(path_join(site, "pip/__main__.py")))
+      return program;
+  }
+  return "";
+}
+
+// Where an installer of this environment writes: its first site folder.
+std::string site_of(const Python& python) {
+  const auto site = std::ranges::find_if(
+      python.sys_path, [](const PathEntry& entry) { return entry.origin == "site" && entry.exists; });
+  return site == python.sys_path.end() ? python.prefix : site->path;
+}
+
+// /etc/passwd by hand: a static program must not load the system's name services.
+std::string user_name(const Host& host, std::uint32_t uid) {
+  constexpr std::size_t kLimit = 4u << 20;
+  const auto text = host.read_file("/etc/passwd", kLimit);
+  std::istringstream lines(text ? *text : "");
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string name, password, number;
+    std::getline(fields, name, ':');
+    std::getline(fields, password, ':');
+    std::getline(fields, number, ':');
+    if (number == std::to_string(uid) && !name.empty()) return name;
+  }
+  return say("user {}", uid);
+}
+
+std::string owner_of_folder(const Host& host, const std::string& folder) {
+  if (may(folder, W_OK | X_OK)) return "";
+  const auto info = host.stat(folder);
+  return info ? user_name(host, info->uid) : say("its owner");
+}
+
+}  // namespace
+
+Installers probe_installers(const Host& host, const Python& python) {
+  Installers found;
+  found.known = host.is_live();
+  if (!found.known) return found;
+  found.uv = program_on_path(host, "uv");
+  found.conda = first_on_path(host, {"conda", "mamba", "micromamba"});
+  found.base_pip = base_with_pip(host, python);
+  if (const auto ensurepip = find_python_module(host, python, "ensurepip")) found.ensurepip = ensurepip->path;
+  found.site = site_of(python);
+  found.owner = owner_of_folder(host, found.site);
+  found.pip_user = pip_user_setting(host, python);
+  return found;
+}
+
+}  // namespace scankit

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/packages/requirements.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/probes/imports/hard_imports.h"
+#include "doctor/probes/packages/distributions.h"
+#include "doctor/probes/packages/requirement_line.h"
+#include "doctor/probes/python/python_text.h"
+#include "doctor/probes/python/sys_path.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kLongestMetadata = 1u << 20, kMostDistributions = 200, kMostMissing = 60;
+
+// Parts of torch in wheels of their own: torch-complete, cuda-wheels-match and triton-fits know which of them
+// count.
+bool part_of_torch(const std::string& name) {
+  return name.starts_with("nvidia-") || name.starts_with("cuda-") || name == "triton" ||
+         name == "pytorch-triton" || name == "pytorch-triton-rocm" || name == "torch";
+}
+
+// SOABI "cpython-311-x86_64-linux-gnu": the machine is the third part.
+std::string machine_of(const Snapshot& so_far) {
+  const std::string& soabi = so_far.python.value.soabi;
+  const auto system = soabi.find("-linux");
+  const auto start = system == std::string::npos || system == 0 ? system : soabi.rfind('-', system - 1);
+  return start == std::string::npos ? so_far.os.value.machine : soabi.substr(start + 1, system - start - 1);
+}
+
+class RequirementSearch {
+ public:
+  RequirementSearch(const Host& host, const Snapshot& so_far)
+      : host_(host), snapshot_(so_far), python_(so_far.python.value), machine_(machine_of(so_far)) {}
+
+  std::vector<MissingRequirement> run() {
+    for (const PackageFound& package : snapshot_.packages.value.found)
+      if (!package.current_folder) of_root(package.name, package.name);
+    of_root("torch", "torch");
+    return std::move(found_);
+  }
+
+ private:
+  void of_root(const std::string& package, const std::string& distribution) {
+    const Distribution* installed = find_distribution(snapshot_.distributions.value, distribution);
+    if (installed == nullptr) return;
+    const std::size_t first = found_.size();
+    std::set<std::string> through;
+    std::set<std::string> asked{normalized_name(installed->name)};
+    std::deque<std::pair<const Distribution*, std::vector<std::string>>> queue{{installed, {}}};
+    while (!queue.empty() && asked.size() < kMostDistributions) {
+      const auto [each, extras] = queue.front();
+      queue.pop_front();
+      for (const RequirementLine& line : lines_of_distribution(*each)) {
+        const std::string name = normalized_name(line.name);
+        if (part_of_torch(name) || marker_holds(line.marker, python_, machine_, extras) != true) continue;
+        const Distribution* there = find_distribution(snapshot_.distributions.value, name);
+        if (there == nullptr) note(package, *each, line);
+        if (there == nullptr || !asked.insert(name).second) continue;
+        through.insert(import_name_of(there->name).package);
+        queue.emplace_back(there, line.extras);
+      }
+    }
+    add_places(package, first, through);
+  }
+
+  std::vector<RequirementLine> lines_of_distribution(const Distribution& distribution) const {
+    for (const char* file : {"METADATA", "PKG-INFO"})
+      if (const auto text = read_head(host_, path_join(distribution.path, file), kLongestMetadata))
+        return requirement_lines(*text);
+    return {};
+  }
+
+  void note(const std::string& root, const Distribution& asks, const RequirementLine& line) {
+    const ImportName imported = import_name_of(line.name);
+    const auto same = [&](const MissingRequirement& known) {
+      return known.root == root && known.package == imported.package;
+    };
+    if (found_.size() >= kMostMissing || std::ranges::any_of(found_, same)) return;
+    if (is_there(imported.package)) return;  // by another distribution, or without a record
+    found_.push_back({.distribution = asks.name,
+                      .version = asks.version,
+                      .root = root,
+                      .requirement = line.text(),
+                      .name = line.name,
+                      .package = imported.package,
+                      .guessed = imported.guessed,
+                      .file = {}});
+  }
+
+  // A Python package or file, or a compiled module, in some folder of sys.path.
+  bool is_there(const std::string& package) const {
+    if (find_python_module(host_, python_, package)) return true;
+    return std::ranges::any_of(python_.sys_path, [&](const PathEntry& entry) {
+      return entry.exists && std::ranges::any_of(python_.extension_suffixes, [&](const std::string& suffix) {
+               return is_regular_file(host_, path_join(entry.path, package + suffix));
+             });
+    });
+  }
+
+  void add_places(const std::string& root, std::size_t first, const std::set<std::string>& through) {
+    std::set<std::string> wanted;
+    for (std::size_t i = first; i < found_.size(); ++i) wanted.insert(found_[i].package);
+    if (wanted.empty()) return;
+    const auto places = hard_imports(host_, python_, root, wanted, through);
+    for (std::size_t i = first; i < found_.size(); ++i) {
+      const auto place = places.find(found_[i].package);
+      if (place == places.end()) continue;
+      found_[i].file = place->second.file;
+      found_[i].line = place->second.line;
+    }
+  }
+
+  const Host& host_;
+  const Snapshot& snapshot_;
+  const Python& python_;
+  const std::string machine_;
+  std::vector<MissingRequirement> found_;
+};
+
+}  // namespace
+
+Probed<std::vector<MissingRequirement>> probe_requirements(const Host& host, const Snapshot& so_far) {
+  using Found = Probed<std::vector<MissingRequirement>>;
+  // A folder that could not be read may hold what seems to be missing.
+  if (!so_far.distributions.present()) return Found::failed(so_far.distributions.note);
+  return Found::of(RequirementSearch(host, so_far).run());
+}
+
+}  // namespace scankit

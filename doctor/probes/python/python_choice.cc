@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/python/python_choice.h"
+
+#include <algorithm>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/extensions/torch.h"
+#include "doctor/probes/packages/environment_repair.h"
+#include "doctor/probes/python/python.h"
+#include "doctor/probes/python/python_layout.h"
+#include "doctor/probes/python/python_shim.h"
+#include "doctor/probes/python/python_text.h"
+#include "doctor/probes/python/root_choice.h"
+#include "doctor/probes/python/sys_path.h"
+
+namespace scankit {
+namespace {
+
+struct PythonCandidate {
+  std::string path, origin;
+  bool active = false;  // the environment that the user works in: no other is meant
+};
+
+std::string chosen_line(const Interpreter& found, const std::string& origin) {
+  std::string scripts;
+  for (const std::string& script : found.through)
+    scripts += (scripts.empty() ? "" : ", ") + printable(script);
+  if (scripts.empty()) return say("Python: {} ({})", printable(found.path), origin);
+  return say("Python: {} ({}, through the script {})", printable(found.path), origin, scripts);
+}
+
+// In the order in which a user would expect them to win. A file ./.venv is no environment: pipenv, poetry and
+// shell plug-ins keep the name of one in it.
+std::vector<PythonCandidate> sources(const Host& host) {
+  std::vector<PythonCandidate> candidates;
+  const auto folder = [&](const std::string& path, const std::string& origin) {
+    if (!path.empty()) candidates.push_back({absolute_path(host, path), origin, true});
+  };
+  folder(host.env("VIRTUAL_ENV").value_or(""), "VIRTUAL_ENV");
+  const std::string current = working_directory(host);
+  if (const std::string own = path_join(current, ".venv");
+      !current.empty() && host.lstat(own) && !is_regular_file(host, own))
+    folder(own, "./.venv");
+  folder(host.env("CONDA_PREFIX").value_or(""), "CONDA_PREFIX");
+  for (const std::string& each : path_folders(host))
+    for (const char* name : {"python", "python3"})
+      if (host.lstat(path_join(each, name))) candidates.push_back({path_join(each, name), "PATH", false});
+  return candidates;
+}
+
+// Pythons that PATH does not reach, but that people keep environments in.
+std::vector<PythonCandidate> elsewhere(const Host& host) {
+  std::vector<PythonCandidate> candidates;
+  const std::string home = host.env("HOME").value_or("");
+  const auto children = [&](const std::string& folder, const std::string& origin) {
+    const auto entries = host.list(folder);
+    if (!entries || entries->size() > 64) return;
+    for (const DirEntry& entry : *entries)
+      if (const std::string file = path_join(folder, entry.name + "/bin/python"); host.lstat(file))
+        candidates.push_back({file, origin, false});
+  };
+  const std::string pyenv = host.env("PYENV_ROOT").value_or(home.empty() ? "" : path_join(home, ".pyenv"));
+  if (!pyenv.empty()) children(path_join(pyenv, "versions"), "pyenv");
+  if (!home.empty())
+    for (const char* conda : {"miniconda3/envs", "miniforge3/envs", "anaconda3/envs"})
+      children(path_join(home, conda), "conda");
+  return candidates;
+}
+
+// Version of the torch that this interpreter would import; "" for none. Cheaper than the torch probe: no
+// library is read.
+std::string torch_of(const Host& host, const std::string& interpreter) {
+  const auto layout = read_python_layout(host, interpreter);
+  if (!layout || layout->major != 3) return {};
+  Python python;
+  compute_sys_path(host, *layout, python);
+  for (const PathEntry& entry : python.sys_path) {
+    if (entry.origin == "cwd" || entry.origin == "pythonpath") continue;
+    if (const auto text = host.read_file(path_join(entry.path, "torch/version.py"), 1u << 20))
+      return version_file_value(*text, "__version__");
+  }
+  return {};
+}
+
+// One environment has many names: bin/python, bin/python3, /bin and /usr/bin.
+std::string identity(const Host& host, const std::string& interpreter) {
+  const std::string folder = path_dirname(interpreter);
+  if (const auto venv = read_venv_config(host, interpreter); venv && venv->has_value())
+    return host.realpath(folder).value_or(folder);
+  return host.realpath(interpreter).value_or(interpreter);
+}
+
+void list_others(const Host& host, const std::vector<PythonCandidate>& candidates, const std::string& chosen,
+                 std::vector<std::string>& notes) {
+  std::set<std::string> seen{identity(host, chosen)};
+  for (const PythonCandidate& candidate : candidates) {
+    const auto found = find_interpreter(host, candidate.path);
+    if (!found || !seen.insert(identity(host, found->path)).second) continue;
+    const std::string torch = torch_of(host, found->path);
+    if (torch.empty()) continue;
+    notes.push_back(
+        say("also holds torch {}: {} ({})", printable(torch), printable(found->path), candidate.origin));
+  }
+}
+
+// In a root nothing says which Python is the active one, so the first that holds torch is meant; without any,
+// the first.
+Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
+  std::vector<PythonCandidate> candidates = sources(host);
+  for (PlacedPython& placed : pythons_in_root(host))
+    candidates.push_back({std::move(placed.path), say("in {}", placed.origin), false});
+  std::optional<std::pair<std::string, std::string>> first, with_torch;
+  for (const PythonCandidate& candidate : candidates) {
+    const auto found = find_interpreter(host, candidate.path);
+    if (!found) continue;
+    if (!first) first = {found->path, chosen_line(*found, candidate.origin)};
+    if (torch_of(host, found->path).empty()) continue;
+    with_torch = {found->path, chosen_line(*found, say("{}, the first that holds torch", candidate.origin))};
+    break;
+  }
+  const auto& chosen = with_torch ? with_torch : first;
+  if (!chosen)
+    return Error{Errc::InvalidArgument,
+                 say("no Python found in the root: looked at its PATH places, /opt/*, /opt/conda/envs/*, "
+                     "/venv, /app/.venv, /root/.venv and the like"),
+                 say("name one by its path inside the root: --python /path/to/python")};
+  notes.push_back(chosen->second);
+  list_others(host, candidates, chosen->first, notes);
+  return chosen->first;
+}
+
+// The Python that a candidate leads to; of an active environment only one that could really start.
+Result<Interpreter> python_of(const Host& host, const PythonCandidate& candidate) {
+  return candidate.active ? find_usable_interpreter(host, candidate.path)
+                          : find_interpreter(host, candidate.path);
+}
+
+Error unusable_environment(const Host& host, const PythonCandidate& candidate, const Error& why,
+                           BrokenEnvironment* broken) {
+  BrokenEnvironment found = broken_environment(host, candidate.origin, candidate.path, why);
+  Error error = error_of(found);
+  if (broken != nullptr) *broken = std::move(found);
+  return error;
+}
+
+Result<std::string> choose_requested(const Host& host, const std::string& requested,
+                                     std::vector<std::string>& notes) {
+  auto found = find_usable_interpreter(host, requested);
+  if (!found) return Error{Errc::InvalidArgument, found.error().message, found.error().hint};
+  notes.push_back(chosen_line(*found, "--python"));
+  return found->path;
+}
+
+}  // namespace
+
+Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
+                                  std::vector<std::string>& notes, BrokenEnvironment* broken) {
+  if (requested) return choose_requested(host, *requested, notes);
+  if (!host.is_live()) return choose_in_root(host, notes);
+  std::vector<PythonCandidate> candidates = sources(host);
+  std::optional<std::string> chosen;
+  for (const PythonCandidate& candidate : candidates) {
+    const auto found = python_of(host, candidate);
+    if (found) {
+      notes.push_back(chosen_line(*found, candidate.origin));
+      chosen = found->path;
+      break;
+    }
+    if (candidate.active) return unusable_environment(host, candidate, found.error(), broken);
+    notes.push_back(say("passed over {}: {}", candidate.origin, found.error().message));
+  }
+  if (!chosen)
+    return Error{Errc::InvalidArgument,
+                 say("no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
+                 say("name one: --python PATH")};
+  for (PythonCandidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
+  list_others(host, candidates, *chosen, notes);
+  return *chosen;
+}
+
+}  // namespace scankit

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/python/python_choice.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "doctor/probes/python/python_test_host.h"
+
+namespace scankit {
+namespace {
+
+class ChoosePython : public PythonTree {
+ protected:
+  ChoosePython() : before_(current_directory()) {
+    base_ = install("base");
+    EXPECT_EQ(::chdir(folder("work").c_str()), 0);
+  }
+  ~ChoosePython() override { EXPECT_EQ(::chdir(before_.c_str()), 0); }
+  std::string choose(const std::optional<std::string>& requested = std::nullopt) {
+    notes_.clear();
+    const auto chosen = choose_python(host_, requested, notes_);
+    return chosen ? *chosen : "ERROR " + chosen.error().message;
+  }
+  void put_torch(const std::string& prefix, const std::string& version) {
+    write(prefix + "/lib/python3.11/site-packages/torch/version.py", "__version__ = '" + version + "'\n");
+  }
+  std::string before_, base_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(ChoosePython, GoesThroughTheSourcesInOrder) {
+  EXPECT_EQ(choose(), "ERROR no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH");
+  link(base_, "path/python3");
+  EXPECT_EQ(choose(), at("path/python3"));
+  install("conda");
+  host_.variables["CONDA_PREFIX"] = at("conda");
+  EXPECT_EQ(choose(), at("conda/bin/python"));
+  make_venv("work/.venv", base_);
+  EXPECT_EQ(choose(), at("work/.venv/bin/python"));
+  make_venv("active", base_);
+  host_.variables["VIRTUAL_ENV"] = at("active");
+  EXPECT_EQ(choose(), at("active/bin/python"));
+  EXPECT_EQ(notes_.front(), "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)");
+  EXPECT_EQ(choose(at("conda")), at("conda/bin/python"));
+  EXPECT_EQ(notes_, std::vector<std::string>{"Python: " + at("conda/bin/python") + " (--python)"});
+  EXPECT_EQ(choose("../conda"), at("conda/bin/python"));
+  EXPECT_EQ(choose(".venv"), at("work/.venv/bin/python"));
+}
+
+TEST_F(ChoosePython, TakesNothingInThePlaceOfAnActiveEnvironment) {
+  link(base_, "path/python");
+  install("conda");
+  host_.variables["CONDA_PREFIX"] = at("conda");
+  host_.variables["VIRTUAL_ENV"] = at("deleted");
+  EXPECT_EQ(choose(), "ERROR VIRTUAL_ENV: no Python at " + at("deleted") + ": there is no such file");
+  EXPECT_TRUE(notes_.empty());
+  host_.variables.erase("VIRTUAL_ENV");
+  write("work/.venv/pyvenv.cfg", "home = " + at("gone/bin") + "\nversion = 3.11.7\n");
+  link(at("gone/bin/python3.11"), "work/.venv/bin/python");
+  BrokenEnvironment broken;
+  const auto chosen = choose_python(host_, std::nullopt, notes_, &broken);
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, Errc::ToolFailed);
+  EXPECT_EQ(broken.origin, "./.venv");
+  EXPECT_NE(broken.reason.find("the Python this venv was made from (" + at("gone/bin/python3.11") + ")"),
+            std::string::npos);
+  EXPECT_NE(chosen.error().hint.find("-m venv --clear " + at("work/.venv")), std::string::npos);
+}
+
+TEST_F(ChoosePython, PassesOverAFileThatNamesAnEnvironment) {
+  link(base_, "path/python");
+  write("work/.venv", "my-project\n");
+  EXPECT_EQ(choose(), at("path/python"));
+}
+
+TEST_F(ChoosePython, AVenvWhoseBaseHasNoStandardLibraryIsBroken) {
+  link(base_, "path/python");
+  write("work/.venv/pyvenv.cfg", "home = " + at("gone/bin") + "\n");
+  write("work/.venv/bin/python", interpreter_bytes(), 0755);
+  EXPECT_NE(choose().find("has no standard library"), std::string::npos) << choose();
+}
+
+TEST_F(ChoosePython, ARequestIsNotReplaced) {
+  link(base_, "path/python");
+  EXPECT_EQ(choose(at("missing")), "ERROR no Python at " + at("missing") + ": there is no such file");
+  EXPECT_EQ(choose(""), "ERROR no Python at \"\": the path is empty");
+}
+
+TEST_F(ChoosePython, ListsTheOthersThatHoldTorchOnce) {
+  make_venv("active", base_);
+  host_.variables["VIRTUAL_ENV"] = at("active");
+  put_torch("active", "2.11.0+cu130");
+  put_torch("base", "2.6.0");
+  link(base_, "path/python");
+  link("python", "path/python3");  // the same interpreter under another name
+  install("home/.pyenv/versions/3.11.7");
+  put_torch("home/.pyenv/versions/3.11.7", "2.9.1");
+  install("home/.pyenv/versions/3.11.5");
+  install("home/miniconda3/envs/ml");
+  put_torch("home/miniconda3/envs/ml", "2.5.1");
+  EXPECT_EQ(choose(), at("active/bin/python"));
+  EXPECT_EQ(notes_,
+            (std::vector<std::string>{
+                "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)",
+                "also holds torch 2.6.0: " + at("path/python") + " (PATH)",
+                "also holds torch 2.9.1: " + at("home/.pyenv/versions/3.11.7/bin/python") + " (pyenv)",
+                "also holds torch 2.5.1: " + at("home/miniconda3/envs/ml/bin/python") + " (conda)"}));
+}
+
+TEST_F(ChoosePython, SaysThroughWhichScriptItWent) {
+  write("path/python", "#!/bin/sh\nexec " + base_ + " \"$@\"\n", 0755);
+  EXPECT_EQ(choose(), base_);
+  EXPECT_EQ(notes_.front(), "Python: " + base_ + " (PATH, through the script " + at("path/python") + ")");
+}
+
+}  // namespace
+}  // namespace scankit

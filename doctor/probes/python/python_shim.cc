@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/python/python_shim.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/elf/file_state.h"
+#include "doctor/probes/packages/environment_repair.h"
+#include "doctor/probes/python/python_binary.h"
+#include "doctor/probes/python/python_text.h"
+
+namespace scankit {
+namespace {
+
+std::string name_another() {
+  return say("give --python an interpreter, or the folder of a venv or conda environment");
+}
+
+Error unusable_python(const std::string& path, std::string_view why, std::string hint = name_another()) {
+  return {Errc::InvalidArgument, say("no Python at {}: {}", printable(path), why), std::move(hint)};
+}
+
+// That a file may not be looked at says nothing of whether it is there.
+Error denied(const std::string& path, const std::string& at) {
+  return {Errc::PermissionDenied,
+          at == path
+              ? say("no Python at {}: permission denied", printable(path))
+              : say("no Python at {}: it is a link to {}: permission denied", printable(path), printable(at)),
+          say("run scankit as a user who may read it")};
+}
+
+std::string ask_it(const std::string& path) {
+  return say("give --python what this prints: {} -c 'import sys; print(sys.executable)'", printable(path));
+}
+
+bool looks_like_file(const Host& host, const std::string& path) {
+  const auto info = host.stat(path);
+  return info && info->kind != FileKind::Directory;
+}
+
+// Which link of a chain leads nowhere. Loops end at the limit that the kernel has, too.
+Error dead_link(const Host& host, const std::string& path) {
+  std::string at = path, target;
+  for (int links = 0; links < 40; ++links) {
+    const auto next = host.readlink(at);
+    if (!next) {
+      const auto there = host.lstat(at);
+      if (next.error().code == Errc::PermissionDenied ||
+          (!there && there.error().code == Errc::PermissionDenied))
+        return denied(path, at);
+      const std::string venv = path_dirname(path_dirname(path));
+      if (links == 0) return unusable_python(path, say("there is no such file"));
+      if (is_regular_file(host, path_join(venv, "pyvenv.cfg")))
+        return unusable_python(path,
+                               say("the Python this venv was made from ({}) no longer exists", printable(at)),
+                               repair_of_venv(host, venv).hint());
+      return unusable_python(path, say("it is a link to {}, which does not exist", printable(at)));
+    }
+    at = next->starts_with('/') ? path_normalize(*next) : path_normalize(path_join(path_dirname(at), *next));
+  }
+  return unusable_python(path, say("its symbolic links form a loop"));
+}
+
+// A folder: that of a venv, of a conda environment, of an installation.
+Result<std::string> in_folder(const Host& host, const std::string& folder) {
+  for (const char* name : {"bin/python", "bin/python3"}) {
+    const std::string candidate = path_join(folder, name);
+    if (host.lstat(candidate)) return candidate;
+  }
+  if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
+    return unusable_python(folder, say("it is the folder of a venv whose bin/python is gone"),
+                           repair_of_venv(host, folder).hint());
+  const auto listed = host.list(folder);
+  if (!listed && listed.error().code == Errc::PermissionDenied) return denied(folder, folder);
+  if (is_regular_file(host, path_join(folder, "Scripts/python.exe")))
+    return unusable_python(folder, say("it is a venv made on Windows"), say("make one for Linux"));
+  return unusable_python(folder, say("it is a folder without bin/python"));
+}
+
+std::optional<std::string> on_path(const Host& host, const std::string& name, bool skip_shims) {
+  for (const std::string& folder : path_folders(host, skip_shims)) {
+    std::string candidate = path_join(folder, name);
+    if (host.is_program(candidate)) return candidate;
+  }
+  return std::nullopt;
+}
+
+Result<std::string> locate(const Host& host, const std::string& requested) {
+  if (requested.empty()) return unusable_python("\"\"", say("the path is empty"));
+  std::string path = absolute_path(host, requested);
+  if (requested.find('/') == std::string::npos && !host.lstat(path)) {
+    if (auto found = on_path(host, requested, false)) return *found;
+    return unusable_python(requested, say("neither the current folder nor PATH has it"));
+  }
+  const auto info = host.stat(path);
+  if (!info) return dead_link(host, path);
+  if (info->kind == FileKind::Directory) {
+    SCANKIT_TRY(path, in_folder(host, path));
+    if (!host.stat(path)) return dead_link(host, path);
+  }
+  return path;
+}
+
+// Where the script at `path` leads. Errors name what the user can do, since running it is not an option.
+Result<std::string> through_script(const Host& host, const std::string& path, const std::string& text) {
+  if (text.find("pyenv") != std::string::npos && text.find("PYENV_ROOT") != std::string::npos) {
+    SCANKIT_TRY(const std::string target, pyenv_target(host, text, path_basename(path)));
+    if (!target.empty()) return target;
+    if (auto found = on_path(host, path_basename(path), true)) return *found;
+    return unusable_python(path, say("pyenv's version is \"system\", and PATH has no other Python"),
+                           ask_it(path));
+  }
+  if (auto target = exec_target(text, path)) {
+    if (target->find('/') != std::string::npos) return absolute_path(host, *target);
+    if (auto found = on_path(host, *target, true); found && *found != path) return *found;
+  }
+  return unusable_python(
+      path, say("it is a script, and which interpreter it starts cannot be told without running it"),
+      ask_it(path));
+}
+
+// Emulation (binfmt_misc) starts programs of other machines; without it the kernel refuses them.
+bool is_emulated(const Host& host, const std::string& machine) {
+  return host.exists("/proc/sys/fs/binfmt_misc/qemu-" + machine);
+}
+
+Result<void> can_be_started(const Host& host, const std::string& path, const PythonBinary& binary) {
+  const auto info = host.stat(path);
+  if (info && (info->mode & 0111) == 0)
+    return unusable_python(path, say("the file is not executable"), say("chmod +x {}", printable(path)));
+  auto source = host.open(path);
+  if (source) {
+    const FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
+    if (state.state == "truncated")
+      return unusable_python(path, say("the file is truncated: {}", state.detail),
+                             say("install that Python again"));
+  }
+  if (!host.is_live()) return {};
+  if (::access(path.c_str(), X_OK) != 0)
+    return Error{Errc::PermissionDenied,
+                 say("no Python at {}: this user may not execute it (permission denied)", printable(path)),
+                 say("run scankit as a user who may")};
+  struct ::utsname names {};
+  if (::uname(&names) != 0 || binary.machine.empty() || binary.machine == names.machine) return {};
+  if (is_emulated(host, binary.machine)) return {};
+  return unusable_python(
+      path, say("it is made for {}, and this machine is {}", binary.machine, std::string(names.machine)),
+      say("make the environment on this machine, with a Python for {}", std::string(names.machine)));
+}
+
+}  // namespace
+
+Result<Interpreter> find_interpreter(const Host& host, const std::string& requested) {
+  Interpreter found;
+  SCANKIT_TRY(found.path, locate(host, requested));
+  for (int depth = 0; depth < 8; ++depth) {
+    if (!looks_like_file(host, found.path)) return dead_link(host, found.path);
+    const auto head = read_head(host, found.path, 1u << 16);
+    if (!head) {
+      if (head.error().code == Errc::PermissionDenied) return denied(found.path, found.path);
+      return unusable_python(found.path, head.error().message);
+    }
+    if (head->starts_with("#!")) {
+      found.through.push_back(found.path);
+      SCANKIT_TRY(const std::string next, through_script(host, found.path, *head));
+      SCANKIT_TRY(found.path, locate(host, next));
+      continue;
+    }
+    SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
+    if (!binary.elf)
+      return unusable_python(found.path,
+                             head->empty() ? say("the file is empty") : say("the file is no program"));
+    if (!binary.python) {  // mise and others put a program of their own under the name
+      const bool called_so = path_basename(found.path).starts_with("python");
+      return unusable_python(found.path, say("the program is not Python"),
+                             called_so ? ask_it(found.path) : name_another());
+    }
+    SCANKIT_CHECK(can_be_started(host, found.path, binary));
+    return found;
+  }
+  return unusable_python(requested, say("its scripts start one another without end"));
+}
+
+std::vector<std::string> path_folders(const Host& host, bool skip_shims) {
+  std::vector<std::string> folders;
+  const std::string path = host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  for (std::size_t from = 0; from <= path.size();) {
+    const auto end = std::min(path.find(':', from), path.size());
+    std::string folder = absolute_path(host, path.substr(from, end - from));
+    from = end + 1;
+    const bool shims = path_basename(folder) == "shims";
+    if (!(skip_shims && shims) && std::ranges::find(folders, folder) == folders.end())
+      folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+}  // namespace scankit

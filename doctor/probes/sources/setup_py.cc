@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/python/python_text.h"
+#include "doctor/probes/sources/source_text.h"
+#include "doctor/probes/sources/sources.h"
+
+namespace scankit {
+namespace {
+
+using Lines = std::vector<std::string_view>;
+using Guards = std::vector<std::string>;
+
+std::string digits_at(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  return std::string(text.substr(at, end - at));
+}
+
+bool is_source_name(const PythonLiteral& literal) {
+  static constexpr std::array<std::string_view, 5> kSuffixes{".cpp", ".cc", ".cxx", ".cu", ".c"};
+  const std::string& value = literal.value;
+  if (literal.formatted || value.find_first_of("*?[{%$ \n\t:,") != std::string::npos) return false;
+  return std::ranges::any_of(kSuffixes, [&](std::string_view suffix) {
+    return value.ends_with(suffix) && path_basename(value).size() > suffix.size();
+  });
+}
+
+class Setup {
+ public:
+  Setup(std::string_view text, SourceTree& tree)
+      : parsed_(read_python_text(text)), lines_(lines_of(text)), tree_(tree), text_size_(text.size()) {}
+
+  void read() {
+    for (unsigned line = 1; line <= parsed_.code.size(); ++line) {
+      const std::string_view code = parsed_.code[line - 1];
+      const bool import = code.starts_with("import ") || code.starts_with("from ");
+      if (import && find_word(code, "torch") != std::string_view::npos) tree_.imports_torch = true;
+      read_extension(line);
+      read_gpu_question(line);
+      read_minimum(line);
+    }
+    for (const PythonLiteral& literal : parsed_.literals) read_literal(literal);
+    if (steps_ < kMostSteps) return;
+    tree_.not_read.push_back(say("{}: too long to be read whole", tree_.build_file));
+    tree_.generates = tree_.own_helpers = true;
+  }
+
+ private:
+  // Steps of reading; the setup.py of torch itself takes a thousandth of them.
+  static constexpr std::size_t kMostSteps = 30'000'000;
+
+  bool afford(std::size_t steps) {
+    steps_ += steps;
+    return steps_ < kMostSteps;
+  }
+
+  SourceFact fact(unsigned line, std::string value) {
+    return {tree_.build_file, line, std::move(value), guards_of(line)};
+  }
+
+  // What stands in a function runs where that is called; the least conditional call counts.
+  Guards guards_of(unsigned line) {
+    if (!afford(text_size_)) return {"not read"};
+    Guards guards;
+    for (const std::string& guard : conditions_around(parsed_, lines_, line)) {
+      const auto call = guard.starts_with("def ") ? guards_of_call(guard.substr(4)) : Guards{guard};
+      guards.insert(guards.end(), call.begin(), call.end());
+    }
+    return guards;
+  }
+  const Guards& guards_of_call(const std::string& function) {
+    // Until it is known, the answer to a function that calls itself.
+    const auto [known, first] = calls_.emplace(function, Guards{"def " + function});
+    if (!first) return known->second;
+    bool called = false;
+    for (unsigned line = 1; line <= parsed_.code.size() && afford(parsed_.code[line - 1].size()); ++line) {
+      const std::string& code = parsed_.code[line - 1];
+      const auto at = find_word(code, function);
+      const bool call = at != std::string::npos && !trimmed(code).starts_with("def ") &&
+                        code.find('(', at) == at + function.size() && !(at > 0 && code[at - 1] == '.');
+      if (!call) continue;
+      Guards guards = guards_of(line);
+      if (!called || guards.size() < known->second.size()) known->second = std::move(guards);
+      called = true;
+    }
+    return known->second;
+  }
+
+  bool in_import(unsigned line) const {
+    const std::string_view code = trimmed(parsed_.code[parsed_.statement[line - 1] - 1]);
+    return code.starts_with("import ") || code.starts_with("from ");
+  }
+
+  void read_extension(unsigned line) {
+    const std::string& code = parsed_.code[line - 1];
+    if (in_import(line)) return;
+    const auto says = [&](std::string_view word) { return find_word(code, word) != std::string_view::npos; };
+    if (says("CUDAExtension")) tree_.cuda.push_back(fact(line, "CUDAExtension"));
+    if (says("BuildExtension")) tree_.wants_ninja = !no_ninja_;
+    if (says("use_ninja") && says("False")) {
+      no_ninja_ = true;
+      tree_.wants_ninja = false;
+    }
+    if (says("urlretrieve") || says("urlopen")) tree_.fetches_wheel = true;
+    if (code.find("os.rename(") != std::string::npos) tree_.renames_wheel = true;
+    for (const char* word :
+         {"write", "subprocess", "system", "generate", "cythonize", "copyfile", "copytree"})
+      tree_.generates = tree_.generates || says(word);
+  }
+
+  // The calls that the literal is an argument of, innermost first: "join", "CUDAExtension", "setup".
+  std::vector<std::string> calls_around(const PythonLiteral& literal) {
+    std::vector<std::string> calls;
+    int depth = 0;
+    const unsigned start = parsed_.statement[literal.line - 1];
+    for (unsigned line = literal.line; line >= start && line > 0; --line) {
+      const std::string& code = parsed_.code[line - 1];
+      if (!afford(code.size() + 1)) break;
+      std::size_t end = line == literal.line ? std::min(literal.column, code.size()) : code.size();
+      while (end-- > 0) {
+        if (code[end] == ')') ++depth;
+        if (code[end] != '(' || depth-- > 0) continue;
+        depth = 0;
+        std::size_t name = end;
+        while (name > 0 && is_identifier_char(code[name - 1])) --name;
+        calls.push_back(code.substr(name, end - name));
+      }
+    }
+    return calls;
+  }
+
+  void read_literal(const PythonLiteral& literal) {
+    const std::string& value = literal.value;
+    if (value.find("TORCH_CUDA_ARCH_LIST") != std::string::npos) tree_.sets_arch_list = true;
+    read_name(literal);
+    if (value.find('\n') != std::string::npos) return;
+    for (const std::string& standard : standards_in(value))
+      tree_.standards.push_back(fact(literal.line, standard));
+    if (value.find("arch") != std::string::npos || value.find("compute_") != std::string::npos ||
+        value.find("sm_") != std::string::npos) {
+      tree_.passes_archs = true;
+      for (const std::string& arch : architectures_in(value)) tree_.archs.push_back(fact(literal.line, arch));
+    }
+    if (is_source_name(literal) && is_compiled(literal)) tree_.sources.push_back(fact(literal.line, value));
+  }
+
+  // `name=` of an extension, its first argument, or the name of setup() itself.
+  void read_name(const PythonLiteral& literal) {
+    const std::string_view code = parsed_.code[literal.line - 1];
+    std::string_view before = trimmed(code.substr(0, literal.column));
+    if (literal.formatted || literal.value.empty()) return;
+    const auto calls = calls_around(literal);
+    if (calls.empty()) return;
+    const bool keyword =
+        before.ends_with('=') && trimmed(before.substr(0, before.size() - 1)).ends_with("name");
+    const bool first = before.ends_with("Extension(") || (before.empty() && opens_call(literal.line));
+    if (calls[0].ends_with("Extension") && (keyword || first)) tree_.modules.push_back(literal.value);
+    if (calls[0] == "setup" && keyword) tree_.name = literal.value;
+  }
+  bool opens_call(unsigned line) const {
+    while (--line > 0)
+      if (const std::string_view code = trimmed(parsed_.code[line - 1]); !code.empty())
+        return code.ends_with("Extension(");
+    return false;
+  }
+
+  // An argument of an extension, or an item of a list that is called something with "source" or "src".
+  bool is_compiled(const PythonLiteral& literal) {
+    const auto calls = calls_around(literal);
+    static constexpr std::array<std::string_view, 12> kOthers{"open",    "copy",     "copyfile", "move",
+                                                              "rename",  "remove",   "exists",   "isfile",
+                                                              "replace", "endswith", "exclude",  "print"};
+    if (!calls.empty() && std::ranges::find(kOthers, calls[0]) != kOthers.end()) return false;
+    if (std::ranges::any_of(calls, [](const std::string& call) { return call.ends_with("Extension"); }))
+      return true;
+    if (!afford(text_size_)) return false;
+    const std::string statement = lowered(statement_code(parsed_, literal.line));
+    const std::string_view target = std::string_view(statement).substr(0, statement.find_first_of("=("));
+    return target.find("source") != std::string_view::npos || target.find("src") != std::string_view::npos;
+  }
+
+  void read_gpu_question(unsigned line) {
+    static constexpr std::array kQuestions{"get_device_capability", "get_device_properties",
+                                           "get_device_name", "current_device"};
+    for (const char* question : kQuestions) {
+      if (find_word(parsed_.code[line - 1], question) == std::string::npos || in_import(line)) continue;
+      tree_.asks_gpu.push_back(fact(line, question));
+      return;
+    }
+  }
+
+  // `if VERSION < Version("11.6"):` and then a raise.
+  void read_minimum(unsigned line) {
+    const std::string_view code = trimmed(parsed_.code[line - 1]);
+    if (!code.starts_with("if ") || line > lines_.size()) return;
+    const std::string lower = lowered(code);
+    const auto less = lower.find("< ");
+    if (less == std::string::npos || find_word(lower, "and") != std::string::npos) return;
+    const std::string subject = lower.substr(0, less);
+    if (subject.find("cuda") == std::string::npos && subject.find("bare_metal") == std::string::npos &&
+        subject.find("nvcc") == std::string::npos)
+      return;
+    unsigned next = line + 1;
+    while (next <= parsed_.code.size() && trimmed(parsed_.code[next - 1]).empty()) ++next;
+    if (next > parsed_.code.size() || !trimmed(parsed_.code[next - 1]).starts_with("raise")) return;
+    for (const PythonLiteral& literal : parsed_.literals) {
+      if (literal.line != line || literal.value.empty() || !is_digit(literal.value.front())) continue;
+      SourceFact found = fact(line, literal.value);
+      std::erase(found.guards, "inline");  // the comparison itself, which the check makes
+      tree_.minimum_cuda.push_back(std::move(found));
+      return;
+    }
+  }
+
+  PythonText parsed_;
+  Lines lines_;
+  SourceTree& tree_;
+  bool no_ninja_ = false;
+  std::map<std::string, Guards> calls_;
+  std::size_t text_size_ = 0, steps_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> architectures_in(std::string_view flags) {
+  std::vector<std::string> found;
+  for (const std::string_view key : {"compute_", "sm_"})
+    for (auto at = flags.find(key); at != std::string_view::npos; at = flags.find(key, at + 1)) {
+      if (at > 0 && is_identifier_char(flags[at - 1])) continue;
+      const std::string arch = digits_at(flags, at + key.size());
+      if (arch.size() >= 2 && std::ranges::find(found, arch) == found.end()) found.push_back(arch);
+    }
+  return found;
+}
+
+std::vector<std::string> standards_in(std::string_view flags) {
+  // The names that compilers took before a standard had its year.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDrafts{
+      {{"0x", "11"}, {"1y", "14"}, {"1z", "17"}, {"2a", "20"}, {"2b", "23"}}};
+  std::vector<std::string> found;
+  for (auto at = flags.find("-std="); at != std::string_view::npos; at = flags.find("-std=", at + 1)) {
+    const std::string_view value = flags.substr(at + 5);
+    if (!value.starts_with("c++") && !value.starts_with("gnu++")) continue;
+    const std::string_view year = value.substr(value.find("++") + 2);
+    std::string standard = digits_at(year, 0);
+    for (const auto& [draft, final_name] : kDrafts)
+      if (year.starts_with(draft)) standard = final_name;
+    if (standard.size() == 2) found.push_back(std::move(standard));
+  }
+  return found;
+}
+
+void read_setup_py(std::string_view text, SourceTree& tree) { Setup(text, tree).read(); }
+
+std::vector<std::string> imported_names(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string& code : read_python_text(text).code) {
+    const std::string_view line = trimmed(code);
+    const bool from = line.starts_with("from ");
+    if (!from && !line.starts_with("import ")) continue;
+    const std::string_view rest = trimmed(line.substr(from ? 5 : 7));
+    names.emplace_back(rest.substr(0, rest.find_first_of(" .,;")));
+  }
+  return names;
+}
+
+void read_pyproject(std::string_view text, SourceTree& tree) {
+  tree.has_pyproject = true;
+  tree.avoids_isolation = text.find("no-build-isolation") != std::string_view::npos;
+  std::string section;
+  bool in_requires = false;
+  // TOML's comments and strings are near enough to Python's for a list of requirements.
+  const PythonText parsed = read_python_text(text);
+  std::size_t next = 0;
+  for (unsigned line = 1; line <= parsed.code.size(); ++line) {
+    const std::string_view code = trimmed(parsed.code[line - 1]);
+    if (!in_requires && code.starts_with('[')) section = code;
+    if (section == "[build-system]" && code.starts_with("requires") &&
+        trimmed(code.substr(8)).starts_with('='))
+      in_requires = true;
+    for (; next < parsed.literals.size() && parsed.literals[next].line <= line; ++next) {
+      const PythonLiteral& literal = parsed.literals[next];
+      if (in_requires) tree.build_requires.push_back(literal.value);
+      if (section == "[project]" && code.starts_with("name") && tree.name.empty()) tree.name = literal.value;
+    }
+    if (in_requires && code.ends_with(']')) in_requires = false;
+  }
+}
+
+}  // namespace scankit

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/target/elsewhere_resolve.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/elf/mangling.h"
+
+namespace scankit {
+namespace {
+
+using Found = ElsewhereLibrary::State;
+
+void add_once(std::vector<std::string>& lines, const std::string& line) {
+  if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+}
+
+std::string site_on_path(const Python& python) {
+  const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
+  return site == python.sys_path.end() ? "/site-packages" : site->path;
+}
+
+}  // namespace
+
+struct ElsewhereResolver::Walk {
+  std::string folder;
+  Extension* copy;
+  ElsewhereScope scope;
+  std::vector<const ElfLibrary*> own;  // the file, and what came with it
+};
+
+ElsewhereResolver::ElsewhereResolver(const Host& files, const Snapshot& machine)
+    : machine_(machine),
+      files_(files),
+      libraries_(files, machine),
+      names_(machine, libraries_, Atlas::built_in()),
+      site_(site_on_path(machine.python.value)) {}
+
+// DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the tokens only $ORIGIN says anything about another
+// machine.
+std::vector<ElsewhereLibraries::Folder> ElsewhereResolver::folders_of(const ElfLibrary& library,
+                                                                      const std::string& folder) const {
+  const std::string& list = library.dynamic.runpath.empty() ? library.dynamic.rpath : library.dynamic.runpath;
+  const std::string origin = path_dirname(library.path);
+  std::vector<ElsewhereLibraries::Folder> folders;
+  for (std::size_t at = 0; at < list.size();) {
+    const auto end = std::min(list.find(':', at), list.size());
+    std::string text = list.substr(at, end - at);
+    at = end + 1;
+    for (const std::string_view token : {"${ORIGIN}", "$ORIGIN"})
+      if (const auto place = text.find(token); place != std::string::npos)
+        text.replace(place, token.size(), origin);
+    const std::string here = path_normalize(text);
+    const bool inside = here == folder || here.starts_with(folder + "/");
+    folders.push_back({here, inside ? site_ + here.substr(folder.size()) : here});
+  }
+  return folders;
+}
+
+std::vector<std::string> ElsewhereResolver::needs_of(const std::string& soname,
+                                                     const ElsewhereLibrary& library) const {
+  if (library.own != nullptr) return library.own->dynamic.needed;
+  if (library.table != nullptr) return library.table->needed;
+  const auto& torch = machine_.torch.value.libraries;
+  const auto known = std::ranges::find(torch, soname, &Library::soname);
+  return known == torch.end() ? std::vector<std::string>() : known->needed;
+}
+
+void ElsewhereResolver::take_library(const std::string& soname, const std::string& needed_by,
+                                     const ElsewhereLibrary& library, Extension& copy) const {
+  if (library.state == Found::Missing)
+    copy.missing_libraries.push_back(
+        {soname, needed_by, {say("what the snapshot lists of that machine")}, {}, {}});
+  if (library.state == Found::Open)
+    add_once(copy.undecided,
+             say("whether {} is on that machine, which {} needs: the snapshot does not list what its "
+                 "loader finds",
+                 soname, path_basename(needed_by)));
+  if (library.with_torch && !is_glibc_library(soname) && soname != "libstdc++.so.6" &&
+      soname != "libgcc_s.so.1")
+    add_once(copy.needs_torch_first, soname);
+}
+
+void ElsewhereResolver::walk(const ElfLibrary& file, Walk& walk) {
+  struct Need {
+    std::string soname, needed_by;
+    std::vector<ElsewhereLibraries::Folder> folders;
+    bool ours;  // wanted by a file from here; what that machine's own libraries lack is no news
+  };
+  std::deque<Need> open;
+  const auto add = [&](const std::vector<std::string>& needed, const std::string& by,
+                       const std::vector<ElsewhereLibraries::Folder>& folders, bool ours) {
+    for (const std::string& soname : needed) open.push_back({soname, by, folders, ours});
+  };
+  walk.own.push_back(&file);
+  add(file.dynamic.needed, file.path, folders_of(file, walk.folder), true);
+  while (!open.empty()) {
+    const Need need = open.front();
+    open.pop_front();
+    if (walk.scope.by_soname.contains(need.soname)) continue;
+    const ElsewhereLibrary library = libraries_.find(need.soname, need.folders);
+    walk.scope.by_soname[need.soname] = library;
+    if (need.ours) take_library(need.soname, need.needed_by, library, *walk.copy);
+    if (library.state != Found::Found) continue;
+    walk.copy->closure.push_back(library.path.empty() ? need.soname : library.path);
+    const bool ours = library.own != nullptr;
+    if (ours) walk.own.push_back(library.own.get());
+    add(needs_of(need.soname, library), ours ? library.path : need.soname,
+        ours ? folders_of(*library.own, walk.folder) : std::vector<ElsewhereLibraries::Folder>(), ours);
+  }
+}
+
+void ElsewhereResolver::take_versions(const ElfLibrary& library, Extension& copy) const {
+  for (const VersionNeed& need : library.symbols.versions().needs()) {
+    if (need.weak || names_.defines_version(need.file, need.name).value_or(true)) continue;
+    UnmetVersion unmet;
+    unmet.library =
+        need.file == "libc.so.6" && !machine_.libc.value.path.empty() ? machine_.libc.value.path : need.file;
+    unmet.version = need.name;
+    const std::string newest = names_.newest_version(need.name);
+    if (!newest.empty()) unmet.provided_max = need.name.substr(0, need.name.rfind('_') + 1) + newest;
+    unmet.needed_by = library.path;
+    if (const auto undefined = library.symbols.undefined())
+      for (const UndefinedSymbol& symbol : *undefined)
+        if (symbol.version == need.name && unmet.symbols.size() < 64) unmet.symbols.push_back(symbol.name);
+    copy.unmet_versions.push_back(std::move(unmet));
+  }
+}
+
+void ElsewhereResolver::take_names(const ElsewhereScope& scope, Extension& copy) {
+  const auto undefined = scope.file->symbols.undefined();
+  if (!undefined) {
+    copy.resolved = false;
+    copy.resolution_note = undefined.error().message;
+    return;
+  }
+  const bool may_be_a_strangers = std::ranges::any_of(
+      scope.by_soname, [](const auto& entry) { return entry.second.state == Found::Missing; });
+  for (const UndefinedSymbol& symbol : *undefined) {
+    if (symbol.weak) continue;
+    ++copy.undefined;
+    NameAnswer answer = names_.ask(symbol, scope);
+    if (answer.state == NameAnswer::State::Provided) {
+      ++copy.provided;
+      add_once(copy.taken_on_trust, answer.why);
+    } else if (answer.state == NameAnswer::State::Open) {
+      add_once(copy.undecided, answer.why);
+    } else {
+      if (answer.missing.owner == "own" && may_be_a_strangers) answer.missing.owner = "unknown";
+      copy.missing_symbols.push_back(std::move(answer.missing));
+    }
+  }
+}
+
+void ElsewhereResolver::resolve(Extension& copy, const std::string& folder, bool tag_is_promised) {
+  const auto file = files_.open(copy.path);
+  if (!file) {
+    copy.resolution_note = file.error().message;
+    return;
+  }
+  copy.resolved = true;
+  Walk state{folder, &copy, {}, {}};
+  state.scope.file = file->get();
+  state.scope.tag = copy.tag;
+  state.scope.tag_is_promised = tag_is_promised;
+  copy.closure.push_back(copy.path);
+  walk(**file, state);
+  for (const ElfLibrary* library : state.own) take_versions(*library, copy);
+  take_names(state.scope, copy);
+}
+
+}  // namespace scankit

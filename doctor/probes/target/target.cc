@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/target/target.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::string_view kPrefix = "sm_";
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_driver_soname(const std::string& soname) { return soname.starts_with("libcuda.so"); }
+
+// The driver API's names: cuInit, cuLaunchKernel. The runtime's (cudaMalloc) and the libraries'
+// (cublasCreate) go on in lower case.
+bool is_driver_name(const MissingSymbol& symbol) {
+  return symbol.owner == "cuda" && symbol.name.size() > 2 && symbol.name.starts_with("cu") &&
+         std::isupper(static_cast<unsigned char>(symbol.name[2])) != 0;
+}
+
+// A machine with a driver has libcuda.so.1: what was missing here is no fault there. Which of the driver's
+// names that release exports stays open, so the note says it.
+void grant_libcuda(Extension& file) {
+  const auto gone = std::erase_if(
+      file.missing_libraries, [](const MissingLibrary& library) { return is_driver_soname(library.soname); });
+  if (gone == 0) return;
+  const auto names = std::erase_if(file.missing_symbols, is_driver_name);
+  file.provided += static_cast<unsigned>(names);
+  file.resolution_note += (file.resolution_note.empty() ? "" : "; ") +
+                          say("libcuda.so.1 is taken to come with the described driver");
+}
+
+// An import that failed here for want of the driver says nothing about a machine that has one.
+void discard_driver_failures(Snapshot& snapshot) {
+  for (Observation& seen : snapshot.observations.value) {
+    if (seen.outcome != "error" || seen.message.find("libcuda.so") == std::string::npos) continue;
+    seen.why_not_run =
+        say("failed on this machine, which lacks the driver that the target has: {}", seen.message);
+    seen.outcome = "not-run";
+    seen.exception.clear();
+    seen.message.clear();
+  }
+}
+
+void describe_gpus(const std::vector<std::string>& names, Snapshot& snapshot) {
+  snapshot.environment.erase("CUDA_VISIBLE_DEVICES");  // it chooses among the GPUs of this machine
+  std::vector<Gpu> gpus;
+  for (const std::string& name : names) {
+    if (name == "none") continue;
+    Gpu gpu;
+    gpu.index = static_cast<unsigned>(gpus.size());
+    gpu.name = "described";
+    gpu.sm = name.substr(kPrefix.size());
+    gpu.sm_source = "described";
+    gpus.push_back(std::move(gpu));
+    snapshot.described.push_back(say("GPU {}", name));
+  }
+  if (gpus.empty()) {
+    snapshot.gpus = Probed<std::vector<Gpu>>::absent(say("the target is described as one without a GPU"));
+    snapshot.described.push_back(say("no GPU"));
+  } else {
+    snapshot.gpus = Probed<std::vector<Gpu>>::of(std::move(gpus));
+  }
+}
+
+void describe_driver(const std::string& version, Snapshot& snapshot) {
+  Driver driver;
+  driver.version = version;
+  driver.source = "described";
+  snapshot.driver = Probed<Driver>::of(std::move(driver));
+  snapshot.described.push_back(say("driver {}", version));
+  for (Extension& file : snapshot.extensions.value) grant_libcuda(file);
+  std::erase_if(snapshot.torch.value.missing_libraries,
+                [](const std::string& line) { return is_driver_soname(line); });
+  discard_driver_failures(snapshot);
+}
+
+}  // namespace
+
+// Compute capabilities run from 5.0 in what any torch of today's installers still reads; two or three digits
+// leave room for chips to come. "sm_90a" names a kind of code, not a chip.
+std::string gpu_name_problem(const std::string& name) {
+  if (name == "none") return "";
+  const std::string_view number = std::string_view(name).substr(std::min(name.size(), kPrefix.size()));
+  if (name.starts_with(kPrefix) && all_digits(number) && number.size() >= 2 && number.size() <= 3 &&
+      number[0] != '0')
+    return "";
+  return say(
+      "\"{}\" is no GPU: sm_ and its compute capability without the dot is expected, such as sm_90 for 9.0, "
+      "or none",
+      name);
+}
+
+std::string driver_version_problem(const std::string& version) {
+  std::size_t parts = 0;
+  bool fits = !version.empty() && version.size() <= 32;
+  for (std::size_t at = 0; fits && at <= version.size(); ++parts) {
+    const auto dot = std::min(version.find('.', at), version.size());
+    const std::string_view part = std::string_view(version).substr(at, dot - at);
+    fits = all_digits(part) && part.size() <= 4;
+    at = dot + 1;
+  }
+  if (fits && parts >= 2 && parts <= 3) return "";
+  return say("\"{}\" is no driver version: two or three numbers are expected, such as 570.86 or 570.86.15",
+             version);
+}
+
+void describe_target(const TargetDescription& target, Snapshot& snapshot) {
+  if (!target.gpus.empty()) describe_gpus(target.gpus, snapshot);
+  if (!target.driver.empty()) describe_driver(target.driver, snapshot);
+}
+
+}  // namespace scankit

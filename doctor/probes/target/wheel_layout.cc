@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/probes/target/wheel_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/probes/python/python_text.h"
+
+// APPNOTE.TXT of PKWARE, 4.3 and 4.5.
+namespace scankit {
+namespace {
+
+constexpr std::uint32_t kLocalMark = 0x04034b50, kCentralMark = 0x02014b50, kEndMark = 0x06054b50,
+                        kEnd64Mark = 0x06064b50, kLocator64Mark = 0x07064b50, kDescriptorMark = 0x08074b50;
+constexpr std::uint64_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56,
+                        kLocator64Size = 20;
+constexpr std::uint64_t kLongComment = 0xffff;
+constexpr std::uint32_t kIn64 = 0xffffffff;  // the number is in a 64-bit record
+constexpr std::uint16_t kHasDescriptor = 8;
+
+struct Directory {
+  std::uint64_t start = 0, size = 0, end = 0, entries = 0;  // `end`: where the end records begin
+};
+
+struct ZipMember {
+  std::string name;
+  std::uint64_t start = 0, packed = 0, size = 0;
+  std::uint32_t checksum = 0;
+  std::uint16_t flags = 0, method = 0;
+};
+
+// Where the archive's end record is; nothing where none ends with the file.
+std::optional<std::uint64_t> find_end(const FileBytes& file, std::string& problem) {
+  const std::uint64_t tail = std::min(file.size(), kEndSize + kLongComment);
+  const auto bytes = file.slice(file.size() - tail, tail);
+  if (!bytes) return std::nullopt;
+  std::optional<std::uint64_t> found;
+  for (std::uint64_t at = 0; at + kEndSize <= tail; ++at) {
+    if (bytes->read<std::uint32_t>(at) != kEndMark) continue;
+    if (at + kEndSize + *bytes->read<std::uint16_t>(at + 20) != tail) continue;
+    if (found) problem = say("it has two end records: programs differ in which archive they read");
+    found = file.size() - tail + at;
+  }
+  if (!found) problem = say("bytes follow the archive, so that programs differ in what they read");
+  return found;
+}
+
+std::optional<Directory> find_directory(const FileBytes& file, std::uint64_t end) {
+  const auto entries = file.read<std::uint16_t>(end + 10), on_disk = file.read<std::uint16_t>(end + 8);
+  const auto size = file.read<std::uint32_t>(end + 12), start = file.read<std::uint32_t>(end + 16);
+  if (!entries || !on_disk || !size || !start) return std::nullopt;
+  Directory directory{*start, *size, end, *entries};
+  if (*entries != 0xffff && *size != kIn64 && *start != kIn64)
+    return *on_disk == *entries ? std::optional(directory) : std::nullopt;
+  if (end < kLocator64Size + kEnd64Size) return std::nullopt;
+  directory.end = end - kLocator64Size - kEnd64Size;
+  const auto locator = file.read<std::uint32_t>(end - kLocator64Size),
+             mark = file.read<std::uint32_t>(directory.end);
+  const auto told = file.read<std::uint64_t>(end - kLocator64Size + 8);
+  const auto entries64 = file.read<std::uint64_t>(directory.end + 32);
+  const auto size64 = file.read<std::uint64_t>(directory.end + 40),
+             start64 = file.read<std::uint64_t>(directory.end + 48);
+  if (!locator || !mark || !told || !entries64 || !size64 || !start64) return std::nullopt;
+  if (*locator != kLocator64Mark || *mark != kEnd64Mark || *told != directory.end) return std::nullopt;
+  if ((*entries != 0xffff && *entries != *entries64) || (*size != kIn64 && *size != *size64) ||
+      (*start != kIn64 && *start != *start64))
+    return std::nullopt;
+  return Directory{*start64, *size64, directory.end, *entries64};
+}
+
+// The 64-bit numbers of a header's extra field (id 1), in the order of those that are not in the header.
+bool read_extra64(const Bytes& extra, const std::vector<std::uint64_t*>& wanted) {
+  for (std::uint64_t at = 0; at + 4 <= extra.size();) {
+    const std::uint16_t id = *extra.read<std::uint16_t>(at), size = *extra.read<std::uint16_t>(at + 2);
+    if (id == 1) {
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const auto value = extra.read<std::uint64_t>(at + 4 + i * 8);
+        if (!value || (i + 1) * 8 > size) return false;
+        *wanted[i] = *value;
+      }
+      return true;
+    }
+    at += 4u + size;
+  }
+  return wanted.empty();
+}
+
+// Nothing where the record is damaged; `at` moves behind it.
+std::optional<ZipMember> central_record(const Bytes& bytes, std::uint64_t& at) {
+  if (bytes.read<std::uint32_t>(at) != kCentralMark || at + kCentralSize > bytes.size()) return std::nullopt;
+  ZipMember member;
+  member.flags = *bytes.read<std::uint16_t>(at + 8);
+  member.method = *bytes.read<std::uint16_t>(at + 10);
+  member.checksum = *bytes.read<std::uint32_t>(at + 16);
+  member.packed = *bytes.read<std::uint32_t>(at + 20);
+  member.size = *bytes.read<std::uint32_t>(at + 24);
+  member.start = *bytes.read<std::uint32_t>(at + 42);
+  const std::uint64_t name = *bytes.read<std::uint16_t>(at + 28), extra = *bytes.read<std::uint16_t>(at + 30);
+  const auto name_bytes = bytes.slice(at + kCentralSize, name),
+             extra_bytes = bytes.slice(at + kCentralSize + name, extra);
+  if (!name_bytes || !extra_bytes) return std::nullopt;
+  member.name = name_bytes->text();
+  std::vector<std::uint64_t*> wanted;
+  for (std::uint64_t* field : {&member.size, &member.packed, &member.start})
+    if (*field == kIn64) wanted.push_back(field);
+  if (!read_extra64(*extra_bytes, wanted)) return std::nullopt;
+  at += kCentralSize + name + extra + *bytes.read<std::uint16_t>(at + 32);
+  return member;
+}
+
+std::string method_name(std::uint16_t method) {
+  constexpr std::array<std::pair<std::uint16_t, const char*>, 4> kNames{
+      {{9, "Deflate64"}, {12, "BZIP2"}, {14, "LZMA"}, {93, "Zstandard"}}};
+  for (const auto& [number, name] : kNames)
+    if (number == method) return name;
+  return std::to_string(method);
+}
+
+// What the member says of itself where it is; `end` is set behind its data.
+std::string local_problem(const FileBytes& file, const ZipMember& member, std::uint64_t& end) {
+  const std::string name = printable(member.name);
+  const auto header = file.slice(member.start, kLocalSize);
+  if (!header || *header->read<std::uint32_t>(0) != kLocalMark)
+    return say("its directory says that its member \"{}\" is where no member begins", name);
+  const std::uint64_t name_size = *header->read<std::uint16_t>(26),
+                      extra_size = *header->read<std::uint16_t>(28);
+  const auto own_name = file.slice(member.start + kLocalSize, name_size);
+  if (!own_name || own_name->text() != member.name)
+    return say("its member \"{}\" is called \"{}\" where it is stored", name,
+               own_name ? printable(own_name->text()) : "");
+  const std::uint16_t flags = *header->read<std::uint16_t>(6);
+  const bool described = (flags & kHasDescriptor) != 0;
+  std::uint64_t packed = *header->read<std::uint32_t>(18), size = *header->read<std::uint32_t>(22);
+  std::vector<std::uint64_t*> wanted;
+  for (std::uint64_t* field : {&size, &packed})
+    if (*field == kIn64) wanted.push_back(field);
+  const auto extra = file.slice(member.start + kLocalSize + name_size, extra_size);
+  if (!extra || (!read_extra64(*extra, wanted) && !described))
+    return say("the header of its member \"{}\" is damaged", name);
+  const bool same = *header->read<std::uint16_t>(8) == member.method && flags == member.flags &&
+                    (described || (*header->read<std::uint32_t>(14) == member.checksum &&
+                                   packed == member.packed && size == member.size));
+  if (!same)
+    return say("its member \"{}\" has other sizes or flags in its own header than in the directory", name);
+  if (member.method != 0 && member.method != 8)
+    return say("its member \"{}\" is compressed with {}, which scankit does not read", name,
+               method_name(member.method));
+  const auto data = checked_add(member.start + kLocalSize + name_size + extra_size, member.packed);
+  if (!data || *data > file.size()) return say("its member \"{}\" does not end within the file", name);
+  end = *data;
+  if (described) {  // with or without a mark, with numbers of 32 or 64 bits
+    const bool mark = file.read<std::uint32_t>(end).value_or(0) == kDescriptorMark;
+    const std::uint64_t from = end + (mark ? 4 : 0);
+    const bool wide = file.read<std::uint64_t>(from + 4).value_or(0) == member.packed &&
+                      file.read<std::uint64_t>(from + 12).value_or(0) == member.size && member.size != 0;
+    end = from + (wide ? 20 : 12);
+  }
+  return "";
+}
+
+std::string layout_problem(const FileBytes& file, std::vector<ZipMember> members, std::uint64_t directory) {
+  std::ranges::sort(members, {}, &ZipMember::start);
+  std::uint64_t at = 0;
+  const ZipMember* before = nullptr;
+  for (const ZipMember& member : members) {
+    if (member.start < at && before != nullptr)
+      return say("its members \"{}\" and \"{}\" overlap", printable(before->name), printable(member.name));
+    if (member.start > at && before == nullptr)
+      return say("{} bytes stand before its first member", member.start);
+    if (member.start > at)
+      return say("{} bytes before its member \"{}\" belong to none", member.start - at,
+                 printable(member.name));
+    if (std::string problem = local_problem(file, member, at); !problem.empty()) return problem;
+    before = &member;
+  }
+  if (at > directory)
+    return say("its member \"{}\" overlaps the directory", before == nullptr ? "" : printable(before->name));
+  if (at < directory) return say("{} bytes before its directory belong to no member", directory - at);
+  return "";
+}
+
+}  // namespace
+
+std::string archive_ambiguity(const FileBytes& file, const std::vector<std::string>& names) {
+  std::string problem;
+  const auto end = find_end(file, problem);
+  if (!problem.empty() || !end) return problem;
+  const auto directory = find_directory(file, *end);
+  if (!directory) return say("its end record is damaged");
+  const auto behind = checked_add(directory->start, directory->size);
+  if (!behind || *behind > directory->end) return say("its end record is damaged");
+  if (*behind < directory->end)
+    return say(
+        "{} bytes stand before the archive or behind its directory, so that programs differ in what they "
+        "read",
+        directory->end - *behind);
+  const auto bytes = file.slice(directory->start, directory->size);
+  if (!bytes) return say("its directory is longer than any wheel's");
+  std::vector<ZipMember> members;
+  for (std::uint64_t at = 0; at < bytes->size();) {
+    auto member = central_record(*bytes, at);
+    if (!member) return say("its directory is damaged");
+    members.push_back(*std::move(member));
+  }
+  if (members.size() != directory->entries || !std::ranges::equal(members, names, {}, &ZipMember::name))
+    return say("it has two directories: programs differ in which members they see");
+  return layout_problem(file, std::move(members), directory->start);
+}
+
+}  // namespace scankit

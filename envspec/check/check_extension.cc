@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/view.h"
+#include "envspec/check/check.h"
+#include "envspec/check/outcome.h"
+
+namespace scankit {
+namespace {
+
+class ExtensionCheck {
+ public:
+  ExtensionCheck(const Spec& spec, const ExtensionSpec& wanted, const ExtensionFacts& file, Outcome& outcome)
+      : spec_(spec), wanted_(wanted), file_(file), outcome_(outcome) {}
+
+  void run() {
+    if (file_.file_state == "unreadable" || file_.file_state == "vanished")
+      return not_known(outcome_, say("{} could not be read", file_.path));
+    if (file_.file_state != "elf")
+      return add("", say("{} wants it, and its file is no whole library: {}", at(""), file_.file_state),
+                 "/file_state", file_.file_state);
+    package();
+    word("torch_abi", wanted_.torch_abi, file_.torch_abi, "");
+    word("python_tag", wanted_.python_tag, file_.python_tag, "/tag");
+    word("string_abi", wanted_.string_abi, file_.string_abi, "/string_abi");
+    built_for_cuda();
+    built_for_torch();
+    code();
+  }
+
+ private:
+  std::string path(const std::string& field) const {
+    return "extensions." + wanted_.module + (field.empty() ? "" : "." + field);
+  }
+  std::string at(const std::string& field) const { return line_name(spec_, path(field)); }
+
+  std::vector<Fix> fixes() const {
+    const bool ours =
+        is_shipped_module(wanted_.module) && (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
+    if (ours) return {InstallModule{wanted_.module}};
+    const std::string& package = wanted_.distribution.empty() ? file_.distribution : wanted_.distribution;
+    if (package.empty()) return {Advice{say("install it as the spec says, or edit the spec")}};
+    return {RebuildPackage{package, file_.version, "", {}},
+            Advice{say("or edit the spec, where this is what you want")}};
+  }
+
+  void add(const std::string& field, std::string summary, const std::string& pointer,
+           const std::string& here) {
+    Finding finding;
+    finding.cause = Cause::DriftExtension;
+    finding.subject = file_.path;
+    finding.module = wanted_.module;
+    finding.summary = std::move(summary);
+    finding.demanded_by = file_line(spec_, path(field));
+    if (!pointer.empty()) finding.evidence = {{file_.pointer + pointer, here}};
+    finding.fixes = fixes();
+    drifted(outcome_, std::move(finding));
+  }
+
+  void word(const std::string& field, const std::string& wanted, const std::string& here,
+            const std::string& pointer) {
+    if (wanted.empty() || wanted == here) return;
+    add(field,
+        here.empty() ? say("{} wants {} {}, and the file has none", at(field), field, wanted)
+                     : say("{} wants {} {}, and the file has {}", at(field), field, wanted, here),
+        pointer, here);
+  }
+
+  bool same_package() const { return package_key(wanted_.distribution) == package_key(file_.distribution); }
+
+  void package() {
+    if (!wanted_.distribution.empty() && !same_package())
+      add("distribution",
+          file_.distribution.empty() ? say("{} wants it from the package {}, and no package lists this file",
+                                           at("distribution"), wanted_.distribution)
+                                     : say("{} wants it from the package {}, and it is from {}",
+                                           at("distribution"), wanted_.distribution, file_.distribution),
+          "/distribution", file_.distribution);
+    if (wanted_.version.empty()) return;
+    const auto fits = wanted_.version.contains(std::string_view(file_.version));
+    if (fits && *fits) return;
+    if (file_.version.empty() && !file_.distribution.empty())
+      return not_known(outcome_, say("the version of the package of {} is not known", file_.path));
+    add("version",
+        file_.version.empty() ? say("{} wants version {}, and no package says which one this is",
+                                    at("version"), wanted_.version.text())
+                              : say("{} wants {} {}, and {} is here", at("version"), file_.distribution,
+                                    wanted_.version.text(), file_.version),
+        "", "");
+  }
+
+  void built_for_cuda() {
+    if (wanted_.cuda.empty()) return;
+    const bool fits = wanted_.cuda.contains(std::string_view(file_.cuda_major)).value_or(false);
+    if (fits) return;
+    add("cuda",
+        file_.cuda_major.empty() ? say("{} wants it to need CUDA {}, and it needs no CUDA library",
+                                       at("cuda"), wanted_.cuda.text())
+                                 : say("{} wants it to need CUDA {}, and it needs CUDA {}", at("cuda"),
+                                       wanted_.cuda.text(), file_.cuda_major),
+        "/cuda_major", file_.cuda_major);
+  }
+
+  // Both ends of what its names tell must be wanted; what needs no C++ name of torch fits every release.
+  void built_for_torch() {
+    if (wanted_.torch.empty() || file_.torch_abi != "full") return;
+    if (file_.torch_min.empty() && file_.torch_max.empty())
+      return not_known(outcome_, say("{}: its names do not tell for which torch it was built", file_.path));
+    for (const std::string& end : {file_.torch_min, file_.torch_max}) {
+      if (end.empty() || wanted_.torch.contains(std::string_view(end)).value_or(false)) continue;
+      return add("torch",
+                 say("{} wants it built for torch {}, and its names are those of {}", at("torch"),
+                     wanted_.torch.text(), end),
+                 end == file_.torch_min ? "/dating/torch_min" : "/dating/torch_max", end);
+    }
+  }
+
+  void code() {
+    std::vector<std::string> missing;
+    for (const std::string& name : wanted_.code)
+      if (std::ranges::find(file_.code, name) == file_.code.end()) missing.push_back(name);
+    if (missing.empty()) return;
+    add("code",
+        file_.code.empty()
+            ? say("{} wants code for {}, and the file holds no device code", at("code"), join(missing))
+            : say("{} wants code for {}, and the file holds {}", at("code"), join(missing), join(file_.code)),
+        "", "");
+  }
+
+  const Spec& spec_;
+  const ExtensionSpec& wanted_;
+  const ExtensionFacts& file_;
+  Outcome& outcome_;
+};
+
+void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
+  Finding finding;
+  finding.cause = Cause::DriftExtensionMissing;
+  finding.subject = wanted.module;
+  finding.module = wanted.module;
+  const std::string path = "extensions." + wanted.module;
+  finding.summary = say("{} wants it, and no file of it is on this Python's path", line_name(spec, path));
+  finding.demanded_by = file_line(spec, path);
+  const bool any_build = wanted.torch_abi.empty() || wanted.torch_abi == "none";
+  if (is_shipped_module(wanted.module) && any_build)
+    finding.fixes = {InstallModule{wanted.module}};
+  else if (!wanted.distribution.empty())
+    finding.fixes = {InstallPackages{{requirement(wanted.distribution, wanted.version)}}};
+  else
+    finding.fixes = {
+        Advice{say("install the package that brings {}, or take it out of the spec", wanted.module)}};
+  drifted(outcome, std::move(finding));
+}
+
+}  // namespace
+
+Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const EnvironmentFacts& facts) {
+  Outcome outcome = asked("spec-extension", say("Is {} here, and built as the spec says?", wanted.module));
+  if (!facts.extensions.present()) {
+    not_known(outcome, why_missing(facts.extensions));
+    return outcome;
+  }
+  const auto& all = facts.extensions.value;
+  const auto file = std::ranges::find(all, wanted.module, &ExtensionFacts::module);
+  if (file != all.end()) {
+    ExtensionCheck(spec, wanted, *file, outcome).run();
+  } else if (std::ranges::find(facts.modules, wanted.module) == facts.modules.end()) {
+    not_known(outcome, say("the snapshot does not tell about {}: take it with scankit snapshot --module {}",
+                           wanted.module, wanted.module));
+  } else {
+    not_here(spec, wanted, outcome);
+  }
+  return outcome;
+}
+
+std::vector<Outcome> check_spec(const Spec& spec, const Snapshot& snapshot, const EnvironmentFacts& facts) {
+  std::vector<Outcome> out = check_platform(spec, facts);
+  for (const ExtensionSpec& wanted : spec.extensions) out.push_back(check_extension(spec, wanted, facts));
+  for (Outcome& outcome : check_gpus(spec, snapshot, facts)) out.push_back(std::move(outcome));
+  return out;
+}
+
+}  // namespace scankit

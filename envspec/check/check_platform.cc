@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/view.h"
+#include "envspec/check/check.h"
+#include "envspec/check/outcome.h"
+
+namespace scankit {
+namespace {
+
+struct Demand {
+  const char* check;
+  std::string question, path;
+  Cause cause{};
+  std::string subject, module, pointer;  // of the finding; pointer into the snapshot
+};
+
+Finding finding_of(const Spec& spec, const Demand& demand, std::string summary, const std::string& here) {
+  Finding finding;
+  finding.cause = demand.cause;
+  finding.subject = demand.subject;
+  finding.module = demand.module;
+  finding.summary = std::move(summary);
+  finding.demanded_by = file_line(spec, demand.path);
+  if (!here.empty()) finding.evidence.push_back({demand.pointer, here});
+  return finding;
+}
+
+// Nothing where the fact decides nothing more.
+template <class Fact>
+bool is_known(Outcome& outcome, const Probed<Fact>& fact) {
+  if (fact.present()) return true;
+  if (fact.state != ProbeState::Absent) not_known(outcome, why_missing(fact));
+  return false;
+}
+
+Outcome version_check(const Spec& spec, const Demand& demand, const VersionRange& range,
+                      const Probed<std::string>& fact, const std::vector<Fix>& fixes) {
+  Outcome outcome = asked(demand.check, demand.question);
+  const auto add = [&](std::string summary) {
+    Finding finding = finding_of(spec, demand, std::move(summary), fact.value);
+    finding.fixes = fixes;
+    drifted(outcome, std::move(finding));
+  };
+  const std::string line = line_name(spec, demand.path);
+  if (!is_known(outcome, fact)) {
+    if (fact.state == ProbeState::Absent)
+      add(say("{} wants {} {}, and there is none: {}", line, demand.subject, range.text(),
+              why_missing(fact)));
+    return outcome;
+  }
+  const auto fits = range.contains(std::string_view(fact.value));
+  if (!fits)
+    not_known(outcome, say("\"{}\" is no version that could be compared", fact.value));
+  else if (!*fits)
+    add(say("{} wants {} {}, and {} is here", line, demand.subject, range.text(), fact.value));
+  return outcome;
+}
+
+Outcome word_check(const Spec& spec, const Demand& demand, const std::string& wanted,
+                   const Probed<std::string>& fact, const std::vector<Fix>& fixes) {
+  Outcome outcome = asked(demand.check, demand.question);
+  const bool differs = fact.present() ? fact.value != wanted : fact.state == ProbeState::Absent;
+  is_known(outcome, fact);
+  if (!differs) return outcome;
+  const std::string here = fact.present() ? fact.value : why_missing(fact);
+  Finding finding = finding_of(
+      spec, demand,
+      say("{} wants {} {}, and it is: {}", line_name(spec, demand.path), demand.subject, wanted, here),
+      fact.value);
+  finding.fixes = fixes;
+  drifted(outcome, std::move(finding));
+  return outcome;
+}
+
+void check_python(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
+  const std::vector<Fix> fixes = {
+      Advice{say("make the environment anew with the Python that the spec names, or edit the spec")}};
+  if (!spec.python.empty())
+    out.push_back(
+        version_check(spec,
+                      {"spec-python-version", say("Is the Python one of the versions in the spec?"),
+                       "python.version", Cause::DriftPython, "Python", "python", "/python/value/version"},
+                      spec.python, facts.python, fixes));
+  if (!spec.implementation.empty())
+    out.push_back(word_check(
+        spec,
+        {"spec-python-implementation", say("Is the Python of the kind in the spec?"), "python.implementation",
+         Cause::DriftPython, "Python", "python", "/python/value/implementation"},
+        spec.implementation, facts.implementation, fixes));
+}
+
+void check_torch(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
+  if (!spec.torch.empty())
+    out.push_back(
+        version_check(spec,
+                      {"spec-torch-version", say("Is torch one of the versions in the spec?"),
+                       "torch.version", Cause::DriftTorch, "torch", "torch", "/torch/value/version"},
+                      spec.torch, facts.torch,
+                      {InstallPackages{{requirement("torch", spec.torch)}},
+                       Advice{say("or edit the spec, where this torch is the one that you want")}}));
+  // Where torch itself is not here, one finding is enough.
+  if (!spec.cuda.empty() && !(facts.torch.state == ProbeState::Absent && !spec.torch.empty()))
+    out.push_back(
+        version_check(spec,
+                      {"spec-torch-cuda", say("Is torch built with the CUDA of the spec?"), "torch.cuda",
+                       Cause::DriftCuda, say("torch's CUDA"), "torch", "/torch/value/cuda"},
+                      spec.cuda, facts.cuda,
+                      {Advice{say("install the build of torch for CUDA {}, from the index that has it",
+                                  spec.cuda.text())}}));
+  if (!spec.string_abi.empty() && !(facts.torch.state == ProbeState::Absent && !spec.torch.empty()))
+    out.push_back(word_check(
+        spec,
+        {"spec-torch-string-abi", say("Has torch the C++ string ABI of the spec?"), "torch.string_abi",
+         Cause::DriftStringAbi, say("torch's string ABI"), "torch", "/torch/value/string_abi"},
+        spec.string_abi, facts.string_abi,
+        {Advice{say(
+            "install a build of torch with the {} string ABI, or edit the spec and rebuild what is linked "
+            "to torch",
+            spec.string_abi)}}));
+}
+
+// A machine without a GPU needs no driver.
+void check_driver(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
+  if (spec.driver.empty()) return;
+  const Demand demand{"spec-driver",
+                      say("Is the NVIDIA driver one of the versions in the spec?"),
+                      "driver",
+                      Cause::DriftDriver,
+                      say("the NVIDIA driver"),
+                      "",
+                      "/driver/value/version"};
+  if (facts.driver.state == ProbeState::Absent && facts.gpus.state == ProbeState::Absent) {
+    Outcome outcome = asked(demand.check, demand.question);
+    left_out(outcome, say("the driver of the spec: there is neither a GPU nor a driver here"));
+    out.push_back(std::move(outcome));
+    return;
+  }
+  out.push_back(
+      version_check(spec, demand, spec.driver, facts.driver,
+                    {Advice{say("install an NVIDIA driver {}, or edit the spec", spec.driver.text())}}));
+}
+
+std::string compilers_in_words(const std::vector<Compiler>& compilers) {
+  std::vector<std::string> names;
+  for (const Compiler& one : compilers) names.push_back(one.kind + " " + one.version);
+  return join(names);
+}
+
+void check_compiler(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
+  if (spec.compiler.empty() && spec.compiler_version.empty()) return;
+  const std::string path = spec.compiler_version.empty() ? "host_compiler.kind" : "host_compiler.version";
+  const std::string kind = spec.compiler.empty() ? say("a C++ compiler") : spec.compiler;
+  Outcome outcome = asked("spec-compiler", say("Is a C++ compiler of the spec here?"));
+  const Demand demand{outcome.check.c_str(), outcome.question, path, Cause::DriftCompiler, kind, "", ""};
+  bool fits = false;
+  for (const Compiler& one : facts.compilers.value)
+    fits = fits || ((spec.compiler.empty() || one.kind == spec.compiler) &&
+                    (spec.compiler_version.empty() ||
+                     spec.compiler_version.contains(std::string_view(one.version)).value_or(false)));
+  const bool known = is_known(outcome, facts.compilers) || facts.compilers.state == ProbeState::Absent;
+  if (known && !fits) {
+    const std::string here = compilers_in_words(facts.compilers.value);
+    const std::string line = line_name(spec, path);
+    Finding finding = finding_of(
+        spec, demand,
+        here.empty()
+            ? say("{} wants {} {}, and no C++ compiler is here", line, kind, spec.compiler_version.text())
+            : say("{} wants {} {}, and here is: {}", line, kind, spec.compiler_version.text(), here),
+        "");
+    finding.fixes = {Advice{say("install such a compiler, or edit the spec where nothing is built here")}};
+    drifted(outcome, std::move(finding));
+  }
+  out.push_back(std::move(outcome));
+}
+
+}  // namespace
+
+std::vector<Outcome> check_platform(const Spec& spec, const EnvironmentFacts& facts) {
+  std::vector<Outcome> out;
+  check_python(spec, facts, out);
+  check_torch(spec, facts, out);
+  check_driver(spec, facts, out);
+  check_compiler(spec, facts, out);
+  return out;
+}
+
+}  // namespace scankit

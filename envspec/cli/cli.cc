@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/cli/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+#include "doctor/command_line/help.h"
+#include "doctor/model/redact.h"
+#include "envspec/cli/commands.h"
+#include "envspec/cli/lock_commands.h"
+
+namespace scankit {
+namespace {
+
+// As `doctor` and `snapshot` have it.
+void add_redact(CLI::App& command, bool& redact) { command.add_flag("--redact", redact, redact_help()); }
+
+void add_cache(CLI::App& command, std::string& folder) {
+  command
+      .add_option("--cache-dir", folder,
+                  say("directory for the hashes of unchanged files [default: $XDG_CACHE_HOME/scankit]"))
+      ->type_name("DIR");
+}
+
+void add_init(CLI::App& env, int& exit_status) {
+  const auto options = std::make_shared<EnvInitOptions>();
+  CLI::App* command =
+      env.add_subcommand("init", say("write scankit.yaml, the specification of this environment"));
+  note(*command,
+       {.examples = {"scankit env init", "scankit env init --python .venv/bin/python --out envs/train.yaml"},
+        .statuses = {},
+        .trailing = {}});
+  add_subject_options(*command, options->subject);
+  command
+      ->add_option("--out", options->out, say("file to write, - for standard output [default: scankit.yaml]"))
+      ->type_name("FILE");
+  command->add_flag("--force", options->force, say("overwrite an existing file"));
+  command->callback([options, &exit_status] { exit_status = run_env_init(*options); });
+}
+
+void add_check(CLI::App& env, int& exit_status) {
+  const auto options = std::make_shared<EnvCheckOptions>();
+  CLI::App* command =
+      env.add_subcommand("check", say("say where an environment differs from its spec and its lock"));
+  note(*command, {.examples = {"scankit env check", "scankit env check --spec envs/train.yaml --json"},
+                  .statuses = {{kExitClean, say("no drift")},
+                               {kExitUsage, say("usage error")},
+                               {kExitInconclusive, say("inconclusive")},
+                               {kExitDrift, say("drift")}},
+                  .trailing = {}});
+  begin_group(*command, group_of_input());
+  add_subject_options(*command, options->subject);
+  command->add_option("--spec", options->spec, say("the spec [default: scankit.yaml]"))->type_name("FILE");
+  command->add_option("--lock", options->lock, say("the lock [default: scankit.lock, if it exists]"))
+      ->type_name("FILE");
+  add_cache(*command, options->cache_dir);
+  begin_group(*command, group_of_output());
+  add_redact(*command, options->redact);
+  add_show_options(*command, options->show, kExitDrift);
+  command->callback([options, &exit_status] {
+    check_show_options(options->show);
+    exit_status = run_env_check(*options);
+  });
+}
+
+void add_diff(CLI::App& env, int& exit_status) {
+  const auto options = std::make_shared<EnvDiffOptions>();
+  CLI::App* command = env.add_subcommand(
+      "diff",
+      say("compare any two of a spec, a lock, a snapshot and an environment (its Python or its directory)"));
+  note(*command,
+       {.examples = {"scankit env diff scankit.lock .venv", "scankit env diff old.json new.json --json"},
+        .statuses = {},
+        .trailing = {}});
+  command->add_option("a", options->left, say("left-hand side"))->required()->type_name("A");
+  command->add_option("b", options->right, say("right-hand side"))->required()->type_name("B");
+  command->add_flag("--json", options->json, say("print JSON on standard output"));
+  add_cache(*command, options->cache_dir);
+  add_redact(*command, options->redact);
+  command->callback([options, &exit_status] { exit_status = run_env_diff(*options); });
+}
+
+void add_schema(CLI::App& env, int& exit_status) {
+  CLI::App* command = env.add_subcommand("schema", say("print the JSON Schema of scankit.yaml, for editors"));
+  note(*command, {.examples = {"scankit env schema"}, .statuses = {}, .trailing = {}});
+  command->callback([&exit_status] { exit_status = run_env_schema(); });
+}
+
+}  // namespace
+
+void add_subject_options(CLI::App& command, SubjectOptions& options) {
+  auto* python =
+      command.add_option("--python", options.python,
+                         say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"));
+  python->type_name("PATH");
+  auto* root = command.add_option("--root", options.root,
+                                  say("look at an unpacked root file system; --python is a path inside it"));
+  root->type_name("DIR");
+  command.add_option("--from", options.from, say("look at a stored snapshot (- for standard input)"))
+      ->type_name("SNAPSHOT")
+      ->excludes(python)
+      ->excludes(root);
+}
+
+void add_env_commands(CLI::App& app, int& exit_status) {
+  CLI::App* env = app.add_subcommand("env", say("pin an environment, and say where it differs later"));
+  env->require_subcommand(1);
+  add_init(*env, exit_status);
+  add_check(*env, exit_status);
+  add_diff(*env, exit_status);
+  add_lock_commands(*env, exit_status);
+  add_schema(*env, exit_status);
+}
+
+}  // namespace scankit

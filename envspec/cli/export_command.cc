@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <initializer_list>
+#include <iostream>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/cli/commands.h"
+#include "doctor/probes/packages/distributions.h"
+#include "doctor/report/progress.h"
+#include "envspec/cli/lock_commands.h"
+#include "envspec/export/export.h"
+#include "envspec/lock/own_wheel.h"
+
+namespace scankit {
+namespace {
+
+// The very wheel that the lock names: made again of the installed files, and of the same bytes.
+Result<void> pack(const Subject& subject, const LockedDistribution& locked, const std::string& folder) {
+  const std::string path = path_join(folder, locked.artifact->file);
+  if (const auto there = sha256_file(path); there && *there == locked.artifact->sha256) return {};
+  const Distribution* installed = find_distribution(subject.snapshot.distributions.value, locked.name);
+  if (installed == nullptr || subject.host == nullptr)
+    return Error{Errc::NotFound,
+                 say("{}=={} was built here and is not installed any more", locked.name, locked.version),
+                 say("put its wheel {} with sha256 {} into {}", locked.artifact->file,
+                     locked.artifact->sha256, folder)};
+  SCANKIT_TRY(const RepackedWheel wheel, repack(*subject.host, *installed));
+  if (sha256_hex(wheel.bytes) != locked.artifact->sha256)
+    return Error{Errc::Conflict, say("{} was changed since it was locked", locked.name),
+                 say("lock again: scankit env lock")};
+  SCANKIT_CHECK(make_directories(folder));
+  return write_file_atomically(path, wheel.bytes);
+}
+
+Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lock,
+                      const std::string& folder) {
+  const auto here = built_here(lock);
+  if (here.empty()) return {};
+  if (options.out.empty() || options.out == "-")
+    return Error{Errc::InvalidArgument,
+                 say("{} was built here, and its wheel has to lie beside the export", here[0]->name),
+                 say("name a file with --out")};
+  SCANKIT_TRY(const Subject subject, look_at(options.subject));
+  for (const LockedDistribution* one : here) SCANKIT_CHECK(pack(subject, *one, folder));
+  return {};
+}
+
+// By the reason that the lock holds, which is English: asked once more, the index may have it.
+bool says_that_no_index_answered(const std::string& line) {
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"the index was not asked", "the index could not be reached",
+                                         "the index did not answer"},
+      [&](const char* why) { return line.find(why) != std::string::npos; });
+}
+
+// A file that lacks a part is not a pinned environment.
+Result<void> check_whole(const Exported& exported, bool partial) {
+  for (const std::string& line : exported.left_out)
+    progress_note(partial ? say("left out: {}", line) : say("no hash of {}", line));
+  if (exported.left_out.empty() || partial) return {};
+  const bool not_asked = std::ranges::any_of(exported.left_out, says_that_no_index_answered);
+  return Error{
+      Errc::InvalidArgument,
+      say_n(exported.left_out.size(),
+            "{} package cannot be installed again from this lock, so nothing was written",
+            "{} packages cannot be installed again from this lock, so nothing was written",
+            exported.left_out.size()),
+      not_asked ? say("run scankit env lock where the index can be reached, or leave them out with --partial")
+                : say("--partial leaves them out")};
+}
+
+Result<void> write(const EnvExportOptions& options) {
+  SCANKIT_TRY(const EnvironmentLock lock, read_lock(options.lock.empty() ? kLockFile : options.lock));
+  SCANKIT_TRY(const Exported exported, export_lock(lock, options.format));
+  SCANKIT_CHECK(check_whole(exported, options.partial));
+  const std::string folder = path_dirname(options.out);
+  SCANKIT_CHECK(pack_all(options, lock, path_join(folder, kWheelFolder)));
+  if (options.out.empty() || options.out == "-") {
+    std::cout << exported.text;
+    return {};
+  }
+  SCANKIT_CHECK(make_directories(folder));
+  if (exported.needs_requirements) {
+    const Exported requirements = export_requirements(lock);
+    SCANKIT_CHECK(write_output(path_join(folder, requirements.file_name), requirements.text));
+  }
+  return write_output(options.out, exported.text);
+}
+
+}  // namespace
+
+int run_env_export(const EnvExportOptions& options) {
+  const auto written = write(options);
+  if (written) return kExitClean;
+  complain(written.error());
+  return written.error().code == Errc::Io ? kExitInternal : kExitUsage;
+}
+
+}  // namespace scankit

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <iostream>
+#include <optional>
+#include <sstream>
+
+#include "builder/compile/cache.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/cli/commands.h"
+#include "doctor/report/progress.h"
+#include "envspec/cli/lock_commands.h"
+#include "envspec/index/resolve.h"
+#include "envspec/lock/make_lock.h"
+#include "envspec/lock/records.h"
+#include "envspec/spec/spec.h"
+
+namespace scankit {
+namespace {
+
+// The spec is only named by its hash: what it demands is judged by `env check`.
+Result<std::string> hash_of_spec(const std::string& asked) {
+  const std::string file = asked.empty() ? kSpecFile : asked;
+  auto hash = sha256_file(file);
+  if (!hash && asked.empty() && hash.error().code == Errc::NotFound) return std::string();
+  if (!hash) return hash.error();
+  SCANKIT_TRY(const Spec spec, read_spec(file));
+  return hash;
+}
+
+// Of a lock that is there already: what its index said of the same versions. One that was edited says
+// nothing.
+std::optional<EnvironmentLock> older_lock(const std::string& path) {
+  auto lock = read_lock(path);
+  if (lock) return *std::move(lock);
+  if (lock.error().code != Errc::NotFound)
+    progress_note(say("nothing is taken over from the old lock: {}", lock.error().message));
+  return std::nullopt;
+}
+
+// pip's settings name an index that uv does not read, and nobody told uv of one.
+bool pip_has_its_own_index(const Host& host, const Python& python) {
+  for (const char* variable : {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"})
+    if (host.env(variable)) return false;
+  for (const char* variable : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"})
+    if (host.env(variable)) return true;
+  const std::string home = host.env("HOME").value_or(""), named = host.env("PIP_CONFIG_FILE").value_or("");
+  const std::string settings = host.env("XDG_CONFIG_HOME").value_or(path_join(home, ".config"));
+  for (const std::string& file : {named, std::string("/etc/pip.conf"), std::string("/etc/xdg/pip/pip.conf"),
+                                  path_join(settings, "pip/pip.conf"), path_join(home, ".pip/pip.conf"),
+                                  path_join(python.prefix, "pip.conf")})
+    if (const auto text = host.read_file(file, 1u << 20); text && text->find("index") != std::string::npos)
+      return true;
+  return false;
+}
+
+// uv asks for a hundred packages in a second, and a pip before 25.3 downloads each; it changes nothing here,
+// whoever made the environment. What uv does not have, the environment's own installer is asked for.
+void choose_installers(const Host& host, const Snapshot& snapshot, ResolveRequest& request) {
+  request.installer = downloader_of(host, snapshot);
+  const Python& python = snapshot.python.value;
+  if (request.installer.kind != Installer::Kind::Pip || pip_has_its_own_index(host, python)) return;
+  std::istringstream folders(host.env("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string program = path_join(folder, "uv");
+    if (!folder.starts_with('/') || ::access(program.c_str(), X_OK) != 0 || host.is_directory(program))
+      continue;
+    request.second = request.installer;
+    request.installer = {.kind = Installer::Kind::Uv,
+                         .program = {program},
+                         .environment = python.executable,
+                         .why = say("uv is on PATH")};
+    return;
+  }
+}
+
+Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
+  if (subject.host == nullptr)
+    return Error{Errc::InvalidArgument, say("a snapshot holds no files, so that nothing can be hashed"),
+                 say("lock on the machine itself, or an image with --root")};
+  if (!subject.snapshot.python.present())
+    return Error{Errc::InvalidArgument,
+                 say("there is no environment to lock: {}", retold(subject.snapshot.python.note)),
+                 say("name one with --python")};
+  SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
+  SCANKIT_TRY(const std::string cache, usable_cache_folder(options.cache_dir));
+  EnvironmentLock lock = lock_facts(subject.snapshot);
+  lock.spec_sha256 = spec;
+  lock.conda_packages = conda_packages(*subject.host, subject.snapshot.python.value.prefix);
+  std::optional<Progress> progress(say("hashing the libraries of the packages"));
+  HashCache hashes(cache);
+  const auto hashed = [&](std::uint64_t done, std::uint64_t of) { progress->bytes(done, of); };
+  SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, hashes, hashed, lock));
+  const auto older = out == "-" ? std::nullopt : older_lock(out);
+  ResolveRequest request;
+  if (subject.host->is_live()) choose_installers(*subject.host, subject.snapshot, request);
+  request.older = older ? &*older : nullptr;
+  request.offline = options.offline;
+  request.patience = std::chrono::seconds(options.patience);
+  request.progress = [&](const std::string& phase) { progress->act(phase, request.patience); };
+  request.part = [&](std::size_t done, std::size_t of) { progress->count(done, of); };
+  const auto notes = resolve_artifacts(*subject.host, subject.snapshot, request, lock);
+  progress.reset();
+  for (const std::string& note : notes) progress_note(note);
+  return lock;
+}
+
+void summarise(const EnvironmentLock& lock, const std::string& out) {
+  std::size_t known = 0;
+  for (const LockedDistribution& one : lock.distributions) known += one.artifact ? 1 : 0;
+  progress_note(say("{}: {} packages, {} of them with the hash of their wheel; {} libraries", out,
+                    lock.distributions.size(), known, lock.libraries.size()));
+  for (const LockedDistribution& one : lock.distributions)
+    if (!one.artifact)
+      progress_note(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
+}
+
+}  // namespace
+
+int run_env_lock(const EnvLockOptions& options) {
+  auto subject = look_at(options.subject);
+  if (!subject) {
+    complain(subject.error());
+    return exit_status_of(subject.error());
+  }
+  for (const std::string& note : subject->notes) progress_note(retold(note));
+  if (subject->status != 0) return subject->status;
+  const std::string out = options.out.empty() ? kLockFile : options.out;
+  Result<EnvironmentLock> lock = EnvironmentLock{};
+  {
+    const Speaking facts_are_english(nullptr);  // the reasons in it: the same file in every language
+    lock = make(options, *subject, out);
+  }
+  if (lock && out == "-") {
+    std::cout << lock_to_json(*lock);
+    return kExitClean;
+  }
+  const auto written = lock ? write_output(out, lock_to_json(*lock)) : Result<void>(lock.error());
+  if (!written) {
+    complain(written.error());
+    return exit_status_of(written.error());
+  }
+  summarise(*lock, out);
+  return kExitClean;
+}
+
+}  // namespace scankit

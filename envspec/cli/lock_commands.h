@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "doctor/base/result.h"
+#include "envspec/check/facts.h"
+#include "envspec/lock/lock.h"
+
+namespace CLI {
+class App;
+}
+
+// scankit env lock | export | fetch: what the parsed command lines do.
+namespace scankit {
+
+struct EnvLockOptions {
+  SubjectOptions subject;
+  std::string spec;         // "": ./scankit.yaml where it is there
+  std::string out;          // "": ./scankit.lock; "-": standard output
+  std::string cache_dir;    // of hashes
+  unsigned patience = 120;  // seconds for the index
+  bool offline = false;
+};
+int run_env_lock(const EnvLockOptions& options);
+
+struct EnvExportOptions {
+  std::string format;      // requirements, pylock, conda, dockerfile
+  std::string lock;        // "": ./scankit.lock
+  std::string out;         // "" or "-": standard output
+  SubjectOptions subject;  // whose modules of ours go along as wheels
+  bool partial = false;    // leave out what nothing can install again, and say so
+};
+int run_env_export(const EnvExportOptions& options);
+
+struct EnvFetchOptions {
+  std::string lock, out;
+};
+int run_env_fetch(const EnvFetchOptions& options);
+
+void add_lock_commands(CLI::App& env, int& exit_status);
+
+}  // namespace scankit

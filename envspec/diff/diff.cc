@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/diff/diff.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "doctor/base/column.h"
+#include "doctor/base/say.h"
+#include "doctor/model/plain_json.h"
+#include "doctor/model/redact_find.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+std::set<std::string> parts_of(const std::string& list) {
+  std::set<std::string> parts;
+  for (std::size_t at = 0; at < list.size();) {
+    const auto comma = std::min(list.find(", ", at), list.size());
+    parts.insert(list.substr(at, comma - at));
+    at = comma + 2;
+  }
+  return parts;
+}
+
+// Nothing where the one is a range and the other no version.
+std::optional<bool> agree(const SideValue& a, const SideValue& b) {
+  if (a.text == b.text) return true;
+  if (!a.range.empty() && !b.range.empty()) return false;
+  if (!a.range.empty()) return a.range.contains(std::string_view(b.text));
+  if (!b.range.empty()) return b.range.contains(std::string_view(a.text));
+  if (a.whole && b.whole) return false;
+  const auto demanded = parts_of(a.whole ? b.text : a.text), there = parts_of(a.whole ? a.text : b.text);
+  return std::ranges::includes(there, demanded);
+}
+
+// Whether a field that only `other` has is a difference: where this side would tell of it.
+bool tells_of(const Side& side, const std::string& field) {
+  return side.kind != "spec" && (side.tells_files || !field.starts_with("files.")) &&
+         (side.kind != "lock" || !field.starts_with("extensions."));
+}
+
+}  // namespace
+
+namespace {
+
+// Here, and not on the other side, although it was looked for there.
+void compare_extensions(const Side& left, const Side& right, std::vector<Difference>& found) {
+  for (const std::string& name : left.extensions)
+    if (right.looked_for.contains(name) && !right.extensions.contains(name))
+      found.push_back({"extensions." + name, say("here"), "", ""});
+  for (const std::string& name : right.extensions)
+    if (left.looked_for.contains(name) && !left.extensions.contains(name))
+      found.push_back({"extensions." + name, "", say("here"), ""});
+}
+
+std::optional<Difference> compare_field(const std::string& field, const Side& left, const Side& right) {
+  const auto a = left.values.find(field), b = right.values.find(field);
+  const bool in_left = a != left.values.end(), in_right = b != right.values.end();
+  if ((!in_left && !tells_of(left, field)) || (!in_right && !tells_of(right, field))) return std::nullopt;
+  // Without a GPU there is neither kind nor driver, and a spec that names them is for other machines.
+  const bool of_gpus = field == "driver" || field == "gpus";
+  const bool with_spec = left.kind == "spec" || right.kind == "spec";
+  if (of_gpus && with_spec && (!in_left || !in_right)) return std::nullopt;
+  const SideValue none;
+  const SideValue &one = in_left ? a->second : none, &other = in_right ? b->second : none;
+  const std::string& extension = in_left ? one.extension : other.extension;
+  const bool in_both = left.extensions.contains(extension) && right.extensions.contains(extension);
+  if (!extension.empty() && !in_both) return std::nullopt;
+  const std::string& unknown = one.why_unknown.empty() ? other.why_unknown : one.why_unknown;
+  if (!unknown.empty()) return Difference{field, one.text, other.text, unknown};
+  const auto same = in_left && in_right ? agree(one, other) : std::optional(false);
+  if (same && *same) return std::nullopt;
+  return Difference{field, one.text, other.text,
+                    same ? "" : say("this is no version that could be compared")};
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const Side& left, const Side& right) {
+  std::set<std::string> fields;
+  for (const Side* side : {&left, &right})
+    for (const auto& [name, value] : side->values) fields.insert(name);
+  std::vector<Difference> found;
+  for (const std::string& field : fields)
+    if (auto one = compare_field(field, left, right)) found.push_back(*std::move(one));
+  compare_extensions(left, right, found);
+  std::ranges::stable_sort(found, {}, &Difference::field);
+  return found;
+}
+
+void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>& all) {
+  TextRedactor redactor;
+  std::vector<std::string*> texts = {&left.name, &right.name};
+  for (Difference& one : all)
+    for (std::string* text : {&one.left, &one.right, &one.why_unknown}) texts.push_back(text);
+  for (const std::string* text : texts) {
+    if (redaction::is_ipv4(*text)) redactor.learn_fact(*text);  // a version: no field is an address
+    redactor.learn_from(*text);
+  }
+  learn(redactor, owner);
+  for (std::string* text : texts) *text = redactor.clean(std::move(*text));
+}
+
+std::string diff_text(const Side& left, const Side& right, const std::vector<Difference>& all) {
+  std::string text = plain("- " + left.name + " (" + left.kind + ")", false) + "\n" +
+                     plain("+ " + right.name + " (" + right.kind + ")", false) + "\n";
+  std::size_t width = 0;
+  for (const Difference& one : all) width = std::max(width, one.field.size());
+  for (const Difference& one : all) {
+    const std::string none = say("none");
+    const std::string values = one.why_unknown.empty() ? (one.left.empty() ? none : one.left) + " -> " +
+                                                             (one.right.empty() ? none : one.right)
+                                                       : say("unknown: {}", one.why_unknown);
+    text += "  " + plain(in_column(one.field, width + 2) + values, false) + "\n";
+  }
+  const auto unknown = static_cast<std::size_t>(
+      std::ranges::count_if(all, [](const Difference& one) { return !one.why_unknown.empty(); }));
+  const std::size_t differ = all.size() - unknown;
+  return text +
+         say("{}, {}", say_n(differ, "{} difference", "{} differences", differ),
+             say_n(unknown, "{} unknown", "{} unknown", unknown)) +
+         "\n";
+}
+
+std::string diff_json(const Side& left, const Side& right, const std::vector<Difference>& all) {
+  using Json = nlohmann::ordered_json;
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  Json json{{"schema", "urn:scankit:env-diff:1"},
+            {"left", {{"name", left.name}, {"kind", left.kind}}},
+            {"right", {{"name", right.name}, {"kind", right.kind}}},
+            {"differences", Json::array()},
+            {"unknown", Json::array()}};
+  for (const Difference& one : all) {
+    Json entry{{"field", one.field}, {"left", or_null(one.left)}, {"right", or_null(one.right)}};
+    if (!one.why_unknown.empty()) entry["why"] = one.why_unknown;
+    json[one.why_unknown.empty() ? "differences" : "unknown"].push_back(std::move(entry));
+  }
+  return json_document(json);
+}
+
+}  // namespace scankit

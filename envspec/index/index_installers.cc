@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/files.h"
+#include "doctor/base/process.h"
+#include "doctor/probes/python/python_text.h"
+#include "envspec/index/index_query.h"
+#include "envspec/lock/lock_values.h"
+#include "envspec/lock/records.h"
+
+extern char** environ;
+
+namespace scankit {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kAnswerLimit = 64u << 20;
+
+// Through a file: a thousand requirements are too long for a command line.
+Result<void> write_questions(const std::string& file, const std::vector<IndexQuestion>& questions) {
+  std::string lines;
+  for (const IndexQuestion& one : questions) lines += one.name + "==" + one.version + "\n";
+  return write_file_atomically(file, lines);
+}
+
+std::vector<std::string> variables(const Words& own) {
+  std::vector<std::string> all = own;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  return all;
+}
+
+// pip names each requirement when it begins to look it up: "Collecting einops==0.8.0 (from -r ...)".
+class LookUps {
+ public:
+  explicit LookUps(const Looked& looked) : looked_(looked) {}
+  void operator()(std::string_view piece) {
+    partial_ += piece;
+    for (std::size_t end; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1))
+      if (partial_.starts_with("Collecting ") && looked_) looked_(begun_++);  // the one before it is done
+  }
+
+ private:
+  const Looked& looked_;
+  std::string partial_;
+  std::size_t begun_ = 0;
+};
+
+bool says_one_of(const std::string& said, std::initializer_list<const char*> words) {
+  for (const char* word : words)
+    if (said.find(word) != std::string::npos) return true;
+  return false;
+}
+
+std::string text_at(const Json& json, std::initializer_list<const char*> path) {
+  const Json* at = &json;
+  for (const char* name : path) {
+    if (!at->is_object() || !at->contains(name)) return "";
+    at = &(*at)[name];
+  }
+  return at->is_string() ? at->get<std::string>() : "";
+}
+
+// pip's installation report, version 1.
+std::map<std::string, std::vector<LockedArtifact>> read_report(const std::string& text) {
+  std::map<std::string, std::vector<LockedArtifact>> offered;
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("install") || !json["install"].is_array()) return offered;
+  for (const Json& one : json["install"]) {
+    const std::string url = text_at(one, {"download_info", "url"});
+    std::string hash = text_at(one, {"download_info", "archive_info", "hashes", "sha256"});
+    const std::string name = normalized_name(text_at(one, {"metadata", "name"}));
+    LockedArtifact artifact{file_name_of(url), std::move(hash), 0, plain_url(url)};
+    if (is_sha256(artifact.sha256) && !artifact.file.empty()) offered[name].push_back(std::move(artifact));
+  }
+  return offered;
+}
+
+Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
+  Words argv = pip.program;
+  for (const char* word :
+       {"--disable-pip-version-check", "--no-input", "install", "--dry-run", "--ignore-installed",
+        "--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--retries", "1"})
+    argv.emplace_back(word);
+  // Half a gigabyte of torch would be fetched for its hash where the index has no separate metadata.
+  if (lazily) argv.emplace_back("--use-feature=fast-deps");
+  for (const std::string& word :
+       {std::string("--report"), folder + "/report.json", std::string("-r"), folder + "/questions.txt"})
+    argv.push_back(word);
+  return argv;
+}
+
+}  // namespace
+
+IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono::milliseconds patience,
+                       const Looked& looked) {
+  ProcessRequest request;
+  request.argv = argv;
+  // Nothing is installed: what their settings demand of an environment does not matter. What they look up is
+  // shown while it lasts, also where a setting silences pip.
+  request.environment = variables(
+      {"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "PIP_QUIET=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
+  request.working_directory = folder;
+  request.timeout = patience;
+  request.on_out = LookUps(looked);
+  IndexRun answer;
+  const auto ran = run_process(request);
+  if (!ran) {
+    answer.said = ran.error().message;
+    return answer;
+  }
+  answer.ok = ran->ok();
+  answer.timed_out = ran->timed_out;
+  answer.said = ran->err.empty() ? ran->out : ran->err;
+  return answer;
+}
+
+IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
+                 std::chrono::milliseconds patience, const Looked& looked) {
+  const auto folder = TemporaryDirectory::create("scankit-index");
+  if (!folder) return {.said = folder.error().message};
+  if (auto written = write_questions(folder->path() + "/questions.txt", questions); !written)
+    return {.said = written.error().message};
+  const auto end = std::chrono::steady_clock::now() + patience;
+  IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", patience, looked);
+  // An experiment of pip's that may go ("invalid choice" by its option parser), and that fails on an index
+  // which refuses HEAD or takes no ranges ("405 Client Error").
+  if (!answer.ok && says_one_of(answer.said, {"invalid choice: 'fast-deps'", "fast-deps is not",
+                                              " Client Error: ", " Server Error: "})) {
+    const auto left = end - std::chrono::steady_clock::now();
+    answer = run_installer(
+        pip_words(pip, folder->path(), false), "",
+        std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left)),
+        looked);
+  }
+  answer.unreachable =
+      !answer.ok &&
+      says_one_of(answer.said, {"Retrying (Retry(", "Connection to ", "Max retries exceeded",
+                                "Network is unreachable", "Read timed out", "no such option: --report"});
+  if (!answer.ok) return answer;
+  const auto report = read_whole_file(folder->path() + "/report.json", kAnswerLimit);
+  if (report) answer.offered = read_report(*report);
+  return answer;
+}
+
+IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
+                std::chrono::milliseconds patience) {
+  const auto folder = TemporaryDirectory::create("scankit-index");
+  if (!folder) return {.said = folder.error().message};
+  const std::string out = folder->path() + "/pylock.toml";
+  if (auto written = write_questions(folder->path() + "/questions.in", questions); !written)
+    return {.said = written.error().message};
+  Words argv = uv.program;
+  for (const char* word : {"pip", "compile", "--no-deps", "--generate-hashes", "--only-binary",
+                           ":all:", "--quiet", "--no-progress", "--format", "pylock.toml", "--output-file"})
+    argv.emplace_back(word);
+  argv.push_back(out);
+  if (!uv.environment.empty()) {
+    argv.emplace_back("--python");
+    argv.push_back(uv.environment);
+  }
+  argv.push_back(folder->path() + "/questions.in");
+  IndexRun answer = run_installer(argv, uv.project, patience);
+  answer.unreachable =
+      !answer.ok && says_one_of(answer.said, {"error sending request", "dns error", "Connection refused",
+                                              "Request failed after", "network connectivity is disabled",
+                                              "unexpected argument '--format'"});
+  if (!answer.ok) return answer;
+  const auto lock = read_whole_file(out, kAnswerLimit);
+  if (lock) answer.offered = read_uv_pylock(*lock);
+  return answer;
+}
+
+}  // namespace scankit

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "builder/installer/installer.h"
+#include "envspec/lock/lock.h"
+
+// Which files an index has of exact versions, asked by the user's own pip or uv, so that their index, mirror,
+// proxy and credentials apply. Nothing is installed and nothing is built: a source archive is asked for its
+// hash alone, since its set-up would run.
+namespace scankit {
+
+struct IndexQuestion {
+  std::string name, version;
+};
+struct IndexReply {
+  std::map<std::string, std::vector<LockedArtifact>> offered;  // by name
+  std::map<std::string, LockedArtifact> sources;               // of those without a wheel: their archive
+  std::map<std::string, std::string> refused;                  // by name: why there is no wheel
+  std::vector<std::string> notes;                              // for people: what the installer said
+};
+struct IndexRequest {
+  Installer installer;
+  std::vector<IndexQuestion> questions;
+  std::chrono::seconds patience{120};  // for all of it; an index that stalls is given up
+  std::function<void(std::size_t done, std::size_t of)> progress;
+};
+IndexReply ask_index(const IndexRequest& request);
+
+// One run for all of `questions` at once; the installers fail as a whole where one of them cannot be had.
+struct IndexRun {
+  std::map<std::string, std::vector<LockedArtifact>> offered;
+  bool ok = false;
+  bool timed_out = false;
+  bool unreachable = false;  // not the index's answer: the network's
+  std::string said;          // standard error
+};
+// How many questions are answered while the run goes on; may be empty.
+using Looked = std::function<void(std::size_t done)>;
+IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
+                 std::chrono::milliseconds patience, const Looked& looked);
+// One command of an installer, with its standard error.
+IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
+                       std::chrono::milliseconds patience, const Looked& looked = {});
+
+// The source archive that an index has of a version, without unpacking it. pip and uv are asked for one with
+// a hash that no file has: they download it, compare before anything of it is run, and name the hash it has.
+std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
+                                         std::chrono::milliseconds patience);
+// Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).
+std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question);
+
+IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
+                std::chrono::milliseconds patience);
+
+// What uv writes as pylock.toml (PEP 751), as far as its own files go: by name, with URL, size and hash.
+std::map<std::string, std::vector<LockedArtifact>> read_uv_pylock(std::string_view text);
+
+}  // namespace scankit

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/index/resolve.h"
+
+#include <algorithm>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/probes/packages/distributions.h"
+#include "envspec/index/index_query.h"
+#include "envspec/lock/own_wheel.h"
+#include "envspec/lock/records.h"
+
+namespace scankit {
+namespace {
+
+class Resolver {
+ public:
+  Resolver(const Host& host, const Snapshot& snapshot, const ResolveRequest& request, EnvironmentLock& lock)
+      : host_(host), snapshot_(snapshot), request_(request), lock_(lock) {}
+
+  std::vector<std::string> all() {
+    std::vector<LockedDistribution*> open;
+    for (LockedDistribution& one : lock_.distributions)
+      if (!by_records(one)) open.push_back(&one);
+    const IndexReply reply = ask(open);
+    for (LockedDistribution* one : open) by_index(*one, reply);
+    return reply.notes;
+  }
+
+ private:
+  const Distribution& installed(const LockedDistribution& one) const {
+    return *find_distribution(snapshot_.distributions.value, one.name);
+  }
+
+  void take(LockedDistribution& one, LockedArtifact artifact) {
+    one.artifact = std::move(artifact);
+    one.why_no_artifact.clear();
+  }
+
+  // True where nothing more is to be asked.
+  bool by_records(LockedDistribution& one) {
+    if (one.source == "editable") {
+      one.why_no_artifact = say("it is installed in place, from a folder of sources");
+      return true;
+    }
+    if (one.source == "conda") {
+      one.why_no_artifact = say("conda installed it: conda_packages says from what");
+      return true;
+    }
+    if (one.source == "here") return build_again(one);
+    const DirectUrl direct = direct_url(host_, installed(one));
+    if (direct.archive && !direct.url.empty() && !direct.sha256.empty() && !direct.file_name.empty()) {
+      take(one, {direct.file_name, direct.sha256, 0, direct.url});
+      return true;
+    }
+    // A folder or a repository: its version says nothing, and an index may have another of the same.
+    if (direct.there && !direct.archive) return build_again(one);
+    return by_older_lock(one);
+  }
+
+  bool by_older_lock(LockedDistribution& one) {
+    const LockedDistribution* known =
+        request_.older == nullptr ? nullptr : find_locked(*request_.older, one.name);
+    if (known == nullptr || known->version != one.version || !known->artifact) return false;
+    if (known->source == "here") return build_again(one);
+    if (known->source != "index") return false;
+    if (!is_what_is_installed(one, *known->artifact)) return false;
+    take(one, *known->artifact);
+    return true;
+  }
+
+  bool build_again(LockedDistribution& one) {
+    one.source = "here";
+    const auto wheel = repack(host_, installed(one));
+    if (!wheel) {
+      one.why_no_artifact = wheel.error().message;
+      return true;
+    }
+    take(one, {wheel->file, sha256_hex(wheel->bytes), wheel->bytes.size(), ""});
+    return true;
+  }
+
+  // Another build of the same version has other tags; one that was installed from a file is told by its hash.
+  bool is_what_is_installed(const LockedDistribution& one, const LockedArtifact& offered) const {
+    const Distribution& here = installed(one);
+    const DirectUrl direct = direct_url(host_, here);
+    if (!direct.sha256.empty()) return direct.sha256 == offered.sha256;
+    const auto tags = installed_tags(host_, here);
+    return tags.empty() || has_tags(offered.file, tags);
+  }
+
+  IndexReply ask(const std::vector<LockedDistribution*>& open) {
+    std::vector<IndexQuestion> questions;
+    for (const LockedDistribution* one : open) questions.push_back({one->name, one->version});
+    if (open.empty() || request_.offline || request_.installer.kind == Installer::Kind::None ||
+        request_.installer.kind == Installer::Kind::Conda)
+      return {};
+    IndexReply reply = ask_index_of(request_.installer, questions);
+    if (!request_.second || reply.refused.empty()) return reply;
+    std::erase_if(questions, [&](const IndexQuestion& one) {
+      return !reply.refused.contains(one.name) || reply.sources.contains(one.name);
+    });
+    if (questions.empty()) return reply;
+    IndexReply more = ask_index_of(*request_.second, questions);
+    for (const auto& [name, offered] : more.offered) reply.refused.erase(name);
+    reply.offered.merge(more.offered);
+    reply.sources.merge(more.sources);
+    if (!more.offered.empty() || !more.sources.empty()) reply.notes = more.notes;
+    return reply;
+  }
+
+  IndexReply ask_index_of(const Installer& installer, const std::vector<IndexQuestion>& questions) const {
+    if (request_.progress) request_.progress(what_is_asked(installer, questions.size()));
+    return ask_index({.installer = installer,
+                      .questions = questions,
+                      .patience = request_.patience,
+                      .progress = request_.part});
+  }
+
+  // Until 25.3 `pip install --dry-run` downloads whole wheels, also where the index has their metadata apart.
+  std::string what_is_asked(const Installer& installer, std::size_t packages) const {
+    const Distribution* pip = find_distribution(snapshot_.distributions.value, "pip");
+    const auto version = pip == nullptr ? std::nullopt : Version::parse(pip->version);
+    if (installer.kind == Installer::Kind::Pip && version && *version < *Version::parse("25.3"))
+      return say_n(
+          packages,
+          "asking pip what the index has of {0} package; pip {1} downloads it for that, 25.3 does not",
+          "asking pip what the index has of {0} packages; pip {1} downloads them for that, 25.3 does not",
+          packages, pip->version);
+    return say_n(packages, "asking {1} what the index has of {0} package",
+                 "asking {1} what the index has of {0} packages", packages, name_of(installer.kind));
+  }
+
+  void by_index(LockedDistribution& one, const IndexReply& reply) {
+    const auto offered = reply.offered.find(one.name);
+    if (offered != reply.offered.end()) {
+      for (const LockedArtifact& artifact : offered->second)
+        if (is_what_is_installed(one, artifact)) return take(one, artifact);
+      one.why_no_artifact =
+          say("the index has another build of this version: {}", offered->second.front().file);
+    } else if (const auto source = reply.sources.find(one.name); source != reply.sources.end()) {
+      return by_source(one, source->second);
+    } else if (const auto why = reply.refused.find(one.name); why != reply.refused.end()) {
+      one.why_no_artifact = why->second;
+    } else {
+      one.why_no_artifact = say("the index was not asked");
+      return;
+    }
+    if (is_local_build(one)) build_again(one);
+  }
+
+  // An installer built it from this archive. What was built is locked, since building it once more may need a
+  // compiler, a CUDA toolkit or variables that nobody recorded; the archive where it cannot be packed.
+  void by_source(LockedDistribution& one, const LockedArtifact& source) {
+    build_again(one);
+    if (one.artifact) return;
+    one.source = "index";
+    take(one, source);
+  }
+
+  // No index but torch's own takes wheels of the bare platform tag, and that one was asked.
+  bool is_local_build(const LockedDistribution& one) const {
+    if (direct_url(host_, installed(one)).local) return true;
+    const auto tags = installed_tags(host_, installed(one));
+    return std::ranges::any_of(
+        tags, [](const std::string& tag) { return tag.find("-linux_") != std::string::npos; });
+  }
+
+  const Host& host_;
+  const Snapshot& snapshot_;
+  const ResolveRequest& request_;
+  EnvironmentLock& lock_;
+};
+
+}  // namespace
+
+std::vector<std::string> resolve_artifacts(const Host& host, const Snapshot& snapshot,
+                                           const ResolveRequest& request, EnvironmentLock& lock) {
+  return Resolver(host, snapshot, request, lock).all();
+}
+
+}  // namespace scankit

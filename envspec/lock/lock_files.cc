@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <optional>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/checks/view.h"
+#include "doctor/probes/python/python_text.h"
+#include "doctor/report/progress.h"
+#include "envspec/check/outcome.h"
+#include "envspec/lock/hash_files.h"
+#include "envspec/lock/installed.h"
+#include "envspec/lock/lock_drift.h"
+#include "envspec/lock/make_lock.h"
+
+namespace scankit {
+namespace {
+
+// "string ABI new -> old; needs libcudart.so.12 -> libcudart.so.13": what the other bytes mean.
+std::string library_differences(const LockedLibrary& locked, const LockedLibrary& here) {
+  std::string text;
+  const auto add = [&](const char* what, const std::string& a, const std::string& b) {
+    if (a != b)
+      text += (text.empty() ? "" : "; ") + std::string(what) + " " + (a.empty() ? "-" : a) + " -> " +
+              (b.empty() ? "-" : b);
+  };
+  add("file", locked.state, here.state);
+  add("processor", locked.machine, here.machine);
+  add("string ABI", locked.string_abi, here.string_abi);
+  add("CUDA", locked.cuda_major, here.cuda_major);
+  add("glibc", locked.glibc_min, here.glibc_min);
+  add("GLIBCXX", locked.glibcxx_min, here.glibcxx_min);
+  add("pybind11", locked.pybind_internals, here.pybind_internals);
+  add("code", join(locked.code), join(here.code));
+  add("needs", join(locked.needed), join(here.needed));
+  add("build-id", locked.build_id, here.build_id);
+  return text;
+}
+
+class FileCheck {
+ public:
+  FileCheck(const LockView& view, const Host& host, HashCache& cache)
+      : view_(view), host_(host), cache_(cache) {}
+
+  Outcome run() {
+    const PlacedLibraries placed = placed_libraries(host_, view_.subject.snapshot);
+    for (const std::string& folder : placed.unreadable) not_known(outcome_, folder);
+    std::map<std::string, const PlacedLibrary*> here;
+    for (const PlacedLibrary& one : placed.libraries) here[one.inner] = &one;
+    std::vector<std::string> paths;
+    std::vector<const LockedLibrary*> locked;
+    for (const LockedLibrary& one : view_.lock.libraries) {
+      const auto at = here.find(one.path);
+      if (at == here.end()) {
+        missing(one);
+        continue;
+      }
+      paths.push_back(at->second->path);
+      locked.push_back(&one);
+      here.erase(at);
+    }
+    const auto hashed = hash(paths);
+    for (std::size_t i = 0; i < paths.size(); ++i) compare(*locked[i], paths[i], hashed[i]);
+    for (const auto& [inner, one] : here) extra(*one);
+    return std::move(outcome_);
+  }
+
+ private:
+  std::vector<HashedFile> hash(const std::vector<std::string>& paths) {
+    std::optional<Progress> progress;
+    auto hashed = hash_files(host_, paths, cache_, [&](std::uint64_t done, std::uint64_t of) {
+      if (!progress) progress.emplace(say("hashing the libraries of the packages"));
+      progress->bytes(done, of);
+    });
+    return hashed;
+  }
+
+  // Of a package that is another version, or not there: that is the finding, and its files follow.
+  bool package_differs(const std::string& name) const {
+    const LockedDistribution* locked = find_locked(view_.lock, name);
+    for (const Distribution& one : view_.subject.snapshot.distributions.value)
+      if (!name.empty() && normalized_name(one.name) == name)
+        return locked == nullptr || locked->version != one.version;
+    return !name.empty();
+  }
+
+  std::vector<Fix> again(const LockedLibrary& locked) const {
+    for (const LockedModule& module : view_.lock.modules)
+      if (module.path == locked.path) return {InstallModule{module.module}};
+    const LockedDistribution* owner = find_locked(view_.lock, locked.distribution);
+    if (owner == nullptr) return {};
+    return {InstallPackages{{owner->name + "==" + owner->version}, true}};
+  }
+
+  void add(Cause cause, const std::string& subject, const std::string& owner, std::string summary,
+           std::vector<Fix> fixes) {
+    if (package_differs(owner)) return;
+    Finding finding = lock_finding(view_, cause, subject, std::move(summary));
+    finding.fixes = std::move(fixes);
+    drifted(outcome_, std::move(finding));
+  }
+
+  void missing(const LockedLibrary& locked) {
+    add(Cause::DriftLockFile, locked.path, locked.distribution,
+        say("{} locks {}, and it is not here", view_.file, locked.path), again(locked));
+  }
+
+  void compare(const LockedLibrary& locked, const std::string& path, const HashedFile& here) {
+    if (!here.sha256) return not_known(outcome_, here.sha256.error().message);
+    if (*here.sha256 == locked.sha256) return;
+    constexpr std::size_t kShown = 12;
+    const std::string what = library_differences(locked, locked_library(host_, path));
+    add(Cause::DriftLockFile, path, locked.distribution,
+        say("{} locks it with sha256 {}, and it has {} ({})", view_.file, locked.sha256.substr(0, kShown),
+            here.sha256->substr(0, kShown), what.empty() ? say("other bytes, bound to the same") : what),
+        again(locked));
+  }
+
+  void extra(const PlacedLibrary& one) {
+    const std::string name = path_basename(one.path);
+    add(Cause::DriftLockFileExtra, one.path, one.distribution,
+        say("{} is here, and {} does not hold it", one.path, view_.file),
+        one.distribution.empty() ? std::vector<Fix>{RemoveShadow{one.path, name.substr(0, name.find('.'))}}
+                                 : std::vector<Fix>{Advice{say("lock it: scankit env lock")}});
+  }
+
+  const LockView& view_;
+  const Host& host_;
+  HashCache& cache_;
+  Outcome outcome_ = asked("lock-files", say("Is every compiled file the locked one?"));
+};
+
+// The library of the lock that a snapshot's file is: its path ends so.
+const LockedLibrary* locked_as(const EnvironmentLock& lock, const std::string& path) {
+  const LockedLibrary* found = nullptr;
+  for (const LockedLibrary& one : lock.libraries)
+    if (path.ends_with("/" + one.path) && (found == nullptr || one.path.size() > found->path.size()))
+      found = &one;
+  return found;
+}
+
+}  // namespace
+
+Outcome locked_files(const LockView& view, const Host& host, HashCache& cache) {
+  const Probed<Python>& python = view.subject.snapshot.python;
+  if (python.present()) return FileCheck(view, host, cache).run();
+  Outcome outcome = asked("lock-files", say("Is every compiled file the locked one?"));
+  not_known(outcome, why_missing(python));
+  return outcome;
+}
+
+Outcome locked_build_ids(const LockView& view) {
+  Outcome outcome = asked("lock-files", say("Is every compiled file the locked one?"));
+  const Snapshot& snapshot = view.subject.snapshot;
+  std::map<std::string, std::pair<std::string, std::string>> ids;  // path -> build-id, pointer
+  for (std::size_t i = 0; i < snapshot.extensions.value.size(); ++i)
+    ids[snapshot.extensions.value[i].path] = {snapshot.extensions.value[i].build_id,
+                                              "/extensions/value/" + std::to_string(i) + "/build_id"};
+  for (std::size_t i = 0; i < snapshot.torch.value.libraries.size(); ++i)
+    ids[snapshot.torch.value.libraries[i].path] = {
+        snapshot.torch.value.libraries[i].build_id,
+        "/torch/value/libraries/" + std::to_string(i) + "/build_id"};
+  std::size_t compared = 0;
+  for (const auto& [path, id] : ids) {
+    const LockedLibrary* locked = locked_as(view.lock, path);
+    if (locked == nullptr || locked->build_id.empty() || id.first.empty()) continue;
+    ++compared;
+    if (locked->build_id == id.first) continue;
+    Finding finding = lock_finding(
+        view, Cause::DriftLockFile, path,
+        say("{} locks it with build-id {}, and it has {}", view.file, locked->build_id, id.first));
+    finding.evidence.push_back({id.second, id.first});
+    drifted(outcome, std::move(finding));
+  }
+  outcome.not_checked.push_back(
+      say("the hashes of {} files: a snapshot holds none; {} of them were compared by their build-id",
+          view.lock.libraries.size(), compared));
+  return outcome;
+}
+
+}  // namespace scankit

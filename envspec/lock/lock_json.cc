@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/model/bounded_json.h"
+#include "doctor/model/plain_json.h"
+#include "envspec/lock/lock.h"
+#include "envspec/lock/lock_values.h"
+
+#define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
+
+namespace scankit {
+
+using Json = nlohmann::json;
+
+SCANKIT_FIELDS(LockedArtifact, file, sha256, size, url)
+SCANKIT_FIELDS(CondaPackage, name, version, build, channel, subdir, url, sha256, md5)
+SCANKIT_FIELDS(LockedLibrary, path, distribution, sha256, size, state, machine, soname, build_id, needed,
+               glibc_min, glibcxx_min, cuda_major, string_abi, pybind_internals, code)
+SCANKIT_FIELDS(LockedPython, version, implementation, soabi, free_threaded)
+SCANKIT_FIELDS(LockedTorch, version, cuda, hip, git, string_abi, cxx_standard, debug)
+SCANKIT_FIELDS(LockedMachine, architecture, libc, libc_version, driver, driver_cuda, libcuda, why_no_driver,
+               gpus, why_no_gpus, compilers)
+
+// Null with the reason, where there is none.
+static void to_json(Json& json, const LockedDistribution& one) {
+  json = Json{
+      {"name", one.name}, {"version", one.version}, {"installer", one.installer}, {"source", one.source}};
+  json["artifact"] = one.artifact ? Json(*one.artifact) : Json(nullptr);
+  if (!one.artifact) json["why_no_artifact"] = one.why_no_artifact;
+}
+static void from_json(const Json& json, LockedDistribution& one) {
+  one.name = json.at("name").get<std::string>();
+  one.version = json.at("version").get<std::string>();
+  one.installer = json.value("installer", "");
+  one.source = json.value("source", "");
+  if (const auto at = json.find("artifact"); at != json.end() && !at->is_null())
+    one.artifact = at->get<LockedArtifact>();
+  one.why_no_artifact = json.value("why_no_artifact", "");
+}
+
+static void to_json(Json& json, const LockedModule& one) {
+  json = Json{{"module", one.module}, {"distribution", one.distribution}, {"path", one.path}};
+  const Json manifest = Json::parse(one.manifest, nullptr, false);
+  json["manifest"] = manifest.is_discarded() ? Json(nullptr) : manifest;
+}
+static void from_json(const Json& json, LockedModule& one) {
+  one.module = json.at("module").get<std::string>();
+  one.distribution = json.value("distribution", "");
+  one.path = json.at("path").get<std::string>();
+  if (json.contains("manifest") && !json["manifest"].is_null()) one.manifest = json["manifest"].dump(2);
+}
+
+namespace {
+
+constexpr std::size_t kLockLimit = 64u << 20;  // the lock of 1000 libraries has 0.6 MB
+
+// What makes a lock: `visit(name, field)`.
+template <class Lock, class Visit>
+void each_part(Lock& lock, Visit visit) {
+  visit("tool_version", lock.tool_version);
+  visit("spec_sha256", lock.spec_sha256);
+  visit("machine", lock.machine);
+  visit("python", lock.python);
+  visit("distributions", lock.distributions);
+  visit("conda_packages", lock.conda_packages);
+  visit("libraries", lock.libraries);
+  visit("modules", lock.modules);
+}
+
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+Json integrity_of(const Json& json) {
+  Json hashes = Json::object();
+  for (const auto& [name, part] : json.items())
+    if (name != "integrity") hashes[name] = sha256_hex(dump(part, -1));
+  return hashes;
+}
+
+Error unreadable_lock(const std::string& name, const std::string& why) {
+  return {Errc::Malformed, say("{} is no lock that scankit can read: {}", name, why),
+          say("take the file from where it was made, or write it anew: scankit env lock")};
+}
+
+Result<void> check_schema(const Json& json, const std::string& name) {
+  const auto at = json.is_object() ? json.find("schema") : json.end();
+  if (!json.is_object() || at == json.end() || !at->is_string())
+    return unreadable_lock(name, say("the field \"schema\" is missing"));
+  const std::string schema = at->get<std::string>(), major = schema.substr(0, schema.find('.'));
+  if (major.empty() || major.size() > 6 || major.find_first_not_of("0123456789") != std::string::npos)
+    return unreadable_lock(
+        name, say("\"schema\" is {}, where a number such as 1.0 is expected", shown_value(schema)));
+  if (major == std::to_string(kLockMajor)) return {};
+  const bool newer = std::stoi(major) > kLockMajor;
+  return Error{
+      Errc::Unsupported,
+      say("{} has schema {}, and this scankit reads {}.x", name, shown_value(schema), kLockMajor),
+      newer ? say("use the scankit that wrote it, or a newer one") : say("write it anew: scankit env lock")};
+}
+
+// By name: which part somebody changed, took out or put in.
+Result<void> check_integrity(const Json& json, const std::string& name) {
+  const auto stated = json.find("integrity");
+  if (stated == json.end() || !stated->is_object())
+    return unreadable_lock(name, say("the field \"integrity\" is missing: the file was cut or edited"));
+  std::string edited;
+  const auto add = [&](const std::string& part) {
+    edited += (edited.empty() ? "" : ", ") + shown_value(part);
+  };
+  constexpr std::size_t kMost = 40;  // parts of a lock: eleven, and what later minor schemas add
+  if (json.size() > kMost || stated->size() > kMost)
+    return unreadable_lock(name, say("it has more than {} parts", kMost));
+  const Json computed = integrity_of(json);
+  for (const auto& [part, hash] : computed.items())
+    if (const auto at = stated->find(part); at == stated->end() || *at != hash) add(part);
+  for (const auto& [part, hash] : stated->items())
+    if (!computed.contains(part)) add(part);
+  if (edited.empty()) return {};
+  return Error{Errc::Conflict, say("{} was edited after scankit wrote it: {}", name, edited),
+               say("a lock is written by scankit env lock alone; change scankit.yaml or the environment and "
+                   "lock again")};
+}
+
+Result<Json> parse(std::string_view text, const std::string& name) {
+  auto json = parse_bounded_json(text);
+  if (!json) return unreadable_lock(name, json.error().message);
+  return json;
+}
+
+// Types by nlohmann, part by part, so that the message names the part.
+Result<EnvironmentLock> take(const Json& json, const std::string& name) {
+  EnvironmentLock lock;
+  std::string part, why;
+  try {
+    lock.schema = json.at("schema").get<std::string>();
+    each_part(lock, [&](const char* field, auto& value) {
+      part = field;
+      value = json.at(field).get<std::decay_t<decltype(value)>>();
+    });
+    part = "torch";
+    if (const Json& torch = json.at("torch"); !torch.is_null()) lock.torch = torch.get<LockedTorch>();
+  } catch (const Json::exception& problem) {
+    return unreadable_lock(name,
+                           say("its part \"{}\": {}", part, shown_value(plain_json_problem(problem.what()))));
+  }
+  if (why = bad_value(lock); !why.empty()) return unreadable_lock(name, why);
+  return lock;
+}
+
+}  // namespace
+
+std::string lock_to_json(const EnvironmentLock& lock) {
+  Json json = {{"schema", lock.schema}};
+  each_part(lock, [&](const char* field, const auto& value) { json[field] = value; });
+  json["torch"] = lock.torch ? Json(*lock.torch) : Json(nullptr);
+  // Of the text as it will be read back: what is no UTF-8 is replaced as it is written.
+  json = Json::parse(dump(json, -1));
+  json["integrity"] = integrity_of(json);
+  return json_document(json, 1);
+}
+
+Result<EnvironmentLock> lock_from_json(std::string_view text, const std::string& name) {
+  SCANKIT_TRY(const Json json, parse(text, name));
+  SCANKIT_CHECK(check_schema(json, name));
+  SCANKIT_CHECK(check_integrity(json, name));
+  return take(json, name);
+}
+
+Result<EnvironmentLock> read_lock(const std::string& path) {
+  auto text = read_whole_file(path, kLockLimit, Accept::FilesAndPipes);
+  if (text) return lock_from_json(*text, path);
+  Error error = text.error();
+  if (error.code == Errc::NotFound) error.hint = say("write one: scankit env lock");
+  return error;
+}
+
+const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_view name) {
+  for (const LockedDistribution& one : lock.distributions)
+    if (one.name == name) return &one;
+  return nullptr;
+}
+
+}  // namespace scankit

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/lock/lock.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/files.h"
+#include "envspec/export/export.h"
+#include "envspec/lock/lock_values.h"
+
+namespace scankit {
+namespace {
+
+EnvironmentLock example() {
+  EnvironmentLock lock;
+  lock.tool_version = "0.1.0";
+  lock.machine = {"x86_64",     "glibc", "2.36",    "580.159.04", "13.0",
+                  "580.159.04", "",      {"sm_90"}, "",           {"gcc 12.2.0"}};
+  lock.python = {"3.11.7", "cpython", "cpython-311-x86_64-linux-gnu", false};
+  lock.torch = LockedTorch{"2.11.0+cu130", "13.0", "", "70d9", "new", "17", false};
+  lock.distributions = {
+      {"einops", "0.8.2", "pip", "index",
+       LockedArtifact{"einops-0.8.2-py3-none-any.whl", std::string(64, 'a'), 65638, ""}, ""},
+      {"mine", "1", "pip", "editable", {}, "it is installed in place"}};
+  lock.libraries = {
+      {"a/b.so", "mine", std::string(64, 'b'), 10, "elf", "x86_64", "", "12ab", {"libc.so.6"}, "2.17"}};
+  lock.modules = {{"b", "mine", "a/b.so", "{\"module\":\"b\",\"images\":[]}"}};
+  return lock;
+}
+
+std::string edited(const std::string& from, const std::string& to) {
+  std::string text = lock_to_json(example());
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+// Somebody who edits a part and knows how to make its hash anew.
+std::string forged(const std::function<void(nlohmann::json&)>& change) {
+  auto json = nlohmann::json::parse(lock_to_json(example()));
+  change(json);
+  json.erase("integrity");
+  nlohmann::json hashes;
+  for (const auto& [name, part] : json.items()) hashes[name] = sha256_hex(part.dump());
+  json["integrity"] = hashes;
+  return json.dump();
+}
+
+std::string message(const std::string& text) {
+  const auto lock = lock_from_json(text, "L");
+  return lock ? "" : lock.error().message;
+}
+
+TEST(Lock, ComesBackAsItWas) {
+  const std::string text = lock_to_json(example());
+  const auto lock = lock_from_json(text, "L");
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_EQ(lock_to_json(*lock), text);
+  EXPECT_EQ(lock->distributions[0].artifact->size, 65638U);
+  EXPECT_EQ(lock->libraries[0].needed[0], "libc.so.6");
+  EXPECT_FALSE(lock->distributions[1].artifact);
+}
+
+TEST(Export, CondaLeavesOutWhatTheOthersDo) {
+  EnvironmentLock lock = example();
+  lock.distributions.push_back({"lost", "2", "pip", "index", {}, "the index was not asked"});
+  lock.distributions.push_back({"zlib", "1", "conda", "conda", {}, "conda installed it"});
+  const Exported conda = export_conda(lock);
+  EXPECT_EQ(conda.left_out, (std::vector<std::string>{"mine==1: it is installed in place",
+                                                      "lost==2: the index was not asked"}));
+  EXPECT_EQ(conda.text.find("- lost=="), std::string::npos) << conda.text;
+  EXPECT_NE(conda.text.find("- 'einops==0.8.2 --hash=sha256:" + std::string(64, 'a') + "'"),
+            std::string::npos)
+      << conda.text;
+  lock.distributions.pop_back();
+  EXPECT_EQ(export_requirements(lock).left_out, conda.left_out);
+}
+
+TEST(Export, ASourceArchiveIsNoWheelOfAPylock) {
+  EnvironmentLock lock = example();
+  lock.distributions = {{"einops", "0.8.2", "pip", "index",
+                         LockedArtifact{"einops-0.8.2.tar.gz", std::string(64, 'a'), 0,
+                                        "https://h.example/einops-0.8.2.tar.gz"},
+                         ""}};
+  const std::string text = export_pylock(lock).text;
+  EXPECT_NE(text.find("\nsdist = {name = \"einops-0.8.2.tar.gz\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("wheels ="), std::string::npos) << text;
+}
+
+TEST(Lock, NamesThePartThatWasEdited) {
+  EXPECT_EQ(message(edited("0.8.2\"", "0.8.3\"")), "L was edited after scankit wrote it: distributions");
+  EXPECT_EQ(message(edited("\"3.11.7\"", "\"3.11.8\"")), "L was edited after scankit wrote it: python");
+  EXPECT_EQ(message(edited("\"machine\": {", "\"extra\": 1, \"machine\": {")),
+            "L was edited after scankit wrote it: extra");
+  EXPECT_EQ(message(edited("\"torch\": {", "\"torch\": null, \"torch2\": {")),
+            "L was edited after scankit wrote it: torch, torch2");
+}
+
+TEST(Lock, MayBeIndentedOtherwise) {
+  const auto json = nlohmann::json::parse(lock_to_json(example()));
+  EXPECT_TRUE(lock_from_json(json.dump(), "L"));
+}
+
+TEST(Lock, RefusesAnotherMajorSchema) {
+  const auto newer = lock_from_json(edited("\"1.0\"", "\"2.0\""), "L");
+  ASSERT_FALSE(newer);
+  EXPECT_EQ(newer.error().code, Errc::Unsupported);
+  EXPECT_EQ(newer.error().message, "L has schema 2.0, and this scankit reads 1.x");
+  EXPECT_TRUE(lock_from_json(forged([](auto& json) {
+                               json["schema"] = "1.7";
+                               json["later"] = {1, 2};
+                             }),
+                             "L"));
+  EXPECT_NE(message(edited("\"1.0\"", "\"\\u001b[31m\"")).find("\\x1b"), std::string::npos);
+}
+
+TEST(Lock, EveryTruncationIsAnError) {
+  const std::string text = lock_to_json(example());
+  for (std::size_t length = 0; length + 2 < text.size(); ++length)
+    ASSERT_NE(message(text.substr(0, length)), "") << length;
+}
+
+TEST(Lock, EndsNestingWithoutEnd) {
+  const std::string deep = std::string(1 << 20, '[');
+  EXPECT_NE(message(deep).find("32 levels"), std::string::npos);
+  EXPECT_NE(message("{\"schema\":\"1.0\",\"integrity\":{},\"a\":" + deep).find("32 levels"),
+            std::string::npos);
+}
+
+TEST(Lock, NamesThePartOfAWrongType) {
+  const std::string why = message(forged([](auto& json) { json["python"]["version"] = 3; }));
+  EXPECT_NE(why.find("its part \"python\""), std::string::npos) << why;
+  EXPECT_NE(message(forged([](auto& json) { json.erase("libraries"); })).find("its part \"libraries\""),
+            std::string::npos);
+}
+
+TEST(Lock, TakesNoTextThatCouldLeaveItsPlace) {
+  const std::vector<std::pair<std::string, std::string>> hostile = {
+      {"/distributions/0/name", "einops\nevil"},
+      {"/distributions/0/version", "1 --hash=sha256:00"},
+      {"/distributions/0/version", "1\"\nRUN evil"},
+      {"/distributions/0/artifact/file", "../../x.whl"},
+      {"/distributions/0/artifact/file", "x\".whl"},
+      {"/distributions/0/artifact/sha256", "A"},
+      {"/distributions/0/artifact/url", "https://u:p@h/x"},
+      {"/distributions/0/artifact/url", "https://h/x y"},
+      {"/distributions/0/artifact/url", "ftp://h/x"},
+      {"/distributions/1/why_no_artifact", "x\n-r /etc/passwd"},
+      {"/libraries/0/path", "/etc/passwd"},
+      {"/libraries/0/path", "a/../../b"},
+      {"/python/version", "3.11\nRUN evil"},
+      {"/modules/0/path", "../x"},
+  };
+  for (const auto& [place, value] : hostile) {
+    const std::string why = message(
+        forged([&at = place, &text = value](auto& json) { json[nlohmann::json::json_pointer(at)] = text; }));
+    EXPECT_NE(why.find("which cannot be"), std::string::npos) << place << ": " << why;
+    EXPECT_EQ(why.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Lock, TakesNoNameTwice) {
+  EXPECT_NE(message(forged([](auto& json) {
+              json["distributions"].push_back(json["distributions"][0]);
+            })).find("is there twice"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace scankit

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "envspec/check/facts.h"
+#include "envspec/lock/hash_files.h"
+#include "envspec/lock/lock.h"
+
+// An environment as a lock. What an installer or an index knows about its wheels is not asked here.
+namespace scankit {
+
+// Machine, Python, torch and distributions, from the snapshot alone: of a stored one, too.
+EnvironmentLock lock_facts(const Snapshot& snapshot);
+
+// The libraries with their hashes and what they are bound to, and the modules of ours. An Error: a file that
+// cannot be read, or changes meanwhile; a lock with a hole would say that all is well.
+Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& cache,
+                        const HashProgress& progress, EnvironmentLock& lock);
+
+// What one file is bound to, without its hash.
+LockedLibrary locked_library(const Host& host, const std::string& path);
+
+}  // namespace scankit

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+#include "envspec/lock/lock.h"
+
+// What the records beside an installed distribution tell of the file that it came from. Nobody is asked.
+namespace scankit {
+
+// direct_url.json (PEP 610): installed from a file, a folder or a URL, and not from an index.
+struct DirectUrl {
+  bool there = false;
+  bool local = false;     // file:
+  bool archive = false;   // one file, not a folder or a repository
+  std::string url;        // without a user's name and password; "" for a local one
+  std::string file_name;  // of an archive
+  std::string sha256;     // "" where the installer did not write it down
+};
+DirectUrl direct_url(const Host& host, const Distribution& distribution);
+
+// The tags of its WHEEL: "cp311-cp311-manylinux_2_28_x86_64". Empty where there is none (an egg, apt).
+std::vector<std::string> installed_tags(const Host& host, const Distribution& distribution);
+// Whether a wheel of this name has these very tags: an index may offer another build of the same version.
+bool has_tags(const std::string& wheel_file, const std::vector<std::string>& tags);
+
+// PREFIX/conda-meta; empty where conda made none of it.
+std::vector<CondaPackage> conda_packages(const Host& host, const std::string& prefix);
+
+// "https://user:word@host/a%2Bb.whl?x#y" -> the URL without the user and the fragment; "" where it is none
+// that a lock holds. And its file name, with what is percent-encoded undone.
+std::string plain_url(const std::string& url);
+std::string file_name_of(const std::string& url);
+
+}  // namespace scankit

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/spec/derive.h"
+
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/knowledge/drivers.h"
+#include "envspec/spec/forms.h"
+
+namespace scankit {
+namespace {
+
+// A range that the writer's own parser takes; none for a version that is none.
+VersionRange range(const std::string& text) { return VersionRange::parse(text).value_or(VersionRange()); }
+
+// "3.11.*" of "3.11.7": patches and builds of one minor do. A pre-release is like no other: exactly that one.
+VersionRange same_minor(const std::string& version) {
+  const auto parsed = Version::parse(version);
+  if (!parsed) return {};
+  return range(parsed->is_prerelease() || parsed->release.size() < 2 ? version
+                                                                     : parsed->major_minor() + ".*");
+}
+
+// NVIDIA writes the third number with two digits: 580.65.06.
+std::string driver_text(const Version& version) {
+  std::string text;
+  for (std::size_t i = 0; i < version.release.size(); ++i) {
+    const std::string part = std::to_string(version.release[i]);
+    text += (i == 0 ? "" : ".") + (i == 2 && part.size() == 1 ? "0" + part : part);
+  }
+  return text;
+}
+
+class Deriver {
+ public:
+  explicit Deriver(const EnvironmentFacts& facts) : facts_(facts) {}
+
+  DerivedSpec take() {
+    driver();
+    gpus();
+    interpreter();
+    torch();
+    compiler();
+    for (const ExtensionFacts& file : facts_.extensions.value) extension(file);
+    if (facts_.extensions.state != ProbeState::Present) note("extensions", facts_.extensions.note);
+    return std::move(out_);
+  }
+
+ private:
+  void note(const std::string& path, const std::string& text) { out_.notes[path] = text; }
+
+  // Any driver that starts what torch's CUDA needs will do, not only the one that is here.
+  void driver() {
+    const auto cuda = Version::parse(facts_.cuda.value);
+    const auto least = cuda ? minimum_driver(*cuda) : std::nullopt;
+    const std::string here =
+        facts_.driver.present() ? say("{} is here", facts_.driver.value) : facts_.driver.note;
+    if (least) {
+      out_.spec.driver = range(">=" + driver_text(*least));
+      note("driver", say("the oldest for CUDA {} ({})", facts_.cuda.value, here));
+    } else if (facts_.driver.present()) {
+      out_.spec.driver = range(">=" + facts_.driver.value);
+      note("driver", say("the one that is here"));
+    }
+  }
+
+  void gpus() {
+    if (facts_.gpus.present())
+      out_.spec.gpus = facts_.gpus.value;
+    else
+      note("gpus", say("{}, so name them yourself", facts_.gpus.note));
+  }
+
+  void interpreter() {
+    out_.spec.python = same_minor(facts_.python.value);
+    if (facts_.python.present()) note("python.version", say("{} is here", facts_.python.value));
+    const auto& known = spec_fields();
+    const auto field =
+        std::ranges::find(known, std::string_view("python.implementation"), &Field<Spec>::path);
+    if (std::ranges::find(field->words, facts_.implementation.value) != field->words.end())
+      out_.spec.implementation = facts_.implementation.value;
+  }
+
+  void torch() {
+    if (!facts_.torch.present()) return note("torch.version", facts_.torch.note);
+    out_.spec.torch = same_minor(facts_.torch.value);
+    note("torch.version", say("{} is here", facts_.torch.value));
+    out_.spec.cuda = same_minor(facts_.cuda.value);
+    if (!facts_.cuda.present()) note("torch.cuda", facts_.cuda.note);
+    out_.spec.string_abi = facts_.string_abi.value;
+    if (!facts_.string_abi.present()) note("torch.string_abi", facts_.string_abi.note);
+  }
+
+  void compiler() {
+    const auto& all = facts_.compilers.value;
+    if (all.empty()) return note("host_compiler.kind", say("none is here"));
+    const auto parsed = Version::parse(all.front().version);
+    out_.spec.compiler = all.front().kind;
+    if (parsed) out_.spec.compiler_version = range(std::to_string(parsed->part(0)) + ".*");
+    note("host_compiler.version", say("{} is here", all.front().version));
+  }
+
+  void extension(const ExtensionFacts& file) {
+    if (!is_module_name(file.module)) return;
+    ExtensionSpec made;
+    made.module = file.module;
+    const std::string path = "extensions." + file.module;
+    if (file.file_state != "elf") {
+      note(path, say("its file is no whole library ({}): nothing more is known of it", file.file_state));
+      out_.spec.extensions.push_back(std::move(made));
+      return;
+    }
+    if (is_distribution_name(file.distribution)) made.distribution = file.distribution;
+    made.version = range(file.version);
+    made.torch_abi = file.torch_abi;
+    built_for(file, made, path);
+    if (file.torch_abi != "none") made.string_abi = file.string_abi;
+    if (!file.cuda_major.empty()) made.cuda = range(file.cuda_major + ".*");
+    if (is_distribution_name(file.python_tag)) made.python_tag = file.python_tag;
+    made.code = file.code;
+    if (file.code.empty()) note(path, say("it holds no device code"));
+    out_.spec.extensions.push_back(std::move(made));
+  }
+
+  void built_for(const ExtensionFacts& file, ExtensionSpec& made, const std::string& path) {
+    if (file.torch_abi != "full") return;
+    std::string text = file.torch_min.empty() ? "" : ">=" + file.torch_min;
+    if (!file.torch_max.empty()) text += (text.empty() ? "<=" : ",<=") + file.torch_max;
+    if (!file.torch_min.empty() && file.torch_min == file.torch_max) text = file.torch_min + ".*";
+    if (text.empty())
+      note(path + ".torch", say("its names do not tell"));
+    else
+      made.torch = range(text);
+  }
+
+  const EnvironmentFacts& facts_;
+  DerivedSpec out_;
+};
+
+}  // namespace
+
+DerivedSpec derive_spec(const EnvironmentFacts& facts) {
+  const Speaking english(nullptr);  // the file is the same on every machine
+  return Deriver(facts).take();
+}
+
+}  // namespace scankit

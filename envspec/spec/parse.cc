@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/report/plain.h"
+#include "envspec/spec/fields.h"
+#include "envspec/spec/forms.h"
+#include "envspec/spec/yaml_tree.h"
+
+namespace scankit {
+namespace {
+
+// The first word of what is left of a path below a prefix: "torch" of "torch.version".
+std::string_view first_word(std::string_view path) { return path.substr(0, path.find('.')); }
+
+class SpecReader {
+ public:
+  SpecReader(std::string name, Spec& spec) : name_(std::move(name)), spec_(spec) {}
+
+  Result<void> top(const YamlNode& root) {
+    if (root.kind != YamlNode::Kind::Map)
+      return wrong(root, "", say("keys with values are expected, such as torch:"));
+    SCANKIT_CHECK(known_schema(name_, root, kSpecSchema));
+    return map(root, "", "", spec_fields(), spec_);
+  }
+
+ private:
+  Error wrong(const YamlNode& node, const std::string& path, const std::string& expected) const {
+    return wrong_form(name_, node, path, expected);
+  }
+
+  // `path` names the fields in messages and Spec::lines, `prefix` in the table.
+  template <class Owner>
+  Result<void> map(const YamlNode& node, const std::string& path, const std::string& prefix,
+                   const std::vector<Field<Owner>>& fields, Owner& owner) {
+    if (node.kind != YamlNode::Kind::Map)
+      return wrong(node, path, say("keys with values are expected below it"));
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const std::string& key = node.keys[i].text;
+      const std::string here = path.empty() ? key : path + "." + key, wanted = prefix + key;
+      spec_.lines[here] = node.keys[i].line;
+      const auto field = std::ranges::find(fields, std::string_view(wanted), &Field<Owner>::path);
+      if (field != fields.end()) {
+        SCANKIT_CHECK(read_field(name_, node.items[i], here, *field, owner));
+      } else if (is_group(wanted, fields)) {
+        SCANKIT_CHECK(map(node.items[i], here, wanted + ".", fields, owner));
+      } else if (path.empty() && key == "extensions") {
+        SCANKIT_CHECK(extensions(node.items[i]));
+      } else {
+        return unknown(node.keys[i], path, prefix, fields);
+      }
+    }
+    return {};
+  }
+
+  template <class Owner>
+  static bool is_group(const std::string& wanted, const std::vector<Field<Owner>>& fields) {
+    return std::ranges::any_of(fields,
+                               [&](const auto& field) { return field.path.starts_with(wanted + "."); });
+  }
+
+  template <class Owner>
+  Error unknown(const YamlNode& key, const std::string& path, const std::string& prefix,
+                const std::vector<Field<Owner>>& fields) const {
+    std::vector<std::string> known;
+    for (const Field<Owner>& field : fields)
+      if (field.path.starts_with(prefix)) known.emplace_back(first_word(field.path.substr(prefix.size())));
+    if (path.empty()) known.emplace_back("extensions");
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    return unknown_field(name_, key, path.empty() ? key.text : path + "." + key.text, known);
+  }
+
+  Result<void> extensions(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::Map)
+      return wrong(node, "extensions", say("names of modules with their fields are expected below it"));
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const std::string path = "extensions." + plain(node.keys[i].text, false);
+      if (!is_module_name(node.keys[i].text))
+        return wrong(node.keys[i], path, say("the name by which Python imports a module is expected"));
+      spec_.lines[path] = node.keys[i].line;
+      ExtensionSpec extension;
+      extension.module = node.keys[i].text;
+      // A name alone demands that the module is there.
+      if (node.items[i].kind != YamlNode::Kind::Null)
+        SCANKIT_CHECK(map(node.items[i], path, "", extension_fields(), extension));
+      spec_.extensions.push_back(std::move(extension));
+    }
+    return {};
+  }
+
+  std::string name_;
+  Spec& spec_;
+};
+
+}  // namespace
+
+Result<Spec> parse_spec(std::string_view text, const std::string& name) {
+  SCANKIT_TRY(const YamlNode root, parse_yaml(text, name));
+  Spec spec;
+  spec.file = name;
+  SCANKIT_CHECK(SpecReader(name, spec).top(root));
+  return spec;
+}
+
+Result<Spec> read_spec(const std::string& path) {
+  auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
+  if (!text && text.error().code == Errc::Unsupported)
+    return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),
+                 say("a spec has a few KiB: is this the right file?")};
+  if (!text) return text.error();
+  return parse_spec(*text, path);
+}
+
+}  // namespace scankit

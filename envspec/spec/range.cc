@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/spec/range.h"
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/say.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::array<std::string_view, 7> kOperators = {"==", "!=", ">=", "<=", "~=", ">", "<"};
+
+std::string_view without_spaces(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+Error no_range(std::string_view text) {
+  return {Errc::Malformed, say("\"{}\" is no range of versions", plain(text, false)),
+          say("write versions with ==, !=, >=, <=, >, < or ~= before them and commas between them, such as "
+              "\">=2.11,<3\" or \"2.11.*\"")};
+}
+
+bool is_suffix(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '+' || c == '-' || c == '_';
+  });
+}
+
+std::string_view local_part(const Version& version) {
+  const auto plus = version.suffix.find('+');
+  return plus == std::string::npos ? std::string_view() : std::string_view(version.suffix).substr(plus);
+}
+
+bool starts_with(const Version& version, const Version& prefix) {
+  for (std::size_t i = 0; i < prefix.release.size(); ++i)
+    if (version.part(i) != prefix.release[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<VersionRange::Clause> VersionRange::parse_clause(std::string_view text) {
+  Clause clause{.op = "==", .version = {}};
+  std::string_view rest = without_spaces(text);
+  for (const std::string_view op : kOperators)
+    if (rest.starts_with(op)) {
+      clause.op = op;
+      rest = without_spaces(rest.substr(op.size()));
+      break;
+    }
+  if (rest.ends_with(".*")) {
+    clause.wildcard = true;
+    rest.remove_suffix(2);
+  }
+  const auto version = Version::parse(rest);
+  const bool fits = version && is_suffix(version->suffix) && (!clause.wildcard || version->suffix.empty());
+  if (!fits) return no_range(text);
+  clause.version = *version;
+  clause.text = rest;
+  const bool equality = clause.op == "==" || clause.op == "!=";
+  if (clause.wildcard && !equality) return no_range(text);
+  if (clause.op == "~=" && clause.version.release.size() < 2) return no_range(text);
+  return clause;
+}
+
+Result<VersionRange> VersionRange::parse(std::string_view text) {
+  constexpr std::size_t kLongest = 256;
+  if (text.size() > kLongest) return no_range(text.substr(0, 40));
+  VersionRange range;
+  range.text_ = text;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto comma = std::min(text.find(',', at), text.size());
+    auto clause = parse_clause(text.substr(at, comma - at));
+    if (!clause) return no_range(text);
+    range.clauses_.push_back(*std::move(clause));
+    at = comma + 1;
+  }
+  return range;
+}
+
+bool VersionRange::holds(const Clause& clause, const Version& version) {
+  const auto order = pep440_order(version, clause.version);
+  if (clause.op == ">=") return std::is_gteq(order);
+  if (clause.op == "<=") return std::is_lteq(order);
+  if (clause.op == ">")  // PEP 440: ">2.11" leaves 2.11.post1 out, too
+    return std::is_gt(order) && !(is_postrelease(version) && !is_postrelease(clause.version) &&
+                                  std::is_eq(version <=> clause.version));
+  if (clause.op == "<")  // PEP 440: "<2.12" leaves the pre-releases of 2.12 out, too
+    return std::is_lt(order) && !(version.is_prerelease() && !clause.version.is_prerelease() &&
+                                  std::is_eq(version <=> clause.version));
+  if (clause.op == "~=") {
+    Version prefix{clause.version.release, ""};
+    prefix.release.pop_back();
+    return std::is_gteq(order) && starts_with(version, prefix);
+  }
+  const bool same_local =
+      local_part(clause.version).empty() || local_part(clause.version) == local_part(version);
+  const bool equal = clause.wildcard ? starts_with(version, clause.version) : std::is_eq(order) && same_local;
+  return (clause.op == "==") == equal;
+}
+
+bool VersionRange::contains(const Version& version) const {
+  return std::ranges::all_of(clauses_, [&](const Clause& clause) { return holds(clause, version); });
+}
+
+std::string VersionRange::least() const {
+  const Clause* best = nullptr;
+  for (const Clause& clause : clauses_) {
+    const bool floor = clause.op == ">=" || clause.op == "~=" || clause.op == "==";
+    if (floor && (best == nullptr || std::is_gt(pep440_order(clause.version, best->version)))) best = &clause;
+  }
+  return best == nullptr ? "" : best->text;
+}
+
+std::optional<bool> VersionRange::contains(std::string_view version) const {
+  const auto parsed = Version::parse(version);
+  if (!parsed) return std::nullopt;
+  return contains(*parsed);
+}
+
+}  // namespace scankit

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/spec/yaml_tree.h"
+
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "doctor/base/say.h"
+#include "doctor/base/utf8.h"
+#include "doctor/report/plain.h"
+
+namespace scankit {
+namespace {
+
+std::string place(const std::string& name, std::size_t line, std::size_t column) {
+  return name + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+// Leaves the parser, which has no other way to be stopped.
+struct Refused {
+  Error error;
+};
+
+// Builds the tree out of the parser's events: its own node tree would follow aliases and keep doubles of a
+// key.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(const std::string& name) : name_(name) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { add(node(mark, YamlNode::Kind::Null)); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    refuse(mark, say("aliases (*name) are not read here"), say("write the value itself"));
+  }
+  void OnAnchor(const YAML::Mark& mark, const std::string&) override {
+    refuse(mark, say("anchors (&name) are not read here"), say("remove the anchor"));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
+    check_tag(mark, tag);
+    YamlNode scalar = node(mark, YamlNode::Kind::Scalar);
+    scalar.text = value;
+    scalar.quoted = tag == "!";  // yaml-cpp's "!" for quoted, "?" for plain
+    add(std::move(scalar));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
+    open(node(mark, YamlNode::Kind::List), mark);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
+    open(node(mark, YamlNode::Kind::Map), mark);
+  }
+  void OnMapEnd() override { close(); }
+
+  YamlNode take() { return std::move(root_); }
+
+ private:
+  struct Level {
+    YamlNode node;
+    bool key_is_next = true;                  // of a map
+    std::map<std::string, unsigned> lines{};  // of its keys
+  };
+
+  [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& what, const std::string& hint) const {
+    throw Refused{
+        {Errc::Malformed,
+         place(name_, static_cast<std::size_t>(mark.line) + 1, static_cast<std::size_t>(mark.column) + 1) +
+             ": " + what,
+         hint}};
+  }
+  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (!tag.empty() && tag != "?" && tag != "!")
+      refuse(mark, say("tags (!name) are not read here"), say("remove the tag"));
+  }
+  YamlNode node(const YAML::Mark& mark, YamlNode::Kind kind) {
+    if (++count_ > kYamlNodes)
+      refuse(mark, say("the file has more than {} values", kYamlNodes), say("a spec needs a few dozen"));
+    YamlNode made;
+    made.kind = kind;
+    made.line = static_cast<unsigned>(mark.line) + 1;
+    made.column = static_cast<unsigned>(mark.column) + 1;
+    return made;
+  }
+  void open(YamlNode made, const YAML::Mark& mark) {
+    if (levels_.size() >= kYamlDepth)
+      refuse(mark, say("values are nested more than {} deep", kYamlDepth), say("a spec needs three levels"));
+    if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::Map && levels_.back().key_is_next)
+      refuse(mark, say("a key must be a word"), "");
+    levels_.push_back({std::move(made)});
+  }
+  void close() {
+    YamlNode done = std::move(levels_.back().node);
+    levels_.pop_back();
+    add(std::move(done));
+  }
+  void add(YamlNode made) {
+    if (levels_.empty()) {
+      root_ = std::move(made);
+      return;
+    }
+    Level& level = levels_.back();
+    if (level.node.kind != YamlNode::Kind::Map) {
+      level.node.items.push_back(std::move(made));
+      return;
+    }
+    if (level.key_is_next) check_key(level, made);
+    (level.key_is_next ? level.node.keys : level.node.items).push_back(std::move(made));
+    level.key_is_next = !level.key_is_next;
+  }
+  void check_key(Level& level, const YamlNode& key) const {
+    YAML::Mark mark;
+    mark.line = static_cast<int>(key.line) - 1;
+    mark.column = static_cast<int>(key.column) - 1;
+    if (key.kind != YamlNode::Kind::Scalar) refuse(mark, say("a key must be a word"), "");
+    const auto [known, added] = level.lines.emplace(key.text, key.line);
+    if (!added)
+      refuse(mark,
+             say("\"{}\" stands here a second time; the first is in line {}", plain(key.text, false),
+                 known->second),
+             say("remove one of the two"));
+  }
+
+  const std::string& name_;
+  std::vector<Level> levels_;
+  YamlNode root_;
+  std::size_t count_ = 0;
+};
+
+Error no_yaml(const std::string& name, const YAML::Exception& problem) {
+  // What we write needs quotes is the commonest slip: ">=2.11" opens a folded text in YAML.
+  const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 0)) + 1;
+  const auto column = static_cast<std::size_t>(std::max(problem.mark.column, 0)) + 1;
+  return {Errc::Malformed, say("{}: this is no YAML: {}", place(name, line, column), problem.msg),
+          say("values that start with one of > < = ! * & % @ need quotes")};
+}
+
+Result<void> check_bytes(std::string_view text, const std::string& name) {
+  if (text.size() > kYamlBytes)
+    return Error{Errc::Unsupported, say("{} is longer than {} KiB", name, kYamlBytes >> 10),
+                 say("a spec has a few KiB: is this the right file?")};
+  std::size_t line = 1, start = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_sequence_length(text, at);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const bool control = (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
+    if (length == 0 || control)
+      return Error{Errc::Malformed,
+                   control ? say("{}: a control byte stands here", place(name, line, at - start + 1))
+                           : say("{}: this is no UTF-8", place(name, line, at - start + 1)),
+                   say("save the file as UTF-8 text")};
+    if (byte == '\n') {
+      ++line;
+      start = at + 1;
+    }
+    at += length;
+  }
+  return {};
+}
+
+bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+}  // namespace
+
+bool YamlNode::is_bool() const {
+  return kind == Kind::Scalar && !quoted && one_of(text, {"true", "True", "TRUE", "false", "False", "FALSE"});
+}
+
+// [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?, 0o17, 0x1f, .inf and .nan: YAML 1.2, 10.3.2.
+bool YamlNode::is_number() const {
+  if (kind != Kind::Scalar || quoted || text.empty()) return false;
+  if (text.starts_with("0x") || text.starts_with("0o")) return text.size() > 2;
+  std::string_view rest = text;
+  if (rest.front() == '-' || rest.front() == '+') rest.remove_prefix(1);
+  if (one_of(rest, {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"})) return true;
+  const auto digits = [&rest] {
+    const auto end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    rest.remove_prefix(end);
+    return end;
+  };
+  std::size_t seen = digits();
+  if (!rest.empty() && rest.front() == '.') {
+    rest.remove_prefix(1);
+    seen += digits();
+  }
+  if (seen == 0) return false;
+  if (rest.empty()) return true;
+  if (rest.front() != 'e' && rest.front() != 'E') return false;
+  rest.remove_prefix(1);
+  if (!rest.empty() && (rest.front() == '-' || rest.front() == '+')) rest.remove_prefix(1);
+  return digits() > 0 && rest.empty();
+}
+
+std::string yaml_place(const std::string& name, const YamlNode& node) {
+  return place(name, node.line, node.column);
+}
+
+Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
+  SCANKIT_CHECK(check_bytes(text, name));
+  std::istringstream in{std::string(text)};
+  TreeBuilder tree(name);
+  try {
+    YAML::Parser parser(in);
+    if (!parser.HandleNextDocument(tree))
+      return Error{Errc::Malformed, say("{} is empty", name), say("scankit env init writes one")};
+    YamlNode root = tree.take();
+    TreeBuilder second(name);
+    if (parser.HandleNextDocument(second))
+      return Error{Errc::Malformed, say("{} holds more than one document (---)", name),
+                   say("keep one of them in a file of its own")};
+    return root;
+  } catch (const Refused& refused) {
+    return refused.error;
+  } catch (const YAML::Exception& problem) {
+    return no_yaml(name, problem);
+  }
+}
+
+}  // namespace scankit

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/judge/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "doctor/base/say.h"
+
+namespace scankit::validate {
+namespace {
+
+std::string figure(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+// Fails on NaN too.
+bool within(double value, double bound) { return value <= bound; }
+
+std::string describe(const TensorResult& t) {
+  std::string index;
+  for (const std::int64_t i : t.worst.index) index += (index.empty() ? "" : ",") + std::to_string(i);
+  const std::string who = t.data == 2 ? say("{} (second data in the same tensors)", t.name) : t.name;
+  const std::string value = figure(t.worst.value), expected = figure(t.worst.expected);
+  std::string inputs;
+  for (const auto& [name, input] : t.worst.inputs)
+    inputs += (inputs.empty() ? "" : ", ") + name + " " + figure(input);
+  const bool in_norm = !within(t.error, t.bound);
+  const std::string error = figure(t.error), bound = figure(t.bound), margin = figure(t.worst.bound);
+  if (inputs.empty())
+    return in_norm
+               ? say("{}: relative error {}, bound {}; worst element [{}] is {}, expected {} +- {}", who,
+                     error, bound, index, value, expected, margin)
+               : say("{}: worst element [{}] is {}, expected {} +- {}", who, index, value, expected, margin);
+  return in_norm ? say("{}: relative error {}, bound {}; worst element [{}] is {}, expected {} +- {} (inputs "
+                       "there: {})",
+                       who, error, bound, index, value, expected, margin, inputs)
+                 : say("{}: worst element [{}] is {}, expected {} +- {} (inputs there: {})", who, index,
+                       value, expected, margin, inputs);
+}
+
+double bound_of(const CaseResult& result, const std::string& name) {
+  const std::string plain = name.substr(0, name.find(' '));  // "out_z of bwd"
+  const auto tensor = std::find_if(result.tensors.begin(), result.tensors.end(),
+                                   [&](const TensorResult& t) { return t.name == plain; });
+  return tensor == result.tensors.end() ? 0 : tensor->bound;
+}
+
+}  // namespace
+
+double used(const TensorResult& tensor) {
+  const double norm = tensor.bound > 0 ? tensor.error / tensor.bound : INFINITY;
+  return std::isnan(norm) || std::isnan(tensor.worst.ratio) ? INFINITY : std::max(norm, tensor.worst.ratio);
+}
+
+void judge_case(CaseResult& result, bool deterministic) {
+  auto& reasons = result.reasons;
+  reasons.clear();
+  if (!result.error.empty()) reasons.push_back(result.error);
+  for (const TensorResult& tensor : result.tensors)
+    if (!within(used(tensor), 1)) reasons.push_back(describe(tensor));
+  for (const std::string& text : result.modified)
+    reasons.push_back(say("{}, which is not its to write", retold(text)));
+  for (const std::string& text : result.contract) reasons.push_back(text);
+  for (const auto& [name, difference] : result.nondeterministic)
+    if (deterministic || !within(difference, bound_of(result, name)))
+      reasons.push_back(
+          say("{} differs between two equal calls, by {} of its norm", name, figure(difference)));
+  result.state = reasons.empty() ? CaseState::Passed : CaseState::Failed;
+}
+
+Verdict judge(const Validation& validation) {
+  if (validation.module_problem == ModuleProblem::ImportFailed ||
+      validation.module_problem == ModuleProblem::LacksFunctions)
+    return Verdict::Failed;
+  bool any_passed = false, any_left = false;
+  for (const CaseResult& result : validation.cases) {
+    if (result.state == CaseState::Passed) {
+      any_passed = true;
+    } else if (result.state == CaseState::NotRun) {
+      any_left = true;
+    } else {
+      return Verdict::Failed;
+    }
+  }
+  if (std::any_of(validation.compared.begin(), validation.compared.end(),
+                  [](const AgainstBaseline& c) { return c.regressed; }))
+    return Verdict::Failed;
+  const bool all =
+      any_passed && !any_left && validation.blocked.empty() && validation.baseline_problem.empty();
+  return all ? Verdict::Passed : Verdict::Inconclusive;
+}
+
+}  // namespace scankit::validate

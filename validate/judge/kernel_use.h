@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "validate/run/harness_files.h"
+#include "validate/run/run.h"
+
+namespace scankit::validate {
+
+// The kernels that our module launches for the GPU's timed passes, each with its block and grid, once. Empty
+// without `gpu_facts`. The planner is the module's own; what differs is only what the cubin and the driver
+// say.
+std::vector<KernelUse> launched_kernels(const Validation& seen);
+
+// Fills `seen.kernels`: registers, memory and threads from the module's cubins, blocks of a multiprocessor
+// from the driver (a child). Nothing for a module that is not ours. What cannot be asked is a note: it is no
+// judgement of the module.
+void look_at_kernels(const ValidateRequest& request, const Harness& harness, Validation& seen);
+
+}  // namespace scankit::validate

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/judge/kernel_use.h"
+
+#include <gtest/gtest.h>
+
+#include "validate/judge/speed.h"
+#include "validate/report/report.h"
+
+namespace scankit::validate {
+namespace {
+
+// An H200, and a training step of a block of Mamba timed on it.
+Validation timed_on_h200() {
+  Validation v;
+  v.gpu_facts = {{"capability_major", 9},
+                 {"capability_minor", 0},
+                 {"multiprocessors", 132},
+                 {"shared_per_block", 232448},
+                 {"shared_per_multiprocessor", 233472},
+                 {"threads_per_multiprocessor", 2048}};
+  for (const char* pass : {"fwd", "bwd"})
+    v.timings.push_back({"cuda:0", pass, "bf16", 8, 2048, 2048, 16, "warm", {}, {}, {}});
+  return v;
+}
+
+TEST(KernelUse, NamesTheKernelsThatTheModulesOwnPlannerLaunches) {
+  const auto kernels = launched_kernels(timed_on_h200());
+  ASSERT_GE(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].unit, "forward_bf16");
+  EXPECT_EQ(kernels[0].name, "scankit_forward_2x8");  // as launch_test.cc has it
+  EXPECT_EQ(kernels[0].of, "fwd B8 D2048 L2048 N16 bf16");
+  EXPECT_EQ(kernels[1].unit, "backward_bf16");
+  for (const KernelUse& k : kernels) {
+    EXPECT_GT(k.blocks, 0u) << k.name;
+    EXPECT_EQ(k.threads % 32, 0u) << k.name;
+#if defined(__GNUC__) && !defined(__clang__)
+    ASSERT_EQ(k.bank_conflicts.has_value(), k.dynamic_shared_bytes > 0) << k.name;
+    EXPECT_LT(k.bank_conflicts.value_or(0), 0.34) << k.name;
+#endif
+  }
+}
+
+TEST(KernelUse, TellsEachLaunchOnce) {
+  Validation v = timed_on_h200();
+  const auto once = launched_kernels(v);
+  v.timings.push_back(v.timings[0]);
+  v.timings.back().cache = "cold";
+  EXPECT_EQ(launched_kernels(v).size(), once.size());
+  v.timings.push_back(v.timings[0]);
+  v.timings.back().dtype = "fp32";
+  EXPECT_GT(launched_kernels(v).size(), once.size());
+}
+
+TEST(KernelUse, KnowsNothingWithoutAGpu) {
+  Validation v = timed_on_h200();
+  v.gpu_facts.clear();
+  EXPECT_TRUE(launched_kernels(v).empty());
+  Validation cpu = timed_on_h200();
+  for (Timing& t : cpu.timings) t.device = "cpu";
+  EXPECT_TRUE(launched_kernels(cpu).empty());
+}
+
+TEST(KernelUse, ModulesOfOthersAreLeftAlone) {
+  Validation v = timed_on_h200();
+  v.module_file = "/proc/self/exe";  // no index of images
+  look_at_kernels({}, {"/nowhere/script.py", ""}, v);
+  EXPECT_TRUE(v.kernels.empty());
+  EXPECT_TRUE(v.notes.empty());
+}
+
+TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
+  Validation v = timed_on_h200();
+  KernelUse use{"forward_bf16", "scankit_forward_4x4", "fwd"};
+  use.threads = 128, use.blocks = 1056, use.registers = 96, use.stack_bytes = 0,
+  use.dynamic_shared_bytes = 4096;
+  EXPECT_FALSE(fit_of(use, v).known);
+  use.blocks_per_multiprocessor = 4;
+  use.bank_conflicts = 0.125;
+  EXPECT_DOUBLE_EQ(fit_of(use, v).occupancy, 0.25);
+  EXPECT_DOUBLE_EQ(fit_of(use, v).waves, 2);
+  for (Timing& t : v.timings) t.ms["module"] = {1, 1, 1, 1, 1, 1};
+  v.kernels = {use};
+  const std::string text = rendered("text", v);
+  EXPECT_NE(text.find("forward_bf16 forward_4x4"), std::string::npos) << text;
+  EXPECT_NE(text.find("25.0 %   2.00"), std::string::npos) << text;
+  EXPECT_NE(text.find("12.5 %  fwd"), std::string::npos) << text;
+  EXPECT_NE(rendered("json", v).find("\"bank_conflicts\": 0.125"), std::string::npos);
+  EXPECT_NE(rendered("json", v).find("\"blocks_per_multiprocessor\": 4"), std::string::npos);
+  EXPECT_NE(rendered("html", v).find("<td>25.00 %</td>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace scankit::validate

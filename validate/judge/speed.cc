@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/judge/speed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+#include "doctor/base/say.h"
+
+namespace scankit::validate {
+namespace {
+
+// NVML's reasons for a clock below the highest (nvml.h): heat, and what the board does to save itself. A
+// power limit is no trouble of the measurement: it is how fast the GPU is.
+constexpr std::uint64_t kHeldBack = 0x8 | 0x20 | 0x40 | 0x80;
+
+// Multiply-adds and the like that one costs which is good to fp32: a polynomial of degree 5, and what brings
+// its argument into range.
+constexpr double kExponential = 9;
+
+constexpr double kBusy = 1.5;  // of the cores: the timed calls themselves make a load of one each
+
+double state_of(const Timing& timing, const char* name, double otherwise) {
+  const auto found = timing.state.find(name);
+  return found == timing.state.end() ? otherwise : found->second;
+}
+
+// How many of the sorted samples to leave out at either end: the largest k with P(Binomial(n, 1/2) < k) <=
+// 0.025.
+std::size_t left_out(std::size_t n) {
+  double term = std::pow(0.5, static_cast<double>(n)), below = 0;
+  std::size_t k = 0;
+  while (k < n / 2 && below + term <= 0.025) {
+    below += term;
+    term *= static_cast<double>(n - k) / static_cast<double>(k + 1);
+    ++k;
+  }
+  return k > 0 ? k - 1 : 0;
+}
+
+double element_bytes(const std::string& dtype) { return dtype == "fp32" ? 4 : 2; }
+
+}  // namespace
+
+Interval median_of(std::vector<double> samples) {
+  if (samples.empty()) return {};
+  std::sort(samples.begin(), samples.end());
+  const std::size_t n = samples.size(), out = n < 6 ? 0 : left_out(n);
+  const double middle = n % 2 == 1 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+  return {samples[out], middle, samples[n - 1 - out]};
+}
+
+std::string_view pace_word(Pace pace) {
+  static constexpr std::string_view kWords[] = {"SAME", "FASTER", "SLOWER", "AMBIGUOUS", "UNKNOWN"};
+  return kWords[static_cast<std::size_t>(pace)];
+}
+
+Comparison compare(const Timing& timing, const std::string& other) {
+  Comparison result;
+  const auto mine = timing.ms.find("module"), theirs = timing.ms.find(other);
+  if (mine == timing.ms.end() || theirs == timing.ms.end()) {
+    result.why = say("it was not timed");
+    return result;
+  }
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(mine->second.size(), theirs->second.size()); ++i)
+    ratios.push_back(theirs->second[i] / mine->second[i]);
+  result.ratio = median_of(ratios);
+  result.why = disturbance(timing);
+  if (ratios.size() < 6) result.why = say_n(ratios.size(), "only {} round", "only {} rounds", ratios.size());
+  if (!result.why.empty()) return result;
+  const double low = result.ratio.low, high = result.ratio.high;
+  if (low > 1 + kSame) {
+    result.pace = Pace::Faster;
+  } else if (high < 1 / (1 + kSame)) {
+    result.pace = Pace::Slower;
+  } else if (low >= 1 / (1 + kSame) && high <= 1 + kSame) {
+    result.pace = Pace::Same;
+  } else {
+    result.pace = Pace::Ambiguous;
+  }
+  return result;
+}
+
+std::string disturbance(const Timing& timing) {
+  if (const double others = state_of(timing, "others", 0); others > 0)
+    return say_n(static_cast<std::size_t>(others), "{} other process computes on this GPU",
+                 "{} other processes compute on this GPU", static_cast<std::size_t>(others));
+  const double load = state_of(timing, "load", 0), cores = state_of(timing, "cores", 0);
+  if (load > kBusy * cores) return say("the CPU is busy: a load of {:.1f} on {:.0f} cores", load, cores);
+  const auto reasons = static_cast<std::uint64_t>(state_of(timing, "reasons", 0));
+  if ((reasons & kHeldBack) != 0)
+    return say("the GPU's clock was held back at {:.0f} MHz, by heat or by its power supply",
+               state_of(timing, "clock", 0));
+  return "";
+}
+
+std::string clock_changes(const std::vector<Timing>& timings) {
+  double low = INFINITY, high = 0;
+  for (const Timing& timing : timings) {
+    const double clock = state_of(timing, "clock", 0);
+    if (clock <= 0 || timing.cache == "host") continue;
+    low = std::min(low, clock);
+    high = std::max(high, clock);
+  }
+  if (high <= 0 || high <= 1.05 * low) return "";
+  return say("the GPU's clock was between {:.0f} and {:.0f} MHz while it was timed", low, high);
+}
+
+// Of a scan with one group, D, z, delta_bias and softplus. A state and step forward: decay's product and
+// drive's, two multiply-adds, one exponential; back: those of the states again but for y's, and eight for the
+// gradients.
+Work work_of(const Timing& t) {
+  const double steps = double{1} * t.batch * t.length, elements = steps * t.dim,
+               item = element_bytes(t.dtype);
+  const double states = elements * t.states, n = t.states;
+  Work work;
+  if (t.pass == "fwd") {
+    work.bytes = item * (5 * elements + 2 * steps * n) + 4 * t.dim * (n + 2);
+    work.flops = 6 * states + 18 * elements;
+    work.operations = 4 * states + 13 * elements;
+    work.exponentials = states + 4 * elements;
+  } else {
+    work.bytes = item * (8 * elements + 4 * steps * n) + 8 * t.dim * (n + 2);
+    work.flops = 18 * states + 60 * elements;
+    work.operations = 11 * states + 43 * elements;
+    work.exponentials = states + 6 * elements;
+  }
+  return work;
+}
+
+Roof roof_of(const Timing& timing, const Limits& limits) {
+  const Work work = work_of(timing);
+  if (timing.device == "cpu") {  // has no unit for exponentials
+    const double ops = work.operations + kExponential * work.exponentials;
+    const bool cached = work.bytes <= limits.cache_bytes && limits.cached_copy > limits.copy;
+    const Roof memory{1e3 * work.bytes / (cached ? limits.cached_copy : limits.copy), "copy"},
+        arithmetic{1e3 * ops / limits.fma, "fma"};
+    return memory.ms > arithmetic.ms ? memory : arithmetic;
+  }
+  const Roof roofs[] = {{1e3 * work.bytes / limits.copy, "copy"},
+                        {1e3 * work.operations / limits.fma, "fma"},
+                        {1e3 * work.exponentials / limits.exp, "exp"}};
+  return *std::max_element(std::begin(roofs), std::end(roofs),
+                           [](const Roof& a, const Roof& b) { return a.ms < b.ms; });
+}
+
+double times_plain(const Timing& timing) {
+  const auto mine = timing.ms.find("module"), plain = timing.ms.find("plain");
+  if (mine == timing.ms.end() || plain == timing.ms.end()) return 0;
+  return median_of(plain->second).middle / median_of(mine->second).middle;
+}
+
+HarnessCost harness_cost(const Validation& v, const std::string& device) {
+  double samples = 0, in_a_row = 0, wall = 0, calls = 0;
+  for (const Timing& t : v.timings) {
+    const auto mine = t.ms.find("module");
+    if (t.device != device || mine == t.ms.end() || t.wall_ms <= 0) continue;
+    wall += t.wall_ms;
+    for (const auto& [side, times] : t.ms)
+      if (side != "plain") calls = std::accumulate(times.begin(), times.end(), calls);
+    if (t.in_a_row_ms <= 0) continue;
+    samples += median_of(mine->second).middle;
+    in_a_row += t.in_a_row_ms;
+  }
+  if (calls <= 0 || in_a_row <= 0) return {};
+  return {true, samples / in_a_row - 1, wall / calls - 1};
+}
+
+Fit fit_of(const KernelUse& kernel, const Validation& v) {
+  const auto fact = [&](const char* name) {
+    const auto found = v.gpu_facts.find(name);
+    return found == v.gpu_facts.end() ? 0.0 : found->second;
+  };
+  const double per_multiprocessor = kernel.blocks_per_multiprocessor,
+               most_threads = fact("threads_per_multiprocessor"), multiprocessors = fact("multiprocessors");
+  if (per_multiprocessor == 0 || most_threads == 0 || multiprocessors == 0) return {};
+  return {true, per_multiprocessor * kernel.threads / most_threads,
+          kernel.blocks / (per_multiprocessor * multiprocessors)};
+}
+
+}  // namespace scankit::validate

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/report/plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "doctor/report/escape.h"
+
+namespace scankit::validate {
+namespace {
+
+constexpr double kWidth = 720, kHeight = 300, kLeft = 70, kRight = 110, kTop = 14, kBottom = 46;
+
+std::string axis_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+// 0 to 1 along the axis.
+double along(const Axis& axis, double value) {
+  const auto scaled = [&](double v) { return axis.logarithmic ? std::log10(std::max(v, 1e-300)) : v; };
+  const double low = scaled(axis.low), high = scaled(axis.high);
+  const double part = high > low ? (scaled(value) - low) / (high - low) : 0.5;
+  return std::isnan(part) ? 1 : std::clamp(part, 0.0, 1.0);
+}
+double x_of(const Axis& axis, double value) { return kLeft + along(axis, value) * (kWidth - kLeft - kRight); }
+double y_of(const Axis& axis, double value) {
+  return kHeight - kBottom - along(axis, value) * (kHeight - kTop - kBottom);
+}
+
+std::vector<double> ticks(const Axis& axis) {
+  std::vector<double> at;
+  if (axis.logarithmic) {
+    const int first = static_cast<int>(std::ceil(std::log10(axis.low) - 1e-9)),
+              last = static_cast<int>(std::floor(std::log10(axis.high) + 1e-9));
+    const int step = std::max(1, (last - first) / 6);
+    for (int power = first; power <= last; power += step) at.push_back(std::pow(10.0, power));
+    if (at.size() < 2) at = {axis.low, axis.high};
+    return at;
+  }
+  constexpr int kTicks = 5;
+  for (int i = 0; i <= kTicks; ++i) at.push_back(axis.low + (axis.high - axis.low) * i / kTicks);
+  return at;
+}
+
+std::string svg_text(double x, double y, const std::string& anchor, const std::string& text) {
+  return "<text x=\"" + axis_number(x) + "\" y=\"" + axis_number(y) + "\" text-anchor=\"" + anchor + "\">" +
+         xml_escaped(text) + "</text>";
+}
+
+std::string segment(double x1, double y1, double x2, double y2, const char* style) {
+  return "<line class=\"" + std::string(style) + "\" x1=\"" + axis_number(x1) + "\" y1=\"" + axis_number(y1) +
+         "\" x2=\"" + axis_number(x2) + "\" y2=\"" + axis_number(y2) + "\"/>";
+}
+
+std::string opened(const std::string& title, double height) {
+  return "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 " + axis_number(kWidth) + " " + axis_number(height) +
+         "\"><title>" + xml_escaped(title) + "</title>";
+}
+
+std::string frame(const Plot& plot) {
+  std::string svg = opened(plot.title, kHeight);
+  for (const double at : ticks(plot.x)) {
+    const double x = x_of(plot.x, at);
+    svg += segment(x, kTop, x, kHeight - kBottom, "grid") +
+           svg_text(x, kHeight - kBottom + 16, "middle", axis_number(at));
+  }
+  for (const double at : ticks(plot.y)) {
+    const double y = y_of(plot.y, at);
+    svg += segment(kLeft, y, kWidth - kRight, y, "grid") + svg_text(kLeft - 6, y + 4, "end", axis_number(at));
+  }
+  return svg + svg_text((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", plot.x.label);
+}
+
+}  // namespace
+
+std::string plot_svg(const Plot& plot) {
+  if (plot.points.empty() && plot.lines.empty()) return "";
+  std::string svg = frame(plot);
+  for (const Line& line : plot.lines) {
+    std::string path;
+    for (const auto& [x, y] : line.points)
+      path += (path.empty() ? "" : " ") + axis_number(x_of(plot.x, x)) + "," + axis_number(y_of(plot.y, y));
+    svg +=
+        "<polyline class=\"" + std::string(line.dashed ? "dashed" : "solid") + "\" points=\"" + path + "\"/>";
+    if (!line.name.empty() && !line.points.empty())
+      svg += svg_text(x_of(plot.x, line.points.back().first) + 5, y_of(plot.y, line.points.back().second) + 4,
+                      "start", line.name);
+  }
+  for (const Point& point : plot.points)
+    svg += "<circle class=\"c-" + std::string(point.style) + "\" cx=\"" + axis_number(x_of(plot.x, point.x)) +
+           "\" cy=\"" + axis_number(y_of(plot.y, point.y)) + "\" r=\"4\"><title>" + xml_escaped(point.tip) +
+           "</title></circle>";
+  return "<p>" + xml_escaped(plot.title) + "</p>\n<p class=\"soft\">" + xml_escaped(plot.y.label) + "</p>\n" +
+         svg + "</svg>\n";
+}
+
+std::string bars_svg(const std::string& title, const std::string& unit, const std::vector<BarRow>& rows) {
+  if (rows.empty()) return "";
+  double longest = 0, height = 10;
+  for (const BarRow& row : rows) {
+    for (const auto& value : row.values) longest = std::max(longest, value.second);
+    height += 18 + 14 * static_cast<double>(row.values.size()) + 6;
+  }
+  std::string svg = opened(title, height);
+  double y = 14;
+  for (const BarRow& row : rows) {
+    svg += svg_text(4, y, "start", row.name);
+    y += 6;
+    for (std::size_t i = 0; i < row.values.size(); ++i, y += 14) {
+      const auto& [who, value] = row.values[i];
+      const double width = longest > 0 ? std::max(value / longest * (kWidth - 270), 1.0) : 1;
+      svg += "<rect class=\"c-" + std::string(i == 0 ? "good" : "none") + "\" x=\"4\" y=\"" + axis_number(y) +
+             "\" width=\"" + axis_number(width) + "\" height=\"11\"/>" +
+             svg_text(width + 10, y + 10, "start", axis_number(value) + " " + unit + "  " + who);
+    }
+    y += 18;
+  }
+  return "<p>" + xml_escaped(title) + "</p>\n" + svg + "</svg>\n";
+}
+
+void fit_axes(Plot& plot) {
+  const auto fit = [&](Axis& axis, bool x) {
+    double low = INFINITY, high = -INFINITY;
+    const auto take = [&](double value) {
+      if (!std::isfinite(value) || (axis.logarithmic && value <= 0)) return;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    };
+    for (const Point& point : plot.points) take(x ? point.x : point.y);
+    for (const Line& line : plot.lines)
+      for (const auto& [px, py] : line.points) take(x ? px : py);
+    if (low > high) return;
+    axis.low = axis.logarithmic ? low / 1.5 : std::min(low, 0.0);
+    axis.high = axis.logarithmic ? high * 1.5 : high * 1.05;
+  };
+  fit(plot.x, true);
+  fit(plot.y, false);
+}
+
+const char* const kPlotStyle = R"css(
+svg.plot{height:auto;max-width:100%;margin:.4rem 0 1rem}
+svg.plot text{fill:var(--text);font:11px system-ui,sans-serif}
+svg.plot line.grid{stroke:var(--line);stroke-width:1}
+svg.plot polyline{fill:none;stroke:var(--note);stroke-width:2}
+svg.plot polyline.dashed{stroke:var(--soft);stroke-dasharray:6 4}
+)css";
+
+}  // namespace scankit::validate

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace scankit::validate {
+namespace {
+
+Validation failed_run() {
+  Validation v;
+  v.python = "/venv/bin/python";
+  v.python_version = "3.11.7";
+  v.torch_version = "2.11.0";
+  v.module = "selective_scan_cuda";
+  v.mode = "quick";
+  v.seed = 42;
+  v.verdict = Verdict::Failed;
+  for (int i = 0; i < 3; ++i) {
+    CaseResult c;
+    c.id = "q00" + std::to_string(i);
+    c.device = "cpu";
+    c.state = CaseState::Failed;
+    c.error = "TypeError: fwd() takes 3 positional arguments";
+    c.reasons = {c.error};
+    v.cases.push_back(c);
+  }
+  v.cases[2].error.clear();
+  v.cases[2].reasons = {"dA: too far"};
+  v.cases[2].tensors.push_back({"dA", "float32", 1, INFINITY, 0, 1e-4, {{0}, NAN, 1, 1e-4, INFINITY}});
+  return v;
+}
+
+TEST(ValidateReport, TellsOneErrorOfManyCasesOnceWithItsReproducer) {
+  const std::string text = text_report(failed_run());
+  const std::string error = "TypeError: fwd() takes 3 positional arguments";
+  EXPECT_EQ(text.find(error), text.rfind(error));
+  EXPECT_NE(text.find("(the same error in 1 other case)"), std::string::npos);
+  EXPECT_NE(
+      text.find(
+          "scankit validate --python /venv/bin/python --module selective_scan_cuda --seed 42 --device cpu "
+          "--case q002"),
+      std::string::npos);
+  EXPECT_NE(text.find("cpu      0 of 3 cases passed, 3 failed"), std::string::npos);
+}
+
+TEST(ValidateReport, JsonHoldsEveryCaseAndNoNumberThatJsonLacks) {
+  const auto json = nlohmann::json::parse(json_report(failed_run()));
+  EXPECT_EQ(json["verdict"], "failed");
+  EXPECT_EQ(json["cases"].size(), 3u);
+  EXPECT_EQ(json["cases"][2]["tensors"][0]["error"], "inf");
+  EXPECT_EQ(json["cases"][2]["tensors"][0]["worst"]["value"], "nan");
+  EXPECT_TRUE(json["gpu"].is_null());
+}
+
+TEST(ValidateReport, BytesThatAreNoUtf8DoNotBreakTheJson) {
+  Validation v = failed_run();
+  v.notes = {"bad \xff byte"};
+  EXPECT_EQ(nlohmann::json::parse(json_report(v))["notes"].size(), 1u);
+}
+
+}  // namespace
+}  // namespace scankit::validate

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "doctor/base/column.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/report/legend.h"
+#include "validate/judge/judge.h"
+#include "validate/report/report.h"
+
+namespace scankit::validate {
+namespace {
+
+constexpr std::size_t kFailuresShown = 12;
+
+// A figure or a row of them; sentences are say()'s.
+template <class... Args>
+std::string format(const char* pattern, Args... args) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, args...);
+  return text;
+}
+
+std::string line(std::string label, const std::string& value, const std::string& remark) {
+  return in_column(std::move(label), 9) + value + (remark.empty() ? "" : "  " + remark) + "\n";
+}
+
+std::string text_heading(const Validation& v) {
+  const std::string versions =
+      v.python_version.empty() ? "" : say("(Python {}, torch {})", v.python_version, v.torch_version);
+  std::string text =
+      line(say("module"), v.module, retold(v.module_file)) + line("python", v.python, versions);
+  if (!v.gpu.empty()) text += line(say("gpu"), v.gpu, "");
+  return text + line(say("seed"), std::to_string(v.seed), say("(repeat with --seed)"));
+}
+
+std::string devices(const Validation& v) {
+  struct Count {
+    std::size_t passed = 0, failed = 0, left = 0;
+  };
+  std::map<std::string, Count> counts;
+  for (const CaseResult& c : v.cases) {
+    Count& count = counts[c.device];
+    ++(c.state == CaseState::Passed   ? count.passed
+       : c.state == CaseState::NotRun ? count.left
+                                      : count.failed);
+  }
+  std::string text;
+  for (const auto& [device, n] : counts) {
+    const std::size_t all = n.passed + n.failed + n.left;
+    text += in_column(device, 9) + say_n(all, "{} of {} case passed", "{} of {} cases passed", n.passed, all);
+    if (n.failed > 0) text += ", " + say("{:d} failed", n.failed);
+    if (n.left > 0) text += ", " + say("{:d} not run", n.left);
+    text += "\n";
+  }
+  for (const auto& [device, words] : v.refused)
+    text += say("{}: not validated, the module takes no such tensors ({})", device, words) + "\n";
+  return text;
+}
+
+// One line a result and dtype: the case that came nearest to its bound.
+std::string nearest(const Validation& v) {
+  struct Row {
+    const TensorResult* tensor;
+    const CaseResult* of;
+  };
+  std::map<std::pair<std::string, std::string>, Row> rows;
+  for (const CaseResult& c : v.cases) {
+    for (const TensorResult& t : c.tensors) {
+      const auto [row, fresh] = rows.try_emplace({t.name, t.dtype}, Row{&t, &c});
+      if (!fresh && used(t) > used(*row->second.tensor)) row->second = {&t, &c};
+    }
+  }
+  if (rows.empty()) return "";
+  std::string text = "\n" + in_column(say("result"), 17) + in_column(say("dtype"), 11) +
+                     in_column(say("error"), 10) + in_column(say("rounding"), 10) +
+                     in_column(say("bound"), 10) + in_column(say("of bound"), 10) + say("nearest case") +
+                     "\n";
+  for (const auto& [key, row] : rows) {
+    const double share = used(*row.tensor);
+    const std::string percent = std::isinf(share) ? "inf"
+                                : share >= 100    ? ">9999 %"
+                                                  : format("%.1f %%", 100 * share);
+    text += format("%-16s %-9s  %-8.2e  %-8.2e  %-8.2e  %-8s  ", key.first.c_str(), key.second.c_str(),
+                   row.tensor->error, row.tensor->explained, row.tensor->bound, percent.c_str()) +
+            row.of->device + " " + row.of->id + "\n";
+  }
+  return text;
+}
+
+std::string reproducer(const Validation& v, const CaseResult& c) {
+  const bool of_the_list = !c.id.starts_with("model-") && !c.id.starts_with("timed-") &&
+                           !c.id.starts_with("compute-") && !c.id.starts_with("upstream-");
+  return "scankit validate --python " + v.python + " --module " + v.module + " --seed " +
+         std::to_string(v.seed) + (v.mode == "full" ? " --full" : "") + " --device " +
+         (c.device == "cpu" ? "cpu" : "cuda") + (of_the_list ? " --case " + c.id : "");
+}
+
+std::string failures(const Validation& v) {
+  std::string text;
+  std::map<std::string, std::size_t> same;  // one and the same error in many cases is told once
+  std::size_t shown = 0, hidden = 0;
+  for (const CaseResult& c : v.cases)
+    if (!c.error.empty()) ++same[c.error];
+  std::set<std::string> told;
+  for (const CaseResult& c : v.cases) {
+    if (c.state == CaseState::Passed || c.state == CaseState::NotRun) continue;
+    if (!c.error.empty() && !told.insert(c.error).second) continue;
+    if (shown == kFailuresShown) {
+      ++hidden;
+      continue;
+    }
+    ++shown;
+    text += "\n" + say("FAILED {} {}", c.device, c.id) + "\n";
+    for (const std::string& reason : c.reasons) text += "  " + retold(reason) + "\n";
+    if (const std::size_t others = c.error.empty() ? 0 : same[c.error] - 1; others > 0)
+      text +=
+          "  " +
+          say_n(others, "(the same error in {} other case)", "(the same error in {} other cases)", others) +
+          "\n";
+    text += "  " + say("again: {}", reproducer(v, c)) + "\n";
+  }
+  if (hidden > 0)
+    text += "\n" +
+            say_n(hidden, "... and {} failed case more; --json lists all.",
+                  "... and {} failed cases more; --json lists all.", hidden) +
+            "\n";
+  return text;
+}
+
+// Each reason once: where time was up it is that of every case behind.
+std::string not_run(const Validation& v) {
+  std::string text;
+  std::set<std::string> told;
+  for (const CaseResult& c : v.cases) {
+    if (c.state != CaseState::NotRun || c.reasons.empty() || !told.insert(c.reasons.front()).second) continue;
+    text += "\n" + say("NOT RUN {} {}", c.device, c.id) + "\n";
+    for (const std::string& reason : c.reasons) text += "  " + retold(reason) + "\n";
+  }
+  return text;
+}
+
+std::string nondeterminism(const Validation& v) {
+  std::map<std::string, std::pair<std::size_t, double>> seen;
+  for (const CaseResult& c : v.cases) {
+    for (const auto& [name, difference] : c.nondeterministic) {
+      auto& entry = seen[c.device + " " + name];
+      ++entry.first;
+      entry.second = std::max(entry.second, difference);
+    }
+  }
+  if (seen.empty()) return "\n" + say("Every call, made twice, gave the same bits.") + "\n";
+  std::string text = "\n" + say("Not the same bits when called twice:") + "\n";
+  for (const auto& [name, entry] : seen)
+    text += "  " +
+            say_n(entry.first, "{} in {} case, at most {:.2g} of its norm",
+                  "{} in {} cases, at most {:.2g} of its norm", name, entry.first, entry.second) +
+            "\n";
+  return text;
+}
+
+std::string about_against(const Validation& v) {
+  if (v.against.empty()) return "";
+  std::string text = "\n" + say("compared with {} {}", v.against, v.against_file) + "\n";
+  if (!v.against_problem.empty()) return text + "  " + retold(v.against_problem) + "\n";
+  std::size_t failed = 0;
+  for (const CaseResult& c : v.against_cases) {
+    if (c.state == CaseState::Passed || c.state == CaseState::NotRun) continue;
+    if (++failed > kFailuresShown) continue;
+    text += "  " + c.device.substr(0, c.device.find('@')) + " " + c.id + ": " +
+            (c.reasons.empty() ? "" : retold(c.reasons.front())) + "\n";
+  }
+  return text + "  " +
+         say_n(v.against_cases.size(), "{} of its {} case failed", "{} of its {} cases failed", failed,
+               v.against_cases.size()) +
+         "\n";
+}
+
+}  // namespace
+
+std::string text_report(const Validation& v) {
+  std::string text = text_heading(v) + devices(v) + nearest(v);
+  const bool ran =
+      std::any_of(v.cases.begin(), v.cases.end(), [](const auto& c) { return !c.tensors.empty(); });
+  if (ran) text += nondeterminism(v);
+  text += speed_text(v) + about_against(v) + failures(v) + not_run(v);
+  if (v.module_problem == ModuleProblem::ImportFailed || v.module_problem == ModuleProblem::LacksFunctions)
+    text += "\n" + say("FAILED {}", retold(v.module_message)) + "\n";
+  for (const std::string& note : v.notes) text += say("note: {}", retold(note)) + "\n";
+  if (!v.blocked.empty()) text += say("not completed: {}", retold(v.blocked)) + "\n";
+  Legend legend;  // the module's directory is in most lines of a failure
+  if (!v.module_file.empty()) legend.offer("SITE", path_dirname(v.module_file));
+  text =
+      with_legend(legend, text, [](const std::string& line) { return line.find("scankit ") != line.npos; });
+  return text + "\n" + verdict_line(v) + "\n";
+}
+
+std::string verdict_line(const Validation& v) {
+  const std::string verdict = v.verdict == Verdict::Passed   ? say("PASSED")
+                              : v.verdict == Verdict::Failed ? say("FAILED")
+                                                             : say("INCONCLUSIVE");
+  return say("{}: {}, {}, {:.1f} s", verdict, v.module, v.mode, v.seconds);
+}
+
+const std::vector<std::string_view>& validation_formats() {
+  static const std::vector<std::string_view> names = {"text", "json", "junit", "html"};
+  return names;
+}
+
+std::string rendered(std::string_view format, const Validation& v) {
+  return format == "json"    ? json_report(v)
+         : format == "junit" ? junit_report(v)
+         : format == "html"  ? html_report(v)
+                             : text_report(v);
+}
+
+}  // namespace scankit::validate
