@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/repairs.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+// What is wrong with a file in this state, in a sentence; "" where it is another check's matter. `size` has
+// its unit.
+std::string file_state_in_words(const std::string& state, const std::string& size) {
+  if (state == "empty") return say("the file is empty ({})", size);
+  if (state == "truncated") return say("the file is cut short ({})", size);
+  if (state == "damaged") return say("the file is damaged ({})", size);
+  if (state == "html") return say("the file is a web page, not a library ({})", size);
+  if (state == "git-lfs")
+    return say("the file is a git-lfs pointer, not the library that it points to ({})", size);
+  if (state == "windows") return say("the file is made for Windows ({})", size);
+  return state == "not-elf" ? say("the file is no ELF file ({})", size) : "";
+}
+
+std::string size_in_words(const Extension& file) {
+  return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), retold(file.file_detail)});
+}
+
+CheckResult file_is_whole(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : selected_copies(snapshot)) {
+    const std::string summary = file_state_in_words(copy->file_state, size_in_words(*copy));
+    if (summary.empty()) continue;
+    result.findings.push_back(
+        {.cause = copy->file_state == "windows" ? Cause::Windows : Cause::CorruptBinary,
+         .subject = copy->path,
+         .module = copy->module,
+         .summary = summary,
+         .evidence = {copy.at("file_state", copy->file_state), copy.at("size", std::to_string(copy->size))},
+         .fixes = restore_fixes(snapshot, copy, say("fetch or build the file again and compare its hash"))});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kFileIsWhole{.id = "file-is-whole",
+                                .question = "Is each module's file a whole shared library?",
+                                .needs = kExtensions | kContents,
+                                .settled_by_import = true,
+                                .not_applicable = no_module_installed,
+                                .run = file_is_whole};
+
+namespace {
+
+// Selected, or what import would take were it made for this machine (its suffix names another one).
+bool matters(const Snapshot& snapshot, const Extension& extension) {
+  return extension.selected ||
+         (is_meant_for_import(snapshot, extension) && !selected_copy(snapshot, extension.module));
+}
+
+CheckResult machine_matches(const Snapshot& snapshot) {
+  CheckResult result;
+  const std::string machine = interpreter_machine(snapshot);
+  if (machine.empty()) return {{}, {say("which machine this Python is made for is not known")}};
+  for (const Copy& copy : copies(snapshot)) {
+    if (!matters(snapshot, *copy) || copy->machine.empty() || copy->machine == machine) continue;
+    // glibc says "cannot open shared object file: No such file or directory" of such a file.
+    result.findings.push_back(
+        {.cause = Cause::WrongMachineArch,
+         .subject = copy->path,
+         .module = copy->module,
+         .summary = say("the file is made for {}, this Python runs on {}", copy->machine, machine),
+         .evidence = {copy.at("machine", copy->machine),
+                      {"/python/value/soabi", snapshot.python.value.soabi}},
+         .fixes = restore_fixes(snapshot, copy, say("build or fetch {} for {}", copy->module, machine))});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kMachineMatches{.id = "machine-matches",
+                                   .question = "Is each module's file made for this processor?",
+                                   .needs = kPython | kExtensions | kContents,
+                                   .settled_by_import = true,
+                                   .not_applicable = no_copy_found,
+                                   .run = machine_matches};
+
+namespace {
+
+// A file whose name carries a tag of Python's, or that somebody imports, claims to be a module. A plain
+// "x.so" may as well be a library that a package opens itself.
+bool claims_to_be_a_module(const Snapshot& snapshot, const Copy& copy) {
+  return !copy->tag.empty() || was_asked_for(snapshot, copy->module) ||
+         !needing_importers(snapshot, copy->module).empty();
+}
+
+// --so WHEEL or FOLDER takes every library that needs torch, module or not; a file that is named itself is
+// meant as one.
+bool lies_in_what_was_named(const Snapshot& snapshot, const Copy& copy) {
+  const auto& named = snapshot.named_files;
+  return !named.empty() && std::ranges::none_of(named, [&](const std::string& name) {
+    return path_basename(name) == path_basename(copy->path);
+  });
+}
+
+Finding named_otherwise(const Snapshot& snapshot, const Copy& copy) {
+  return {.cause = Cause::VariantNameMismatch,
+          .subject = copy->path,
+          .module = copy->module,
+          .summary = say("the file is named {} and holds {}", copy->module, join(copy->inits)),
+          .evidence = {copy.at("inits", 0, "", copy->inits.front())},
+          .fixes = module_or(snapshot, copy->module,
+                             Advice{say("give the file the name of the module that it holds")})};
+}
+
+// Python 2 called initNAME; a module of its time has that and nothing else.
+Finding of_python_2(const Snapshot& snapshot, const Copy& copy) {
+  return {.cause = Cause::PythonAbiTagMismatch,
+          .subject = copy->path,
+          .module = copy->module,
+          .summary = say("it exports {}, which Python 2 called; Python 3 calls PyInit_{}",
+                         copy->inits.front(), copy->module),
+          .evidence = {copy.at("inits", 0, "", copy->inits.front())},
+          .fixes = module_fixes(snapshot, copy->module, say("build {} for this Python", copy->module))};
+}
+
+Finding no_module_inside(const Snapshot& snapshot, const Copy& copy) {
+  return {
+      .cause = Cause::VariantNameMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = say("the file is named as a Python module and exports no PyInit_ function: it is a library, "
+                     "perhaps one of operators that torch.ops.load_library opens"),
+      .evidence = {copy.at("has_init", "false")},
+      .fixes =
+          module_fixes(snapshot, copy->module,
+                       say("open it by torch.ops.load_library, or build {} with its binding", copy->module))};
+}
+
+// importlib looks for PyInit_ and the module's last name in the file it chose by name.
+CheckResult init_exported(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : whole_copies(snapshot)) {
+    if (copy->has_init) continue;
+    if (copy->inits.empty() && lies_in_what_was_named(snapshot, copy) &&
+        (copy->registers_ops || path_basename(copy->path).starts_with("lib"))) {
+      result.not_checked.push_back(
+          say("{} holds no Python module: it is loaded as a library of its package", copy->path));
+      continue;
+    }
+    if (!copy->inits.empty() && copy->inits.front().starts_with("PyInit_"))
+      result.findings.push_back(named_otherwise(snapshot, copy));
+    else if (!copy->inits.empty())
+      result.findings.push_back(of_python_2(snapshot, copy));
+    else if (claims_to_be_a_module(snapshot, copy))
+      result.findings.push_back(no_module_inside(snapshot, copy));
+    else
+      result.unknown.push_back(
+          say("{} exports no PyInit_ function: a library, but no Python module", copy->path));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kInitExported{.id = "init-exported",
+                                 .question = "Does each file hold the module that its name says?",
+                                 .needs = kExtensions | kImages,
+                                 .settled_by_import = true,
+                                 .not_applicable = no_module_installed,
+                                 .run = init_exported};
+
+namespace {
+
+std::string this_python(const Python& python) {
+  return (python.implementation == "cpython" ? "CPython " : python.implementation + " ") + python.version +
+         " (" + python.soabi + ")";
+}
+
+// "cpython-310-aarch64-linux-gnu" without its machine part: what is left is the Python it was made for. The C
+// library belongs to it: a Python of musl ("...-linux-musl") and one of glibc never load the same file.
+std::string python_part(const std::string& tag) {
+  const auto second = tag.find('-', tag.find('-') + 1);
+  if (second == std::string::npos) return tag;
+  const std::string_view system = std::string_view(tag).substr(second);
+  for (const std::string_view libc : {"-linux-gnu", "-linux-musl"})
+    if (const auto at = system.find(libc); at != std::string_view::npos)
+      return tag.substr(0, second) + std::string(libc);
+  return tag;
+}
+
+bool is_for_windows(const std::string& path) { return path.ends_with(".pyd"); }
+
+// Import never opens a file whose suffix is not one of the interpreter's, so the user reads "No module named
+// ...".
+std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& module) {
+  const Python& python = snapshot.python.value;
+  Finding finding{.cause = Cause::PythonAbiTagMismatch, .module = module};
+  for (const Copy& copy : copies(snapshot)) {
+    if (copy->module != module || suffix_fits(snapshot, *copy) || !is_meant_for_import(snapshot, *copy))
+      continue;
+    if (python_part(copy->tag) == python_part(python.soabi)) continue;  // another machine: machine-matches
+    if (finding.subject.empty()) {
+      finding.subject = copy->path;
+      if (is_for_windows(copy->path)) finding.cause = Cause::Windows;
+      const std::string name = path_basename(copy->path), here = this_python(python);
+      finding.summary =
+          copy->tag.empty()
+              ? say("{} is made for another Python; {} does not look at it and says \"No module named\"",
+                    name, here)
+              : say("{} is made for {}; {} does not look at it and says \"No module named\"", name, copy->tag,
+                    here);
+    }
+    finding.evidence.push_back(copy.at("path", copy->path));
+  }
+  if (finding.subject.empty()) return std::nullopt;
+  finding.evidence.push_back({"/python/value/soabi", python.soabi});
+  return finding;
+}
+
+std::optional<Finding> missing_python_names(const Copy& copy, const Python& python) {
+  const auto evidence = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "python"; });
+  const std::size_t n = evidence.size();
+  if (n == 0) return std::nullopt;
+  return Finding{
+      .cause = Cause::PythonAbiTagMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = say_n(n, "it needs {} name of Python's C interface that {} does not have, {} first",
+                       "it needs {} names of Python's C interface that {} does not have, {} first", n,
+                       this_python(python), evidence.front().value),
+      .evidence = evidence};
+}
+
+// Linked with the library of one Python release, or with the C library that only Pythons of Alpine and its
+// like use.
+std::optional<Finding> missing_python_library(const Copy& copy, const Python& python) {
+  for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
+    const std::string& soname = copy->missing_libraries[i].soname;
+    if (!is_library_of_another_python(soname)) continue;
+    return Finding{.cause = Cause::PythonAbiTagMismatch,
+                   .subject = copy->path,
+                   .module = copy->module,
+                   .summary = say("it was linked with {}, which {} does not use and which is nowhere here",
+                                  soname, this_python(python)),
+                   .evidence = {copy.at("missing_libraries", i, "soname", soname)}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> wrong_inside(const Copy& copy, const Python& python) {
+  auto finding = missing_python_names(copy, python);
+  return finding ? finding : missing_python_library(copy, python);
+}
+
+CheckResult python_tag_fits(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const std::string& module : snapshot.modules) {
+    const auto selected = selected_copy(snapshot, module);
+    auto finding = selected ? wrong_inside(*selected, snapshot.python.value) : near_miss(snapshot, module);
+    if (!finding) continue;
+    const std::string otherwise = say("build or fetch {} for this Python", module);
+    finding->fixes =
+        selected ? rebuild_fixes(snapshot, *selected, otherwise) : module_fixes(snapshot, module, otherwise);
+    result.findings.push_back(*std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kPythonTagFits{.id = "python-tag-fits",
+                                  .question = "Is each module's file made for this Python?",
+                                  .needs = kPython | kExtensions | kContents,
+                                  .settled_by_import = true,
+                                  .not_applicable = no_copy_found,
+                                  .run = python_tag_fits};
+
+}  // namespace scankit

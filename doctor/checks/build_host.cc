@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/build_view.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
+
+namespace scankit {
+namespace {
+
+struct Limit {
+  std::string text, fact, value;  // whose demand it is, and where that stands
+  unsigned wanted = 0;            // a gcc that would do, 0 for none known
+};
+
+// -std=c++20 is gcc's from 10 on (gcc manual: before, it was c++2a).
+constexpr unsigned kGccForCxx20 = 10;
+
+Limit limit(std::string text, const char* field, unsigned bound, unsigned wanted) {
+  return {std::move(text), std::string("/build_tools/value/") + field, std::to_string(bound), wanted};
+}
+
+std::optional<Limit> limit_of_torch(const Snapshot& snapshot, bool gcc, unsigned number) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  if (gcc && number < tools.gcc_min)
+    return limit(say("torch's headers demand gcc {} or newer", tools.gcc_min), "gcc_min", tools.gcc_min,
+                 tools.gcc_min);
+  if (gcc && snapshot.torch.value.cxx_standard == "20" && number < kGccForCxx20)
+    return Limit{say("torch's headers are C++20, which gcc has from {} on", kGccForCxx20),
+                 "/torch/value/cxx_standard", "20", kGccForCxx20};
+  return std::nullopt;
+}
+
+// nvcc's own bounds stand in a header that each compilation includes; torch's stand in cpp_extension, are
+// narrower for some releases, and hold for the C++ compiler where a .cu file is compiled.
+std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler& compiler, unsigned number) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  if (!needs_no_nvcc(snapshot).empty()) return std::nullopt;
+  const bool gcc = compiler.kind == "gcc";
+  const unsigned below = gcc ? tools.torch_gcc_below : tools.torch_clang_below;
+  const bool by_torch = compiler.role == "C++" && builds_no_python_module(snapshot).empty() &&
+                        (gcc || path_basename(compiler.path).starts_with("clang"));
+  if (by_torch && below != 0 && number >= below)
+    return limit(say("torch refuses {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
+                 gcc ? "torch_gcc_below" : "torch_clang_below", below, gcc ? below - 1 : 0);
+  if (compiler.role != "nvcc" || tools.limits_waived) return std::nullopt;
+  if (gcc && tools.gcc_max != 0 && number > tools.gcc_max)
+    return limit(say("nvcc {} takes gcc up to {}", tools.nvcc_version, tools.gcc_max), "gcc_max",
+                 tools.gcc_max, tools.gcc_max);
+  if (!gcc && tools.clang_max != 0 && number > tools.clang_max)
+    return limit(say("nvcc {} takes clang up to {}", tools.nvcc_version, tools.clang_max), "clang_max",
+                 tools.clang_max, 0);
+  if (!gcc && number < tools.clang_min)
+    return limit(say("nvcc {} takes clang from {} on", tools.nvcc_version, tools.clang_min), "clang_min",
+                 tools.clang_min, 0);
+  return std::nullopt;
+}
+
+// A g++ that is here and no newer than `newest`, the newest of them.
+const Compiler* installed_gcc(const Snapshot& snapshot, unsigned newest) {
+  const Compiler* best = nullptr;
+  unsigned best_major = snapshot.build_tools.value.gcc_min;
+  for (const Compiler& compiler : snapshot.compilers.value) {
+    const auto version = Version::parse(compiler.version);
+    const bool cxx = path_basename(compiler.path).find("g++") != std::string::npos;
+    if (compiler.kind != "gcc" || !cxx || !version || version->part(0) > newest) continue;
+    if (version->part(0) < best_major) continue;
+    best = &compiler;
+    best_major = version->part(0);
+  }
+  return best;
+}
+
+Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
+  if (limit.wanted == 0)
+    return Advice{say("name a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
+  if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
+    return shell_advice(
+        say("name a gcc that both accept: {}", build_command(snapshot, "CXX=" + word_for_shell(fits->path))),
+        export_line("CXX", fits->path));
+  const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
+  if (snapshot.python.value.kind == "conda")
+    return Advice{
+        say("conda install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
+            word_for_shell(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
+  return Advice{say("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
+}
+
+Finding compiler_not_there(const Snapshot& snapshot, const HostCompiler& compiler, const std::string& at) {
+  Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
+                                  compiler.role == "nvcc"
+                                      ? say("nvcc's host compiler is {}, chosen by {}, and that is not there",
+                                            compiler.path, compiler.chosen_by)
+                                      : say("the C++ compiler is {}, chosen by {}, and that is not there",
+                                            compiler.path, compiler.chosen_by));
+  finding.evidence = {{at + "/path", compiler.path}, {at + "/kind", ""}};
+  finding.fixes = {Advice{say(
+      "install g++ (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++), or name one that is here: {}",
+      build_command(snapshot, "CC=gcc CXX=g++"))}};
+  return finding;
+}
+
+CheckResult host_compiler_accepted(const Snapshot& snapshot) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  for (std::size_t i = 0; i < tools.host_compilers.size() && result.findings.empty(); ++i) {
+    const HostCompiler& compiler = tools.host_compilers[i];
+    if (compiler.role == "nvcc" && !needs_no_nvcc(snapshot).empty()) continue;
+    const std::string at = "/build_tools/value/host_compilers/" + std::to_string(i);
+    if (compiler.kind.empty()) {
+      result.findings.push_back(compiler_not_there(snapshot, compiler, at));
+      break;
+    }
+    const auto version = Version::parse(compiler.version);
+    if (!version) {
+      result.not_checked.push_back(say("{} does not say its version", compiler.path));
+      continue;
+    }
+    auto broken = limit_of_torch(snapshot, compiler.kind == "gcc", version->part(0));
+    if (!broken) broken = limit_of_nvcc(snapshot, compiler, version->part(0));
+    if (!broken) continue;
+    Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
+                                    say("{}; {}, chosen by {}, is {} {}", broken->text, compiler.path,
+                                        compiler.chosen_by, compiler.kind, compiler.version));
+    finding.evidence = {{at + "/version", compiler.version}, {broken->fact, broken->value}};
+    finding.fixes = build_fixes(snapshot, other_compiler(snapshot, *broken));
+    result.findings.push_back(std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kHostCompilerAccepted{.id = "host-compiler-accepted",
+                                         .question = "Do nvcc and torch accept the C++ compiler?",
+                                         .needs = kSources,
+                                         .not_applicable = nullptr,
+                                         .run = host_compiler_accepted,
+                                         .asked = sources_are_here};
+
+namespace {
+
+std::string where_headers_come_from(const Python& python) {
+  const auto version = Version::parse(python.version);
+  const std::string series = version ? version->major_minor() : python.version;
+  if (python.base_prefix == "/usr")
+    return say(
+        "install the headers of the distribution's Python: python{}-dev (Debian, Ubuntu), python3-devel "
+        "(Fedora, RHEL)",
+        series);
+  if (python.kind == "conda")
+    return say("conda install -p {} --force-reinstall python={}", word_for_shell(python.prefix), series);
+  return say(
+      "make the environment again with a Python that has its headers, by uv python install {} for instance",
+      series);
+}
+
+CheckResult python_headers_found(const Snapshot& snapshot) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  if (tools.python_header) return result;
+  if (tools.python_include.empty()) {
+    result.not_checked = {say("where the headers of this Python should be")};
+    return result;
+  }
+  const Python& python = snapshot.python.value;
+  Finding finding = build_finding(
+      snapshot, Cause::PythonHeadersMissing,
+      say("every extension includes Python.h, and {}, where those of Python {} belong, holds none",
+          tools.python_include, python.version));
+  finding.evidence = {{"/build_tools/value/python_header", "false"},
+                      {"/build_tools/value/python_include", tools.python_include}};
+  finding.fixes = build_fixes(snapshot, Advice{where_headers_come_from(python)});
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kPythonHeadersFound{.id = "python-headers-found",
+                                       .question = "Is there the Python.h of this Python?",
+                                       .needs = kSources | kPython,
+                                       .not_applicable = builds_no_python_module,
+                                       .run = python_headers_found,
+                                       .asked = sources_are_here};
+
+namespace {
+
+std::string asks_for_none(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  if (!tree.wants_ninja) return say("the build does not use ninja");
+  const bool brought = std::ranges::any_of(tree.build_requires, [](const std::string& requirement) {
+    return package_key(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "ninja";
+  });
+  return brought ? say("pyproject.toml has ninja brought to the build") : "";
+}
+
+CheckResult ninja_found(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  CheckResult result;
+  if (!snapshot.build_tools.value.ninja.empty()) return result;
+  Finding finding =
+      build_finding(snapshot, Cause::NinjaMissing,
+                    tree.sources.empty() ? say("neither PATH nor the environment holds ninja, so that torch "
+                                               "compiles one file after the other")
+                                         : say("neither PATH nor the environment holds ninja, so that torch "
+                                               "compiles the files of {} one after the other: {}",
+                                               tree.build_file, tree.sources.size()));
+  finding.evidence = {{"/build_tools/value/ninja", ""}};
+  finding.fixes = {InstallPackages{{"ninja"}}};
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kNinjaFound{.id = "ninja-found",
+                               .question = "Is there a ninja for the build?",
+                               .needs = kSources | kPython,
+                               .not_applicable = asks_for_none,
+                               .run = ninja_found,
+                               .asked = sources_are_here};
+
+}  // namespace scankit

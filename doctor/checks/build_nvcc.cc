@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/build_view.h"
+#include "doctor/checks/check.h"
+
+namespace scankit {
+namespace {
+
+// torch looks for no toolkit at all where it is a CPU build (cpp_extension: CUDA_HOME).
+Finding cpu_torch(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  Finding finding = build_finding(snapshot, Cause::CpuOnlyTorch,
+                                  say("{} builds for CUDA, and torch {} is a CPU build, with which that "
+                                      "build stops whatever toolkit is here",
+                                      tree.build_file, snapshot.torch.value.version));
+  finding.evidence = {{"/torch/value/cuda", ""}, {"/torch/value/version", snapshot.torch.value.version}};
+  finding.fixes = {Advice{say("install a CUDA build of torch, then: {}", build_command(snapshot))}};
+  return finding;
+}
+
+CheckResult nvcc_found(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  const bool setup = tree.build_file == "setup.py";
+  if (setup && snapshot.torch.present() && snapshot.torch.value.cuda.empty()) {
+    result.findings.push_back(cpu_torch(snapshot));
+    return result;
+  }
+  // CUDAExtension joins paths to CUDA_HOME and raises where that is empty, kernels or not.
+  const bool home_is_enough = setup && !tools.cuda_home.empty() && !tree.has_kernels;
+  if (!tools.nvcc.empty() || home_is_enough) return result;
+  Finding finding = build_finding(snapshot, Cause::NvccMissing, "");
+  finding.evidence = {{"/build_tools/value/nvcc", ""}, {"/build_tools/value/cuda_home", tools.cuda_home}};
+  if (!setup)
+    finding.summary =
+        say("{} enables the language CUDA, and there is no nvcc: CUDACXX names none, and PATH and "
+            "/usr/local/cuda hold none",
+            tree.build_file);
+  else if (tools.cuda_home.empty())
+    finding.summary =
+        say("{} builds for CUDA, and there is no nvcc: CUDA_HOME and CUDA_PATH are not set, PATH holds "
+            "none, and there is no /usr/local/cuda",
+            tree.build_file);
+  else
+    finding.summary =
+        say("{} builds for CUDA, and torch takes {} for the toolkit, by {}; that folder holds no bin/nvcc",
+            tree.build_file, tools.cuda_home, tools.cuda_home_from);
+  finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, snapshot.torch.value.cuda, finding.evidence));
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kNvccFound{.id = "nvcc-found",
+                              .question = "Is there an nvcc for what the folder builds?",
+                              .needs = kSources,
+                              .not_applicable = needs_no_cuda,
+                              .run = nvcc_found,
+                              .asked = sources_are_here};
+
+namespace {
+
+// The first release whose nvcc compiles a standard (CUDA release notes: C++17 with 11.0, C++20 with 12.0).
+std::string release_for(const std::string& standard) {
+  if (standard == "17") return "11.0";
+  return standard == "20" ? "12.0" : "";
+}
+
+CheckResult nvcc_new_enough(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  const BuildTools& tools = snapshot.build_tools.value;
+  const auto nvcc = Version::parse(tools.nvcc_version);
+  CheckResult result;
+  if (!nvcc) {
+    result.not_checked = {say("{} does not say its release", tools.nvcc)};
+    return result;
+  }
+  const auto raise = [&](const std::string& least, std::string summary, Evidence evidence) {
+    Finding finding = build_finding(snapshot, Cause::OldCudaToolkit, std::move(summary));
+    finding.evidence = {{"/build_tools/value/nvcc_version", tools.nvcc_version}, std::move(evidence)};
+    const std::string& cuda = snapshot.torch.value.cuda;
+    finding.fixes = build_fixes(snapshot, Advice{toolkit_advice(snapshot, cuda.empty() ? least : cuda)});
+    result.findings.push_back(std::move(finding));
+  };
+  for (const std::size_t i : in_force(snapshot, tree.minimum_cuda)) {
+    const SourceFact& demand = tree.minimum_cuda[i];
+    const auto least = Version::parse(demand.value);
+    if (!least || *nvcc >= *least) continue;
+    raise(demand.value,
+          say("{} refuses CUDA before {}; {} is of CUDA {}", place(demand), demand.value, tools.nvcc,
+              tools.nvcc_version),
+          source_evidence("minimum_cuda", i, demand.value));
+    return result;
+  }
+  const std::string& standard = snapshot.torch.value.cxx_standard;
+  const auto least = Version::parse(release_for(standard));
+  if (least && *nvcc < *least)
+    raise(release_for(standard),
+          say("the headers of torch {} are C++{}, which nvcc compiles from CUDA {} on; {} is of CUDA {}",
+              snapshot.torch.value.version, standard, release_for(standard), tools.nvcc, tools.nvcc_version),
+          {"/torch/value/cxx_standard", standard});
+  return result;
+}
+
+}  // namespace
+
+extern const Check kNvccNewEnough{
+    .id = "nvcc-new-enough",
+    .question = "Is nvcc new enough for the sources and for the headers of torch?",
+    .needs = kSources,
+    .not_applicable = needs_no_nvcc,
+    .run = nvcc_new_enough,
+    .asked = sources_are_here};
+
+namespace {
+
+// torch's CMake files compare nothing: what mixed majors do there is not known before the link.
+std::string nobody_compares(const Snapshot& snapshot) {
+  if (std::string why = needs_no_nvcc(snapshot); !why.empty()) return why;
+  return builds_no_python_module(snapshot);
+}
+
+// torch.utils.cpp_extension refuses another major, and only warns of another minor.
+CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  const std::string &nvcc = tools.nvcc_version, &cuda = snapshot.torch.value.cuda;
+  CheckResult result;
+  if (cuda.empty() || major_of(nvcc) == major_of(cuda)) return result;
+  if (nvcc.empty()) {
+    result.not_checked = {say("{} does not say its release", tools.nvcc)};
+    return result;
+  }
+  Finding finding = build_finding(
+      snapshot, Cause::CudaVersionMismatchBuild,
+      say("torch {} is built with CUDA {} and its build refuses an nvcc of another major; {} is of CUDA {}",
+          snapshot.torch.value.version, cuda, tools.nvcc, nvcc));
+  finding.evidence = {{"/build_tools/value/nvcc_version", nvcc}, {"/torch/value/cuda", cuda}};
+  finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, cuda, finding.evidence));
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kNvccMatchesTorch{.id = "nvcc-matches-torch",
+                                     .question = "Is nvcc of the CUDA major that torch was built with?",
+                                     .needs = kSources | kTorch,
+                                     .not_applicable = nobody_compares,
+                                     .run = nvcc_matches_torch,
+                                     .asked = sources_are_here};
+
+namespace {
+
+std::string no_toolkit(const Snapshot& snapshot) {
+  if (std::string why = needs_no_cuda(snapshot); !why.empty()) return why;
+  return snapshot.build_tools.value.nvcc.empty() ? say("there is no nvcc") : "";
+}
+
+CheckResult cuda_headers_found(const Snapshot& snapshot) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  if (tools.headers.empty()) {
+    result.not_checked = {
+        say("which CUDA headers the sources include, since the build file does not name its files")};
+    return result;
+  }
+  Finding finding = build_finding(snapshot, Cause::CudaHeadersMissing, "");
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < tools.headers.size(); ++i) {
+    if (!tools.headers[i].path.empty()) continue;
+    missing.push_back(tools.headers[i].name);
+    finding.evidence.push_back({"/build_tools/value/headers/" + std::to_string(i) + "/name", missing.back()});
+  }
+  if (missing.empty()) return result;
+  finding.evidence.push_back({"/build_tools/value/cuda_home", tools.cuda_home});
+  finding.summary =
+      say("the toolkit {} has an nvcc but lacks headers that the sources include, themselves or by "
+          "torch's headers: {}",
+          tools.cuda_home, join(missing));
+  const std::string& version = tools.nvcc_version.empty() ? snapshot.torch.value.cuda : tools.nvcc_version;
+  finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, version, finding.evidence));
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kCudaHeadersFound{
+    .id = "cuda-headers-found",
+    .question = "Does the toolkit hold the CUDA headers that the sources include?",
+    .needs = kSources,
+    .not_applicable = no_toolkit,
+    .run = cuda_headers_found,
+    .asked = sources_are_here};
+
+}  // namespace scankit

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/build_view.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
+
+namespace scankit {
+namespace {
+
+// Measured with torch 2.11 and nvcc 13.0, one architecture: 2.96 GB with torch/extension.h, 0.57 GB with the
+// lightest header that has a tensor.
+constexpr std::uint64_t kUsual = 3'000'000'000, kLight = 600'000'000, kLeast = 500'000'000;
+// setup.py itself, with torch imported, which waits for them.
+constexpr std::uint64_t kDriver = 400'000'000;
+
+std::string gigabytes(std::uint64_t bytes) {
+  const std::uint64_t tenths = (bytes + 50'000'000) / 100'000'000;
+  return say("{}.{} GB", tenths / 10, tenths % 10);
+}
+
+std::uint64_t room_of(const Memory& memory) {
+  return std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
+}
+
+std::uint64_t kernels_of(const SourceTree& tree) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      tree.sources, [](const SourceFact& fact) { return fact.value.ends_with(".cu"); }));
+}
+
+CheckResult build_fits_memory(const Snapshot& snapshot) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  if (!snapshot.memory.present()) {
+    result.not_checked = {say("how much memory the machine that builds has")};
+    return result;
+  }
+  const Memory& memory = snapshot.memory.value;
+  const std::uint64_t room = room_of(memory), kernels = kernels_of(snapshot.sources.value);
+  if (kernels == 0) {
+    result.not_checked = {say("how many files nvcc compiles: the build file does not name them")};
+    return result;
+  }
+  const std::uint64_t jobs = std::min<std::uint64_t>(tools.jobs, kernels);
+  const std::uint64_t each = snapshot.sources.value.full_headers ? kUsual : kLeast;
+  // One compiler alone swaps or squeezes through; several at once are what the kernel kills.
+  if (jobs < 2 || jobs * each <= room) return result;
+  const std::uint64_t left = room - std::min(room, kDriver);
+  const std::uint64_t fit =
+      std::max<std::uint64_t>(left / (snapshot.sources.value.full_headers ? kUsual : kLight), 1);
+  Finding finding =
+      build_finding(snapshot, Cause::BuildOom,
+                    say("{} compilers run at once, by {}, and take about {} with torch's headers; {} is free",
+                        jobs, tools.jobs_from, gigabytes(jobs * each), gigabytes(room)));
+  // How much a source takes is seen when it is compiled; below the least that any takes it is certain.
+  if (jobs * kLeast <= room) finding.severity_override = Severity::Warning;
+  finding.evidence = {{"/build_tools/value/jobs", std::to_string(tools.jobs)},
+                      {"/memory/value/available", std::to_string(memory.available)}};
+  if (memory.cgroup_limit)
+    finding.evidence.push_back({"/memory/value/cgroup_limit", std::to_string(*memory.cgroup_limit)});
+  finding.fixes =
+      build_fixes(snapshot, shell_advice(say("build with fewer jobs: {}",
+                                             build_command(snapshot, say("MAX_JOBS={} NVCC_THREADS=1", fit))),
+                                         export_line("MAX_JOBS", std::to_string(fit))));
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kBuildFitsMemory{.id = "build-fits-memory",
+                                    .question = "Is there memory for the compilers that run at once?",
+                                    .needs = kSources,
+                                    .not_applicable = needs_no_nvcc,
+                                    .run = build_fits_memory,
+                                    .asked = sources_are_here};
+
+namespace {
+
+// torch/extension.h of 2.11 is 16 MB of text after the preprocessor; nvcc keeps at least three such files for
+// one source at a time (the host's, one architecture's, cudafe's), g++ one of assembly.
+constexpr std::uint64_t kMegabyte = 1'000'000, kKernel = 48 * kMegabyte, kPlain = 8 * kMegabyte;
+
+std::string megabytes(std::uint64_t bytes) { return say("{} MB", bytes / kMegabyte); }
+
+// What one compiler writes at a time, and all that run at once. The objects and the module of the smallest
+// extension are above the second figure.
+std::uint64_t one_job(const Snapshot& snapshot, const BuildPlace& place) {
+  const SourceTree& tree = snapshot.sources.value;
+  return place.role == "temporary files" && tree.has_kernels && tree.full_headers ? kKernel : kPlain;
+}
+
+std::uint64_t all_jobs(const Snapshot& snapshot, const BuildPlace& place) {
+  const auto files = std::max<std::uint64_t>(snapshot.sources.value.sources.size(), 1);
+  const std::uint64_t at_once = std::clamp<std::uint64_t>(snapshot.build_tools.value.jobs, 1, files);
+  return one_job(snapshot, place) * (place.role == "temporary files" ? at_once : 1);
+}
+
+std::string shortage_in_words(const BuildPlace& place, std::uint64_t need) {
+  if (place.role == "temporary files")
+    return say("the compilers write at least {} of temporary files to {}, and {} is free there",
+               megabytes(need), place.path, megabytes(place.free));
+  if (place.role == "sources")
+    return say("the build writes at least {} into {}, and {} is free there", megabytes(need), place.path,
+               megabytes(place.free));
+  return say("the module takes at least {} in {}, and {} is free there", megabytes(need), place.path,
+             megabytes(place.free));
+}
+
+Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t need) {
+  const auto& places = snapshot.build_tools.value.places;
+  const auto roomiest = std::ranges::max_element(places, {}, &BuildPlace::free);
+  if (place.role == "temporary files" && roomiest->free > 4 * need)
+    return shell_advice(say("put the temporary files on a file system with room: {}",
+                            build_command(snapshot, "TMPDIR=" + word_for_shell(roomiest->path))),
+                        export_line("TMPDIR", roomiest->path));
+  return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
+}
+
+CheckResult build_fits_disk(const Snapshot& snapshot) {
+  CheckResult result;
+  const auto& places = snapshot.build_tools.value.places;
+  if (places.empty()) result.not_checked = {say("how much room the disks of the machine that builds have")};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const BuildPlace& place = places[i];
+    const std::uint64_t need = all_jobs(snapshot, place);
+    if (place.free >= need) continue;
+    Finding finding = build_finding(snapshot, Cause::DiskFull, shortage_in_words(place, need));
+    // The first compiler meets a full disk for certain, several only where they run at once as planned.
+    if (place.free >= one_job(snapshot, place)) finding.severity_override = Severity::Warning;
+    const std::string pointer = "/build_tools/value/places/" + std::to_string(i);
+    finding.evidence = {{pointer + "/path", place.path}, {pointer + "/free", std::to_string(place.free)}};
+    finding.fixes = build_fixes(snapshot, fix_for(snapshot, place, need));
+    result.findings.push_back(std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kBuildFitsDisk{.id = "build-fits-disk",
+                                  .question = "Is there room on the disks that the build writes to?",
+                                  .needs = kSources,
+                                  .run = build_fits_disk,
+                                  .asked = sources_are_here};
+
+namespace {
+
+std::string moves_nothing(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  if (!tree.fetches_wheel) return say("the build file asks for no ready wheel");
+  return tree.renames_wheel ? "" : say("the build file does not rename what it fetched");
+}
+
+const BuildPlace* place_of(const Snapshot& snapshot, std::string_view role) {
+  const auto& places = snapshot.build_tools.value.places;
+  const auto found = std::ranges::find(places, role, &BuildPlace::role);
+  return found == places.end() ? nullptr : &*found;
+}
+
+// rename(2): EXDEV where the two paths are not on the same mounted file system. The wheel is fetched into the
+// current folder, which is that of the sources, and pip's folder for wheels is below the temporary one.
+CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
+  CheckResult result;
+  const BuildPlace *sources = place_of(snapshot, "sources"),
+                   *temporary = place_of(snapshot, "temporary files");
+  if (sources == nullptr || temporary == nullptr) {
+    result.not_checked = {
+        say("on which file systems the machine that builds keeps the sources and its temporary files")};
+    return result;
+  }
+  if (sources->device == temporary->device) return result;
+  Finding finding = build_finding(
+      snapshot, Cause::CrossDeviceLink,
+      say("{} moves a wheel that it fetched by os.rename, and {} and {} are different file systems",
+          snapshot.sources.value.build_file, sources->path, temporary->path));
+  // It comes to that only where a ready wheel exists for this environment.
+  finding.severity_override = Severity::Warning;
+  const std::string list = "/build_tools/value/places/";
+  for (const BuildPlace* place : {sources, temporary}) {
+    const auto i = std::to_string(place - snapshot.build_tools.value.places.data());
+    finding.evidence.push_back({list + i + "/path", place->path});
+    finding.evidence.push_back({list + i + "/device", std::to_string(place->device)});
+  }
+  const std::string variable = "TMPDIR=" + word_for_shell(sources->path);
+  finding.fixes = {
+      shell_advice(say("keep the temporary files beside the sources: {}", build_command(snapshot, variable)),
+                   export_line("TMPDIR", sources->path))};
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kWheelStaysOnDevice{.id = "wheel-stays-on-device",
+                                       .question = "Can a ready wheel be moved to where the build puts it?",
+                                       .needs = kSources,
+                                       .not_applicable = moves_nothing,
+                                       .run = wheel_stays_on_device,
+                                       .asked = sources_are_here};
+
+}  // namespace scankit

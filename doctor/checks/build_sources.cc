@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/build_view.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
+
+namespace scankit {
+namespace {
+
+std::string where_they_are(const SourceTree& tree) {
+  if (!tree.unpacked_archive)
+    return say(
+        "check the folder out again, with its submodules: git -C {} submodule update --init --recursive",
+        word_for_shell(tree.folder));
+  if (tree.homepage.empty())
+    return say(
+        "this archive lacks them: take a ready wheel or a later release, or a checkout of the project's "
+        "repository at the release's tag");
+  return say(
+      "this archive lacks them: take a ready wheel or a later release, or check out the release's tag from "
+      "{}",
+      tree.homepage);
+}
+
+CheckResult sources_complete(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  CheckResult result;
+  result.not_checked = tree.not_read;
+  if (tree.sources.empty())
+    result.not_checked.push_back(say("whether all files are there: {} does not name them", tree.build_file));
+  Finding finding = build_finding(snapshot, Cause::SdistMissingCsrc, "");
+  std::vector<std::string> names;
+  std::size_t total = 0;
+  for (const std::size_t i : in_force(snapshot, tree.missing)) {
+    ++total;
+    if (names.size() < 3) names.push_back(tree.missing[i].value);
+    finding.evidence.push_back(source_evidence("missing", i, tree.missing[i].value));
+  }
+  if (names.empty()) return result;
+  // It may make them first: an archive without the whole folder of sources shows no sign of that.
+  if (tree.generates && !tree.unpacked_archive) {
+    result.not_checked.push_back(say("whether {} makes {} before it compiles", tree.build_file, join(names)));
+    return result;
+  }
+  finding.summary =
+      total == names.size()
+          ? say("{} compiles files that are not in the folder: {}", tree.build_file, join(names))
+          : say("{} compiles files that are not in the folder, {} of them: {} and more", tree.build_file,
+                total, join(names));
+  if (tree.fetches_wheel)
+    finding.summary =
+        say("{}; only the ready wheel that it asks for first can spare the build", finding.summary);
+  finding.fixes = build_fixes(snapshot, Advice{where_they_are(tree)});
+  // What the archive was unpacked for is a package that scankit installs without the files that it lacks.
+  if (const std::string package = package_key(tree.name);
+      tree.unpacked_archive && (package == "mamba-ssm" || package == "causal-conv1d"))
+    finding.fixes.insert(finding.fixes.begin() + 1, InstallModelPackage{package});
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kSourcesComplete{
+    .id = "sources-complete",
+    .question = "Does the folder hold the files that its build file compiles?",
+    .needs = kSources,
+    .not_applicable = nullptr,
+    .run = sources_complete,
+    .asked = sources_are_here};
+
+namespace {
+
+std::string without_python_build(const Snapshot& snapshot) {
+  if (std::string why = builds_no_python_module(snapshot); !why.empty()) return why;
+  const SourceTree& tree = snapshot.sources.value;
+  return tree.avoids_isolation && snapshot.torch.present() ? say("pyproject.toml switches the isolation off")
+                                                           : "";
+}
+
+std::optional<std::size_t> torch_requirement(const SourceTree& tree) {
+  for (std::size_t i = 0; i < tree.build_requires.size(); ++i) {
+    const std::string& requirement = tree.build_requires[i];
+    if (package_key(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "torch") return i;
+  }
+  return std::nullopt;
+}
+
+// torch==2.4.0, torch==2.4.*: whether the installed one is meant (PEP 440). Other demands take the newest.
+std::optional<bool> pin_fits(const std::string& requirement, const std::string& installed) {
+  const auto at = requirement.find("==");
+  if (at == std::string::npos || requirement.find(',') != std::string::npos) return std::nullopt;
+  std::string wanted = requirement.substr(at + 2, requirement.find(';') - at - 2);
+  std::erase_if(wanted, [](char c) { return c == ' ' || c == '='; });
+  const auto pin = Version::parse(wanted), have = Version::parse(installed);
+  if (!pin || !have) return std::nullopt;
+  if (!wanted.ends_with(".*")) return *pin == *have;
+  for (std::size_t i = 0; i < pin->release.size(); ++i)
+    if (pin->part(i) != have->part(i)) return false;
+  return true;
+}
+
+// pip and uv build in an environment that holds what [build-system] requires and nothing else (PEP 517, PEP
+// 518); where pyproject.toml is absent that is setuptools alone.
+CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  const bool here = snapshot.torch.state != ProbeState::Absent;
+  Finding finding = build_finding(snapshot, Cause::TorchMissingAtBuild, "");
+  finding.evidence = {{"/sources/value/imports_torch", "true"}};
+  if (here) {
+    // The folder builds well without isolation.
+    finding.severity_override = Severity::Warning;
+    finding.summary =
+        say("{} imports torch, which its build requirements do not name: an isolated build, the default of "
+            "pip and uv, stops at that import",
+            tree.build_file);
+    finding.fixes = build_fixes(
+        snapshot,
+        shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
+  } else {
+    finding.summary =
+        say("{} imports torch; neither its build requirements nor this environment has one", tree.build_file);
+    finding.fixes = build_fixes(snapshot, InstallPackages{{"torch"}});
+  }
+  return {{std::move(finding)}};
+}
+
+CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
+  const SourceTree& tree = snapshot.sources.value;
+  const Torch& torch = snapshot.torch.value;
+  const std::string& requirement = tree.build_requires[i];
+  const auto fits = pin_fits(requirement, torch.version);
+  if (!snapshot.torch.present() || fits == true) return {};
+  const bool cpu =
+      snapshot.build_tools.value.cpu_index && !torch.cuda.empty() && needs_no_cuda(snapshot).empty();
+  Finding finding =
+      build_finding(snapshot, cpu ? Cause::NvccPresentButIsolated : Cause::BuildIsolationWrongTorch, "");
+  if (cpu)
+    finding.summary =
+        say("an isolated build, the default of pip and uv, brings its own torch by \"{}\" from the index of "
+            "CPU builds that PIP_INDEX_URL names, and finds no nvcc with that",
+            requirement);
+  else if (fits == false)
+    finding.summary =
+        say("an isolated build, the default of pip and uv, brings \"{}\" and compiles against that; torch "
+            "{} is installed",
+            requirement, torch.version);
+  else
+    finding.summary =
+        say("an isolated build, the default of pip and uv, compiles against the newest torch that \"{}\" "
+            "brings, which need not be the installed {}",
+            requirement, torch.version);
+  if (!cpu && fits != false) finding.severity_override = Severity::Warning;
+  finding.evidence = {{"/sources/value/build_requires/" + std::to_string(i), requirement},
+                      {"/torch/value/version", torch.version}};
+  if (cpu) finding.evidence.push_back({"/build_tools/value/cpu_index", "true"});
+  finding.fixes = build_fixes(
+      snapshot,
+      shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
+  return {{std::move(finding)}};
+}
+
+CheckResult torch_there_at_build(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  if (const auto i = torch_requirement(tree)) return other_torch_in_isolation(snapshot, *i);
+  return tree.imports_torch ? no_torch_in_isolation(snapshot) : CheckResult{};
+}
+
+}  // namespace
+
+extern const Check kTorchThereAtBuild{.id = "torch-there-at-build",
+                                      .question = "Will the build find the installed torch?",
+                                      .needs = kSources,
+                                      .not_applicable = without_python_build,
+                                      .run = torch_there_at_build,
+                                      .asked = sources_are_here};
+
+namespace {
+
+CheckResult torch_api_present(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  const BuildTools& tools = snapshot.build_tools.value;
+  CheckResult result;
+  if (!tools.torch_has_headers) {
+    result.not_checked = {say("the sources against torch's headers: the installed torch has none")};
+    return result;
+  }
+  if (tree.sources.empty())
+    result.not_checked = {say("which files are compiled: the build file does not name them")};
+  Finding finding = build_finding(snapshot, Cause::TorchApiRemovedInSource, "");
+  std::vector<std::string> parts;
+  const auto add = [&](const char* list, std::size_t i, const SourceFact& fact, std::string sentence) {
+    if (parts.size() < 3) parts.push_back(std::move(sentence));
+    finding.evidence.push_back(source_evidence(list, i, fact.value));
+  };
+  for (std::size_t i = 0; i < tree.lost_headers.size(); ++i)
+    add("lost_headers", i, tree.lost_headers[i],
+        say("there is no <{}>, which {} includes", tree.lost_headers[i].value, place(tree.lost_headers[i])));
+  for (std::size_t i = 0; i < tree.type_dispatch.size() && !tools.dispatch_takes_type; ++i)
+    add("type_dispatch", i, tree.type_dispatch[i],
+        say("{} no longer takes .type(), as {} writes", tree.type_dispatch[i].value,
+            place(tree.type_dispatch[i])));
+  if (parts.empty()) return result;
+  const std::size_t more = finding.evidence.size() - parts.size();
+  finding.summary = more == 0 ? say("in torch {}: {}", snapshot.torch.value.version, join(parts, "; "))
+                              : say("in torch {}: {}; and {} more places", snapshot.torch.value.version,
+                                    join(parts, "; "), more);
+  finding.fixes = build_fixes(
+      snapshot,
+      Advice{say("take a release of these sources that knows this torch; by hand: .scalar_type() for .type() "
+                 "in AT_DISPATCH, <ATen/cuda/CUDAContext.h> for <THC/THC.h>")});
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTorchApiPresent{.id = "torch-api-present",
+                                    .question = "Does this torch have the interfaces that the sources use?",
+                                    .needs = kSources | kTorch,
+                                    .not_applicable = nullptr,
+                                    .run = torch_api_present,
+                                    .asked = sources_are_here};
+
+namespace {
+
+// "98" is older than "11".
+bool is_older(const std::string& standard, const std::string& than) {
+  return standard < than || standard.starts_with('9');
+}
+
+CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
+  const std::vector<SourceFact>& standards = snapshot.sources.value.standards;
+  const std::string& demanded = snapshot.torch.value.cxx_standard;
+  CheckResult result;
+  if (demanded.empty()) {
+    if (!standards.empty())
+      result.not_checked = {say("which C++ standard torch's headers demand: there are none")};
+    return result;
+  }
+  Finding finding = build_finding(snapshot, Cause::CxxStandardTooLow, "");
+  std::vector<std::string> places, edits;
+  std::string lowest;
+  for (const std::size_t i : in_force(snapshot, standards)) {
+    if (!is_older(standards[i].value, demanded)) continue;
+    if (lowest.empty() || is_older(standards[i].value, lowest)) lowest = standards[i].value;
+    places.push_back(place(standards[i]));
+    edits.push_back(edit_command(snapshot.sources.value, standards[i],
+                                 "std=\\(c\\|gnu\\)++" + standards[i].value, "std=\\1++" + demanded));
+    finding.evidence.push_back(source_evidence("standards", i, standards[i].value));
+  }
+  if (places.empty()) return result;
+  finding.summary = say("the headers of torch {} demand C++{}, and C++{} is asked for at {}",
+                        snapshot.torch.value.version, demanded, lowest, join(places));
+  finding.evidence.push_back({"/torch/value/cxx_standard", demanded});
+  finding.fixes = build_fixes(
+      snapshot, shell_advice(say("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
+                                 demanded, join(places), build_command(snapshot)),
+                             join(edits, " && ")));
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kCxxStandardHighEnough{
+    .id = "cxx-standard-high-enough",
+    .question = "Do the sources ask for the C++ standard of torch's headers?",
+    .needs = kSources | kTorch,
+    .not_applicable = nullptr,
+    .run = cxx_standard_high_enough,
+    .asked = sources_are_here};
+
+}  // namespace scankit

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/gpu_view.h"
+#include "doctor/knowledge/drivers.h"
+
+namespace scankit {
+namespace {
+
+std::string no_device_code(const Snapshot& snapshot) {
+  return device_code(snapshot).empty() ? say("neither torch nor a module under diagnosis holds device code")
+                                       : "";
+}
+
+// Who describes a machine without a GPU has said that no GPU is meant.
+std::string gpus_left_out(const Snapshot& snapshot) {
+  const bool none_here = snapshot.gpus.state == ProbeState::Absent && snapshot.described.empty();
+  return none_here && !device_code(snapshot).empty()
+             ? say("whether the code for GPUs fits yours: none is here (--gpu sm_90 judges for one)")
+             : "";
+}
+
+std::vector<Fix> fixes_for_gpu(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
+  if (code.module == "torch")
+    return {Advice{say("install a torch release whose CUDA build names sm_{} in torch.cuda.get_arch_list()",
+                       gpu.gpu->sm)}};
+  return rebuild_for(snapshot, code, gpu, say("rebuild {} for sm_{}", code.module, gpu.gpu->sm));
+}
+
+Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
+  const bool ptx = std::ranges::any_of(*code.images, [](const auto& image) { return image.kind == "ptx"; });
+  return {.cause = Cause::NoKernelImage,
+          .subject = code.subject,
+          .module = code.module,
+          .summary =
+              ptx ? say("it holds device code for {}; {} is sm_{}", image_list(*code.images), gpu.name(),
+                        gpu.gpu->sm)
+                  : say("it holds device code for {} and no PTX that the driver could compile; {} is sm_{}",
+                        image_list(*code.images), gpu.name(), gpu.gpu->sm),
+          .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
+                       {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
+          .fixes = fixes_for_gpu(snapshot, code, gpu)};
+}
+
+Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                          std::size_t image) {
+  const Driver& driver = snapshot.driver.value;
+  const bool library = !driver.libcuda_version.empty() && driver.libcuda_kind != "stub";
+  const std::string& version = library ? driver.libcuda_version : driver.version;
+  const std::string& packing = (*code.images)[image].compression;
+  const auto needed = driver_that_unpacks(packing);
+  std::string floor;
+  for (const unsigned part : needed->release) floor += (floor.empty() ? "" : ".") + std::to_string(part);
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
+  if (code.module != "torch") {
+    const auto more = module_fixes(snapshot, code.module,
+                                   say("or rebuild {} with nvcc -Xfatbin -compress-mode=speed", code.module));
+    fixes.insert(fixes.end(), more.begin(), more.end());
+  }
+  return {
+      .cause = Cause::NoKernelImage,
+      .subject = code.subject,
+      .module = code.module,
+      .summary = say("its images for {} are packed with {}, which drivers read from {} on; this one is {}",
+                     gpu.name(), packing, floor, version),
+      .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
+                   library ? Evidence{"/driver/value/libcuda_version", version}
+                           : Evidence{"/driver/value/version", version}},
+      .fixes = std::move(fixes),
+      .because_of = Cause::DriverTooOld};
+}
+
+// The driver whose libcuda unpacks and reads images, with its evidence.
+Evidence user_driver_fact(const Snapshot& snapshot) {
+  const Driver& driver = snapshot.driver.value;
+  const bool library = !driver.libcuda_version.empty() && driver.libcuda_kind != "stub";
+  return library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
+                 : Evidence{"/driver/value/version", driver.version};
+}
+
+Finding unread_dialect(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                       std::size_t image) {
+  const DeviceImage& cubin = (*code.images)[image];
+  const auto drivers = drivers_of_dialect(cubin.elf_abi, cubin.sm);
+  const Evidence driver = user_driver_fact(snapshot);
+  const std::string floor = drivers->reads_text;
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
+  if (code.module != "torch") {
+    const auto more = rebuild_for(snapshot, code, gpu, say("or rebuild {} with CUDA 12", code.module));
+    fixes.insert(fixes.end(), more.begin(), more.end());
+  }
+  return {
+      .cause = Cause::NoKernelImage,
+      .subject = code.subject,
+      .module = code.module,
+      .summary =
+          say("its code for {} is written as CUDA 13 writes it (cubin ABI {}), which drivers read from {} "
+              "on; this one is {}",
+              gpu.name(), cubin.elf_abi, floor, driver.value),
+      .evidence = {{code.pointer + "/" + std::to_string(image) + "/elf_abi", std::to_string(cubin.elf_abi)},
+                   driver},
+      .fixes = std::move(fixes)};
+}
+
+std::string unclear_dialect(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
+  const DeviceImage& cubin = (*code.images)[image];
+  const auto drivers = drivers_of_dialect(cubin.elf_abi, cubin.sm);
+  const std::string driver = user_driver_fact(snapshot).value;
+  if (!drivers)
+    return say(
+        "the code of {} is written in a way that no table here knows (cubin ABI {}): whether driver {} reads "
+        "it "
+        "is open",
+        code.subject, cubin.elf_abi, driver);
+  return say(
+      "the code of {} is written as CUDA 13 writes it (cubin ABI {}): drivers are promised to read that from "
+      "{} "
+      "on, and whether {} does is open",
+      code.subject, cubin.elf_abi, drivers->reads_text, driver);
+}
+
+void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                       CheckResult& result) {
+  std::optional<std::size_t> packed, refused, open;
+  bool fits = false, unclear = false;
+  for (std::size_t i = 0; i < code.images->size(); ++i) {
+    if (!runs_on((*code.images)[i], gpu.sm)) continue;
+    fits = true;
+    const auto readable = driver_unpacks(snapshot, (*code.images)[i]);
+    // Without a driver, or with one of unknown version, what it could unpack is another check's matter.
+    const Dialect dialect = driver_reads_dialect(snapshot, (*code.images)[i]);
+    if (dialect == Dialect::Read && (!readable || *readable)) return;
+    (dialect == Dialect::Unknown ? open : dialect == Dialect::Refused ? refused : packed) = i;
+    unclear = gpu.visibility == Visibility::Unclear;
+  }
+  if (gpu.visibility == Visibility::Unclear || unclear) {
+    result.unknown.push_back(say("{} does not serve {}, and CUDA_VISIBLE_DEVICES may or may not hide it",
+                                 code.subject, gpu.name()));
+    return;
+  }
+  if (!fits)
+    result.findings.push_back(no_image(snapshot, code, gpu));
+  else if (open)
+    result.unknown.push_back(unclear_dialect(snapshot, code, *open));
+  else
+    result.findings.push_back(refused ? unread_dialect(snapshot, code, gpu, *refused)
+                                      : unreadable_images(snapshot, code, gpu, *packed));
+}
+
+// Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13 makes of its kernels computes
+// wrong numbers, that for sm_100 right ones on the same card. Of other kernels nothing is known: a note, no
+// verdict.
+void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
+  for (std::size_t i = 0; gpu.sm == 103 && i < code.images->size(); ++i) {
+    const DeviceImage& image = (*code.images)[i];
+    if (image.kind != "cubin" || image.sm != 103 || !image.toolkit.starts_with("13.")) continue;
+    result.findings.push_back(
+        {.cause = Cause::NumArchMiscompile,
+         .subject = code.subject,
+         .module = code.module,
+         .summary =
+             say("it holds sm_103 code made by nvcc {}, which {} prefers; such code of causal_conv1d is "
+                 "known to compute wrong numbers",
+                 image.toolkit, gpu.name()),
+         .evidence = {{code.pointer + "/" + std::to_string(i) + "/toolkit", image.toolkit},
+                      {gpu.pointer() + "/sm", gpu.gpu->sm}},
+         .fixes = {Advice{
+             say("compare its results with a reference on that GPU, or rebuild for sm_100 only")}},
+         .severity_override = Severity::Note});
+    return;
+  }
+}
+
+CheckResult gpu_arch_covered(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const SeenGpu& gpu : seen_gpus(snapshot)) {
+    if (gpu.visibility == Visibility::Hidden) {
+      result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES", gpu.name()));
+      continue;
+    }
+    if (gpu.sm == 0) {
+      result.unknown.push_back(say("the compute capability of {} is not known", gpu.name()));
+      continue;
+    }
+    for (const DeviceCode& code : device_code(snapshot)) {
+      judge_device_code(snapshot, code, gpu, result);
+      note_miscompiled(code, gpu, result);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kGpuArchCovered{
+    .id = "gpu-arch-covered",
+    .question = "Do torch and each module hold code for every GPU here, in a form that the driver reads?",
+    .needs = kGpus | kExtensions | kImages,
+    .settled_by_import = false,
+    .not_applicable = no_device_code,
+    .run = gpu_arch_covered,
+    .left_out = gpus_left_out};
+
+namespace {
+
+// Machine code of the GPU's own needs no compiler.
+bool has_machine_code(const DeviceCode& code, unsigned sm) {
+  return std::ranges::any_of(
+      *code.images, [&](const DeviceImage& image) { return image.kind == "cubin" && runs_on(image, sm); });
+}
+
+std::vector<std::size_t> ptx_for(const DeviceCode& code, unsigned sm) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < code.images->size(); ++i)
+    if ((*code.images)[i].kind == "ptx" && runs_on((*code.images)[i], sm)) found.push_back(i);
+  return found;
+}
+
+bool only_ptx(const DeviceCode& code, const SeenGpu& gpu) {
+  return gpu.sm != 0 && gpu.visibility != Visibility::Hidden && !has_machine_code(code, gpu.sm) &&
+         !ptx_for(code, gpu.sm).empty();
+}
+
+std::string ptx_not_applicable(const Snapshot& snapshot) {
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+  for (const DeviceCode& code : device_code(snapshot))
+    for (const SeenGpu& gpu : seen_gpus(snapshot))
+      if (only_ptx(code, gpu)) return "";
+  return say("nothing here rests on PTX alone");
+}
+
+void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
+  const std::vector<std::size_t> ptx = ptx_for(code, gpu.sm);
+  const auto supported = supported_cuda(snapshot);
+  std::size_t too_new = 0;
+  for (const std::size_t i : ptx) {
+    const auto needed = cuda_of_ptx((*code.images)[i].isa);
+    if (!supported || !needed || (*needed > supported->cuda && supported->or_newer)) {
+      result.unknown.push_back(
+          say("{} serves {} by PTX {} alone; whether this driver compiles it is not known", code.subject,
+              gpu.name(), (*code.images)[i].isa));
+      return;
+    }
+    too_new += *needed > supported->cuda ? 1 : 0;
+  }
+  if (too_new == 0) return;
+  const DeviceImage& image = (*code.images)[ptx.front()];
+  if (too_new < ptx.size() || gpu.visibility == Visibility::Unclear) {
+    result.unknown.push_back(say("{} serves {} by PTX alone, a part of which this driver cannot compile",
+                                 code.subject, gpu.name()));
+    return;
+  }
+  const std::string needed = cuda_of_ptx(image.isa)->major_minor();
+  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to one that supports CUDA {}", needed)}};
+  if (code.module != "torch") {
+    const auto more =
+        rebuild_for(snapshot, code, gpu, say("or rebuild {} for sm_{}", code.module, gpu.gpu->sm));
+    fixes.insert(fixes.end(), more.begin(), more.end());
+  }
+  result.findings.push_back(
+      {.cause = Cause::PtxToolchain,
+       .subject = code.subject,
+       .module = code.module,
+       .summary = say(
+           "for {} it holds only PTX {}, which a driver of CUDA {} compiles; this one supports CUDA up to "
+           "{}",
+           gpu.name(), image.isa, needed, supported->cuda.major_minor()),
+       .evidence = {{code.pointer + "/" + std::to_string(ptx.front()) + "/isa", image.isa},
+                    {gpu.pointer() + "/sm", gpu.gpu->sm},
+                    supported->evidence},
+       .fixes = std::move(fixes)});
+}
+
+CheckResult ptx_loadable(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const DeviceCode& code : device_code(snapshot))
+    for (const SeenGpu& gpu : seen_gpus(snapshot))
+      if (only_ptx(code, gpu)) judge_ptx(snapshot, code, gpu, result);
+  return result;
+}
+
+}  // namespace
+
+extern const Check kPtxLoadable{
+    .id = "ptx-loadable",
+    .question = "Can the driver compile the PTX, where nothing else serves a GPU?",
+    .needs = kGpus | kExtensions,
+    .settled_by_import = false,
+    .not_applicable = ptx_not_applicable,
+    .run = ptx_loadable};
+
+}  // namespace scankit

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/gpu_view.h"
+#include "doctor/knowledge/drivers.h"
+
+namespace scankit {
+namespace {
+
+std::string driver_age_not_applicable(const Snapshot& snapshot) {
+  if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
+  if (snapshot.torch.state == ProbeState::Absent) return say("torch: {}", why_missing(snapshot.torch));
+  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return say("torch is no CUDA build");
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+  return "";
+}
+
+std::string driver_version_text(const Version& version) {
+  std::string text;
+  for (std::size_t i = 0; i < version.release.size(); ++i) {
+    const std::string part = std::to_string(version.release[i]);
+    // NVIDIA writes the third number, and the second of some branches, with two digits: 580.65.06.
+    text += (i == 0 ? "" : ".") + std::string(i == 2 && part.size() < 2 ? "0" : "") + part;
+  }
+  return text;
+}
+
+// What a user without root can do. Every driver of a CUDA major runs every torch of that major ("minor
+// version compatibility"); which index holds those builds is the user's to know.
+std::string without_root(const Snapshot& snapshot, const Version& cuda) {
+  const std::string& torch = snapshot.torch.value.version;
+  return say(
+      "or, without root: install a build of torch {} (or an older release) for CUDA {} (cu{}...) from "
+      "PyTorch's wheel index of that CUDA",
+      torch.substr(0, torch.find('+')), cuda.part(0), cuda.part(0));
+}
+
+std::vector<Fix> fixes_for_driver(const Snapshot& snapshot, const Version& minimum) {
+  const Driver& driver = snapshot.driver.value;
+  std::vector<Fix> fixes = {
+      Advice{say("update the NVIDIA driver to {} or newer", driver_version_text(minimum))}};
+  if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum) {
+    const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
+    const std::string folder = path_dirname(driver.compat);
+    fixes.push_back(SetEnvironment{"LD_LIBRARY_PATH", set == snapshot.environment.end() || set->second.empty()
+                                                          ? folder
+                                                          : folder + ":" + set->second});
+  }
+  if (const auto cuda = supported_cuda(snapshot)) fixes.push_back(Advice{without_root(snapshot, cuda->cuda)});
+  return fixes;
+}
+
+// The forward compatibility libraries serve data-centre GPUs; a GeForce answers with error 804, "forward
+// compatibility was attempted on non supported HW" (CUDA Compatibility, "Forward Compatibility").
+const SeenGpu* refused_by_compat(const Snapshot& snapshot, const std::vector<SeenGpu>& gpus) {
+  if (snapshot.driver.value.libcuda_kind != "compat") return nullptr;
+  for (const SeenGpu& gpu : gpus)
+    if (gpu.visibility == Visibility::Visible && gpu.gpu->name.find("GeForce") != std::string::npos)
+      return &gpu;
+  return nullptr;
+}
+
+Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::string& which,
+                const Evidence& evidence) {
+  const auto cuda = supported_cuda(snapshot);
+  const Torch& torch = snapshot.torch.value;
+  return {.cause = Cause::DriverTooOld,
+          .subject = say("NVIDIA driver {}", which),
+          .module = "torch",
+          .summary = cuda ? say("torch {} is built with CUDA {}, which needs driver {}; this one is {} and "
+                                "supports CUDA up "
+                                "to {}",
+                                torch.version, torch.cuda, driver_version_text(minimum), which,
+                                cuda->cuda.major_minor())
+                          : say("torch {} is built with CUDA {}, which needs driver {}; this one is {}",
+                                torch.version, torch.cuda, driver_version_text(minimum), which),
+          .evidence = {{"/torch/value/cuda", snapshot.torch.value.cuda}, evidence},
+          .fixes = fixes_for_driver(snapshot, minimum)};
+}
+
+CheckResult driver_new_enough(const Snapshot& snapshot) {
+  CheckResult result;
+  const Driver& driver = snapshot.driver.value;
+  const auto unknown = [&](std::string why) {
+    result.unknown.push_back(std::move(why));
+    return result;
+  };
+  if (!snapshot.driver.present()) return unknown(say("driver: {}", why_missing(snapshot.driver)));
+  if (!snapshot.torch.present()) return unknown(say("torch: {}", why_missing(snapshot.torch)));
+  const auto built = Version::parse(snapshot.torch.value.cuda);
+  const auto minimum = built ? minimum_driver(*built) : std::nullopt;
+  const auto cuda = supported_cuda(snapshot);
+  if (cuda && built && cuda->cuda.part(0) > built->part(0)) return result;
+  if (!built || !minimum)
+    return unknown(say("which driver CUDA {} needs is not in the table", snapshot.torch.value.cuda));
+  const auto user = user_driver(snapshot);
+  if (!user && !cuda) return unknown(say("the version of the driver is not known: {}", driver.source));
+
+  const std::vector<SeenGpu> gpus = seen_gpus(snapshot);
+  const bool by_major = !user || snapshot.os.value.wsl;  // Windows counts its drivers by other numbers
+  const bool old = by_major ? cuda && cuda->cuda.part(0) < built->part(0) : *user < *minimum;
+  if (old) {
+    const bool library = user && *user == Version::parse(driver.libcuda_version);
+    const std::string which = library                  ? driver.libcuda_version
+                              : driver.version.empty() ? say("one of CUDA {}", driver.cuda_version)
+                                                       : driver.version;
+    const Evidence evidence = library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
+                              : user  ? Evidence{"/driver/value/version", driver.version}
+                                      : cuda->evidence;
+    result.findings.push_back(too_old(snapshot, *minimum, which, evidence));
+  } else if (const SeenGpu* gpu = refused_by_compat(snapshot, gpus);
+             gpu != nullptr && kernel_driver(snapshot) && *kernel_driver(snapshot) < *minimum) {
+    Finding finding = too_old(snapshot, *minimum, driver.version, {"/driver/value/version", driver.version});
+    finding.summary = clauses({finding.summary, say("the forward compatibility library {} does not serve {}",
+                                                    driver.libcuda, gpu->name())});
+    finding.fixes.erase(finding.fixes.begin() + 1, finding.fixes.end());
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kDriverNewEnough{.id = "driver-new-enough",
+                                    .question = "Is the NVIDIA driver new enough for torch's CUDA?",
+                                    .needs = 0,
+                                    .settled_by_import = false,
+                                    .not_applicable = driver_age_not_applicable,
+                                    .run = driver_new_enough};
+
+namespace {
+
+// A described driver is one number; there is nothing to compare.
+std::string driver_parts_not_applicable(const Snapshot& snapshot) {
+  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  const Driver& driver = snapshot.driver.value;
+  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+  if (snapshot.driver.present() && !kernel_driver(snapshot))
+    return say("no kernel module of the driver is visible here");
+  if (snapshot.driver.present() && driver.libcuda_version.empty() && driver.libnvidia_ml_version.empty() &&
+      driver.nvml_error.empty())
+    return say("no library of the driver has a version in its name");
+  return "";
+}
+
+Finding driver_mismatch(const Snapshot& snapshot, const std::string& library, const std::string& version,
+                        const std::string& field) {
+  const Driver& driver = snapshot.driver.value;
+  return {
+      .cause = Cause::NvmlMismatch,
+      .subject = library,
+      .module = "torch",
+      .summary = say("{} is of driver {}, the kernel module that runs is {} ({})", library, version,
+                     driver.version, driver.source),
+      .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
+      .fixes = {Advice{snapshot.os.value.container.empty()
+                           ? say("reboot, or unload and load the nvidia kernel modules")
+                           : say("remove the driver libraries that the image brings, so that those of the "
+                                 "host are mounted; on the host, reboot if its driver was updated")}}};
+}
+
+CheckResult driver_parts_match(const Snapshot& snapshot) {
+  CheckResult result;
+  const Driver& driver = snapshot.driver.value;
+  if (!snapshot.driver.present()) {
+    result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
+    return result;
+  }
+  const auto kernel = kernel_driver(snapshot);
+  const bool reached = driver.libcuda_reached != "not by the loader" && driver.libcuda_kind != "stub";
+  const auto libcuda = reached ? Version::parse(driver.libcuda_version) : std::nullopt;
+  const bool compat = driver.libcuda_kind == "compat";
+  // Forward compatibility is a newer libcuda on an older kernel module; the other way round it is refused.
+  if (libcuda && (compat ? *libcuda < *kernel : *libcuda != *kernel))
+    result.findings.push_back(
+        driver_mismatch(snapshot, driver.libcuda, driver.libcuda_version, "libcuda_version"));
+  const auto nvml = Version::parse(driver.libnvidia_ml_version);
+  if (result.findings.empty() && nvml && *nvml != *kernel)
+    result.findings.push_back(
+        driver_mismatch(snapshot, driver.libnvidia_ml, driver.libnvidia_ml_version, "libnvidia_ml_version"));
+  if (result.findings.empty() && driver.nvml_error.find("version mismatch") != std::string::npos) {
+    result.findings.push_back(
+        {.cause = Cause::NvmlMismatch,
+         .subject = "NVML",
+         .module = "torch",
+         .summary =
+             say("NVML refuses to work with the kernel module {}: {}", driver.version, driver.nvml_error),
+         .evidence = {{"/driver/value/nvml_error", driver.nvml_error}},
+         .fixes = {Advice{say("reboot, or unload and load the nvidia kernel modules")}}});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kDriverPartsMatch{
+    .id = "driver-parts-match",
+    .question = "Are the driver's kernel module and libraries of one version?",
+    .needs = 0,
+    .settled_by_import = false,
+    .not_applicable = driver_parts_not_applicable,
+    .run = driver_parts_match};
+
+}  // namespace scankit

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// $VIRTUAL_ENV, ./.venv and $CONDA_PREFIX say which environment is meant. Where its Python cannot be started,
+// that is the answer: another Python of PATH would be healthy or broken for reasons of its own.
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+#include "doctor/model/target_facts.h"
+
+namespace scankit {
+namespace {
+
+std::string none_is_broken(const Snapshot& snapshot) {
+  if (broken_environment(snapshot) || snapshot.python.present()) return "";
+  return say("no environment was chosen");
+}
+
+Fix environment_repair(const BrokenEnvironment& broken) {
+  if (broken.command.starts_with("unset")) return SetEnvironment{broken.origin, ""};
+  const std::string repair = retold(broken.repair);
+  return Advice{broken.command.empty() ? repair : repair + ": " + broken.command};
+}
+
+CheckResult active_environment_usable(const Snapshot& snapshot) {
+  const auto broken = broken_environment(snapshot);
+  if (!broken) return {};
+  Finding finding{.cause = Cause::EnvironmentPythonGone,
+                  .subject = broken->path,
+                  .module = "python",
+                  .summary = say("{}: {}", broken->origin, retold(broken->reason))};
+  const auto fact = [](const char* name) { return std::string("/environment/") + name; };
+  finding.evidence = {{fact(kBrokenPath), broken->path}, {fact(kBrokenReason), broken->reason}};
+  finding.fixes = {environment_repair(*broken)};
+  CheckResult result;
+  result.findings.push_back(std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kActiveEnvironmentUsable{.id = "active-environment-usable",
+                                            .question = "Can the active environment's Python be used?",
+                                            .needs = 0,
+                                            .settled_by_import = false,
+                                            .not_applicable = none_is_broken,
+                                            .run = active_environment_usable};
+
+namespace {
+
+constexpr const char* kVariable = "LD_LIBRARY_PATH";
+
+std::string not_set(const Snapshot& snapshot) {
+  const auto variable = snapshot.environment.find(kVariable);
+  return variable == snapshot.environment.end() || variable->second.empty()
+             ? say("LD_LIBRARY_PATH is not set")
+             : "";
+}
+
+// "LD_LIBRARY_PATH /usr/local/cuda-12.4/lib64" -> the folder; "" where another step found the file.
+std::string folder_of(const Misfit& misfit) {
+  const std::string step = std::string(kVariable) + " ";
+  return misfit.found_by.starts_with(step) ? misfit.found_by.substr(step.size()) : "";
+}
+
+// The variable without those folders; it is unset where nothing is left.
+Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
+  std::istringstream entries(snapshot.environment.at(kVariable));
+  std::vector<std::string> rest;
+  for (std::string entry; std::getline(entries, entry, ':');) {
+    const auto same = [&](const std::string& folder) {
+      return !entry.empty() && path_normalize(folder) == path_normalize(entry);
+    };
+    if (std::ranges::none_of(folders, same)) rest.push_back(entry);
+  }
+  return SetEnvironment{kVariable, join(rest, ":")};
+}
+
+std::string shadow_summary(const Misfit& misfit) {
+  const std::string needed_by = path_basename(misfit.needed_by), folder = folder_of(misfit);
+  if (misfit.name.empty())
+    return say(
+        "{} needs version {} of {}; LD_LIBRARY_PATH makes the loader take {}, which does not define it, and "
+        "{} "
+        "would be taken without {} in it and defines it",
+        needed_by, misfit.version, misfit.soname, misfit.library, misfit.without_library_path, folder);
+  return say(
+      "{} needs {} from {}; LD_LIBRARY_PATH makes the loader take {}, which does not have it, and {} would "
+      "be "
+      "taken without {} in it and has it",
+      needed_by, misfit.name, misfit.soname, misfit.library, misfit.without_library_path, folder);
+}
+
+// Only what is proven: the file that the variable brings lacks what is wanted, and the one behind it has it.
+void look_for_shadows(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const std::string& module,
+                      const std::string& pointer, CheckResult& result) {
+  const auto shadowed = [](const Misfit& m) {
+    return !folder_of(m).empty() && !m.without_library_path.empty();
+  };
+  const auto first = std::ranges::find_if(misfits, shadowed);
+  if (first == misfits.end()) return;
+  Finding finding{.cause = Cause::LdLibraryPathShadow,
+                  .subject = first->library,
+                  .module = module,
+                  .summary = shadow_summary(*first)};
+  std::set<std::string> folders;
+  for (std::size_t i = 0; i < misfits.size(); ++i) {
+    if (!shadowed(misfits[i])) continue;
+    const std::string at = pointer + "/" + std::to_string(i);
+    if (folders.insert(folder_of(misfits[i])).second)
+      finding.evidence.push_back({at + "/found_by", misfits[i].found_by});
+    finding.evidence.push_back(misfits[i].name.empty() ? Evidence{at + "/version", misfits[i].version}
+                                                       : Evidence{at + "/name", misfits[i].name});
+    if (std::ranges::none_of(finding.evidence, [&](const Evidence& said) {
+          return said.value == misfits[i].without_library_path;
+        }))
+      finding.evidence.push_back({at + "/without_library_path", misfits[i].without_library_path});
+  }
+  finding.fixes.push_back(without(snapshot, folders));
+  result.findings.push_back(std::move(finding));
+}
+
+CheckResult library_path_harmless(const Snapshot& snapshot) {
+  CheckResult result;
+  look_for_shadows(snapshot, snapshot.torch.value.misfits, "torch", "/torch/value/misfits", result);
+  for (const Copy& copy : selected_copies(snapshot))
+    look_for_shadows(snapshot, copy->misfits, copy->module, copy.pointer + "/misfits", result);
+  return result;
+}
+
+}  // namespace
+
+extern const Check kLibraryPathHarmless{
+    .id = "library-path-harmless",
+    .question = "Does LD_LIBRARY_PATH leave the loader the libraries that fit?",
+    .needs = kPython | kTorch,
+    .settled_by_import = true,
+    .not_applicable = not_set,
+    .run = library_path_harmless};
+
+// A `scankit fix` that was killed left a journal, and perhaps half of the new state and half of the old one.
+// What is broken by that, the other checks find; here stands the command that settles it. No catalogued
+// cause: it is scankit's own state, not a class of faults of modules.
+namespace {
+
+// `scankit restore` looks below the prefix, unless told of the user site or another folder.
+std::string restore_command(const Snapshot& snapshot, const std::string& journal) {
+  const Python& python = snapshot.python.value;
+  const std::string base = journal.substr(0, journal.find("/.scankit/journal/"));
+  std::string command =
+      "scankit restore --python " + (python.requested.empty() ? python.executable : python.requested);
+  if (base == python.prefix) return command;
+  const bool on_path =
+      std::ranges::any_of(python.sys_path, [&](const PathEntry& entry) { return entry.path == base; });
+  return command + " --target " + (on_path ? base : "user");
+}
+
+// --so looks at files, not at an environment that a repair could have left half done.
+std::string nothing_unfinished(const Snapshot& snapshot) {
+  if (snapshot.repairs.state != ProbeState::NotRun) return "";
+  if (!snapshot.named_files.empty()) return say("only the named files were looked at");
+  return say("the snapshot does not say whether a repair was interrupted");
+}
+std::string repairs_left_out(const Snapshot& snapshot) {
+  return snapshot.named_files.empty() ? nothing_unfinished(snapshot) : "";
+}
+
+CheckResult repairs_finished(const Snapshot& snapshot) {
+  CheckResult result;
+  if (snapshot.repairs.state == ProbeState::Failed) result.not_checked.push_back(snapshot.repairs.note);
+  for (const UnfinishedRepair& repair : snapshot.repairs.value) {
+    if (repair.running)
+      result.not_checked.push_back(
+          say("a scankit fix of {} is running ({}): diagnose again when it has ended", repair.module,
+              repair.journal));
+    else if (repair.state.empty())
+      result.not_checked.push_back(
+          say("{} is no journal that scankit wrote: fix and restore change nothing here while it is there",
+              repair.journal));
+    else
+      result.not_checked.push_back(
+          say("a scankit fix of {} was interrupted ({}, state {}): `{}` brings back what was there before",
+              repair.module, repair.journal, repair.state, restore_command(snapshot, repair.journal)));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kRepairsFinished{.id = "repairs-finished",
+                                    .question = "Did every scankit fix come to its end?",
+                                    .needs = kPython,
+                                    .settled_by_import = false,
+                                    .not_applicable = nothing_unfinished,
+                                    .run = repairs_finished,
+                                    .left_out = repairs_left_out};
+
+}  // namespace scankit

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/runner.h"
+#include "doctor/checks/view.h"
+#include "doctor/knowledge/import_names.h"
+
+namespace scankit {
+namespace {
+
+std::string sureness(const std::string& word) {
+  if (word == "certain") return say("certain");
+  return word == "likely" ? say("likely") : say("possible");
+}
+
+// scankit's own module, where the log speaks of one that it carries, or does not say of which.
+std::string our_module_serves(const LogHit& hit, Cause cause) {
+  const bool it_would = cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch ||
+                        cause == Cause::MissingCudart || cause == Cause::NvccMissing ||
+                        cause == Cause::ModuleNotBuilt;
+  if (!it_would || !is_shipped_module(hit.module)) return {};
+  return say(
+      "install scankit's own {}, which needs neither libtorch nor a CUDA runtime: scankit fix --module {}",
+      hit.module, hit.module);
+}
+
+std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
+  std::vector<Fix> fixes;
+  if (const std::string ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
+  const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
+  const std::string package = named == hit.facts.end() ? hit.module : named->value;
+  if (cause == Cause::PackageNotInstalled) {
+    fixes.emplace_back(Advice{say("install it: scankit fix --package {}", package_key(package))});
+  } else if (cause == Cause::MissingPythonDependency) {
+    const auto known = distribution_of_import_name(package);
+    fixes.emplace_back(Advice{known ? say("install it: python -m pip install {}", *known)
+                                    : say("install it, presumably: python -m pip install {}", package)});
+  } else {
+    fixes.emplace_back(Advice{said(info(cause).next_step)});
+  }
+  return fixes;
+}
+
+Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
+  const LogHit& hit = log.hits[i];
+  const std::string at = "/log/value/hits/" + std::to_string(i) + "/";
+  Finding finding;
+  finding.cause = cause;
+  finding.subject = hit.file.empty() ? (log.source == "-" ? say("standard input") : log.source) : hit.file;
+  finding.module = hit.module;
+  if (finding.module.empty()) finding.module = snapshot.modules.size() == 1 ? snapshot.modules[0] : "log";
+  finding.summary = say("line {} of the log: {} ({})", hit.line, retold(hit.meaning), sureness(hit.sure));
+  finding.evidence = {{at + "text", hit.text}, {at + "line", std::to_string(hit.line)}};
+  for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
+    finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
+  if (!hit.settles.empty())
+    finding.fixes.push_back(Advice{say("to be sure, look at {}", retold(hit.settles))});
+  for (Fix& fix : log_fixes(hit, cause)) finding.fixes.push_back(std::move(fix));
+  return finding;
+}
+
+std::string quoted_lines(const Log& log) {
+  std::string out;
+  for (const LogLine& line : log.unexplained)
+    out = clauses({out, say("line {}: {}", line.line, line.text.substr(0, 200))});
+  return out;
+}
+
+}  // namespace
+
+extern const Check kLogExplained{
+    .id = "log-explained",
+    .question = "Does the log show no error?",
+    .needs = kLog,
+    .run =
+        [](const Snapshot& snapshot) {
+          CheckResult result;
+          const Log& log = snapshot.log.value;
+          bool root = false;
+          for (std::size_t i = 0; i < log.hits.size(); ++i) {
+            const LogHit& hit = log.hits[i];
+            const auto cause = cause_from_slug(hit.cause);
+            if (!cause && hit.role == "root")
+              result.unknown.push_back(say("line {} of the log: {}", hit.line, retold(hit.meaning)));
+            if (!cause) continue;
+            Finding finding = log_finding(snapshot, log, i, *cause);
+            // What the log ended in is an error, however mild its class is otherwise; what else it holds is
+            // not what ended it.
+            finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;
+            root = root || hit.role == "root";
+            result.findings.push_back(std::move(finding));
+          }
+          if (!root && result.unknown.empty())
+            result.unknown.push_back(
+                log.unexplained.empty()
+                    ? say("no line of the log is an error that scankit knows")
+                    : say("no known error in the log; these lines look like errors: {}", quoted_lines(log)));
+          return result;
+        },
+    .asked = [](const Snapshot& snapshot) { return snapshot.log.state != ProbeState::NotRun; }};
+
+namespace {
+
+std::string line_of(const Finding& from_log) {
+  const auto line = std::ranges::find_if(
+      from_log.evidence, [](const Evidence& evidence) { return evidence.fact.ends_with("/line"); });
+  return line == from_log.evidence.end() ? "" : line->value;
+}
+
+}  // namespace
+
+// Where the log and the facts name the same cause they are one finding with the evidence of both. The log's
+// is the one to go: the other knows the machine. A log that names no module speaks of any of them.
+void join_log(Report& report) {
+  const auto is_log = [](const Outcome& outcome) { return outcome.check == "log-explained"; };
+  const auto from_log = std::ranges::find_if(report.outcomes, is_log);
+  if (from_log == report.outcomes.end()) return;
+  const auto partner = [&](const Finding& wanted) -> Finding* {
+    for (Outcome& outcome : report.outcomes) {
+      if (is_log(outcome)) continue;
+      for (Finding& finding : outcome.findings)
+        if (finding.cause == wanted.cause && (finding.module == wanted.module || wanted.module == "log"))
+          return &finding;
+    }
+    return nullptr;
+  };
+  std::erase_if(from_log->findings, [&](const Finding& finding) {
+    Finding* other = partner(finding);
+    if (other == nullptr) return false;
+    other->evidence.insert(other->evidence.end(), finding.evidence.begin(), finding.evidence.end());
+    if (finding.severity() > other->severity()) other->severity_override = finding.severity();
+    other->summary =
+        clauses({other->summary, say("the log says so too, line {} of the log", line_of(finding))});
+    return true;
+  });
+}
+
+}  // namespace scankit

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/gpu_view.h"
+
+namespace scankit {
+namespace {
+
+std::string visible_gpus_not_applicable(const Snapshot& snapshot) {
+  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  return visible_devices(snapshot) ? "" : say("CUDA_VISIBLE_DEVICES is not set");
+}
+
+CheckResult gpus_visible(const Snapshot& snapshot) {
+  CheckResult result;
+  const auto set = visible_devices(snapshot);
+  const auto gpus = seen_gpus(snapshot);
+  const auto is = [](Visibility wanted) {
+    return [wanted](const SeenGpu& gpu) { return gpu.visibility == wanted; };
+  };
+  if (!std::ranges::all_of(gpus, is(Visibility::Hidden))) {
+    for (const SeenGpu& gpu : gpus)
+      if (gpu.visibility == Visibility::Hidden)
+        result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set->text));
+    const auto n = snapshot.driver.value.mig.size();
+    for (const std::string& entry : set->accepted)
+      if (entry.starts_with("MIG-") && n == 0)
+        result.not_checked.push_back(say("whether the MIG instance {} exists: none is listed here", entry));
+    if (n > 0)
+      result.not_checked.push_back(say_n(n, "which of the {} MIG instance the variable means",
+                                         "which of the {} MIG instances the variable means", n));
+    return result;
+  }
+  // An empty value, "-1" and "NoDevFiles" are how one hides them on purpose; a number or id that names
+  // nothing is a mistake.
+  const bool on_purpose = set->text.empty() || set->text.starts_with('-') || set->text.starts_with("NoDev");
+  const std::string value = set->text.empty() ? "\"\"" : set->text;
+  const std::size_t n = gpus.size();
+  if (!set->twice.empty()) {
+    result.findings.push_back(
+        {.cause = Cause::NoDriverLibcuda,
+         .subject = "CUDA_VISIBLE_DEVICES",
+         .module = "torch",
+         .summary =
+             say("CUDA_VISIBLE_DEVICES={} names {} twice, and CUDA then finds no device", value, set->twice),
+         .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
+         .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}});
+    return result;
+  }
+  Finding finding{
+      .cause = Cause::NoDriverLibcuda,
+      .subject = "CUDA_VISIBLE_DEVICES",
+      .module = "torch",
+      .summary =
+          on_purpose
+              ? say_n(n, "CUDA_VISIBLE_DEVICES={} hides the only GPU here, so CUDA finds no device",
+                      "CUDA_VISIBLE_DEVICES={} hides all {} GPUs here, so CUDA finds no device", value, n)
+              : say_n(n,
+                      "CUDA_VISIBLE_DEVICES={} does not name the only GPU here, so CUDA finds no "
+                      "device",
+                      "CUDA_VISIBLE_DEVICES={} names none of the {} GPUs here, so CUDA finds no "
+                      "device",
+                      value, n),
+      .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
+      .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}};
+  if (on_purpose) finding.severity_override = Severity::Note;
+  result.findings.push_back(finding);
+  return result;
+}
+
+}  // namespace
+
+extern const Check kGpusVisible{.id = "gpus-visible",
+                                .question = "Does CUDA_VISIBLE_DEVICES leave a GPU to CUDA?",
+                                .needs = kGpus,
+                                .settled_by_import = false,
+                                .not_applicable = visible_gpus_not_applicable,
+                                .run = gpus_visible};
+
+namespace {
+
+std::string libcuda_not_applicable(const Snapshot& snapshot) {
+  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  // Who describes a GPU that is not here has no driver for it here either.
+  if (snapshot.driver.state == ProbeState::Absent &&
+      std::ranges::all_of(snapshot.gpus.value, [](const Gpu& gpu) { return gpu.sm_source == "described"; }))
+    return say("driver: {}", why_missing(snapshot.driver));
+  if (snapshot.driver.present() && snapshot.driver.value.source == "described")
+    return say("the driver is described, not installed");
+  return "";
+}
+
+// LD_LIBRARY_PATH without the folder; "" where nothing is left of it.
+std::string library_path_without(const Snapshot& snapshot, const std::string& folder) {
+  const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
+  std::string rest;
+  const std::string text = set == snapshot.environment.end() ? "" : set->second;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find_first_of(":;", at), text.size());
+    std::string entry = text.substr(at, end - at);
+    while (entry.size() > 1 && entry.back() == '/') entry.pop_back();
+    if (!entry.empty() && entry != folder) rest += (rest.empty() ? "" : ":") + entry;
+    at = end + 1;
+  }
+  return rest;
+}
+
+Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidence, Fix fix) {
+  Finding finding{.cause = Cause::NoDriverLibcuda,
+                  .subject = "libcuda.so.1",
+                  .module = "torch",
+                  .summary = std::move(summary),
+                  .evidence = {std::move(evidence)},
+                  .fixes = {std::move(fix)}};
+  // Without a module that computes on a GPU, it may well be meant so: a container for CPU work on such a
+  // host.
+  const auto code = device_code(snapshot);
+  if (std::ranges::none_of(code, [](const DeviceCode& of) { return of.module != "torch"; }))
+    finding.severity_override = Severity::Note;
+  return finding;
+}
+
+Finding no_driver(const Snapshot& snapshot) {
+  const auto gpus = seen_gpus(snapshot);
+  return unusable(
+      snapshot,
+      say("{} is here and no NVIDIA driver for it ({}), so CUDA finds no device", gpus.front().name(),
+          why_missing(snapshot.driver)),
+      {"/driver/state", "absent"},
+      Advice{snapshot.os.value.container.empty()
+                 ? say("install the NVIDIA driver")
+                 : say("install the NVIDIA driver on the host, and start the container with its GPUs")});
+}
+
+CheckResult libcuda_usable(const Snapshot& snapshot) {
+  CheckResult result;
+  const Driver& driver = snapshot.driver.value;
+  if (snapshot.driver.state == ProbeState::Absent) {
+    result.findings.push_back(no_driver(snapshot));
+  } else if (!snapshot.driver.present()) {
+    result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
+  } else if (driver.libcuda_kind == "stub") {
+    const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
+    const std::string rest = library_path_without(snapshot, path_dirname(driver.libcuda));
+    // Nobody puts a stub before a driver that is there on purpose.
+    result.findings.push_back(unusable(
+        snapshot,
+        variable ? say("the loader takes {} by LD_LIBRARY_PATH, a stub for the linker: it loads, and then "
+                       "every call of CUDA fails",
+                       driver.libcuda)
+                 : say("the loader takes {} by its {}, a stub for the linker: it loads, and then every call "
+                       "of CUDA fails",
+                       driver.libcuda, retold(driver.libcuda_reached)),
+        {"/driver/value/libcuda", driver.libcuda},
+        variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
+                 : Fix{Advice{say("take the stub's folder out of /etc/ld.so.conf.d and run ldconfig")}}));
+    result.findings.back().severity_override.reset();
+  } else if (driver.libcuda.empty()) {
+    result.findings.push_back(unusable(
+        snapshot,
+        snapshot.os.value.container.empty()
+            ? say("the kernel module of driver {} runs, but no libcuda.so.1 is here", driver.version)
+            : say("the kernel module of driver {} runs, but no libcuda.so.1 is here: the container was "
+                  "started "
+                  "without its GPUs",
+                  driver.version),
+        {"/driver/value/libcuda", ""},
+        Advice{
+            snapshot.os.value.container.empty()
+                ? say("install the driver's libraries of that version")
+                : say("start the container with its GPUs (docker run --gpus all, or the nvidia runtime)")}));
+  } else if (driver.libcuda_reached == "not by the loader") {
+    result.findings.push_back(unusable(
+        snapshot,
+        say("{} is here, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
+        {"/driver/value/libcuda", driver.libcuda},
+        Advice{
+            say("name {} in a file of /etc/ld.so.conf.d and run ldconfig", path_dirname(driver.libcuda))}));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kLibcudaUsable{.id = "libcuda-usable",
+                                  .question = "Does the loader take the driver's own libcuda?",
+                                  .needs = kGpus,
+                                  .settled_by_import = false,
+                                  .not_applicable = libcuda_not_applicable,
+                                  .run = libcuda_usable};
+
+}  // namespace scankit

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
+#include "doctor/checks/view.h"
+#include "doctor/model/target_facts.h"
+
+namespace scankit {
+namespace {
+
+bool under_diagnosis(const Snapshot& snapshot, const AuditedFile& file) {
+  return std::ranges::any_of(snapshot.extensions.value,
+                             [&](const Extension& copy) { return copy.path == file.path; });
+}
+
+std::string module_of_file(const AuditedFile& file) {
+  const std::string name = path_basename(file.path);
+  return name.substr(0, name.find('.'));
+}
+
+std::string not_asked(const Snapshot& snapshot) {
+  return snapshot.audit.state == ProbeState::NotRun ? say("no audit of all packages was asked for") : "";
+}
+
+std::string other_extensions() { return say("other compiled packages: add --all to check them"); }
+
+// Where --all could have been given.
+std::string audit_left_out(const Snapshot& snapshot) {
+  const bool elsewhere = !snapshot.read_from.empty() || !snapshot.named_files.empty();
+  return elsewhere || !snapshot.python.present() ? "" : other_extensions();
+}
+
+const Distribution* distribution_of(const Snapshot& snapshot, const AuditedFile& file) {
+  if (file.distribution.empty()) return nullptr;
+  const auto& all = snapshot.distributions.value;
+  const auto found = std::ranges::find(all, file.distribution, &Distribution::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+// A damaged file comes back with the same release; nothing but its maker can say which other release fits.
+Fix repair_of_file(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
+  const Distribution* owner = distribution_of(snapshot, file);
+  const std::string name = owner == nullptr ? module_of_file(file) : owner->name;
+  const bool damaged = cause == Cause::CorruptBinary || cause == Cause::WrongMachineArch;
+  if (damaged && owner != nullptr && !owner->version.empty())
+    return InstallPackages{{name + "==" + owner->version}, true};
+  if (cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch)
+    return Advice{
+        say("install a release of {} that was built for torch {}, or build it here from its sources", name,
+            snapshot.torch.value.version)};
+  if (cause == Cause::PythonAbiTagMismatch)
+    return Advice{
+        say("install a release of {} that was built for Python {}", name, snapshot.python.value.version)};
+  return Advice{say("install a build of {} that fits this environment", name)};
+}
+
+Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
+  const AuditedFile& file = snapshot.audit.value.files[at];
+  Finding finding{.cause = cause, .subject = file.path, .module = module_of_file(file), .summary = row.why};
+  finding.evidence.push_back({"/audit/value/files/" + std::to_string(at) + "/" + row.field, row.value});
+  finding.fixes.push_back(repair_of_file(snapshot, file, cause));
+  return finding;
+}
+
+// The user asked for every extension, so one that would fail is a finding although nothing may import it.
+// Where no catalogued cause fits, it is said in full as Unknown; what a package may well load by itself is
+// not held against it.
+CheckResult every_extension_loads(const Snapshot& snapshot) {
+  CheckResult result;
+  if (!snapshot.audit.present()) {
+    result.unknown.push_back(say("the compiled extensions could not be read: {}", snapshot.audit.note));
+    return result;
+  }
+  const Audit& audit = snapshot.audit.value;
+  const bool linked = audit_of_linked(snapshot);
+  const std::string machine = interpreter_machine(snapshot);
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < audit.files.size(); ++i) {
+    const AuditedFile& file = audit.files[i];
+    if (under_diagnosis(snapshot, file)) continue;  // its own checks say more
+    const AuditRow row = judge(file, machine);
+    if (row.verdict == AuditVerdict::Unknown && file.resolved) ++open;
+    if (row.verdict == AuditVerdict::Unknown && !file.resolved)
+      result.unknown.push_back(say("whether {} would load is not known: {}", file.path, row.why));
+    if (row.verdict != AuditVerdict::Fails) continue;
+    if (const auto cause = cause_from_slug(row.cause))
+      result.findings.push_back(audit_finding(snapshot, i, row, *cause));
+    else
+      result.unknown.push_back(say("{} would not load: {}", file.path, row.why));
+  }
+  for (const std::string& part : audit.unreadable)
+    result.unknown.push_back(say("a folder was not read: {}", part));
+  if (linked) {
+    result.not_checked.push_back(other_extensions());
+    return result;
+  }
+  if (open == 1)
+    result.not_checked.push_back(
+        say("one extension loads only where its package loads libraries of its own first"));
+  if (open > 1)
+    result.not_checked.push_back(
+        say("{} extensions load only where their packages load libraries of their own first", open));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
+                                        .question = "Would every compiled extension of the packages load?",
+                                        .needs = 0,
+                                        .settled_by_import = false,
+                                        .not_applicable = not_asked,
+                                        .run = every_extension_loads,
+                                        .left_out = audit_left_out};
+
+namespace {
+
+std::string not_tried(const Snapshot& snapshot) {
+  const auto& seen = snapshot.observations;
+  if (seen.state == ProbeState::NotRun)
+    return seen.note.empty() ? say("no import was tried") : say("no import was tried: {}", retold(seen.note));
+  return seen.state == ProbeState::Absent ? retold(seen.note) : "";
+}
+
+std::string import_left_out(const Snapshot& snapshot) {
+  return snapshot.observations.state == ProbeState::NotRun ? not_tried(snapshot) : "";
+}
+
+std::string what_was_tried(const Observation& seen) {
+  if (seen.variant == "start") return say("the interpreter's own start");
+  return seen.variant == "torch-first" ? say("`import {}` after torch", seen.module)
+                                       : say("`import {}`", seen.module);
+}
+
+std::string how_it_ended(const Observation& seen) {
+  const std::string tried = what_was_tried(seen);
+  if (seen.outcome == "timeout")
+    return say("{} did not end within {} s", tried, (seen.duration_ms + 500) / 1000);
+  return seen.signal != 0 ? say("{} killed the process", tried) : say("{} did not come back", tried);
+}
+
+Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,
+                    const std::string& subject) {
+  const bool hung = seen.outcome == "timeout";
+  const Cause cause = hung ? Cause::ImportHang : Cause::ImportCrash;
+  Finding finding{.cause = cause,
+                  .subject = subject,
+                  .module = seen.module,
+                  .summary = how_it_ended(seen),
+                  .evidence = {{pointer + "/outcome", seen.outcome}},
+                  .fixes = module_or(snapshot, seen.module, Advice{said(info(cause).next_step)})};
+  if (!seen.message.empty()) {
+    finding.summary += ": " + retold(seen.message);
+    finding.evidence.push_back({pointer + "/message", seen.message});
+  }
+  if (!hung) finding.evidence.push_back({pointer + "/signal", std::to_string(seen.signal)});
+  return finding;
+}
+
+std::string subject_of(const Snapshot& snapshot, const Observation& seen) {
+  if (seen.variant == "start") return snapshot.python.value.requested;
+  const auto copy = selected_copy(snapshot, seen.module);
+  return copy ? copy->extension->path : seen.module;
+}
+
+bool imports_it(const Snapshot& snapshot, const std::string& package, const std::string& module) {
+  return std::ranges::any_of(snapshot.packages.value.imports, [&](const PackageImport& import) {
+    return import.package == package && import.target == module;
+  });
+}
+
+// A package that hangs or dies in its module's import does so because of the module: that finding names both.
+bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,
+                        std::vector<Finding>& findings) {
+  if (seen.variant != "package" && seen.variant != "sibling") return false;
+  const Cause cause = seen.outcome == "timeout" ? Cause::ImportHang : Cause::ImportCrash;
+  for (Finding& finding : findings) {
+    if (finding.cause != cause || !imports_it(snapshot, seen.module, finding.module)) continue;
+    finding.summary =
+        seen.raised_at.empty()
+            ? say("{}; `import {}` ends the same way", finding.summary, seen.module)
+            : say("{}; `import {}` ends the same way, at {}", finding.summary, seen.module, seen.raised_at);
+    finding.evidence.push_back({pointer + "/outcome", seen.outcome});
+    return true;
+  }
+  return false;
+}
+
+// Errors of an import are weighed against what the other checks found, in reconcile.cc.
+CheckResult import_observed(const Snapshot& snapshot) {
+  if (snapshot.observations.state == ProbeState::Failed) return {{}, {retold(snapshot.observations.note)}};
+  CheckResult result;
+  const auto& all = snapshot.observations.value;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Observation& seen = all[i];
+    if (&seen != deciding_import(snapshot, seen.module)) continue;
+    if (seen.outcome != "crashed" && seen.outcome != "timeout") continue;
+    const std::string pointer = "/observations/value/" + std::to_string(i);
+    if (told_of_its_module(snapshot, seen, pointer, result.findings)) continue;
+    result.findings.push_back(ended_badly(snapshot, seen, pointer, subject_of(snapshot, seen)));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kImportObserved{.id = "import-observed",
+                                   .question = "Do torch and the modules import in a process of their own?",
+                                   .needs = 0,
+                                   .settled_by_import = false,
+                                   .not_applicable = not_tried,
+                                   .run = import_observed,
+                                   .left_out = import_left_out};
+
+}  // namespace scankit

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/view.h"
+#include "doctor/model/target_facts.h"
+
+namespace scankit {
+namespace {
+
+std::string nothing_needs_them(const Snapshot& snapshot) {
+  std::vector<std::string> absent;
+  for (const std::string& module : snapshot.modules) {
+    const bool needed = !needing_importers(snapshot, module).empty() || was_asked_for(snapshot, module);
+    if (needed || selected_copy(snapshot, module)) return "";
+    absent.push_back(module);
+  }
+  return absent.empty() ? say("no module is under diagnosis")
+                        : say("not installed, and nothing that is installed needs it: {}", join(absent));
+}
+
+std::string how_it_is_imported(const Importer& importer) {
+  const std::string package = importer.package + (importer.version.empty() ? "" : " " + importer.version);
+  const std::string place = importer.file + ":" + std::to_string(importer.line);
+  if (!importer.masked) return say("{} imports it ({})", package, place);
+  if (importer.masked_value.empty())
+    return say("{} imports it ({}), inside try/except ImportError", package, place);
+  return say("{} imports it ({}), inside try/except ImportError: the name becomes {}", package, place,
+             importer.masked_value);
+}
+
+Finding absence(const Snapshot& snapshot, const std::string& module,
+                const std::vector<std::size_t>& importers) {
+  Finding finding{.cause = Cause::ModuleNotBuilt,
+                  .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
+                  .module = module,
+                  .summary = importers.empty()
+                                 ? say("no file of {} is on this Python's path, and it was asked for", module)
+                                 : say("no file of {} is on this Python's path", module)};
+  if (importers.empty()) {
+    const auto& asked = snapshot.modules_asked;
+    const auto at = std::ranges::find(asked, module) - asked.begin();
+    finding.evidence.push_back({"/modules_asked/" + std::to_string(at), module});
+  }
+  for (const std::size_t i : importers) {
+    const Importer& importer = snapshot.importers.value[i];
+    const std::string pointer = "/importers/value/" + std::to_string(i);
+    if (i == importers.front()) finding.summary = clauses({finding.summary, how_it_is_imported(importer)});
+    finding.evidence.push_back({pointer + "/file", importer.file});
+    finding.evidence.push_back({pointer + "/line", std::to_string(importer.line)});
+    if (importer.masked) finding.evidence.push_back({pointer + "/masked", "true"});
+  }
+  finding.fixes = module_fixes(snapshot, module, say("build {} for this Python and torch", module));
+  const auto nearby = [&](std::size_t i) { return is_only_nearby(snapshot, snapshot.importers.value[i]); };
+  if (!importers.empty() && !was_asked_for(snapshot, module) && std::ranges::all_of(importers, nearby)) {
+    finding.severity_override = Severity::Note;
+    finding.summary =
+        say("{}; nothing that is installed needs it, only files of the current folder do", finding.summary);
+  }
+  return finding;
+}
+
+// --module may name a package of plain Python, of which no file is looked for.
+bool names_a_distribution(const Snapshot& snapshot, const std::string& module) {
+  const std::string top = package_key(module.substr(0, module.find('.')));
+  return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& installed) {
+    return package_key(installed.name) == top;
+  });
+}
+
+// A copy that import cannot take (another tag, another machine, a build folder) is not this check's subject
+// when it lies on the path: python-tag-fits and machine-matches name it.
+CheckResult module_present(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const std::string& module : snapshot.modules) {
+    // Python files: they are there, or package-installed says that they are not.
+    if (asked_package(snapshot, module) != nullptr || module == "mamba_ssm" || module == "causal_conv1d")
+      continue;
+    const auto importers = needing_importers(snapshot, module);
+    if (importers.empty() && !was_asked_for(snapshot, module))
+      continue;  // installed or not, nobody misses it
+    bool on_the_path = false;
+    std::vector<Evidence> elsewhere, links;
+    for (const Copy& copy : copies(snapshot)) {
+      if (copy->module != module) continue;
+      const bool dangling = !copy->selected && copy->file_state == "vanished";
+      on_the_path = on_the_path || copy->selected || (copy->sys_path_index >= 0 && !dangling);
+      if (dangling) links.push_back(copy.at("path", copy->path));
+      if (copy->sys_path_index < 0) elsewhere.push_back(copy.at("path", copy->path));
+    }
+    if (on_the_path) continue;
+    if (importers.empty() && names_a_distribution(snapshot, module)) {
+      result.unknown.push_back(say(
+          "no compiled file of {} is on this Python's path, but a distribution of that name is installed: an "
+          "import tells",
+          module));
+      continue;
+    }
+    Finding finding = absence(snapshot, module, importers);
+    if (!elsewhere.empty())
+      finding.summary =
+          clauses({finding.summary, say("a file of it lies outside the path: {}", elsewhere.front().value)});
+    finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
+    if (!links.empty())
+      finding.summary =
+          clauses({finding.summary, say("{} is a link to a file that is not there", links.front().value)});
+    finding.evidence.insert(finding.evidence.end(), links.begin(), links.end());
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kModulePresent{.id = "module-present",
+                                  .question = "Is every module there that an installed package imports?",
+                                  .needs = kPython | kExtensions | kImporters,
+                                  .settled_by_import = true,
+                                  .not_applicable = nothing_needs_them,
+                                  .run = module_present};
+
+// --require, and `require` of a policy: what has to be there, whatever else is healthy.
+namespace {
+
+std::string nothing_required(const Snapshot& snapshot) {
+  return requirements(snapshot).empty() ? say("nothing was required") : "";
+}
+
+bool asked(const Snapshot& snapshot) { return !requirements(snapshot).empty(); }
+
+// The name of a module is not always that of the package that brings it: a command with a name that somebody
+// else may have taken is not printed.
+std::vector<Fix> repair_of_requirement(const Snapshot& snapshot, const Requirement& wanted) {
+  if (wanted.name == "torch") return {InstallPackages{{"torch"}, !wanted.path.empty()}};
+  return module_fixes(snapshot, wanted.name, say("install the package that provides {}", wanted.name));
+}
+
+CheckResult required_present(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Requirement& wanted : requirements(snapshot)) {
+    if (wanted.found == "not-read")
+      result.unknown.push_back(
+          say("whether {} is installed is not known: it could not be looked for", wanted.name));
+    if (wanted.found != "absent") continue;
+    Finding finding{.cause = Cause::RequiredMissing,
+                    .subject = wanted.name,
+                    .module = wanted.name,
+                    .summary = wanted.path.empty()
+                                   ? say("{} is required and is not installed for this Python", wanted.name)
+                                   : say("{} is required; its metadata is installed ({}), its files are not",
+                                         wanted.name, wanted.path)};
+    finding.evidence.push_back(
+        {std::string("/environment/") + kRequired, snapshot.environment.at(kRequired)});
+    finding.fixes = repair_of_requirement(snapshot, wanted);
+    result.findings.push_back(std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kRequiredPresent{.id = "required-present",
+                                    .question = "Is everything that is required installed?",
+                                    .needs = 0,
+                                    .settled_by_import = false,
+                                    .not_applicable = nothing_required,
+                                    .run = required_present,
+                                    .asked = asked};
+
+// A program that imports mamba_ssm where there is no mamba_ssm, or a user who asks for it by --module.
+// Nothing else notices: with the package gone nobody imports the module either.
+namespace {
+
+constexpr std::array<std::string_view, 2> kPackages{"mamba_ssm", "causal_conv1d"};
+
+bool is_there(const Snapshot& snapshot, const std::string& package) {
+  return asked_package(snapshot, package) != nullptr || selected_copy(snapshot, package).has_value();
+}
+
+// At the start of a program of the user's: it fails there.
+bool ends_a_program(const Importer& importer) {
+  const std::string name = path_basename(importer.file);
+  const bool test = name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py";
+  return !importer.masked && !importer.in_function && !test;
+}
+
+std::vector<std::size_t> programs(const Snapshot& snapshot, std::string_view package) {
+  std::vector<std::size_t> found;
+  const auto& all = snapshot.package_importers.value;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].module == package && ends_a_program(all[i])) found.push_back(i);
+  return found;
+}
+
+bool wanted(const Snapshot& snapshot, const std::string& package) {
+  if (is_there(snapshot, package)) return false;
+  return was_asked_for(snapshot, package) || !programs(snapshot, package).empty();
+}
+
+std::string nobody_wants_one(const Snapshot& snapshot) {
+  return std::ranges::none_of(kPackages,
+                              [&](std::string_view one) { return wanted(snapshot, std::string(one)); })
+             ? say("no program here imports a package that is not installed")
+             : "";
+}
+
+Finding package_finding(const Snapshot& snapshot, const std::string& package) {
+  Finding finding{.cause = Cause::PackageNotInstalled,
+                  .subject = package,
+                  .module = package,
+                  .summary = say("{} is not installed for this Python", package),
+                  .evidence = {},
+                  .fixes = {InstallModelPackage{package_key(package)}}};
+  const auto users = programs(snapshot, package);
+  for (const std::size_t i : users) {
+    const Importer& importer = snapshot.package_importers.value[i];
+    if (finding.evidence.empty())
+      finding.summary =
+          clauses({finding.summary, say("{}:{} imports it as it starts", importer.file, importer.line)});
+    finding.evidence.push_back({"/package_importers/value/" + std::to_string(i) + "/file", importer.file});
+  }
+  if (users.size() > 1)
+    finding.summary = clauses({finding.summary, say_n(users.size() - 1, "{} more program imports it",
+                                                      "{} more programs import it", users.size() - 1)});
+  if (!users.empty()) return finding;
+  const auto& asked = snapshot.modules_asked;
+  const auto at = std::ranges::find(asked, package) - asked.begin();
+  finding.evidence.push_back({"/modules_asked/" + std::to_string(at), package});
+  return finding;
+}
+
+CheckResult package_installed(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const std::string_view package : kPackages)
+    if (wanted(snapshot, std::string(package)))
+      result.findings.push_back(package_finding(snapshot, std::string(package)));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kPackageInstalled{
+    .id = "package-installed",
+    .question = "Are mamba_ssm and causal_conv1d installed where programs import them?",
+    .needs = kPython,
+    .settled_by_import = false,
+    .not_applicable = nobody_wants_one,
+    .run = package_installed};
+
+namespace {
+
+bool same_content(const Extension& a, const Extension& b) {
+  return a.real_path == b.real_path || (a.size == b.size && !a.build_id.empty() && a.build_id == b.build_id);
+}
+
+// The winner is broken, a loser is not: moving the winner away is the whole repair.
+Finding shadowing(const Copy& winner, const Copy& good, const std::string& obstacle) {
+  return {.cause = Cause::SeveralCopies,
+          .subject = winner->path,
+          .module = winner->module,
+          .summary = say("this copy ({}) comes first and hides a good one: {}", obstacle, good->path),
+          .evidence = {winner.at("path", winner->path), good.at("path", good->path)},
+          .fixes = {RemoveShadow{winner->path, winner->module}}};
+}
+
+// Where a user may not write to the environment, scankit fix puts its copy into a folder of that user's,
+// which comes first: the other copy is somebody else's to move, and does no harm.
+bool is_covered_on_purpose(const Copy& winner, const Copy& other) {
+  return winner->distribution.starts_with("scankit-") && winner->sys_path_index < other->sys_path_index;
+}
+
+Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
+  const std::size_t n = others.size();
+  Finding finding{
+      .cause = Cause::SeveralCopies,
+      .subject = winner->path,
+      .module = winner->module,
+      .summary = say_n(n, "{} other file of {} lies on the path and is not used",
+                       "{} other files of {} lie on the path and are not used", n, winner->module),
+      .fixes = {Advice{say("move the unused files away")}},
+      .severity_override = Severity::Note};
+  for (const Copy& other : others) {
+    finding.evidence.push_back(other.at("path", other->path));
+    // Which of two different files wins depends on the folder and the variables of the shell that starts
+    // Python.
+    if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other) &&
+        !is_covered_on_purpose(winner, other))
+      finding.severity_override = Severity::Warning;
+  }
+  return finding;
+}
+
+CheckResult single_copy(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& winner : selected_copies(snapshot)) {
+    std::vector<Copy> others;
+    for (const Copy& copy : copies(snapshot))
+      if (copy->module == winner->module && !copy->selected && copy->sys_path_index >= 0 &&
+          copy->real_path != winner->real_path)
+        others.push_back(copy);
+    if (others.empty()) continue;
+    const auto obstacle = static_obstacle(snapshot, *winner);
+    const auto good = std::ranges::find_if(others, [&](const Copy& other) {
+      return suffix_fits(snapshot, *other) && static_obstacle(snapshot, *other) == "";
+    });
+    if (obstacle && !obstacle->empty() && good != others.end())
+      result.findings.push_back(shadowing(winner, *good, *obstacle));
+    else
+      result.findings.push_back(harmless(winner, others));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kSingleCopy{.id = "single-copy",
+                               .question = "Is there one file of each module, or does the right one win?",
+                               .needs = kPython | kExtensions,
+                               .settled_by_import = true,
+                               .not_applicable = no_copy_found,
+                               .run = single_copy};
+
+}  // namespace scankit

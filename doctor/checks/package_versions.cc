@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a package imports from its siblings must be there. Unguarded, `import PACKAGE` fails; guarded, the
+// name becomes None: either the file has a slow way for that, or the first call fails with a message that
+// says "not installed" of what is installed.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/packages.h"
+#include "doctor/checks/view.h"
+#include "doctor/knowledge/import_names.h"
+
+namespace scankit {
+namespace {
+
+bool is_transformers(const PackageImport& import) { return import.target_package == "transformers"; }
+
+std::string problem_of(const PackageImport& import, const Offering& offering) {
+  const std::string target = release(import.target_package, import.target_version);
+  if (offering.offer == Offer::Absent) return say("{} is not installed", import.target_package);
+  if (!offering.module.empty()) return offering.why;
+  return say("{} does not offer that: {}", target, offering.why);
+}
+
+// transformers 5 removed the generation outputs that mamba_ssm's releases take from it; causal-conv1d has
+// cpp_functions from 1.5.1 on. The tests import such pairs.
+std::string fitting_release(const PackageImport& import) {
+  const auto target = Version::parse(import.target_version);
+  if (is_transformers(import) && import.package == "mamba_ssm" && target && target->part(0) >= 5)
+    return "transformers<5";
+  if (import.target_package == "causal_conv1d" && import.target.starts_with("causal_conv1d.cpp_functions"))
+    return "causal-conv1d>=1.5.1";
+  return "";
+}
+
+std::vector<Fix> sibling_fixes(const Snapshot& snapshot, const PackageImport& import,
+                               const Offering& offering) {
+  if (!offering.module.empty())
+    return module_fixes(snapshot, offering.module, say("repair {}", offering.module));
+  if (!offering.lacks.empty())
+    return {InstallPackages{{distribution_of_import_name(offering.lacks).value_or(offering.lacks)}}};
+  if (offering.offer == Offer::Absent) return {InstallPackages{{import.target_package}}};
+  if (std::string requirement = fitting_release(import); !requirement.empty())
+    return {InstallPackages{{std::move(requirement)}}};
+  if (is_transformers(import))
+    return {Advice{say("install a {} that knows {} {}, or a transformers that still has {}", import.package,
+                       import.target_package, import.target_version, import.name)}};
+  return {Advice{
+      say("install releases of {} and {} that belong together", import.package, import.target_package)}};
+}
+
+Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering, Cause cause,
+             std::string summary) {
+  const PackageImport& import = snapshot.packages.value.imports[at];
+  const std::string pointer = "/packages/value/imports/" + std::to_string(at);
+  Finding finding{.cause = cause,
+                  .subject = import.file,
+                  .module = !offering.module.empty() ? offering.module
+                            : cause == Cause::TransformersIncompatible || !offering.lacks.empty()
+                                ? import.package
+                                : module_beside(snapshot, import),
+                  .summary = std::move(summary),
+                  .evidence = {{pointer + "/file", import.file}, {pointer + "/target", import.target}},
+                  .fixes = sibling_fixes(snapshot, import, offering)};
+  finding.evidence.insert(finding.evidence.end(), offering.evidence.begin(), offering.evidence.end());
+  if (!offering.lacks.empty()) finding.because_of = Cause::MissingPythonDependency;
+  if (!import.masked_value.empty())
+    finding.evidence.push_back({pointer + "/masked_value", import.masked_value});
+  return finding;
+}
+
+// A handler that gives the name another meaning than None has another way: an older name, a function of its
+// own.
+std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
+  const PackageImport& import = snapshot.packages.value.imports[at];
+  if (import.masked_value != "None" || is_transformers(import) || import.called_at == 0 ||
+      offering.offer != Offer::No)
+    return std::nullopt;
+  const std::string package = release(import.package, import.version) + which_copy(snapshot, import.package);
+  const std::string name = import.name.empty() ? import.target : import.name;
+  const std::string problem = problem_of(import, offering);
+  if (import.tested == "if")
+    return make(snapshot, at, offering, Cause::SpeedSlowPath,
+                say("{} hides the failure of `{}` ({}), so that its slower way runs in place of {}: {}",
+                    package, import_statement(import), import_place(import), name, problem));
+  return make(
+      snapshot, at, offering, Cause::SilentNoneCausalConv1d,
+      say("{} hides the failure of `{}` ({}): {} becomes None, which line {} calls; the reason is that {}",
+          package, import_statement(import), import_place(import), name, import.called_at, problem));
+}
+
+std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
+  const PackageImport& import = snapshot.packages.value.imports[at];
+  // What is wrong with a module under diagnosis, and that a package is not there, other checks say.
+  if (!offering.module.empty() || !offering.lacks.empty() || offering.offer == Offer::Absent)
+    return std::nullopt;
+  const Observation* whole = seen_package(snapshot, import.package);
+  if (import.reached && whole != nullptr && whole->outcome == "ok") return std::nullopt;
+  const Cause cause = is_transformers(import) ? Cause::TransformersIncompatible : Cause::SignatureMismatch;
+  const std::string package = release(import.package, import.version) + which_copy(snapshot, import.package);
+  const std::string problem = problem_of(import, offering);
+  Finding finding =
+      make(snapshot, at, offering, cause,
+           import.reached ? say("`import {}` fails: {} does `{}` ({}), but {}", import.package, package,
+                                import_statement(import), import_place(import), problem)
+                          : say("{} does `{}` ({}), but {}; whoever imports that file fails on it", package,
+                                import_statement(import), import_place(import), problem));
+  if (!import.reached) finding.severity_override = Severity::Note;
+  return finding;
+}
+
+bool is_ours(const PackageImport& import) {
+  return import.target_package != "triton" && import.when == "import";
+}
+
+std::string nothing_is_imported(const Snapshot& snapshot) {
+  return std::ranges::none_of(snapshot.packages.value.imports, is_ours)
+             ? say("no installed package imports from a sibling of the modules")
+             : "";
+}
+
+// One finding a file and target: the names of one `from` line fail together.
+CheckResult siblings_offer_names(const Snapshot& snapshot) {
+  CheckResult result;
+  std::set<std::pair<std::string, std::string>> said;
+  const auto& imports = snapshot.packages.value.imports;
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    if (!is_ours(imports[i])) continue;
+    const Offering offer = offering(snapshot, i);
+    if (offer.offer != Offer::No && offer.offer != Offer::Absent) continue;
+    auto finding = imports[i].caught.empty() ? unguarded(snapshot, i, offer) : masked(snapshot, i, offer);
+    const std::string& below = offer.module.empty() ? imports[i].target : offer.module;
+    if (finding && said.emplace(imports[i].file, below).second)
+      result.findings.push_back(*std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kSiblingsOfferNames{
+    .id = "siblings-offer-names",
+    .question = "Do the sibling packages offer what the packages import from them?",
+    .needs = kPython | kPackages,
+    .settled_by_import = false,
+    .not_applicable = nothing_is_imported,
+    .run = siblings_offer_names};
+
+namespace {
+
+bool is_triton(const PackageImport& import) { return import.target_package == "triton"; }
+bool needed_at_import(const PackageImport& import) {
+  return is_triton(import) && import.when == "import" && import.reached && import.caught.empty();
+}
+
+std::string nobody_uses_it(const Snapshot& snapshot) {
+  return std::ranges::none_of(snapshot.packages.value.imports, is_triton)
+             ? say("no installed package uses triton")
+             : "";
+}
+
+// "triton==3.6.0 ; platform_system == \"Linux\"" -> "3.6.0"; "" where it pins no single release.
+std::string pinned(const std::string& requirement) {
+  const auto equals = requirement.find("==");
+  const auto marker = requirement.find(';');
+  if (equals == std::string::npos || (marker != std::string::npos && marker < equals)) return {};
+  const auto from = requirement.find_first_not_of(' ', equals + 2);
+  if (from == std::string::npos) return {};
+  return requirement.substr(from, requirement.find_first_of(" ;,)", from) - from);
+}
+
+Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string summary,
+                       std::vector<Evidence> evidence) {
+  const PackageImport& import = snapshot.packages.value.imports[at];
+  const std::string pointer = "/packages/value/imports/" + std::to_string(at);
+  const std::string& pin = snapshot.packages.value.triton_pin;
+  Finding finding{.cause = Cause::TritonIncompatible,
+                  .subject = import.file,
+                  .module = import.package,
+                  .summary = std::move(summary),
+                  .evidence = {{pointer + "/target", import.target}, {pointer + "/file", import.file}},
+                  .fixes = {}};
+  finding.evidence.insert(finding.evidence.end(), evidence.begin(), evidence.end());
+  const std::string wanted = pinned(pin);
+  if (!wanted.empty()) finding.evidence.push_back({"/packages/value/triton_pin", pin});
+  if (wanted.empty())
+    finding.fixes.push_back(Advice{say("install the triton that the installed torch names in its metadata")});
+  else if (wanted != import.target_version)
+    finding.fixes.push_back(InstallPackages{{"triton==" + wanted}});
+  else if (import.package == "mamba_ssm")
+    finding.fixes.push_back(InstallPackages{{"mamba-ssm>=2.3"}});  // knows triton 3 (tested with 2.3.1)
+  else
+    finding.fixes.push_back(Advice{
+        say("install a release of {} that knows triton {}: torch pins that triton", import.package, wanted)});
+  return finding;
+}
+
+// `import PACKAGE` comes to a triton that is not there, or that lacks what is imported from it.
+std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
+  const auto& imports = snapshot.packages.value.imports;
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    if (!needed_at_import(imports[i])) continue;
+    const Observation* whole = seen_package(snapshot, imports[i].package);
+    const Offering offer = offering(snapshot, i);
+    if ((offer.offer != Offer::No && offer.offer != Offer::Absent) ||
+        (whole != nullptr && whole->outcome == "ok"))
+      continue;
+    const std::string package = imports[i].package + which_copy(snapshot, imports[i].package);
+    const std::string statement = import_statement(imports[i]);
+    if (offer.offer == Offer::Absent)
+      return triton_finding(snapshot, i,
+                            say("`import {}` comes to `{}` ({}), and no triton is installed", package,
+                                statement, import_place(imports[i])),
+                            offer.evidence);
+    return triton_finding(snapshot, i,
+                          say("`import {}` comes to `{}` ({}), which triton {} does not offer: {}", package,
+                              statement, import_place(imports[i]), imports[i].target_version, offer.why),
+                          offer.evidence);
+  }
+  return std::nullopt;
+}
+
+// A kernel that uses what this triton does not have fails when it is compiled, at its first call. Uses behind
+// a test of the release were left out by the probe.
+void fail_at_their_call(const Snapshot& snapshot, std::vector<Finding>& findings) {
+  std::set<std::string> said;
+  const auto& imports = snapshot.packages.value.imports;
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    const PackageImport& use = imports[i];
+    if (!is_triton(use) || use.when != "use" || !use.loaded) continue;
+    const Offering offer = offering(snapshot, i);
+    const std::string name = use.target + "." + use.name;
+    if (offer.offer != Offer::No || !said.insert(use.package + " " + name).second) continue;
+    findings.push_back(triton_finding(
+        snapshot, i,
+        say("{} uses {} ({}), which triton {} does not have: the import works, the kernel does not compile",
+            release(use.package, use.version), name, import_place(use), use.target_version),
+        offer.evidence));
+  }
+}
+
+// Another release than torch pins is no fault by itself, but what pip and torch.compile reckon with.
+std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
+  const auto& imports = snapshot.packages.value.imports;
+  const auto user = std::ranges::find_if(imports, [](const PackageImport& import) {
+    return is_triton(import) && import.when == "import" && !import.target_version.empty();
+  });
+  if (user == imports.end()) return std::nullopt;
+  const std::string pin = pinned(snapshot.packages.value.triton_pin);
+  // "==3.6.0" is met by 3.6.0+local (PEP 440).
+  const auto wanted = Version::parse(pin),
+             installed = Version::parse(user->target_version.substr(0, user->target_version.find('+')));
+  if (!wanted || !installed || *wanted == *installed) return std::nullopt;
+  const auto at = static_cast<std::size_t>(user - imports.begin());
+  Finding finding = triton_finding(
+      snapshot, at,
+      say("triton {} is installed where torch pins {}: whether kernels compile shows when they are called",
+          user->target_version, pin),
+      {{"/packages/value/imports/" + std::to_string(at) + "/target_version", user->target_version}});
+  finding.severity_override = Severity::Warning;
+  return finding;
+}
+
+CheckResult triton_fits(const Snapshot& snapshot) {
+  CheckResult result;
+  if (auto finding = fails_at_import(snapshot)) {
+    result.findings.push_back(*std::move(finding));
+    return result;
+  }
+  fail_at_their_call(snapshot, result.findings);
+  if (!result.findings.empty()) return result;
+  if (auto finding = not_as_pinned(snapshot)) result.findings.push_back(*std::move(finding));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTritonFits{.id = "triton-fits",
+                               .question = "Does the installed triton have what the packages take from it?",
+                               .needs = kPython | kPackages,
+                               .settled_by_import = false,
+                               .not_applicable = nobody_uses_it,
+                               .run = triton_fits};
+
+}  // namespace scankit

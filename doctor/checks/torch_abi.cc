@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "doctor/base/say.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+std::string symbol_in_words(const MissingSymbol& symbol) {
+  if (symbol.near.empty()) return readable(symbol);
+  return say("{} (torch has {})", readable(symbol), symbol.near.front());
+}
+
+// The installed torch's export tables decide, never its version: a module built for another release may well
+// fit.
+CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
+  CheckResult result;
+  const Torch& torch = snapshot.torch.value;
+  if (torch.libraries.empty()) {
+    result.not_checked.push_back(say("{} holds no libraries whose names could be compared", torch.location));
+    return result;
+  }
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    const auto drifted = torch_names(copy).drifted;
+    const auto foreign = foreign_torch_libraries(snapshot, copy);
+    if (drifted.empty() && foreign.empty()) continue;
+    Finding finding{.cause = Cause::TorchVersionMismatch, .subject = copy->path, .module = copy->module};
+    for (const std::size_t i : drifted)
+      finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+    if (const std::size_t n = drifted.size(); n > 0)
+      finding.summary = say_n(n, "it needs {} name that torch {} does not export in any form: {}",
+                              "it needs {} names that torch {} does not export in any form, such as {}", n,
+                              torch.version, symbol_in_words(copy->missing_symbols[drifted.front()]));
+    for (const std::size_t i : foreign) {
+      const std::string& soname = copy->missing_libraries[i].soname;
+      finding.summary = finding.summary.empty()
+                            ? say("it needs {}, a library of other torch releases", soname)
+                            : say("{}; and {}, a library of other torch releases", finding.summary, soname);
+      finding.evidence.push_back(
+          copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
+    }
+    if (const std::string made_for = torch_words(copy->dating); !made_for.empty())
+      finding.summary = say("{}; it was built for {}", finding.summary, made_for);
+    add_dating(copy, finding);
+    finding.evidence.push_back({"/torch/value/version", torch.version});
+    finding.fixes =
+        rebuild_fixes(snapshot, copy, say("rebuild {} against torch {}", copy->module, torch.version));
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTorchSymbolsResolve{
+    .id = "torch-symbols-resolve",
+    .question = "Does the installed torch export every torch name that each module needs?",
+    .needs = kTorch | kExtensions | kClosures,
+    .settled_by_import = true,
+    .not_applicable = no_module_installed,
+    .run = torch_symbols_resolve};
+
+namespace {
+
+// Either an older torch's file, or a flag that somebody wrote into a set-up script: the names alone cannot
+// tell.
+void add_made_for(const Dating& dating, bool is_new, const std::string& installed, Finding& finding) {
+  const std::string made_for = torch_words(dating);
+  if (made_for.empty()) return;
+  if (!is_new && std::ranges::find(dating.releases, torch_minor(installed)) != dating.releases.end()) {
+    finding.summary =
+        say("{}; its names fit {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
+            "that has the old strings",
+            finding.summary, made_for);
+    return;
+  }
+  finding.summary =
+      is_new ? say("{}; it was built for {}, or without the torch's own -D_GLIBCXX_USE_CXX11_ABI=0",
+                   finding.summary, made_for)
+             : say("{}; it was built for {}, or with -D_GLIBCXX_USE_CXX11_ABI=0 for a torch that is not",
+                   finding.summary, made_for);
+}
+
+std::string string_abi_in_words(bool is_new, std::size_t n, const std::string& torch,
+                                const std::string& name) {
+  if (is_new)
+    return say_n(
+        n, "it calls {} function of torch by the new C++ string ABI, and torch {} has it by the old one: {}",
+        "it calls {} functions of torch by the new C++ string ABI, and torch {} has them by the old one, "
+        "such as {}",
+        n, torch, name);
+  return say_n(
+      n, "it calls {} function of torch by the old C++ string ABI, and torch {} has it by the new one: {}",
+      "it calls {} functions of torch by the old C++ string ABI, and torch {} has them by the new one, "
+      "such as {}",
+      n, torch, name);
+}
+
+// Proven name by name: torch exports the same function with the other spelling of std::string.
+CheckResult string_abi_matches(const Snapshot& snapshot) {
+  CheckResult result;
+  const Torch& torch = snapshot.torch.value;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    const auto flipped = torch_names(copy).flipped;
+    if (flipped.empty()) continue;
+    const MissingSymbol& first = copy->missing_symbols[flipped.front()];
+    // The spelling of the names themselves: one file may mix objects of both kinds.
+    const bool is_new = first.name.find("__cxx11") != std::string::npos;
+    Finding finding{.cause = Cause::AbiCxx11Mismatch,
+                    .subject = copy->path,
+                    .module = copy->module,
+                    .summary = string_abi_in_words(is_new, flipped.size(), torch.version, readable(first))};
+    for (const std::size_t i : flipped)
+      finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+    add_made_for(copy->dating, is_new, torch.version, finding);
+    add_dating(copy, finding);
+    finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
+    finding.fixes =
+        rebuild_fixes(snapshot, copy, say("rebuild {} with torch's own string ABI", copy->module));
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kStringAbiMatches{.id = "string-abi-matches",
+                                     .question = "Do the modules and torch agree on the C++ string ABI?",
+                                     .needs = kTorch | kExtensions | kClosures,
+                                     .settled_by_import = true,
+                                     .not_applicable = no_module_installed,
+                                     .run = string_abi_matches};
+
+namespace {
+
+bool names_may_be_a_missing_library_s(const Copy& copy) {
+  for (const MissingLibrary& library : copy->missing_libraries)
+    if (!is_torch_library(library.soname) && !is_cuda_library(library.soname)) return true;
+  return false;
+}
+
+// A qualifier outside torch's namespaces, whatever the argument types: no torch release ever had that name.
+Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const std::string& demangled) {
+  const std::size_t n = names.size();
+  return {
+      .cause = Cause::OwnSymbolUndefined,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = say_n(n, "it calls {} function of its own that it does not contain: {}",
+                       "it calls {} functions of its own that it does not contain: {} first", n, demangled),
+      .evidence = names};
+}
+
+Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
+  const MissingSymbol& first = copy->missing_symbols[names.front()];
+  const std::size_t n = names.size();
+  Finding finding{.cause = Cause::OwnSymbolUndefined,
+                  .subject = copy->path,
+                  .module = copy->module,
+                  .summary = say_n(n, "it was not linked with {}, which has {} name that it needs: {}",
+                                   "it was not linked with {}, which has {} names that it needs: {}",
+                                   path_basename(first.exported_by_torch), n, first.name)};
+  for (const std::size_t i : names)
+    finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
+  return finding;
+}
+
+CheckResult own_symbols_defined(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    const bool undecided = (copy->uses_torch && snapshot.torch.value.libraries.empty()) ||
+                           names_may_be_a_missing_library_s(copy);
+    const auto own = [&](const MissingSymbol& s) {
+      // Bound to a version node, a name is that library's in which the linker found it.
+      if (!s.version.empty()) return false;
+      return s.owner == "own" || (s.owner == "unknown" && !undecided);
+    };
+    std::vector<Finding> found;
+    const auto names = symbol_evidence(copy, own);
+    const auto first = std::ranges::find_if(copy->missing_symbols, own);
+    if (!names.empty()) found.push_back(undefined(copy, names, readable(*first)));
+    if (const auto torch = torch_names(copy).not_linked; !torch.empty())
+      found.push_back(never_linked(copy, torch));
+    for (Finding& finding : found) {
+      finding.fixes = rebuild_fixes(
+          snapshot, copy, say("build {} again from a clean folder with all its sources", copy->module));
+      result.findings.push_back(std::move(finding));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kOwnSymbolsDefined{
+    .id = "own-symbols-defined",
+    .question = "Does each module contain the functions of its own that it calls?",
+    .needs = kExtensions | kClosures,
+    .settled_by_import = true,
+    .not_applicable = no_module_installed,
+    .run = own_symbols_defined};
+
+// How a module came to miss names of the installed torch, where the files tell: pip built it in a folder of
+// its own, against the torch that it put there; or pip exchanged torch afterwards, for the sake of another
+// package.
+namespace {
+
+// It tells where a fault comes from that others find: what cannot be read hides nothing here.
+std::string no_module_uses_torch(const Snapshot& snapshot) {
+  if (!snapshot.torch.present() || !snapshot.extensions.present())
+    return say("torch or the modules could not be looked at");
+  return std::ranges::none_of(selected_copies(snapshot), [](const Copy& copy) { return copy->uses_torch; })
+             ? say("no module under diagnosis uses torch")
+             : "";
+}
+
+// The first name that this torch should have and does not; without one a module fits its torch well enough.
+std::optional<Evidence> name_that_torch_lacks(const Copy& copy) {
+  for (std::size_t i = 0; i < copy->missing_symbols.size(); ++i)
+    if (copy->missing_symbols[i].owner == "torch")
+      return copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name);
+  return std::nullopt;
+}
+
+std::optional<Copy> copy_of(const Snapshot& snapshot, const ModuleTexts& texts) {
+  auto copy = selected_copy(snapshot, texts.module);
+  return copy && (*copy)->resolved && (*copy)->path == texts.path ? copy : std::nullopt;
+}
+
+Finding isolated(const Snapshot& snapshot, const Copy& copy, std::size_t at, const Evidence& missing) {
+  const ModuleTexts& texts = snapshot.packages.value.texts[at];
+  return {.cause = Cause::BuildIsolationWrongTorch,
+          .subject = texts.path,
+          .module = texts.module,
+          .summary =
+              say("{} was compiled in a folder that pip makes for one build ({}), against the torch that pip "
+                  "put there, and asks the installed torch {} for what it does not have",
+                  texts.path, texts.build_trace, snapshot.torch.value.version),
+          .evidence = {{"/packages/value/texts/" + std::to_string(at) + "/build_trace", texts.build_trace},
+                       missing},
+          .fixes = module_fixes(snapshot, copy->module,
+                                say("build {} again with --no-build-isolation", copy->module))};
+}
+
+Finding exchanged(const Snapshot& snapshot, const Copy& copy, std::size_t at, const Evidence& missing) {
+  const Packages& packages = snapshot.packages.value;
+  const ModuleTexts& texts = packages.texts[at];
+  Finding finding{
+      .cause = Cause::PipReplacedTorch,
+      .subject = texts.path,
+      .module = texts.module,
+      .summary = say(
+          "torch {} came with the installation of {}, after {} had been installed, which asks it for what "
+          "it does not have",
+          snapshot.torch.value.version, packages.torch_brought_by, texts.module),
+      .evidence = {{"/packages/value/torch_brought_by", packages.torch_brought_by},
+                   {"/packages/value/torch_installed", std::to_string(packages.torch_installed)},
+                   {"/packages/value/texts/" + std::to_string(at) + "/installed",
+                    std::to_string(texts.installed)},
+                   missing},
+      .fixes = module_fixes(snapshot, copy->module, say("build {} again for this torch", copy->module))};
+  finding.fixes.push_back(
+      Advice{say("or install the former torch again, and {} with --no-deps", packages.torch_brought_by)});
+  return finding;
+}
+
+CheckResult built_for_this_torch(const Snapshot& snapshot) {
+  CheckResult result;
+  const Packages& packages = snapshot.packages.value;
+  for (std::size_t i = 0; i < packages.texts.size(); ++i) {
+    const ModuleTexts& texts = packages.texts[i];
+    const auto copy = copy_of(snapshot, texts);
+    const auto missing = copy ? name_that_torch_lacks(*copy) : std::nullopt;
+    if (!missing) continue;
+    if (!texts.build_trace.empty())
+      result.findings.push_back(isolated(snapshot, *copy, i, *missing));
+    else if (!packages.torch_brought_by.empty() && texts.installed != 0 &&
+             texts.installed < packages.torch_installed)
+      result.findings.push_back(exchanged(snapshot, *copy, i, *missing));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kBuiltForThisTorch{.id = "built-for-this-torch",
+                                      .question = "Were the modules built for the torch that is installed?",
+                                      .needs = kPackages,
+                                      .settled_by_import = true,
+                                      .not_applicable = no_module_uses_torch,
+                                      .run = built_for_this_torch};
+
+namespace {
+
+std::string none_with_pybind(const Snapshot& snapshot) {
+  const auto all = whole_copies(snapshot);
+  const bool any = std::ranges::any_of(all, [](const Copy& copy) { return !copy->pybind_internals.empty(); });
+  return any ? "" : say("no module under diagnosis is made with pybind11");
+}
+
+// Modules with another id keep their types to themselves, and that is as meant until one of them asks for a
+// type of the other: only an import that fails for want of a type makes the difference a fault.
+const Observation* wants_a_type(const Snapshot& snapshot, const std::string& module) {
+  const Observation* seen = deciding_import(snapshot, module);
+  if (seen == nullptr || seen->outcome != "error") return nullptr;
+  // pybind11, detail/class.h and pybind11.h. The same words come where the other module was not imported at
+  // all.
+  return seen->message.find("referenced unknown base type") != std::string::npos ? seen : nullptr;
+}
+
+Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other, const Observation& seen) {
+  const auto at = static_cast<std::size_t>(&seen - snapshot.observations.value.data());
+  return {
+      .cause = Cause::PybindInternalsMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = say(
+          "its import fails with \"{}\": it keeps its types under {}, {} keeps them under {}, and neither "
+          "sees those of the other",
+          seen.message, copy->pybind_internals, other->module, other->pybind_internals),
+      .evidence = {copy.at("pybind_internals", copy->pybind_internals),
+                   other.at("pybind_internals", other->pybind_internals),
+                   {"/observations/value/" + std::to_string(at) + "/message", seen.message}},
+      .fixes = rebuild_fixes(snapshot, copy,
+                             say("rebuild {} with the pybind11 release of {}", copy->module, other->module))};
+}
+
+CheckResult pybind_internals_agree(const Snapshot& snapshot) {
+  CheckResult result;
+  const auto all = whole_copies(snapshot);
+  for (const Copy& copy : all) {
+    const Observation* seen = wants_a_type(snapshot, copy->module);
+    if (seen == nullptr || copy->pybind_internals.empty()) continue;
+    const auto other = std::ranges::find_if(all, [&](const Copy& candidate) {
+      return candidate->module != copy->module && !candidate->pybind_internals.empty() &&
+             candidate->pybind_internals != copy->pybind_internals;
+    });
+    if (other != all.end()) result.findings.push_back(strangers(snapshot, copy, *other, *seen));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kPybindInternalsAgree{
+    .id = "pybind-internals-agree",
+    .question = "Do modules that share C++ types keep them in one place?",
+    .needs = kExtensions,
+    .not_applicable = none_with_pybind,
+    .run = pybind_internals_agree};
+
+}  // namespace scankit

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+#include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/missing.h"
+#include "doctor/checks/packages.h"
+#include "doctor/checks/repairs.h"
+#include "doctor/checks/view.h"
+
+namespace scankit {
+namespace {
+
+// load_torch's word for a torch folder without its compiled module.
+constexpr std::string_view kNoCompiledPart = "_C needed by ";
+
+// Where on the path the folder lies that import takes for torch: "cwd", "pythonpath", "site", ...
+std::string origin_of(const Snapshot& snapshot, const std::string& location) {
+  const std::string folder = path_dirname(location);
+  for (const PathEntry& entry : snapshot.python.value.sys_path)
+    if (entry.path == folder) return entry.origin;
+  return "";
+}
+
+Fix install(const Torch& torch) {
+  if (torch.version.empty()) return InstallPackages{{"torch"}, true};
+  // A local version ("+cu130") is no part of the requirement: PEP 440 lets 2.11.0 match 2.11.0+cu130.
+  return InstallPackages{{"torch==" + torch.version.substr(0, torch.version.find('+'))}, true};
+}
+
+// "libcusparseLt.so.0 needed by ..." -> "cusparselt"
+std::string stem_of(const std::string& missing) {
+  std::string stem = missing.substr(0, missing.find(".so"));
+  if (stem.starts_with("lib")) stem.erase(0, 3);
+  std::ranges::transform(stem, stem.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return stem;
+}
+
+// The installed wheels that are named after what is missing: pip takes them for whole, since their metadata
+// is there, and torch itself has nothing of them. Empty where one of the libraries is of no such wheel.
+std::vector<std::string> wheels_to_bring_again(const Torch& torch) {
+  std::vector<std::string> wheels;
+  for (const std::string& missing : torch.missing_libraries) {
+    const auto wheel = std::ranges::find_if(torch.nvidia_wheels, [&](const NvidiaWheel& one) {
+      return package_key(one.name).starts_with("nvidia-" + stem_of(missing) + "-");
+    });
+    if (wheel == torch.nvidia_wheels.end()) return {};
+    std::string requirement = wheel->name + "==" + wheel->version;
+    if (std::ranges::find(wheels, requirement) == wheels.end()) wheels.push_back(std::move(requirement));
+  }
+  return wheels;
+}
+
+Fix bring_libraries(const Torch& torch) {
+  if (auto wheels = wheels_to_bring_again(torch); !wheels.empty())
+    return InstallPackages{std::move(wheels), true};
+  return install(torch);
+}
+
+// PYTHONPATH without that folder.
+std::string python_path_without(const Snapshot& snapshot, const std::string& folder) {
+  const auto set = snapshot.environment.find("PYTHONPATH");
+  std::istringstream entries(set == snapshot.environment.end() ? "" : set->second);
+  std::string rest;
+  for (std::string entry; std::getline(entries, entry, ':');)
+    if (path_normalize(entry) != path_normalize(folder)) rest += (rest.empty() ? "" : ":") + entry;
+  return rest;
+}
+
+// Python 3.11 and newer leave the current folder off the path where PYTHONSAFEPATH is set.
+Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::string& origin) {
+  const std::string words =
+      say("start Python from another folder, or take {} off the path: it hides an installed torch", folder);
+  const auto version = Version::parse(snapshot.python.value.version);
+  if (origin == "pythonpath") return SetEnvironment{"PYTHONPATH", python_path_without(snapshot, folder)};
+  if (origin == "cwd" && version && *version >= *Version::parse("3.11"))
+    return shell_advice(words, "export PYTHONSAFEPATH=1");
+  return Advice{words};
+}
+
+// torch's Python files alone: a source checkout or a folder of that name comes before the installed torch, or
+// an installation was cut short.
+Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
+  const std::string origin = origin_of(snapshot, torch.location);
+  Finding finding{
+      .cause = Cause::TorchIncomplete,
+      .subject = torch.location,
+      .module = "torch",
+      .summary = say("import takes torch from {}, which holds no compiled module torch/_C for this "
+                     "Python",
+                     torch.location)};
+  if (origin == "cwd" || origin == "pythonpath" || origin.starts_with("pth:"))
+    finding.fixes.push_back(uncover(snapshot, path_dirname(torch.location), origin));
+  else
+    finding.fixes.push_back(install(torch));
+  return finding;
+}
+
+// torch dlopens nothing lazily here: the probe lists what the loader must find to load torch's own libraries.
+CheckResult torch_complete(const Snapshot& snapshot) {
+  const Torch& torch = snapshot.torch.value;
+  const std::size_t n = torch.missing_libraries.size();
+  if (n == 0) return {};
+  Finding finding;
+  if (torch.missing_libraries.front().starts_with(kNoCompiledPart)) {
+    finding = sources_alone(snapshot, torch);
+  } else {
+    finding = {.cause = Cause::TorchIncomplete,
+               .subject = torch.location,
+               .module = "torch",
+               .summary = say_n(n, "torch {} cannot load: {}, and the loader finds no such file",
+                                "torch {} cannot load: {}, and the loader finds none of them", torch.version,
+                                join(torch.missing_libraries)),
+               .fixes = {bring_libraries(torch)}};
+  }
+  for (std::size_t i = 0; i < torch.missing_libraries.size(); ++i)
+    finding.evidence.push_back(
+        {"/torch/value/missing_libraries/" + std::to_string(i), torch.missing_libraries[i]});
+  return {{finding}, {}};
+}
+
+}  // namespace
+
+extern const Check kTorchComplete{.id = "torch-complete",
+                                  .question = "Are all libraries there that torch itself loads?",
+                                  .needs = kTorch,
+                                  .settled_by_import = true,
+                                  .not_applicable = nullptr,
+                                  .run = torch_complete};
+
+namespace {
+
+// dist-packages is where Debian and Ubuntu put what dpkg installed.
+bool of_the_distribution(const Torch& torch) {
+  return torch.location.find("/dist-packages/") != std::string::npos &&
+         !torch.location.starts_with("/usr/local/");
+}
+
+// An index has releases: no "1.13.0a0" or "2.9.0.dev20250801" of a distribution or of the user's own build.
+bool is_release(const std::string& version) {
+  return version.find_first_not_of("0123456789.") == std::string::npos && !version.empty();
+}
+
+// The usual index holds the CUDA builds; "+cpu" satisfies the same requirement, so the installer must be told
+// to do it again. An index of CPU builds would bring the same file.
+Fix cuda_build(const Snapshot& snapshot) {
+  const std::string& version = snapshot.torch.value.version;
+  const std::string plain = version.substr(0, version.find('+'));
+  if (of_the_distribution(snapshot.torch.value))
+    return Advice{
+        say("make an environment of your own and install torch there: this torch is the "
+            "distribution's package, which has no CUDA build")};
+  if (snapshot.build_tools.value.cpu_index)
+    return Advice{
+        say("install torch {} from an index of CUDA builds: PIP_INDEX_URL names one of CPU builds", plain)};
+  if (!is_release(plain))
+    return Advice{
+        say("install a released CUDA build of torch: {} is not a release that an index has", version)};
+  return InstallPackages{{"torch==" + plain}, true};
+}
+
+CheckResult torch_has_cuda(const Snapshot& snapshot) {
+  CheckResult result;
+  if (!snapshot.torch.value.cuda.empty()) return result;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    Finding finding{.cause = Cause::CpuOnlyTorch, .subject = copy->path, .module = copy->module};
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
+      if (!is_torch_cuda_library(copy->missing_libraries[i].soname)) continue;
+      parts.push_back(copy->missing_libraries[i].soname);
+      finding.evidence.push_back(copy.at("missing_libraries", i, "soname", parts.back()));
+    }
+    if (parts.empty()) continue;
+    finding.summary = say("it needs {}; torch {} is a CPU build", join(parts), snapshot.torch.value.version);
+    finding.evidence.push_back({"/torch/value/cuda", ""});
+    finding.fixes = {cuda_build(snapshot)};
+    if (const auto fixes = module_fixes(snapshot, copy->module, "");
+        std::holds_alternative<InstallModule>(fixes[0]))
+      finding.fixes.push_back(fixes[0]);  // its CPU path works with this torch
+    result.findings.push_back(finding);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTorchHasCuda{.id = "torch-has-cuda",
+                                 .question = "Does torch have the CUDA parts that the modules need?",
+                                 .needs = kTorch | kExtensions | kClosures,
+                                 .settled_by_import = true,
+                                 .not_applicable = no_module_installed,
+                                 .run = torch_has_cuda};
+
+namespace {
+
+// PEP 440: "2.5.0a0+e000cf0ad9.nv24.10" of a vendor's container, "2.9.0.dev20250801+cu128" of a nightly,
+// "2.6.0a0+gitc0ffee" of a checkout. "+cu130" and "+cpu" are the releases' own marks.
+bool is_between_releases(const std::string& version) {
+  const auto parsed = Version::parse(version);
+  if (!parsed) return false;
+  if (parsed->is_prerelease()) return true;
+  const auto plus = version.find('+');
+  const std::string local = plus == std::string::npos ? "" : version.substr(plus + 1);
+  return local.starts_with("git") || local.find("nv") != std::string::npos;
+}
+
+// That torch cannot be read, other checks say; what its version would add hides no error.
+std::string no_torch(const Snapshot& snapshot) {
+  return snapshot.torch.present() ? "" : say("torch could not be looked at");
+}
+
+CheckResult torch_is_a_release(const Snapshot& snapshot) {
+  const Torch& torch = snapshot.torch.value;
+  if (torch.version.empty() || !is_between_releases(torch.version)) return {};
+  return {
+      {{.cause = Cause::NgcPrereleaseTorch,
+        .subject = torch.location,
+        .module = "torch",
+        .summary =
+            say("torch {} is a state between two releases: modules built for either neighbour may not fit "
+                "it, and only its exported names tell",
+                torch.version),
+        .evidence = {{"/torch/value/version", torch.version}},
+        .fixes = {Advice{say("build modules against exactly this torch, or install the scankit module")}}}},
+      {},
+      {}};
+}
+
+}  // namespace
+
+extern const Check kTorchIsARelease{.id = "torch-is-a-release",
+                                    .question = "Is the installed torch a release?",
+                                    .needs = 0,
+                                    .settled_by_import = false,
+                                    .not_applicable = no_torch,
+                                    .run = torch_is_a_release};
+
+// torch's extensions carry no path to torch's libraries and rely on their being loaded: healthy, and not a
+// word, as long as everybody imports torch first. Who does it the other way round fails.
+namespace {
+
+bool lacks_more(const Extension& file) {
+  return !file.missing_symbols.empty() || !file.missing_libraries.empty() || !file.unmet_versions.empty();
+}
+
+const Observation* alone(const Snapshot& snapshot, const std::string& module) {
+  const auto& all = snapshot.observations.value;
+  const auto found = std::ranges::find_if(
+      all, [&](const Observation& seen) { return seen.module == module && seen.variant == "bare"; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// One that does not load after torch either has another fault, and the order is no repair.
+bool loads_only_after_torch(const Snapshot& snapshot, const Extension& file) {
+  if (file.needs_torch_first.empty() || lacks_more(file)) return false;
+  const Observation *bare = alone(snapshot, file.module), *after = deciding_import(snapshot, file.module);
+  if (bare != nullptr && bare->outcome == "ok") return false;
+  return after == nullptr || after == bare || after->outcome == "ok";
+}
+
+// The loader's words about one of the libraries that torch would have brought.
+bool fails_for_want_of_torch(const Observation& seen, const Extension& file) {
+  return seen.outcome == "error" &&
+         std::ranges::any_of(file.needs_torch_first, [&](const std::string& soname) {
+           return seen.message.find(soname + ": ") != std::string::npos;
+         });
+}
+
+Finding import_order_finding(const Copy& copy, std::string summary) {
+  Finding finding{.cause = Cause::TorchNotImportedFirst,
+                  .subject = copy->path,
+                  .module = copy->module,
+                  .summary = std::move(summary),
+                  .evidence = {},
+                  .fixes = {ImportTorchFirst{copy->module}},
+                  .severity_override = Severity::Error};
+  for (std::size_t i = 0; i < copy->needs_torch_first.size(); ++i)
+    finding.evidence.push_back(copy.at("needs_torch_first", i, "", copy->needs_torch_first[i]));
+  return finding;
+}
+
+// Seen: `import PACKAGE` in a fresh interpreter comes to the module before torch.
+void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Finding>& findings) {
+  for (const PackageFound& package : snapshot.packages.value.found) {
+    const Observation* seen = seen_package(snapshot, package.name);
+    if (seen == nullptr || !fails_for_want_of_torch(*seen, *copy)) continue;
+    Finding finding = import_order_finding(
+        copy, say("`import {}` fails: it comes to {} before anything has imported torch, which brings {}",
+                  package.name, copy->module, join(copy->needs_torch_first)));
+    const auto at = static_cast<std::size_t>(seen - snapshot.observations.value.data());
+    finding.evidence.push_back({"/observations/value/" + std::to_string(at) + "/message", seen->message});
+    findings.push_back(std::move(finding));
+  }
+}
+
+// Read: a file imports it, and nothing before that line could have brought torch.
+void read_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Finding>& findings) {
+  for (const std::size_t i : needing_importers(snapshot, copy->module)) {
+    const Importer& importer = snapshot.importers.value[i];
+    if (!importer.before_torch || importer.in_function) continue;
+    const Observation* package = seen_package(snapshot, importer.package);
+    if (package != nullptr) continue;  // what was seen says more
+    Finding finding = import_order_finding(
+        copy, say("{}:{} imports {} before anything has imported torch, which brings {}", importer.file,
+                  importer.line, copy->module, join(copy->needs_torch_first)));
+    finding.evidence.push_back({"/importers/value/" + std::to_string(i) + "/file", importer.file});
+    if (is_only_nearby(snapshot, importer)) finding.severity_override = Severity::Note;
+    findings.push_back(std::move(finding));
+  }
+}
+
+CheckResult torch_imported_first(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const Copy& copy : resolved_copies(snapshot)) {
+    if (!loads_only_after_torch(snapshot, *copy)) continue;
+    seen_to_fail(snapshot, copy, result.findings);
+    read_to_fail(snapshot, copy, result.findings);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kTorchImportedFirst{
+    .id = "torch-imported-first",
+    .question = "Does everybody import torch before the modules that need it?",
+    .needs = kTorch | kExtensions | kClosures,
+    .settled_by_import = false,
+    .not_applicable = no_module_installed,
+    .run = torch_imported_first};
+
+}  // namespace scankit
