@@ -20,8 +20,8 @@
 #include "doctor/command_line/help.h"
 #include "doctor/command_line/usage_problem.h"
 #include "doctor/program.h"
-#include "doctor/report/program.h"
 #include "doctor/report/progress.h"
+#include "doctor/report/words.h"
 #include "doctor/text/choice.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "doctor/command_line/help.h"
 #include "doctor/shell/cli.h"
 #include "envspec/cli/cli.h"
-#include "envspec/spec/spec_machine.h"
+#include "envspec/spec/derive.h"
 #include "validate/cli.h"
 
 namespace scankit {

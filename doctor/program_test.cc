@@ -9,7 +9,7 @@
 #include <cctype>
 
 #include "doctor/command_line/command_table.h"
-#include "doctor/command_line/help_page.h"
+#include "doctor/command_line/help.h"
 #include "doctor/command_line/usage_problem.h"
 
 namespace scankit {

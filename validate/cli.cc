@@ -19,7 +19,6 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_choice.h"
 #include "doctor/probes/python/sys_path.h"
-#include "doctor/probes/python/whose_code.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/words.h"
 #include "validate/cases/random.h"

@@ -13,9 +13,9 @@
 #include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/packages/distributions.h"
-#include "doctor/probes/packages/environment_repair.h"
+#include "doctor/probes/packages/repairs.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {

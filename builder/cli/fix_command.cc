@@ -23,8 +23,8 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/view.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/whose_code.h"
-#include "doctor/report/plain.h"
+#include "doctor/probes/python/python_choice.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {

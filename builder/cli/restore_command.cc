@@ -14,7 +14,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <thread>
 
-#include "builder/compile/compile_failure.h"
 #include "builder/toolchain/reasons.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/compile/compile_failure.h"
-
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -8,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "builder/compile/compile.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "builder/compile/image.h"
-#include "builder/compile/key.h"
+#include "builder/compile/cache.h"
+#include "builder/compile/fatbin.h"
 #include "doctor/base/result.h"
 
 namespace scankit {

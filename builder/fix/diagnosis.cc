@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
-#include "doctor/checks/runner.h"
+#include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
-#include "doctor/logs/observed.h"
+#include "doctor/logs/explainer.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/fold.h"

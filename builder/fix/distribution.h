@@ -28,4 +28,7 @@ std::vector<InstalledFile> dist_info_files(const BuiltModule& built);
 // Those of a wheel, which leave to the installer what it writes itself.
 std::vector<InstalledFile> wheel_info_files(const BuiltModule& built);
 
+// The files as a ZIP archive, uncompressed and dated 1980: the same bytes from the same files.
+std::string stored_zip(const std::vector<InstalledFile>& files);
+
 }  // namespace scankit

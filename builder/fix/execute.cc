@@ -10,7 +10,7 @@
 #include "builder/fix/distribution.h"
 #include "builder/fix/interruption.h"
 #include "builder/fix/packages.h"
-#include "builder/fix/project.h"
+#include "builder/fix/place.h"
 #include "builder/fix/run_installer.h"
 #include "builder/fix/staging.h"
 #include "builder/fix/transaction.h"

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
+#include "builder/compile/build.h"
 #include "builder/fix/journal.h"
+#include "builder/installer/installer.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/probes/python/whose_code.h"
+#include "doctor/probes/python/python_choice.h"
+
+// `uv sync` makes an environment what its project says, and takes out the rest: a fix must stand there too.
 
 namespace scankit {
 
@@ -42,5 +47,15 @@ Result<void> may_move(const Host& host, const std::string& file);
 
 // The interpreter to start for this environment: a venv's own bin/python, not the file that it links to.
 std::string interpreter_of(const Python& python);
+
+// The module as a wheel, the same bytes from the same module.
+std::string wheel_bytes(const BuiltModule& built);
+// Where it lies for the project, below a folder of ours.
+std::string project_wheel(const std::string& project, const BuiltModule& built);
+
+// A source entry for each wheel in pyproject.toml, and uv.lock brought up to it where that can be done here.
+// What could not is a note: the environment is repaired all the same.
+void add_to_project(const Installer& uv, const std::string& project, const std::vector<std::string>& wheels,
+                    int lock, std::vector<std::string>& notes);
 
 }  // namespace scankit

@@ -13,9 +13,9 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/view.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
-#include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {

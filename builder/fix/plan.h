@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "builder/compile/image.h"
+#include "builder/compile/fatbin.h"
 #include "builder/fix/place.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"

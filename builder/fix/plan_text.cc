@@ -5,13 +5,13 @@
 
 #include "builder/fix/distribution.h"
 #include "builder/fix/journal.h"
-#include "builder/fix/project.h"
+#include "builder/fix/place.h"
 #include "doctor/base/column.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/model/plain_json.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/legend.h"
-#include "doctor/report/plain.h"
 
 namespace scankit {
 namespace {

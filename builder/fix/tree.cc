@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "builder/fix/tree_list.h"
 #include "builder/fix/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

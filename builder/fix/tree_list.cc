@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/tree_list.h"
-
 #include <dirent.h>
 
 #include <cerrno>
@@ -10,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "builder/fix/tree.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 

@@ -9,7 +9,6 @@
 #include "builder/fix/lock.h"
 #include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
-#include "builder/fix/tree_list.h"
 #include "builder/testdata/probe_environment.h"
 #include "doctor/base/files.h"
 

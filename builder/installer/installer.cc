@@ -9,8 +9,8 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/python/pip_settings.h"
+#include "doctor/probes/python/python_choice.h"
 #include "doctor/probes/python/sys_path.h"
-#include "doctor/probes/python/whose_code.h"
 
 namespace scankit {
 namespace {

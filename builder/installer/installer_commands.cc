@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "builder/installer/installer.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "builder/compile/image.h"
+#include "builder/compile/fatbin.h"
 #include "doctor/base/result.h"
 
 // Puts device images into a host module without a linker: the sections are not allocated, so that no segment

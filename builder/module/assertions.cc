@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "builder/module/assemble.h"
-#include "builder/toolchain/dialect.h"
+#include "builder/toolchain/driver_fit.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "builder/compile/image.h"
+#include "builder/compile/fatbin.h"
 #include "doctor/host/host.h"
 
 namespace scankit {

@@ -3,7 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "builder/module/assemble.h"
+#include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
+#include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/elf/fatbin.h"
+#include "doctor/elf/file_state.h"
 #include "doctor/model/plain_json.h"
 
 namespace scankit {
@@ -33,6 +39,123 @@ std::string write_manifest(const ManifestInput& input) {
     json["images"][i]["sha256"] = image.sha256;
   }
   return json_document(json);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kModuleLimit = 1u << 30;
+constexpr std::size_t kManifestLimit = 64u << 20;
+
+Error no_manifest(const std::string& path, const std::string& why) {
+  return {Errc::InvalidArgument, say("{} holds no manifest: {}", path, why),
+          say("a manifest lies inside each module that scankit built, and beside it as .json")};
+}
+
+Error bad_manifest(const std::string& name, const std::string& why) {
+  return {Errc::InvalidArgument, say("the manifest {} is damaged: {}", name, why),
+          say("build the module anew, or take the copy that lies beside it")};
+}
+
+// What the file is where it is no whole library: a web page, a git-lfs pointer, a part of a module.
+Result<std::string> manifest_in(const std::string& path) {
+  const auto host = make_real_host();
+  auto source = host->open(path);
+  if (!source) return Error{Errc::InvalidArgument, source.error().message, ""};
+  const FileState state = file_state(std::move(*source));
+  if (state.state != "elf") return no_manifest(path, said(state.detail));
+  SCANKIT_TRY(const std::string file, host->read_file(path, kModuleLimit));
+  auto manifest = section_bytes(file, ".scankit.manifest");
+  if (manifest) return manifest;
+  if (manifest.error().code == Errc::NotFound)
+    return no_manifest(path, say("scankit did not build it, or a tool took the section out"));
+  return no_manifest(path, retold(manifest.error().message));
+}
+
+Inputs inputs_of(const Json& json) {
+  Inputs inputs;
+  if (!json.is_object()) return inputs;
+  for (const auto& [label, value] : json.items())
+    if (value.is_string()) inputs.emplace_back(label, value.get<std::string>());
+  return inputs;
+}
+
+Result<Json> parse(const std::string& name, const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return bad_manifest(name, say("it is no JSON"));
+  if (!json.is_object() || json_text(json, "module").empty() || !json["images"].is_array())
+    return bad_manifest(name, say("\"module\" and \"images\" are expected"));
+  return json;
+}
+
+Result<Explanation> explanation_of(const std::string& name, const std::string& text) {
+  SCANKIT_TRY(const Json json, parse(name, text));
+  if (!json.contains("image_inputs"))
+    return Error{Errc::InvalidArgument, say("{} does not say what its images depend on", name),
+                 say("an older scankit wrote it")};
+  Explanation explanation;
+  explanation.module = json_text(json, "module");
+  explanation.inputs = inputs_of(json.value("inputs", Json::object()));
+  const Inputs shared = inputs_of(json["image_inputs"]);
+  for (const Json& entry : json["images"]) {
+    if (!entry.is_object()) return bad_manifest(name, say("\"images\" holds what is no image"));
+    ExplainedImage image{json_text(entry, "unit"), json_text(entry, "target"), shared,
+                         json_text(entry, "key"), json_text(entry, "sha256")};
+    const Inputs own = inputs_of(entry.value("inputs", Json::object()));
+    image.inputs.insert(image.inputs.end(), own.begin(), own.end());
+    explanation.images.push_back(std::move(image));
+  }
+  return explanation;
+}
+
+bool is_elf(const std::string& path) {
+  const auto host = make_real_host();
+  auto source = host->open(path);
+  return source && !file_state(std::move(*source)).machine.empty();
+}
+
+}  // namespace
+
+Result<std::string> read_manifest(const std::string& path) {
+  SCANKIT_TRY(std::string text, manifest_in(path));
+  SCANKIT_CHECK(parse(path, text));
+  return text;
+}
+
+Result<Explanation> read_explanation(const std::string& path) {
+  if (is_elf(path)) {
+    SCANKIT_TRY(const std::string text, manifest_in(path));
+    return explanation_of(path, text);
+  }
+  auto text = read_whole_file(path, kManifestLimit);
+  if (!text) return Error{Errc::InvalidArgument, text.error().message, ""};
+  return explanation_of(path, *text);
+}
+
+Result<void> check_against_manifest(const std::string& path, const std::string& manifest) {
+  SCANKIT_TRY(const Json json, parse(path, manifest));
+  const auto host = make_real_host();
+  SCANKIT_TRY(auto source, host->open(path));
+  SCANKIT_TRY(const Image file, Image::open(std::move(source)));
+  SCANKIT_TRY(const auto entries, find_device_images(file));
+  const Json& images = json["images"];
+  if (entries.size() != images.size())
+    return Error{Errc::Malformed,
+                 say("{} holds {} images and its manifest names {}", path, entries.size(), images.size()),
+                 ""};
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    SCANKIT_TRY(const std::string padded, fatbin_payload(file.file(), entries[i]));
+    const auto size = images[i].find("size");  // payloads are padded to 8 bytes
+    const std::string bytes = padded.substr(
+        0, size != images[i].end() && size->is_number_unsigned() ? size->get<std::size_t>() : 0);
+    if (sha256_hex(bytes) != json_text(images[i], "sha256"))
+      return Error{Errc::Malformed,
+                   say("image {} for {} in {} is not the one that its manifest names",
+                       json_text(images[i], "unit"), json_text(images[i], "target"), path),
+                   ""};
+  }
+  return {};
 }
 
 }  // namespace scankit

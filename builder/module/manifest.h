@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "builder/compile/explain.h"
-#include "builder/compile/image.h"
+#include "builder/compile/fatbin.h"
 #include "builder/toolchain/device_compiler.h"
 
 namespace scankit {

@@ -5,9 +5,19 @@
 #include <vector>
 
 #include "builder/compile/compile.h"
+#include "builder/module/target.h"
 
 // What scankit carries inside itself, so that the one file can do everything.
+
 namespace scankit {
+
+// One part of the shipped module: what one compiler makes of it. The parts' targets are sorted and disjoint.
+struct ReleasePart {
+  std::string toolchain;  // the id of a WheelToolchain
+  std::vector<Target> targets;
+};
+// Every architecture from sm_60 to the newest that any of the pinned compilers knows.
+const std::vector<ReleasePart>& release_parts();
 
 struct ShippedModule {
   std::string name;                // "selective_scan_cuda"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "builder/module/release_targets.h"
+#include "builder/module/shipped.h"
 #include "builder/toolchain/driver_fit.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -145,7 +145,7 @@ FetchRequest fetch_request(const Host& host, const Snapshot& snapshot, const Too
   return {wheel, downloader_of(host, snapshot), wish.fetch, wish.progress};
 }
 
-// The shipped module: every architecture from the compiler that release_targets.h gives it to.
+// The shipped module: every architecture from the compiler that shipped.h gives it to.
 Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
   Toolchain toolchain;
   for (const ReleasePart& part : release_parts()) {

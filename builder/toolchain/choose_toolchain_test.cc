@@ -9,8 +9,7 @@
 #include <set>
 
 #include "builder/compile/compile.h"
-#include "builder/module/release_targets.h"
-#include "builder/toolchain/dialect.h"
+#include "builder/module/shipped.h"
 #include "builder/toolchain/driver_fit.h"
 #include "doctor/base/files.h"
 #include "doctor/elf/fatbin.h"

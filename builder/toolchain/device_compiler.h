@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "builder/compile/key.h"
+#include "builder/compile/cache.h"
 #include "builder/module/target.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/process.h"

@@ -9,8 +9,8 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/machine/system.h"
-#include "doctor/probes/python/whose_code.h"
-#include "doctor/probes/sources/build_text.h"
+#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

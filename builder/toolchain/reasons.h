@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "builder/compile/key.h"
+#include "builder/compile/cache.h"
 
 namespace scankit {
 

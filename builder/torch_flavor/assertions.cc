@@ -5,8 +5,8 @@
 #include <array>
 
 #include "doctor/base/say.h"
-#include "doctor/probes/extensions/extension_inspect.h"
 #include "doctor/probes/extensions/extension_resolve.h"
+#include "doctor/probes/extensions/extensions.h"
 
 namespace scankit {
 namespace {

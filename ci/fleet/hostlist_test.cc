@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/fleet/hostlist.h"
-
 #include <gtest/gtest.h>
 
 #include <sstream>
 
+#include "ci/fleet/roster.h"
 #include "ci/fleet/slurm.h"
 
 namespace scankit::fleet {

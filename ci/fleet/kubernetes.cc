@@ -12,7 +12,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/shell.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit::fleet {
 namespace {

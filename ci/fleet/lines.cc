@@ -2,7 +2,14 @@
 #include "ci/fleet/lines.h"
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <thread>
+
+#include "ci/fleet/merge.h"
+#include "doctor/base/say.h"
 
 namespace scankit::fleet {
 namespace {
@@ -59,6 +66,107 @@ std::chrono::seconds facts_limit(int timeout) { return std::chrono::seconds(std:
 std::chrono::seconds patience(int timeout) {
   // and ten seconds to start, to write and to be heard
   return std::chrono::seconds(timeout) + facts_limit(timeout) + std::chrono::seconds(10);
+}
+
+namespace {
+
+// A node's file is some hundred kilobytes; a log holds those of all nodes.
+constexpr std::size_t kLargestFile = 64u << 20, kLargestLog = 1u << 30;
+
+using Files = std::vector<Collected::File>;
+
+Collected::File problem(const std::string& name, std::string why) {
+  return {name, {TextState::Foreign, std::move(why), {}}};
+}
+
+// What `kubectl logs --prefix` or srun's own output holds, among anything else.
+void take_log(const std::string& name, const std::string& text, Files& files) {
+  Assembler assembler;
+  LineCutter cutter;
+  std::size_t number = 0, told = 0;
+  const auto take = [&](std::string_view line_text) {
+    ++number;
+    const auto line = line_of(line_text);
+    if (!line) return;
+    ++told;
+    if (const auto whole = assembler.add(*line))
+      files.push_back({name + ":" + std::to_string(number), read_node_text(*whole)});
+  };
+  cutter.add(text, take);
+  for (const auto& [node, part] : assembler.unfinished())
+    files.push_back({name + ":" + node, read_node_text(part)});
+  if (told == 0) files.push_back(problem(name, say("it is no result of a node of a fleet")));
+}
+
+// write_file_atomically() writes into NAME.XXXXXX first.
+bool left_by_a_killed_write(const std::string& name) {
+  return name.size() > 12 && name.substr(name.size() - 12).starts_with(".json.");
+}
+
+void take_file(const std::string& folder, const std::string& name, bool regular, Files& files) {
+  if (name == kRosterFile || name == "fleet.lock") return;
+  if (!regular) {
+    files.push_back(problem(name, say("it is no regular file")));
+    return;
+  }
+  if (left_by_a_killed_write(name)) {
+    files.push_back(
+        {name, {TextState::Truncated, say("it was left by a process that was killed while it wrote"), {}}});
+    return;
+  }
+  const bool node_file = name.ends_with(".json");
+  auto text = read_whole_file(path_join(folder, name), node_file ? kLargestFile : kLargestLog);
+  if (!text)
+    files.push_back(problem(name, text.error().message));
+  else if (node_file)
+    files.push_back({name, read_node_text(*text)});
+  else
+    take_log(name, *text, files);
+}
+
+using ListedNames = std::vector<std::pair<std::string, bool>>;  // and whether it is a regular file
+
+// What each of them holds. Hashing is most of the work, and the files know nothing of each other. Nobody sets
+// the language (Speaking) while the threads read it.
+std::vector<Files> read_all(const std::string& folder, const ListedNames& names) {
+  std::vector<Files> all(names.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < names.size(); i = next++)
+      take_file(folder, names[i].first, names[i].second, all[i]);
+  };
+  std::vector<std::thread> helpers;
+  const std::size_t most = std::min<std::size_t>(names.size() / 16, std::thread::hardware_concurrency());
+  for (std::size_t i = 1; i < std::min<std::size_t>(most, 8); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return all;
+}
+
+}  // namespace
+
+Result<Collected> collect(const std::string& folder) {
+  Collected collected;
+  collected.folder = folder;
+  std::error_code code;
+  ListedNames names;
+  for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end;
+       entry.increment(code))
+    names.emplace_back(entry->path().filename().string(), entry->is_regular_file());
+  if (code)
+    return Error{Errc::NotFound, say("cannot read the folder {}: {}", folder, code.message()),
+                 say("name the folder that scankit fleet run --out wrote into")};
+  std::ranges::sort(names);
+  if (auto roster = read_roster(folder))
+    collected.roster = std::move(*roster);
+  else
+    collected.roster_problem =
+        roster.error().code == Errc::NotFound
+            ? say("there is no {} in {}: which nodes had to answer is not known; name them with --expect",
+                  kRosterFile, folder)
+            : roster.error().message;
+  for (Files& files : read_all(folder, names)) std::ranges::move(files, std::back_inserter(collected.files));
+  return collected;
 }
 
 }  // namespace scankit::fleet

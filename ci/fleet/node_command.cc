@@ -9,7 +9,7 @@
 
 #include "ci/fleet/commands.h"
 #include "ci/fleet/lines.h"
-#include "ci/fleet/summary.h"
+#include "ci/fleet/report.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
@@ -17,7 +17,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit::fleet {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "ci/fleet/fleet_test.h"
+#include "ci/fleet/report.h"
 #include "ci/fleet/slurm.h"
-#include "ci/fleet/summary.h"
 #include "doctor/base/exit_status.h"
 
 namespace scankit::fleet {

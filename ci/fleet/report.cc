@@ -1,10 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ci/fleet/report.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "ci/fleet/commands.h"
+#include "ci/fleet/roster.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/cli/commands.h"
+#include "doctor/report/escape.h"
+#include "doctor/report/text.h"
 
 namespace scankit::fleet {
+namespace {
+
+using ParsedJson = nlohmann::json;
+
+// Enough to tell what is wrong; the file holds all of it.
+constexpr std::size_t kMostKept = 20;
+
+const ParsedJson& list(const ParsedJson& json, const char* key) {
+  static const ParsedJson none = ParsedJson::array();
+  const auto found = json.find(key);
+  return found != json.end() && found->is_array() ? *found : none;
+}
+
+std::string first_reason(const ParsedJson& json) {
+  for (const ParsedJson& reason : list(json, "reasons"))
+    if (reason.is_string()) return reason.get<std::string>();
+  return "";
+}
+
+void take_findings(const ParsedJson& json, Summary& summary) {
+  for (const ParsedJson& finding : list(json, "findings")) {
+    if (!finding.is_object() || summary.causes.size() >= kMostKept) continue;
+    summary.causes.push_back({json_text(finding, "cause"), json_text(finding, "severity"),
+                              json_text(finding, "subject"), json_text(finding, "summary")});
+  }
+  for (const ParsedJson& open : list(json, "unknown"))
+    if (open.is_object() && open.value("could_hide_error", true) && summary.unknown.size() < kMostKept)
+      summary.unknown.push_back(json_text(open, "question").empty()
+                                    ? json_text(open, "why")
+                                    : json_text(open, "question") + " " + json_text(open, "why"));
+}
+
+// The largest share of its bound that any result of a device and dtype took: what a GPU that computes a
+// little wrong differs in long before a case fails.
+void take_errors(const ParsedJson& one, const std::string& device, std::map<std::string, double>& worst) {
+  for (const ParsedJson& tensor : list(one, "tensors")) {
+    const auto found = tensor.find("worst");
+    if (found == tensor.end() || !found->is_object()) continue;
+    const auto ratio = found->find("ratio");
+    if (ratio == found->end() || !ratio->is_number()) continue;
+    double& most = worst[device + " " + json_text(tensor, "dtype") + "-error"];
+    most = std::max(most, ratio->get<double>());
+  }
+}
+
+void take_cases(const ParsedJson& json, Summary& summary) {
+  std::map<std::string, double> worst;
+  for (const ParsedJson& one : list(json, "cases")) {
+    if (!one.is_object()) continue;
+    const std::string state = json_text(one, "state"), device = json_text(one, "device");
+    take_errors(one, device, worst);
+    if (state == "passed" || state == "not_run") continue;
+    ++summary.failed;
+    if (summary.failures.size() >= kMostKept) continue;
+    const std::string why = first_reason(one);
+    summary.failures.push_back({device + " " + json_text(one, "id"), why.empty() ? state : why});
+  }
+  for (const auto& [name, ratio] : worst) summary.measures.push_back({name, "of the bound", ratio});
+  if (const std::string blocked = json_text(json, "not_completed"); !blocked.empty())
+    summary.unknown.push_back(blocked);
+  const auto module = json.find("module");
+  if (module != json.end() && module->is_object() && !json_text(*module, "problem").empty()) {
+    ++summary.failed;
+    summary.failures.push_back({json_text(*module, "name"), json_text(*module, "message")});
+  }
+}
+
+void take_timing(const ParsedJson& json, Summary& summary) {
+  for (const ParsedJson& timing : list(json, "timing")) {
+    if (!timing.is_object()) continue;
+    const auto ms = timing.find("module_ms"), shape = timing.find("shape");
+    if (ms == timing.end() || !ms->is_number() || shape == timing.end() || !shape->is_object()) continue;
+    std::string name =
+        json_text(timing, "device") + " " + json_text(timing, "pass") + " " + json_text(timing, "dtype");
+    for (const auto& [key, letter] :
+         {std::pair("batch", 'B'), std::pair("dim", 'D'), std::pair("length", 'L'), std::pair("states", 'N')})
+      if (shape->contains(key)) name += std::string(" ") + letter + (*shape)[key].dump();
+    summary.measures.push_back({name + " " + json_text(timing, "cache"), "ms", ms->get<double>(),
+                                !json_text(timing, "disturbed").empty()});
+  }
+}
+
+void take(const ParsedJson& json, Summary& summary) {
+  take_findings(json, summary);
+  take_cases(json, summary);
+  take_timing(json, summary);
+}
+
+}  // namespace
+
+Summary summarised(std::string_view text_of_command) {
+  Summary summary;
+  const ParsedJson json = ParsedJson::parse(text_of_command, nullptr, false);
+  if (!json.is_object()) return summary;
+  summary.verdict = json_text(json, "verdict");
+  take(json, summary);
+  // `ci run`: the answers of its parts, each as that command prints it.
+  for (const ParsedJson& step : list(json, "steps")) {
+    if (!step.is_object()) continue;
+    for (const char* key : {"result", "report"})
+      if (const auto part = step.find(key); part != step.end() && part->is_object()) take(*part, summary);
+  }
+  return summary;
+}
+
 namespace {
 
 struct Sink {
@@ -90,6 +209,65 @@ std::string rendered(std::string_view format, const FleetReport& report, int exi
     return sink.render(report, exit_status);
   }
   return "";
+}
+
+namespace {
+
+// "@FILE": a name a line, as `kubectl get nodes -o name` writes them; else a list of hosts.
+Result<std::vector<std::string>> expected_nodes(const std::string& wish) {
+  constexpr std::size_t kListLimit = 1u << 20;
+  std::string text = wish;
+  if (wish.starts_with('@')) {
+    SCANKIT_TRY(text, read_whole_file(wish.substr(1), kListLimit, Accept::FilesAndPipes));
+  }
+  SCANKIT_TRY(std::vector<std::string> names, expanded_hosts(text));
+  for (std::string& name : names)
+    if (name.starts_with("node/")) name.erase(0, 5);
+  return names;
+}
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
+
+Result<FleetReport> report_of(const std::string& folder, const std::vector<std::string>& expected) {
+  const Speaking facts_are_english(nullptr);  // what is for people is said anew
+  SCANKIT_TRY(auto collected, collect(folder));
+  collected.expected = expected;
+  return merged(collected);
+}
+
+int tell(const FleetReport& report, const ShowOptions& options) {
+  const int status = exit_status_of(report, options.fail_on);
+  const std::string format = options.json ? "json" : format_on_stdout(options.reports).value_or("text");
+  if (format == "text") {
+    const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
+                          .ascii = !locale_is_utf8(variable),
+                          .verbose = options.verbose};
+    std::cout << text_report(report, style);
+  } else {
+    std::cout << rendered(format, report, status);
+  }
+  const int files = write_report_files(
+      options.reports, [&](const std::string& wanted) { return rendered(wanted, report, status); });
+  return files != kExitClean ? files : status;
+}
+
+int run_report(const ReportOptions& options) {
+  const auto expected = expected_nodes(options.expect);
+  if (!expected) {
+    complain(expected.error());
+    return kExitUsage;
+  }
+  auto report = report_of(options.folder, *expected);
+  if (!report) {
+    complain(report.error());
+    return kExitUsage;
+  }
+  return tell(*report, options.show);
 }
 
 }  // namespace scankit::fleet

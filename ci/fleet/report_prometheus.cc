@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "ci/fleet/report.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/prometheus_family.h"
 
 namespace scankit::fleet {

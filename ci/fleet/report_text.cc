@@ -4,7 +4,7 @@
 #include "ci/fleet/report.h"
 #include "doctor/base/column.h"
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit::fleet {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/base/files.h"
@@ -9,7 +10,12 @@
 
 // fleet.json: which nodes have to answer, and what the launcher saw of each. It is written before the first
 // node is asked, so that no node can be missing silently, and once more when the launch has ended.
+
 namespace scankit::fleet {
+
+// "login,node[1-3,07-09]-ib[0-1]" as names, sorted and without duplicates: the list of hosts that Slurm,
+// pdsh and clush write, read without any of them. A range keeps the digits of its first number.
+Result<std::vector<std::string>> expanded_hosts(std::string_view list);
 
 inline constexpr const char* kRosterFile = "fleet.json";
 inline constexpr const char* kRosterSchema = "urn:scankit:fleet-roster:1";  // schema/fleet-roster-1.json

@@ -15,7 +15,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 
 namespace scankit::fleet {

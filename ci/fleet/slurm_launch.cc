@@ -10,7 +10,7 @@
 #include "ci/fleet/slurm.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit::fleet {
 namespace {

@@ -13,9 +13,8 @@
 #include "doctor/probes/packages/requirement_line.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
-#include "doctor/probes/python/sys_path_pth.h"
+#include "doctor/probes/python/sys_path.h"
 #include "doctor/probes/target/wheel.h"
-#include "doctor/probes/target/wheel_tags.h"
 #include "envspec/spec/range.h"
 
 namespace scankit {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "builder/fix/journal.h"
-#include "builder/fix/tree_list.h"
+#include "builder/fix/tree.h"
 #include "builder/installer/fetch/simple_index.h"
 #include "ci/fleet/node_result.h"
 #include "ci/fuzz/targets.h"
@@ -20,9 +20,9 @@
 #include "doctor/probes/imports/importers_scan.h"
 #include "doctor/probes/packages/packages_scan.h"
 #include "doctor/probes/packages/requirement_line.h"
-#include "doctor/probes/python/sys_path_pth.h"
+#include "doctor/probes/python/sys_path.h"
 #include "doctor/probes/sources/source_text.h"
-#include "doctor/probes/target/wheel_tags.h"
+#include "doctor/probes/target/wheel.h"
 #include "envspec/index/index_query.h"
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"

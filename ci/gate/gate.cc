@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "builder/fix/lock.h"
-#include "ci/gate/job_page.h"
 #include "ci/gate/plan.h"
+#include "ci/gate/run_step.h"
 #include "ci/gate/validate_outcomes.h"
 #include "doctor/base/duration.h"
 #include "doctor/base/exit_status.h"
@@ -20,13 +20,12 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/checks/runner.h"
+#include "doctor/checks/check.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/target_facts.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"
-#include "doctor/report/read_json.h"
 
 namespace scankit {
 namespace {

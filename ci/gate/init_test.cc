@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ci/gate/init_source.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

@@ -11,9 +11,9 @@
 #include "doctor/base/files.h"
 #include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/words.h"
-#include "envspec/spec/forms.h"
+#include "envspec/spec/fields.h"
 #include "envspec/spec/yaml_tree.h"
 
 namespace scankit {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/cli/reports.h"
 
 namespace scankit {
 
@@ -36,5 +37,10 @@ std::optional<StepEnd> finished_before(const std::string& folder, const StepComm
 
 // Runs it, and stores first its answer, then how it ended: whoever finds the second finds the first.
 Result<StepEnd> run_step(const std::string& folder, const StepCommand& command);
+
+// What a CI server shows beside the log: on GitHub the Markdown on the job's page ($GITHUB_STEP_SUMMARY) and,
+// where `to_stdout`, annotations as workflow commands. Nothing elsewhere. Returns the exit status that it
+// comes to.
+int tell_job_page(const Diagnosis& diagnosis, const SinkOptions& sink, bool to_stdout);
 
 }  // namespace scankit

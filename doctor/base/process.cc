@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "doctor/base/child_watch.h"
 #include "doctor/base/descendants.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

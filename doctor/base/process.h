@@ -35,7 +35,7 @@ struct ProcessResult {
   bool ok() const { return !timed_out && signal == 0 && exit_code == 0; }
 };
 
-// Runs a child in its own process group, which ends with us, however we end (child_watch.h). Errc::NotFound:
+// Runs a child in its own process group, which ends with us, however we end (descendants.h). Errc::NotFound:
 // no such program; Errc::PermissionDenied: not executable. A child that hangs, crashes or prints without end
 // is a result, not an error.
 Result<ProcessResult> run_process(const ProcessRequest& request);

@@ -7,7 +7,7 @@
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
-#include "doctor/knowledge/nvcc_archs.h"
+#include "doctor/knowledge/gpus.h"
 
 namespace scankit {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
-#include "doctor/checks/runner.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/fold.h"
 

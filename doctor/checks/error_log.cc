@@ -3,9 +3,8 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/runner.h"
 #include "doctor/checks/view.h"
-#include "doctor/knowledge/import_names.h"
+#include "doctor/knowledge/importers.h"
 
 namespace scankit {
 namespace {

@@ -173,7 +173,7 @@ extern const Check kRequiredPresent{.id = "required-present",
 // Nothing else notices: with the package gone nobody imports the module either.
 namespace {
 
-constexpr std::array<std::string_view, 2> kPackages{"mamba_ssm", "causal_conv1d"};
+constexpr std::array<std::string_view, 2> kWithOwnModules{"mamba_ssm", "causal_conv1d"};
 
 bool is_there(const Snapshot& snapshot, const std::string& package) {
   return asked_package(snapshot, package) != nullptr || selected_copy(snapshot, package).has_value();
@@ -200,7 +200,7 @@ bool wanted(const Snapshot& snapshot, const std::string& package) {
 }
 
 std::string nobody_wants_one(const Snapshot& snapshot) {
-  return std::ranges::none_of(kPackages,
+  return std::ranges::none_of(kWithOwnModules,
                               [&](std::string_view one) { return wanted(snapshot, std::string(one)); })
              ? say("no program here imports a package that is not installed")
              : "";
@@ -233,7 +233,7 @@ Finding package_finding(const Snapshot& snapshot, const std::string& package) {
 
 CheckResult package_installed(const Snapshot& snapshot) {
   CheckResult result;
-  for (const std::string_view package : kPackages)
+  for (const std::string_view package : kWithOwnModules)
     if (wanted(snapshot, std::string(package)))
       result.findings.push_back(package_finding(snapshot, std::string(package)));
   return result;

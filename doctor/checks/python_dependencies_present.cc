@@ -10,7 +10,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/view.h"
-#include "doctor/knowledge/import_names.h"
+#include "doctor/knowledge/importers.h"
 
 namespace scankit {
 namespace {

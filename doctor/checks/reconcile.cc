@@ -6,7 +6,6 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
-#include "doctor/checks/runner.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {

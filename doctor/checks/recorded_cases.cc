@@ -8,7 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "doctor/checks/runner.h"
+#include "doctor/checks/check.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/fold.h"
 

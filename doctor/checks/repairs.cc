@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/checks/repairs.h"
 
+#include <algorithm>
+#include <array>
+
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/view.h"
 
@@ -26,6 +29,57 @@ std::string edit_command(const SourceTree& tree, const SourceFact& fact, const s
   const std::string line = fact.line == 0 ? "" : std::to_string(fact.line);
   return "sed -i " + word_for_shell(line + "s/" + pattern + "/" + replacement + "/g") + " " +
          word_for_shell(path_join(tree.folder, fact.file));
+}
+
+namespace {
+
+// Set-up scripts that download a prebuilt wheel unless this is set: setup.py of each project, at the releases
+// mamba-ssm 2.2.4, causal-conv1d 1.5.0 and flash-attn 2.8.3. Such a wheel is what is broken here.
+struct Force {
+  std::string_view distribution, variable;
+};
+constexpr std::array kForce{Force{"mamba-ssm", "MAMBA_FORCE_BUILD"},
+                            Force{"causal-conv1d", "CAUSAL_CONV1D_FORCE_BUILD"},
+                            Force{"flash-attn", "FLASH_ATTENTION_FORCE_BUILD"}};
+
+const Distribution* owner(const Snapshot& snapshot, const std::string& name) {
+  if (name.empty() || !snapshot.distributions.present()) return nullptr;
+  for (const Distribution& installed : snapshot.distributions.value)
+    if (package_key(installed.name) == package_key(name)) return &installed;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise,
+                               std::vector<std::pair<std::string, std::string>> environment) {
+  std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
+  const Distribution* distribution = owner(snapshot, copy->distribution);
+  const bool shipped = std::holds_alternative<InstallModule>(fixes.front());
+  // conda builds nothing from source, and pip in its place would leave its records wrong. An egg or a folder
+  // without a version cannot be asked of an index.
+  if (distribution && !distribution->conda_channel.empty()) return fixes;
+  if (!distribution || (distribution->version.empty() && distribution->project.empty())) return fixes;
+  for (const Force& force : kForce)
+    if (package_key(distribution->name) == force.distribution)
+      environment.emplace_back(force.variable, "TRUE");
+  RebuildPackage rebuild{distribution->name, distribution->version,
+                         distribution->editable ? distribution->project : "", std::move(environment)};
+  if (!shipped) fixes.clear();
+  fixes.push_back(std::move(rebuild));
+  return fixes;
+}
+
+std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise) {
+  const Distribution* distribution = owner(snapshot, copy->distribution);
+  // The very wheel that it came from, or conda's package, holds the file as it was.
+  const bool again = distribution && (!distribution->conda_channel.empty() ||
+                                      (!distribution->editable && distribution->project.ends_with(".whl")));
+  if (!again || distribution->version.empty()) return rebuild_fixes(snapshot, copy, otherwise);
+  std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
+  if (!std::holds_alternative<InstallModule>(fixes.front())) fixes.clear();
+  fixes.push_back(InstallPackages{{distribution->name + "==" + distribution->version}, true});
+  return fixes;
 }
 
 }  // namespace scankit

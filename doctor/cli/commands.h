@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
+#include "doctor/knowledge/faults.h"
 #include "doctor/model/finding.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/target/target.h"
 
 // What the parsed command lines do; cli.cc parses.
+
 namespace scankit {
+
+// --module with a name that nothing here has and scankit does not know: a slip of the keyboard, most likely.
+// Nothing where each name means something, or where the environment could not be read.
+std::optional<Error> meaningless_module(const Snapshot& snapshot);
+
+// The causes whose texts hold the words of `query`, the best first: those with all words before those with
+// some, then by where a word is found (slug, title, error lines, explanation, repair).
+std::vector<const FaultClass*> search_causes(const std::string& query);
+
+// "did you mean X?" of a mistyped slug; where none is near, how to list them all.
+std::string cause_hint(const std::string& wanted);
 
 struct EnvironmentOptions {
   bool all = false;                   // every compiled extension of the environment too

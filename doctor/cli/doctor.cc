@@ -8,15 +8,13 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/cli/asked_names.h"
 #include "doctor/cli/commands.h"
-#include "doctor/cli/diagnosis.h"
+#include "doctor/cli/reports.h"
 #include "doctor/logs/explainer.h"
-#include "doctor/logs/observed.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/probes/packages/required.h"
-#include "doctor/probes/python/root_choice.h"
+#include "doctor/probes/packages/requirements.h"
+#include "doctor/probes/python/python_choice.h"
 #include "doctor/report/fold.h"
 
 namespace scankit {

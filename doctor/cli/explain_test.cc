@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "doctor/cli/explain_search.h"
+#include "doctor/cli/commands.h"
 #include "doctor/knowledge/faults.h"
 #include "doctor/model/finding.h"
 

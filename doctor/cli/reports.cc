@@ -7,16 +7,52 @@
 #include <cstdlib>
 #include <iostream>
 #include <set>
+#include <utility>
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/checks/check.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
+#include "doctor/report/fold.h"
 #include "doctor/report/text.h"
 
 namespace scankit {
+namespace {
+
+Report judged(Snapshot snapshot, const Language* language) {
+  const Speaking speaking(language);
+  Report report = diagnose(std::move(snapshot));
+  fold(report);
+  return report;
+}
+
+}  // namespace
+
+Diagnosis::Diagnosis(Snapshot snapshot) : language_(spoken_language()) {
+  if (language_ != nullptr) translated_ = judged(snapshot, language_);
+  english_ = judged(std::move(snapshot), nullptr);
+}
+
+Diagnosis::Diagnosis(const std::function<Report()>& judge) : language_(spoken_language()) {
+  if (language_ != nullptr) translated_ = judge();
+  const Speaking english(nullptr);
+  english_ = judge();
+}
+
+std::string Diagnosis::text(const std::function<std::string(const Report&)>& render) const {
+  return render(translated_ ? *translated_ : english_);
+}
+
+std::string Diagnosis::rendered(std::string_view format, const SinkOptions& options) const {
+  const bool read_by_people = format == "text" || format == "markdown" || format == "html";
+  if (read_by_people) return text([&](const Report& report) { return render(format, report, options); });
+  const Speaking english(nullptr);
+  return render(format, english_, options);
+}
+
 namespace {
 
 std::optional<std::string> variable(std::string_view name) {

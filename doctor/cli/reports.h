@@ -6,14 +6,33 @@
 #include <string_view>
 #include <vector>
 
-#include "doctor/cli/diagnosis.h"
+#include "doctor/base/say.h"
+#include "doctor/model/finding.h"
+#include "doctor/report/sinks.h"
 
 namespace CLI {
 class App;
 }
-
 // How an answer reaches the user: as text, JSON, and the FORMAT=FILE wishes of --report.
+
 namespace scankit {
+
+// One snapshot judged in English and, where the user reads another language, in that one. What programs read
+// stays English, so that the same input gives the same bytes on every machine. Checks are pure and take
+// milliseconds: judging twice is simpler than sentences that could still change their language.
+class Diagnosis {
+ public:
+  explicit Diagnosis(Snapshot snapshot);
+  explicit Diagnosis(const std::function<Report()>& judge);  // which folds what it finds
+  const Report& english() const { return english_; }
+  std::string rendered(std::string_view format, const SinkOptions& options) const;
+  std::string text(const std::function<std::string(const Report&)>& render) const;  // for the user
+
+ private:
+  const Language* language_;
+  Report english_;
+  std::optional<Report> translated_;
+};
 
 struct ShowOptions {
   bool json = false;

@@ -7,8 +7,8 @@
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/probes/packages/environment_repair.h"
-#include "doctor/report/plain.h"
+#include "doctor/probes/packages/repairs.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 

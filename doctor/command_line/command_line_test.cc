@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "doctor/command_line/help.h"
-#include "doctor/command_line/help_page.h"
 #include "doctor/command_line/usage_problem.h"
 
 namespace scankit {

@@ -1,17 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/command_line/help.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 
+#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/command_line/help_page.h"
 #include "doctor/command_line/usage_problem.h"
 
 namespace scankit {
+namespace {
+
+constexpr std::size_t kWidth = 100, kIndent = 2, kGap = 2;
+constexpr std::size_t kWidestName = 33;  // a longer one has a line of its own
+
+std::size_t letters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
+}
+
+std::string heading(const std::string& name) { return "\n" + name + ":\n"; }
+
+// Lines of at most kWidth columns, all but the first indented; `at` is where the first begins.
+std::string wrapped(const std::string& text, std::size_t at, std::size_t indent) {
+  std::string out;
+  bool line_begins = true;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (!line_begins && at + 1 + letters(word) > kWidth) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+      line_begins = true;
+    }
+    out += (line_begins ? "" : " ") + word;
+    at += letters(word) + (line_begins ? 0 : 1);
+    line_begins = false;
+  }
+  return out + "\n";
+}
+
+struct Entry {
+  std::string name, text;
+};
+
+std::size_t widest_name(const std::vector<Entry>& entries) {
+  std::size_t widest = 0;
+  for (const Entry& entry : entries)
+    if (letters(entry.name) <= kWidestName) widest = std::max(widest, letters(entry.name));
+  return widest;
+}
+
+std::string listed(const std::vector<Entry>& entries, std::size_t widest) {
+  const std::size_t column = kIndent + widest + kGap;
+  std::string out;
+  for (const auto& [name, text] : entries) {
+    out += std::string(kIndent, ' ');
+    if (letters(name) > widest)
+      out += name + "\n" + std::string(column, ' ');
+    else
+      out += in_column(name, widest + kGap);
+    out += wrapped(text, column, column);
+  }
+  return out;
+}
+
+std::string argument(const OptionRow& row) {
+  std::string name = row.names.front();
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  name = "<" + name + ">" + (row.repeats ? "..." : "");
+  return row.required ? name : "[" + name + "]";
+}
+
+// Short names before long ones, long ones below each other where there is no short one.
+Entry entry_of(const OptionRow& row) {
+  std::string name = row.names.front().starts_with("--") ? "    " : "";
+  name += fmt::format("{}", fmt::join(row.names, ", "));
+  if (!row.value.empty()) name += " " + value_shown(row);
+  std::string text = row.text;
+  if (!row.fallback.empty()) text += " " + say("[default: {}]", row.fallback);
+  return {name, text};
+}
+
+Entry entry_of_argument(const OptionRow& row) {
+  std::string text = row.text;
+  if (!row.choices.empty())
+    text += " " + say("[possible values: {}]", fmt::format("{}", fmt::join(row.choices, ", ")));
+  return {argument(row), text};
+}
+
+std::string usage(const CommandRow& command) {
+  std::string line = command.path.empty() ? "scankit" : "scankit " + command.path;
+  if (command.options.size() > 1 || command.commands.empty()) line += " [OPTIONS]";
+  for (const OptionRow& row : command.positionals) line += " " + argument(row);
+  if (!command.commands.empty()) line += " <COMMAND>";
+  if (!command.trailing.empty()) line += " " + command.trailing;
+  return say("Usage: {}", line) + "\n";
+}
+
+// In the order in which the groups begin; the one that holds --help comes last.
+std::string option_groups(const CommandRow& command) {
+  std::vector<std::string> groups;
+  std::string last;
+  for (const OptionRow& row : command.options) {
+    if (row.names.back() == "--help") last = row.group;
+    if (std::ranges::find(groups, row.group) == groups.end()) groups.push_back(row.group);
+  }
+  std::erase(groups, last);
+  groups.push_back(last);
+  std::vector<Entry> all;
+  for (const OptionRow& row : command.options) all.push_back(entry_of(row));
+  const std::size_t widest = widest_name(all);  // one column for all groups
+  std::string out;
+  for (const std::string& group : groups) {
+    std::vector<Entry> entries;
+    for (const OptionRow& row : command.options)
+      if (row.group == group && row.names.back() != "--help") entries.push_back(entry_of(row));
+    for (const OptionRow& row : command.options)
+      if (row.group == group && row.names.back() == "--help") entries.push_back(entry_of(row));
+    if (!entries.empty()) out += heading(group) + listed(entries, widest);
+  }
+  return out;
+}
+
+std::string or_list(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  const std::vector<std::string> before(words.begin(), words.end() - 1);
+  return say("{} or {:s}", fmt::format("{}", fmt::join(before, ", ")), words.back());
+}
+
+}  // namespace
+
+// The option with most of the pairs that are left names them all: few sentences, each pair in one of them.
+std::string combinations(const CommandRow& command) {
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (const OptionRow& row : command.options)
+    for (const std::string& other : row.excludes) pairs.insert(std::minmax(row.names.back(), other));
+  std::string text;
+  while (!pairs.empty()) {
+    std::vector<std::string> most;
+    std::string of;
+    for (const OptionRow& row : command.options) {
+      std::vector<std::string> others;
+      for (const OptionRow& other : command.options)
+        if (pairs.contains(std::minmax(row.names.back(), other.names.back())))
+          others.push_back(other.names.back());
+      if (others.size() <= most.size()) continue;
+      most = others;
+      of = row.names.back();
+    }
+    if (most.empty()) break;  // a name that is no option's
+    for (const std::string& other : most) pairs.erase(std::minmax(of, other));
+    text += (text.empty() ? "" : " ") + say("{} cannot be used with {:s}.", of, or_list(most));
+  }
+  for (const OptionRow& row : command.options)
+    for (const std::string& other : row.needs)
+      text += (text.empty() ? "" : " ") + say("{} can only be used with {:s}.", row.names.back(), other);
+  return text;
+}
+
+std::string statuses_line(const CommandRow& command) {
+  std::string list;
+  for (const auto& [status, meaning] : command.statuses)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", status, meaning);
+  return list.empty() ? "" : say("Exit status: {}", list);
+}
+
+std::string help_page(const CommandRow& command) {
+  std::string page = wrapped(command.text, 0, 0) + "\n" + usage(command);
+  if (!command.positionals.empty()) {
+    std::vector<Entry> arguments;
+    for (const OptionRow& row : command.positionals) arguments.push_back(entry_of_argument(row));
+    page += heading(say("Arguments")) + listed(arguments, widest_name(arguments));
+  }
+  if (!command.commands.empty()) {
+    std::vector<Entry> commands;
+    for (const CommandRow& inner : command.commands) commands.push_back({inner.name(), inner.text});
+    page += heading(say("Commands")) + listed(commands, widest_name(commands));
+  }
+  page += option_groups(command);
+  if (!command.examples.empty()) {
+    page += heading(say("Examples"));
+    for (const std::string& example : command.examples) page += "  " + example + "\n";
+  }
+  if (const std::string text = combinations(command); !text.empty()) page += "\n" + wrapped(text, 0, 0);
+  if (const std::string text = statuses_line(command); !text.empty()) page += "\n" + wrapped(text, 0, 0);
+  return page;
+}
+
 namespace {
 
 class HelpStyle : public CLI::FormatterBase {

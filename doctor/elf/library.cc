@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
 
 namespace scankit {
 
@@ -50,6 +51,48 @@ bool LibraryCache::has_folder(const std::string& path) {
   const auto known = folders_.find(path);
   if (known != folders_.end()) return known->second;
   return folders_.emplace(path, host_->is_directory(path)).first->second;
+}
+
+// Both forms of c10::Error::Error(SourceLocation, std::string), as constructors C1 and C2: right for all 32
+// torch releases from 1.11 to 2.15, while the flag in TorchConfig.cmake is gone from 2.8 on.
+std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, std::string& reason) {
+  const auto library = open_library(host, libc10_path);
+  if (!library) {
+    reason = library.error().message;
+    return "unknown";
+  }
+  const std::string start = "_ZN3c105ErrorC", middle = "ENS_14SourceLocationE";
+  const std::string modern = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
+  for (const char* constructor : {"1", "2"}) {
+    for (const auto& [tail, abi] : {std::pair{modern, "new"}, std::pair{std::string("Ss"), "old"}}) {
+      const std::string name = start + constructor + middle + tail;
+      if (!(*library)->symbols.exports(SymbolQuery(name))) continue;
+      reason = say("{} exports {}", libc10_path, name);
+      return abi;
+    }
+  }
+  reason = say("{} exports no known constructor of c10::Error", libc10_path);
+  return "unknown";
+}
+
+Result<LibraryFacts> read_library_facts(const Host& host, const std::string& path) {
+  SCANKIT_TRY(const auto library, open_library(host, path));
+  return LibraryFacts{path, library->dynamic.soname, read_build_id(library->image), library->dynamic.needed};
+}
+
+Result<std::string> newest_defined_version(const Host& host, const std::string& path,
+                                           const std::string& prefix) {
+  SCANKIT_TRY(const auto library, open_library(host, path));
+  std::optional<Version> newest;
+  std::string text;
+  for (const VersionDefinition& d : library->symbols.versions().definitions()) {
+    if (d.base || !d.name.starts_with(prefix)) continue;
+    const auto version = Version::parse(d.name.substr(prefix.size()));
+    if (!version || (newest && *version <= *newest)) continue;
+    newest = version;
+    text = d.name.substr(prefix.size());
+  }
+  return text;
 }
 
 }  // namespace scankit

@@ -4,7 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csetjmp>
+#include <cstddef>
 #include <optional>
+
+// libiberty's demangler behind __cxa_demangle, which libstdc++.so keeps to itself: CMakeLists.txt takes its
+// object file out of libstdc++.a. 0 is success (libiberty, cp-demangle.c).
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
+                                             void (*callback)(const char*, std::size_t, void*), void* opaque);
 
 namespace scankit {
 namespace {
@@ -169,6 +177,112 @@ std::string overload_prefix(std::string_view name) {
     for (std::string_view structor : {"C", "D"})
       if (reader.rest().starts_with(structor)) reader.take(structor);
   return std::string(reader.read());
+}
+
+namespace {
+
+constexpr std::size_t kNameLimit = 16u << 10, kTextLimit = 64u << 10;
+
+struct Sink {
+  std::string text;
+  std::jmp_buf too_long;
+};
+
+// Substitutions let a name of 200 bytes stand for gigabytes of text; only leaving the demangler ends that. It
+// is C without anything to clean up, so a jump out of it is sound.
+void take(const char* piece, std::size_t length, void* opaque) {
+  auto* sink = static_cast<Sink*>(opaque);
+  if (sink->text.size() + length > kTextLimit) std::longjmp(sink->too_long, 1);
+  sink->text.append(piece, length);
+}
+
+bool demangle_bounded(const char* name, Sink& sink) {
+  if (setjmp(sink.too_long) != 0) return false;
+  return __gcclibcxx_demangle_callback(name, take, &sink) == 0;
+}
+
+}  // namespace
+
+std::string demangle(const std::string& name) {
+  if (!name.starts_with("_Z") || name.size() > kNameLimit) return name;
+  Sink sink;
+  if (!demangle_bounded(name.c_str(), sink) || sink.text.empty()) return name;
+  return sink.text;
+}
+
+namespace {
+
+constexpr std::string_view kOldString = "std::string";
+constexpr std::string_view kLongString =
+    "std::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+
+bool is_word_character(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+void erase_all(std::string& text, std::string_view what) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at))
+    text.erase(at, what.size());
+}
+
+}  // namespace
+
+// The text with every string written as the old ABI's long form. A demangler prints "std::string" for the
+// mangled "Ss" but the long form for the new one, so one spelling has to be chosen.
+std::string without_string_abi(std::string text) {
+  erase_all(text, "__cxx11::");
+  erase_all(text, "[abi:cxx11]");
+  for (auto at = text.find(kOldString); at != std::string::npos; at = text.find(kOldString, at + 1)) {
+    const auto end = at + kOldString.size();
+    if (end < text.size() && is_word_character(text[end])) continue;
+    if (text.size() > (1u << 20)) break;
+    text.replace(at, kOldString.size(), kLongString);
+  }
+  return text;
+}
+
+StringAbi string_abi_in(const std::string& demangled) {
+  if (demangled.find("__cxx11") != std::string::npos || demangled.find("[abi:cxx11]") != std::string::npos)
+    return StringAbi::New;
+  if (demangled.find("std::basic_string<") != std::string::npos) return StringAbi::Old;
+  for (auto at = demangled.find(kOldString); at != std::string::npos;
+       at = demangled.find(kOldString, at + 1)) {
+    const auto end = at + kOldString.size();
+    if (end >= demangled.size() || !is_word_character(demangled[end])) return StringAbi::Old;
+  }
+  return StringAbi::Neither;
+}
+
+bool differ_only_in_string_abi(const std::string& a, const std::string& b) {
+  if (a == b) return false;
+  return without_string_abi(a) == without_string_abi(b);
+}
+
+// Brackets are counted so that parameters inside template arguments do not end the name early.
+std::string qualified_name(const std::string& demangled) {
+  const std::string_view text = demangled;
+  constexpr std::string_view kAnonymous = "(anonymous namespace)", kOperator = "operator",
+                             kCall = "operator()";
+  int angle = 0;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (rest.starts_with(kAnonymous)) {
+      i += kAnonymous.size() - 1;
+    } else if (rest.starts_with(kOperator)) {
+      i += (rest.starts_with(kCall) ? kCall.size() : kOperator.size()) - 1;
+      while (i + 1 < text.size() && (text[i + 1] == '<' || text[i + 1] == '>' || text[i + 1] == '=')) ++i;
+    } else if (text[i] == '<') {
+      ++angle;
+    } else if (text[i] == '>') {
+      --angle;
+    } else if (angle == 0 && text[i] == ' ') {
+      start = i + 1;  // behind the result type of a template function
+    } else if (angle == 0 && text[i] == '(') {
+      return demangled.substr(start, i - start);
+    }
+  }
+  return demangled.substr(start);
 }
 
 }  // namespace scankit

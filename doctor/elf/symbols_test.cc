@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "doctor/elf/library.h"
-#include "doctor/elf/library_facts.h"
 #include "doctor/elf/test_library.h"
 
 namespace scankit {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/elf/texts.h"
-
 #include <algorithm>
 
+#include "doctor/elf/file_state.h"
 #include "doctor/elf/test_library.h"
 
 namespace scankit {

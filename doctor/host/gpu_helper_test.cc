@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/host/gpu_helper.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "doctor/host/embedded_program.h"
 
 namespace scankit {
 namespace {

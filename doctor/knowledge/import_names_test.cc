@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/knowledge/import_names.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/knowledge/importers.h"
 
 namespace scankit {
 namespace {

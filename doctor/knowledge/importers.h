@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace scankit {
+
+// What one imports of a distribution whose name differs from it, both ways (import_names.yaml). For those
+// that are not installed: an installed one says it itself. `distribution` as PEP 503 writes it. Nothing where
+// the table has no row.
+std::optional<std::string> import_name_of_distribution(std::string_view distribution);  // "pyyaml" -> "yaml"
+std::optional<std::string> distribution_of_import_name(std::string_view package);       // "yaml" -> "pyyaml"
 
 // Which code imports compiled extension modules (importers.yaml).
 struct KnownImporters {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/knowledge/nvcc_archs.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/knowledge/gpus.h"
 
 namespace scankit {
 namespace {

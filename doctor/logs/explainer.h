@@ -6,6 +6,7 @@
 
 #include "doctor/base/result.h"
 #include "doctor/model/log.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 
@@ -27,5 +28,10 @@ class Explainer {
 Log explain_text(std::string_view text);
 // A file, or "-" for standard input.
 Result<Log> explain_log(const std::string& path);
+
+// What the messages of the imports that failed say by themselves, by the rules that read logs. A check takes
+// it where the files explain nothing: in a library that no table knows, or behind a loader that could not be
+// followed.
+void read_observations(Snapshot& snapshot);
 
 }  // namespace scankit

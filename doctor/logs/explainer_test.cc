@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "doctor/logs/matcher.h"
+#include "doctor/logs/lines.h"
 #include "doctor/model/finding.h"
 
 namespace scankit {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The catalogue against the rules: what faults.yaml promises of a cause, the log rules and the readings of
 // imports keep.
-#include "doctor/logs/observed.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

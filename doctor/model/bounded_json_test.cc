@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/model/bounded_json.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

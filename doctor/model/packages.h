@@ -5,7 +5,38 @@
 #include <vector>
 
 // Facts about the Python packages around the modules under diagnosis. Nothing here is a judgement.
+
 namespace scankit {
+
+// A Requires-Dist line that applies to this Python, of a distribution that torch or a package around the
+// modules needs: what it asks for is not installed, and no folder of sys.path holds a package of its name
+// either.
+struct MissingRequirement {
+  std::string distribution, version;  // who asks: "transformers", "4.45.2"
+  std::string root;                   // the package for whose sake it is installed: "mamba_ssm", "torch"
+  std::string requirement;            // "tqdm>=4.27", without extras and marker
+  std::string name, package;          // the distribution asked for, and what is imported of it
+  bool guessed = false;               // `package` is the name of the distribution: no table has it
+  // The line on which `import ROOT` comes to it, without a guard and a condition on the way; "" where there
+  // is none.
+  std::string file;
+  unsigned line = 0;
+};
+
+// A name given by --module that import takes for Python files: what is compiled lies inside it, or nothing
+// is.
+struct AskedPackage {
+  std::string name, path;  // "torchvision", its folder; the file where it is a single one
+};
+
+// A change of the environment by `scankit fix` that did not come to its end: a journal of builder/README.md's
+// layout whose state is neither "committed" nor "undone".
+struct UnfinishedRepair {
+  std::string journal;   // the file
+  std::string state;     // "applying", "undoing"; "" where the file cannot be read as a journal
+  std::string module;    // what was being installed
+  bool running = false;  // the process that the lock file names lives
+};
 
 // A package whose sources were read: one that imports a module under diagnosis, or is known for it.
 struct PackageFound {

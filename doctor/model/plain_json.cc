@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "doctor/base/say.h"
 #include "doctor/base/utf8.h"
 
 namespace scankit {
@@ -31,6 +33,70 @@ std::string plain_json(std::string dumped) {
     at += length;
   }
   return out;
+}
+
+namespace {
+using Json = nlohmann::json;
+
+// Reads a document without keeping it; `false` ends the reading.
+class JsonCounter : public nlohmann::json_sax<Json> {
+ public:
+  JsonCounter(std::string_view text, const JsonLimits& limits) : text_(text), limits_(limits) {}
+  const std::string& problem() const { return problem_; }
+
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(number_integer_t) override { return count(); }
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+  bool number_float(number_float_t, const string_t&) override { return count(); }
+  bool string(string_t&) override { return count(); }
+  bool binary(binary_t&) override { return count(); }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    if (++objects_ > limits_.objects) return fail(say("it has more than {} objects", limits_.objects));
+    return deeper();
+  }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
+    const std::string_view before = text_.substr(0, position == 0 ? 0 : position - 1);
+    const auto line = std::ranges::count(before, '\n') + 1;
+    const auto start = before.rfind('\n');
+    const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
+    return fail(say("it is not valid JSON at line {}, column {}", line, column));
+  }
+
+ private:
+  bool fail(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+  bool count() {
+    return ++values_ <= limits_.values || fail(say("it has more than {} values", limits_.values));
+  }
+  bool deeper() {
+    if (++depth_ > limits_.depth) return fail(say("it nests deeper than {} levels", limits_.depth));
+    return count();
+  }
+
+  std::string_view text_;
+  const JsonLimits& limits_;
+  std::size_t depth_ = 0, values_ = 0, objects_ = 0;
+  std::string problem_;
+};
+
+}  // namespace
+
+Result<Json> parse_bounded_json(std::string_view text, const JsonLimits& limits) {
+  JsonCounter counter(text, limits);
+  if (!Json::sax_parse(text, &counter)) return Error{Errc::Malformed, counter.problem(), ""};
+  return Json::parse(text);
+}
+
+std::string plain_json_problem(std::string_view what) {
+  const auto end = what.starts_with("[json.exception.") ? what.find("] ") : std::string_view::npos;
+  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
 }
 
 }  // namespace scankit

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
+
+#include "doctor/base/result.h"
 
 namespace scankit {
 
@@ -14,5 +18,17 @@ template <class Json>
 std::string json_document(const Json& json, int indent = 2) {
   return plain_json(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
+
+// What a document of somebody else may cost: a value takes some hundred bytes where its text has two, and an
+// object becomes a record of the model with a kilobyte. Nesting without end would end our stack.
+struct JsonLimits {
+  std::size_t depth = 32;
+  std::size_t values = 2'000'000, objects = 200'000;  // a large machine's snapshot has some 50,000 and 10,000
+};
+// `error` is a sentence that says where and why, for a message that names the file; its hint is empty.
+Result<nlohmann::json> parse_bounded_json(std::string_view text, const JsonLimits& limits = {});
+
+// What the library says of a field of another type, without the library's own name and number.
+std::string plain_json_problem(std::string_view what);
 
 }  // namespace scankit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "doctor/model/redact_find.h"
+#include "doctor/model/redact_text.h"
 
 namespace scankit::redaction {
 namespace {

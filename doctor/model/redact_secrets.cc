@@ -2,7 +2,6 @@
 #include <array>
 #include <optional>
 
-#include "doctor/model/redact_find.h"
 #include "doctor/model/redact_text.h"
 
 namespace scankit::redaction {

@@ -5,8 +5,6 @@
 #include <array>
 #include <vector>
 
-#include "doctor/model/redact_find.h"
-
 namespace scankit {
 namespace {
 using redaction::Edit;

@@ -6,15 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "doctor/model/asked_packages.h"
 #include "doctor/model/audit.h"
 #include "doctor/model/dating.h"
-#include "doctor/model/exports.h"
 #include "doctor/model/log.h"
-#include "doctor/model/misfit.h"
 #include "doctor/model/packages.h"
-#include "doctor/model/repairs.h"
-#include "doctor/model/requirements.h"
 #include "doctor/model/sources.h"
 #include "doctor/model/wheel.h"
 

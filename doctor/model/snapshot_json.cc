@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
-#include "doctor/model/bounded_json.h"
 #include "doctor/model/plain_json.h"
 
 // Key order is the order of the fields; absent keys keep the field's default, so an older snapshot stays

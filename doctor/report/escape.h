@@ -5,6 +5,7 @@
 
 // Text from files and children, made fit for one format each. All of them pass through plain() first, so that
 // no control byte, terminal escape or malformed UTF-8 is left, and what was several lines is one.
+
 namespace scankit {
 
 // For text and for attributes in double quotes, of XML 1.0 and of HTML.
@@ -25,5 +26,12 @@ std::string prometheus_label(std::string_view text);
 
 // "file:///a%20b" of an absolute path (RFC 8089).
 std::string file_uri(std::string_view path);
+
+// Text from files and children, made fit for a terminal: control bytes, terminal escapes, C1 controls and
+// bytes that are not UTF-8 become \xNN. With `ascii`, everything beyond ASCII does too.
+std::string plain(std::string_view text, bool ascii);
+
+// As a POSIX shell reads it back: quoted only where needed.
+std::string shell_quoted(const std::string& word);
 
 }  // namespace scankit

@@ -6,9 +6,9 @@
 #include "doctor/base/say.h"
 #include "doctor/model/installers.h"
 #include "doctor/model/target_facts.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/installer.h"
-#include "doctor/report/plain.h"
-#include "doctor/report/program.h"
+#include "doctor/report/words.h"
 
 namespace scankit {
 namespace {

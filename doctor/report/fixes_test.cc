@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "doctor/model/installers.h"
-#include "doctor/report/program.h"
+#include "doctor/report/words.h"
 
 namespace scankit {
 namespace {

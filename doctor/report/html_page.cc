@@ -5,7 +5,6 @@
 
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/html_style.h"
 
 namespace scankit {
 

@@ -6,7 +6,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/model/installers.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

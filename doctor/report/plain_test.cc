@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/plain.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/progress_terminal.h"
 
 namespace scankit {

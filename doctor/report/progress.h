@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "doctor/report/progress_text.h"
+#include "doctor/report/progress_terminal.h"
 
 namespace scankit {
 

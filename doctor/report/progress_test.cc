@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "doctor/report/progress_text.h"
+#include "doctor/report/progress_terminal.h"
 
 namespace scankit {
 namespace {

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "doctor/report/audit.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/fold.h"
-#include "doctor/report/plain.h"
 #include "doctor/report/prometheus_family.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"

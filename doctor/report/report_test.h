@@ -4,8 +4,8 @@
 #include <iterator>
 #include <string>
 
+#include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
-#include "doctor/checks/runner.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/fold.h"
 

@@ -7,7 +7,6 @@
 #include "doctor/model/plain_json.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/plain.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
 

@@ -2,7 +2,7 @@
 #include "doctor/report/text_page.h"
 
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 

@@ -2,6 +2,7 @@
 #include "doctor/report/words.h"
 
 #include "doctor/base/say.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
 
@@ -196,6 +197,21 @@ std::string_view family(std::string_view check) {
 #include "doctor/report/families.def"
 #undef FAMILY
   return "environment";
+}
+
+namespace {
+
+std::string& program() {
+  static std::string name = "scankit";
+  return name;
+}
+
+}  // namespace
+
+const std::string& scankit_program() { return program(); }
+
+void set_scankit_program(const std::string& argv0) {
+  program() = argv0.find('/') == std::string::npos ? "scankit" : shell_quoted(argv0);
 }
 
 }  // namespace scankit

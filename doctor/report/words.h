@@ -9,6 +9,7 @@
 #include "doctor/model/why_missing.h"
 
 // What several sinks say in the same words.
+
 namespace scankit {
 
 // For programs: JSON, classes of HTML.
@@ -55,5 +56,10 @@ std::vector<std::pair<std::string, std::string>> not_applicable(const Report& re
 
 // The group of checks that "torch-has-cuda" belongs to: "torch". families.def.
 std::string_view family(std::string_view check);
+
+// How the user starts this program: "scankit" from PATH, else the path that was typed, so that a printed
+// command works in the same shell.
+const std::string& scankit_program();
+void set_scankit_program(const std::string& argv0);
 
 }  // namespace scankit

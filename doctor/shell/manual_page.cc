@@ -4,7 +4,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/command_line/help_page.h"
+#include "doctor/command_line/help.h"
 #include "doctor/shell/completion.h"
 
 namespace scankit {

@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "doctor/elf/mangling.h"
-#include "doctor/torch_abi/atlas_format.h"
 #include "doctor/torch_abi/names.h"
 
 extern "C" const char scankit_dating_atlas[], scankit_dating_atlas_end[];

@@ -9,8 +9,19 @@
 
 #include "doctor/base/result.h"
 
+// The atlas file, all numbers little-endian: magic; u32 releases, names, sets; u32 raw and u32 packed lengths
+// of the three streams; per release: short text minor, u8 new strings, u8 pybind internals, short text Python
+// tags (u8 length, bytes); per set: u64 exact, u64 twin; then three zstd frames, in name order: prefix
+// lengths (u8: characters shared with the name before, at most 255), suffixes (NUL-terminated), set numbers
+// (all low bytes, then all high bytes; the commonest set is 0). Names and not their hashes: names that sort
+// together share their history, so that their set numbers shrink to a third; hashes would save nothing and
+// lose the names.
 // Which minor releases of torch export which of its names: made from the wheels by tool/, compiled in.
+
 namespace scankit {
+
+inline constexpr std::string_view kAtlasMagic = "SKATLAS1";
+inline constexpr std::uint64_t kAtlasLimit = 64u << 20;  // no number in the header is larger
 
 struct AtlasRelease {
   std::string minor;              // "2.11"; patches of one minor cannot be told apart
@@ -35,7 +46,7 @@ class Atlas {
   // The one that is compiled in; inflated by the first call (some 10 ms and 6 MB).
   static const Atlas& built_in();
   // In the same format the assertions of torch's headers, as names "c10/core/TensorImpl.h:1723"
-  // (header_lines.h).
+  // (names.h).
   static const Atlas& header_lines();
 
   const std::vector<AtlasRelease>& releases() const { return releases_; }

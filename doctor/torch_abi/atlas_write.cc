@@ -5,7 +5,6 @@
 #include <map>
 
 #include "doctor/torch_abi/atlas.h"
-#include "doctor/torch_abi/atlas_format.h"
 
 namespace scankit {
 namespace {

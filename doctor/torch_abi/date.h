@@ -19,7 +19,7 @@ struct DatingInput {
   std::string cuda_major, glibc_min;
   std::string
       compilers;  // of its .comment: "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)"; several may stand there
-  std::vector<std::string> header_lines;  // "c10/core/TensorImpl.h:1723" of its assertions (header_lines.h)
+  std::vector<std::string> header_lines;  // "c10/core/TensorImpl.h:1723" of its assertions (names.h)
 };
 // Both tables have the same releases.
 Dating date_file(const Atlas& atlas, const DatingInput& input,

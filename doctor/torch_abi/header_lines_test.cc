@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/torch_abi/header_lines.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "doctor/torch_abi/date.h"
+#include "doctor/torch_abi/names.h"
 
 namespace scankit {
 namespace {

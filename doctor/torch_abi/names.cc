@@ -64,4 +64,81 @@ bool differs_with_string_abi(std::string_view name) {
       kMarks, [&](std::string_view mark) { return name.find(mark) != std::string_view::npos; });
 }
 
+namespace {
+
+constexpr std::size_t kLongestInvocation =
+    32;  // lines; what is longer is not an invocation but a broken text
+
+// Where the parenthesis at `open` is closed.
+std::size_t closing(std::string_view source, std::size_t open) {
+  int depth = 0;
+  for (std::size_t at = open; at < source.size(); ++at) {
+    if (source[at] == '(') ++depth;
+    if (source[at] == ')' && --depth == 0) return at;
+  }
+  return source.size();
+}
+
+// Behind the name of a macro that begins before `at`: its parenthesis, or npos.
+std::size_t opening(std::string_view source, std::size_t at) {
+  const auto is_name = [](char c) { return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  while (at < source.size() && is_name(source[at])) ++at;
+  while (at < source.size() && std::isspace(static_cast<unsigned char>(source[at])) != 0) ++at;
+  return at < source.size() && source[at] == '(' ? at : std::string_view::npos;
+}
+
+}  // namespace
+
+std::string torch_header(std::string_view path) {
+  constexpr std::string_view kFolder = "/include/";
+  constexpr std::array<std::string_view, 4> kOfTorch{"ATen/", "c10/", "torch/", "caffe2/"};
+  if (const auto at = path.rfind(kFolder); at != std::string_view::npos)
+    path.remove_prefix(at + kFolder.size());
+  const bool ours = std::ranges::any_of(kOfTorch, [&](auto start) { return path.starts_with(start); });
+  return ours ? std::string(path) : "";
+}
+
+std::string header_line(std::string_view text) {
+  if (!text.starts_with(kAssertionMark)) return "";
+  text.remove_prefix(kAssertionMark.size());
+  const auto quote = text.find("\":");
+  if (quote == std::string_view::npos || text.substr(0, quote).find("/include/") == std::string_view::npos)
+    return "";
+  const std::string header = torch_header(text.substr(0, quote));
+  const std::string_view rest = text.substr(quote + 2);
+  const auto digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+  if (header.empty() || digits.empty() || digits.size() > 6) return "";
+  return header + ":" + std::string(digits);
+}
+
+std::set<unsigned> assertion_lines(std::string_view source) {
+  constexpr std::string_view kWord = "ASSERT";
+  std::set<unsigned> lines;
+  unsigned line = 1;
+  std::size_t counted = 0;
+  for (auto at = source.find(kWord); at != std::string_view::npos; at = source.find(kWord, at + 1)) {
+    const auto open = opening(source, at);
+    if (open == std::string_view::npos) continue;
+    line += static_cast<unsigned>(std::ranges::count(source.substr(counted, at - counted), '\n'));
+    counted = at;
+    const auto inside = source.substr(at, closing(source, open) - at);
+    const auto more =
+        std::min<std::size_t>(static_cast<std::size_t>(std::ranges::count(inside, '\n')), kLongestInvocation);
+    for (unsigned i = 0; i <= more; ++i) lines.insert(line + i);
+  }
+  return lines;
+}
+
+std::uint64_t releases_with_lines(const Atlas& table, const std::vector<std::string>& lines) {
+  std::uint64_t fits = ~std::uint64_t{0};
+  for (const std::string& line : lines) {
+    const std::string header = line.substr(0, line.rfind(':') + 1);
+    if (const auto known = table.find(line))
+      fits &= known->exact;
+    else if (!table.with_prefix(header, 1).empty())
+      fits = 0;  // a header that we know, and an assertion that no release has there
+  }
+  return fits;
+}
+
 }  // namespace scankit

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "doctor/base/say.h"
-#include "doctor/torch_abi/header_lines.h"
+#include "doctor/torch_abi/names.h"
 
 namespace scankit {
 namespace {

@@ -4,7 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/view.h"
 #include "envspec/check/check.h"
-#include "envspec/check/outcome.h"
+#include "envspec/check/facts.h"
 
 namespace scankit {
 namespace {

@@ -10,7 +10,7 @@
 #include "doctor/report/fold.h"
 #include "doctor/report/json.h"
 #include "doctor/report/sinks.h"
-#include "envspec/spec/spec_machine.h"
+#include "envspec/spec/derive.h"
 
 namespace scankit {
 namespace {

@@ -11,10 +11,10 @@
 #include "doctor/model/redact.h"
 #include "doctor/report/fold.h"
 #include "envspec/check/check.h"
-#include "envspec/check/outcome.h"
+#include "envspec/check/facts.h"
 #include "envspec/cli/commands.h"
 #include "envspec/lock/lock.h"
-#include "envspec/lock/lock_check.h"
+#include "envspec/lock/lock_drift.h"
 
 namespace scankit {
 namespace {

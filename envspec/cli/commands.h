@@ -3,14 +3,20 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
 #include "envspec/check/facts.h"
+#include "envspec/lock/lock.h"
 
 namespace CLI {
 class Option;
 }
-
 // What the parsed command lines do; cli.cc parses.
+namespace CLI {
+class App;
+}
+// scankit env lock | export | fetch: what the parsed command lines do.
+
 namespace scankit {
 
 // --python, --root, --from, of which each command takes what it can use.
@@ -41,5 +47,31 @@ struct EnvDiffOptions {
 int run_env_diff(const EnvDiffOptions& options);
 
 int run_env_schema();
+
+struct EnvLockOptions {
+  SubjectOptions subject;
+  std::string spec;         // "": ./scankit.yaml where it is there
+  std::string out;          // "": ./scankit.lock; "-": standard output
+  std::string cache_dir;    // of hashes
+  unsigned patience = 120;  // seconds for the index
+  bool offline = false;
+};
+int run_env_lock(const EnvLockOptions& options);
+
+struct EnvExportOptions {
+  std::string format;      // requirements, pylock, conda, dockerfile
+  std::string lock;        // "": ./scankit.lock
+  std::string out;         // "" or "-": standard output
+  SubjectOptions subject;  // whose modules of ours go along as wheels
+  bool partial = false;    // leave out what nothing can install again, and say so
+};
+int run_env_export(const EnvExportOptions& options);
+
+struct EnvFetchOptions {
+  std::string lock, out;
+};
+int run_env_fetch(const EnvFetchOptions& options);
+
+void add_lock_commands(CLI::App& env, int& exit_status);
 
 }  // namespace scankit

@@ -8,8 +8,8 @@
 #include "doctor/base/column.h"
 #include "doctor/base/say.h"
 #include "doctor/model/plain_json.h"
-#include "doctor/model/redact_find.h"
-#include "doctor/report/plain.h"
+#include "doctor/model/redact_text.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "envspec/export/export.h"
 
+#include <algorithm>
+
 #include "doctor/base/say.h"
 
 namespace scankit {
@@ -42,6 +44,184 @@ Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& for
   if (format == "dockerfile") return export_dockerfile(lock);
   return Error{Errc::InvalidArgument, say("{} is no format of an export", format),
                say("take requirements, pylock, conda or dockerfile")};
+}
+
+namespace {
+
+// A URL where it was installed from one. What was built here lies in the folder: pip and uv read a relative
+// --find-links from the requirements file's own folder, and a relative path to a wheel from the current one.
+std::string requirement(const LockedDistribution& one) {
+  return one.name + "==" + one.version + " \\\n    --hash=sha256:" + one.artifact->sha256 + "\n";
+}
+
+}  // namespace
+
+// pip's requirements file format, for --require-hashes: every line has its hash, none asks for more.
+Exported export_requirements(const EnvironmentLock& lock) {
+  const Installable all = installable(lock);
+  Exported exported{"requirements.txt", "", all.left_out};
+  for (const std::string& line : header_lines(lock)) exported.text += "# " + line + "\n";
+  exported.text += "# pip install --no-deps --require-hashes -r requirements.txt\n";
+  for (const std::string& line : all.left_out) exported.text += "# LEFT OUT " + line + "\n";
+  exported.text += "--require-hashes\n";
+  if (!built_here(lock).empty()) exported.text += std::string("--find-links ") + kWheelFolder + "\n";
+  for (const LockedDistribution* one : all.with_hash) {
+    if (one->source == "here")
+      exported.text += "# " + std::string(kWheelFolder) + "/" + one->artifact->file + "\n";
+    exported.text += requirement(*one);
+  }
+  return exported;
+}
+
+namespace {
+
+// Checked once more before pip runs: the image says which files it was made of.
+std::string copy_wheels(const EnvironmentLock& lock) {
+  const auto here = built_here(lock);
+  if (here.empty()) return "";
+  const std::string folder = kWheelFolder;
+  std::string text = "COPY " + folder + "/ " + folder + "/\nRUN printf '%s  %s\\n'";
+  for (const LockedDistribution* one : here)
+    text += " \\\n      " + one->artifact->sha256 + " " + folder + "/" + one->artifact->file;
+  return text + " > " + folder + ".sha256 \\\n && sha256sum -c " + folder + ".sha256\n";
+}
+
+}  // namespace
+
+// The driver and its libraries come from the machine that runs the container; everything else is pinned.
+Exported export_dockerfile(const EnvironmentLock& lock) {
+  Exported exported{"Dockerfile", "", installable(lock).left_out, true};
+  std::string& text = exported.text;
+  for (const std::string& line : header_lines(lock)) text += "# " + line + "\n";
+  for (const std::string& line : exported.left_out) text += "# LEFT OUT " + line + "\n";
+  text += "# The base image is yours to choose: this Python, and " + lock.machine.libc + " " +
+          lock.machine.libc_version + " or newer.\n";
+  text += "ARG PYTHON_IMAGE=python:" + lock.python.version + "-slim\nFROM ${PYTHON_IMAGE}\n";
+  text += "ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility\n";
+  text += "WORKDIR /opt/environment\nCOPY requirements.txt ./\n" + copy_wheels(lock);
+  text += "RUN python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements.txt\n";
+  return exported;
+}
+
+namespace {
+
+// A YAML flow scalar in single quotes where it could be read as something else.
+std::string scalar(const std::string& text) {
+  const bool plain =
+      text.find_first_of(":#'\"{}[],&*!|>%@` ") == std::string::npos && !text.empty() && text[0] != '-';
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += '\'';
+    out += c;
+  }
+  return out + "'";
+}
+
+// In the order of their first package; `conda env export` writes them by priority, which the records do not
+// tell. An environment that conda did not make gets the channel that has every Python.
+std::vector<std::string> channels_of(const EnvironmentLock& lock) {
+  std::vector<std::string> channels;
+  for (const CondaPackage& one : lock.conda_packages)
+    if (!one.channel.empty() && one.channel != "pypi" &&
+        std::ranges::find(channels, one.channel) == channels.end())
+      channels.push_back(one.channel);
+  if (channels.empty()) channels.emplace_back("conda-forge");
+  return channels;
+}
+
+}  // namespace
+
+// As `conda env export` writes it: name=version=build, and below `pip` what pip installed. conda hands that
+// list to pip as a requirements file, so that pip demands the hashes in it.
+Exported export_conda(const EnvironmentLock& lock) {
+  Exported exported{"environment.yml", "", {}};
+  for (const LockedDistribution& one : lock.distributions)
+    if (!one.artifact && one.source != "conda")
+      exported.left_out.push_back(one.name + "==" + one.version + ": " + one.why_no_artifact);
+  std::string& text = exported.text;
+  for (const std::string& line : header_lines(lock)) text += "# " + line + "\n";
+  for (const std::string& line : exported.left_out) text += "# LEFT OUT " + line + "\n";
+  text += "name: scankit\nchannels:\n";
+  for (const std::string& channel : channels_of(lock)) text += "  - " + scalar(channel) + "\n";
+  text += "dependencies:\n";
+  for (const CondaPackage& one : lock.conda_packages)
+    if (one.channel != "pypi") text += "  - " + scalar(one.name + "=" + one.version + "=" + one.build) + "\n";
+  const auto is = [](const char* name) {
+    return [name](const CondaPackage& one) { return one.name == name; };
+  };
+  if (std::ranges::none_of(lock.conda_packages, is("python")))
+    text += "  - python=" + lock.python.version + "\n";
+  std::string pip;
+  for (const LockedDistribution& one : lock.distributions) {
+    if (one.source == "conda" || !one.artifact) continue;
+    const std::string file = "./" + std::string(kWheelFolder) + "/" + one.artifact->file;
+    pip += "      - " +
+           scalar((one.source == "here" ? file : one.name + "==" + one.version) +
+                  " --hash=sha256:" + one.artifact->sha256) +
+           "\n";
+  }
+  if (pip.empty()) return exported;
+  if (std::ranges::none_of(lock.conda_packages, is("pip"))) text += "  - pip\n";
+  text += "  - pip:\n" + pip;
+  return exported;
+}
+
+namespace {
+
+// A TOML basic string. The values hold no quotation mark and no control byte; a backslash may come in a path.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+bool is_wheel(const LockedDistribution& one) { return one.artifact->file.ends_with(".whl"); }
+
+// 3.11.7 of the lock: any 3.11 runs the same wheels.
+std::string minor_of(const std::string& version) {
+  const auto first = version.find('.');
+  return version.substr(0, first == std::string::npos ? first : version.find('.', first + 1));
+}
+
+std::string file_of(const LockedDistribution& one) {
+  const LockedArtifact& artifact = *one.artifact;
+  std::string table = "{name = " + quoted(artifact.file);
+  if (one.source == "here")
+    table += ", path = " + quoted(std::string(kWheelFolder) + "/" + artifact.file);
+  else
+    table += ", url = " + quoted(artifact.url);
+  if (artifact.size > 0) table += ", size = " + std::to_string(artifact.size);
+  return table + ", hashes = {sha256 = " + quoted(artifact.sha256) + "}}";
+}
+
+}  // namespace
+
+// PEP 751, lock-version 1.0.
+Exported export_pylock(const EnvironmentLock& lock) {
+  Installable all = installable(lock);
+  // The standard wants a place for each wheel, and a lock may know the hash alone.
+  std::erase_if(all.with_hash, [&](const LockedDistribution* one) {
+    const bool nowhere = one->source != "here" && one->artifact->url.empty();
+    if (nowhere)
+      all.left_out.push_back(one->name + "==" + one->version + ": " + say("no URL of its file is known"));
+    return nowhere;
+  });
+  Exported exported{"pylock.toml", "", all.left_out};
+  for (const std::string& line : header_lines(lock)) exported.text += "# " + line + "\n";
+  for (const std::string& line : all.left_out) exported.text += "# LEFT OUT " + line + "\n";
+  const std::string minor = minor_of(lock.python.version);
+  exported.text +=
+      "lock-version = \"1.0\"\ncreated-by = \"scankit\"\nrequires-python = " + quoted("==" + minor + ".*") +
+      "\n";
+  for (const LockedDistribution* one : all.with_hash)
+    exported.text +=
+        "\n[[packages]]\nname = " + quoted(one->name) + "\nversion = " + quoted(one->version) +
+        (is_wheel(*one) ? "\nwheels = [" + file_of(*one) + "]\n" : "\nsdist = " + file_of(*one) + "\n");
+  return exported;
 }
 
 }  // namespace scankit

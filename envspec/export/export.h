@@ -7,7 +7,7 @@
 #include "envspec/lock/lock.h"
 
 // A lock in the words of other tools. Pure functions: the same lock, the same bytes. The values of a lock are
-// of forms that cannot end a line or a quotation (lock_values.h).
+// of forms that cannot end a line or a quotation (lock_drift.h).
 namespace scankit {
 
 inline constexpr const char* kWheelFolder = "scankit-wheels";  // beside the export: what was built here

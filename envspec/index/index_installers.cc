@@ -7,7 +7,7 @@
 #include "doctor/base/process.h"
 #include "doctor/probes/python/python_text.h"
 #include "envspec/index/index_query.h"
-#include "envspec/lock/lock_values.h"
+#include "envspec/lock/lock_drift.h"
 #include "envspec/lock/records.h"
 
 extern char** environ;

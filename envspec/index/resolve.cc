@@ -8,7 +8,7 @@
 #include "doctor/base/version.h"
 #include "doctor/probes/packages/distributions.h"
 #include "envspec/index/index_query.h"
-#include "envspec/lock/own_wheel.h"
+#include "envspec/lock/make_lock.h"
 #include "envspec/lock/records.h"
 
 namespace scankit {

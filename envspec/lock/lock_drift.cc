@@ -4,12 +4,165 @@
 #include <algorithm>
 #include <set>
 
+#include "builder/compile/cache.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/view.h"
-#include "envspec/check/outcome.h"
+#include "doctor/report/escape.h"
+#include "envspec/check/facts.h"
 
 namespace scankit {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789", kLower = "abcdefghijklmnopqrstuvwxyz",
+                           kUpper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+constexpr std::size_t kLongest = 4096;
+
+bool only(std::string_view text, std::string_view more, bool upper = true) {
+  return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, [&](char c) {
+    return kDigits.find(c) != std::string_view::npos || kLower.find(c) != std::string_view::npos ||
+           (upper && kUpper.find(c) != std::string_view::npos) || more.find(c) != std::string_view::npos;
+  });
+}
+
+bool one_line(std::string_view text) {
+  return text.size() <= kLongest &&
+         std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; });
+}
+
+class Values {
+ public:
+  void demand(bool good, const std::string& field, std::string_view value) {
+    if (!good && problem_.empty()) problem_ = say("{} is {}, which cannot be", field, shown_value(value));
+  }
+  void plain(const std::string& field, std::string_view value) { demand(one_line(value), field, value); }
+  void unique(const std::string& field, const std::string& value) {
+    if (!seen_.insert(field + "\n" + value).second && problem_.empty())
+      problem_ = say("{} is there twice: {}", field, shown_value(value));
+  }
+  std::string problem() const { return problem_; }
+
+ private:
+  std::string problem_;
+  std::set<std::string> seen_;
+};
+
+void check(Values& values, const LockedDistribution& one) {
+  values.demand(is_locked_name(one.name), "distributions: name", one.name);
+  values.unique("distributions: name", one.name);
+  values.demand(is_locked_version(one.version), "distributions: version", one.version);
+  values.plain("distributions: installer", one.installer);
+  values.plain("distributions: why_no_artifact", one.why_no_artifact);
+  const std::set<std::string> sources = {"index", "here", "conda", "editable"};
+  values.demand(sources.contains(one.source), "distributions: source", one.source);
+  if (!one.artifact) return;
+  values.demand(is_file_name(one.artifact->file), "distributions: artifact: file", one.artifact->file);
+  values.demand(is_sha256(one.artifact->sha256), "distributions: artifact: sha256", one.artifact->sha256);
+  values.demand(one.artifact->url.empty() || is_plain_url(one.artifact->url), "distributions: artifact: url",
+                one.artifact->url);
+}
+
+void check(Values& values, const LockedLibrary& one) {
+  values.demand(is_inner_path(one.path), "libraries: path", one.path);
+  values.unique("libraries: path", one.path);
+  values.demand(is_sha256(one.sha256), "libraries: sha256", one.sha256);
+  for (const std::string* text :
+       {&one.distribution, &one.state, &one.machine, &one.soname, &one.build_id, &one.glibc_min,
+        &one.glibcxx_min, &one.cuda_major, &one.string_abi, &one.pybind_internals})
+    values.plain("libraries", *text);
+  for (const auto* texts : {&one.needed, &one.code})
+    for (const std::string& text : *texts) values.plain("libraries", text);
+}
+
+void check(Values& values, const CondaPackage& one) {
+  values.demand(only(one.name, "-_."), "conda_packages: name", one.name);
+  values.unique("conda_packages: name", one.name);
+  values.demand(only(one.version, "-_.+!"), "conda_packages: version", one.version);
+  values.demand(only(one.build, "-_.+"), "conda_packages: build", one.build);
+  for (const std::string* text : {&one.channel, &one.subdir})
+    values.demand(text->empty() || only(*text, "-_./:%~"), "conda_packages: channel", *text);
+  values.demand(one.url.empty() || is_plain_url(one.url), "conda_packages: url", one.url);
+  values.demand(one.sha256.empty() || is_sha256(one.sha256), "conda_packages: sha256", one.sha256);
+  values.demand(one.md5.empty() || only(one.md5, ""), "conda_packages: md5", one.md5);
+}
+
+void check(Values& values, const EnvironmentLock& lock) {
+  values.demand(lock.spec_sha256.empty() || is_sha256(lock.spec_sha256), "spec_sha256", lock.spec_sha256);
+  values.plain("tool_version", lock.tool_version);
+  const LockedMachine& machine = lock.machine;
+  for (const std::string* text :
+       {&machine.architecture, &machine.libc, &machine.libc_version, &machine.driver, &machine.driver_cuda,
+        &machine.libcuda, &machine.why_no_driver, &machine.why_no_gpus})
+    values.plain("machine", *text);
+  for (const auto* texts : {&machine.gpus, &machine.compilers})
+    for (const std::string& text : *texts) values.plain("machine", text);
+  values.demand(is_locked_version(lock.python.version), "python: version", lock.python.version);
+  for (const std::string* text : {&lock.python.implementation, &lock.python.soabi})
+    values.demand(text->empty() || only(*text, "-_."), "python", *text);
+  if (lock.torch)
+    for (const std::string* text : {&lock.torch->version, &lock.torch->cuda, &lock.torch->hip,
+                                    &lock.torch->git, &lock.torch->string_abi, &lock.torch->cxx_standard})
+      values.plain("torch", *text);
+  for (const LockedModule& one : lock.modules) {
+    values.demand(only(one.module, "_."), "modules: module", one.module);
+    values.demand(is_inner_path(one.path), "modules: path", one.path);
+    values.plain("modules: distribution", one.distribution);
+  }
+}
+
+}  // namespace
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool is_locked_name(std::string_view text) {
+  return only(text, "-", false) && text.front() != '-' && text.back() != '-';
+}
+
+bool is_locked_version(std::string_view text) { return only(text, ".+!_-") && text.front() != '-'; }
+
+bool is_file_name(std::string_view text) {
+  return only(text, "._+!-") && text.front() != '.' && text.front() != '-';
+}
+
+bool is_inner_path(std::string_view text) {
+  if (text.empty() || text.front() == '/' || !one_line(text)) return false;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find('/', at), text.size());
+    const std::string_view part = text.substr(at, end - at);
+    if (part.empty() || part == "." || part == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+bool is_plain_url(std::string_view text) {
+  const auto scheme = text.find("://");
+  if (scheme == std::string_view::npos || !only(text, "-._~:/?#[]@!&'()*+,;=%")) return false;
+  // Of RFC 3986's letters, those that a quotation, a shell or a comment would take for itself stay out.
+  if (text.find_first_of("'#()*;&!") != std::string_view::npos) return false;
+  const std::string_view kind = text.substr(0, scheme);
+  const std::string_view rest = text.substr(scheme + 3), host = rest.substr(0, rest.find('/'));
+  return (kind == "https" || kind == "http" || kind == "file") && host.find('@') == std::string_view::npos;
+}
+
+std::string bad_value(const EnvironmentLock& lock) {
+  Values values;
+  check(values, lock);
+  for (const LockedDistribution& one : lock.distributions) check(values, one);
+  for (const CondaPackage& one : lock.conda_packages) check(values, one);
+  for (const LockedLibrary& one : lock.libraries) check(values, one);
+  return values.problem();
+}
+
+std::string shown_value(std::string_view text) {
+  constexpr std::size_t kShown = 120;
+  std::string shown = plain(text.substr(0, kShown), false);
+  if (text.size() > kShown) shown += "...";
+  return shown.empty() ? "\"\"" : shown;
+}
+
 namespace {
 
 // One value of the lock against what is here; one that the lock does not hold demands nothing.
@@ -158,6 +311,17 @@ Outcome locked_machine(const LockView& view) {
   check_locked_driver(outcome, view);
   check_locked_gpus(outcome, view);
   return outcome;
+}
+
+Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const Subject& subject) {
+  SCANKIT_TRY(const EnvironmentLock lock, read_lock(options.lock));
+  const LockView view{options.lock, lock, subject};
+  std::vector<Outcome> outcomes = {locked_python(view), locked_torch(view), locked_machine(view),
+                                   locked_packages(view)};
+  const auto folder = usable_cache_folder(options.cache_dir);  // without one every file is read again
+  HashCache cache(folder ? *folder : "");
+  outcomes.push_back(subject.host ? locked_files(view, *subject.host, cache) : locked_build_ids(view));
+  return outcomes;
 }
 
 }  // namespace scankit

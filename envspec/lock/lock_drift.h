@@ -1,14 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "doctor/base/result.h"
 #include "doctor/model/finding.h"
 #include "envspec/check/facts.h"
-#include "envspec/lock/hash_cache.h"
+#include "envspec/lock/hash_files.h"
 #include "envspec/lock/lock.h"
 
+// What the texts of a lock may be. A lock may be a stranger's, and goes into files that other programs read:
+// requirements, TOML, YAML, Dockerfiles. Held to these forms, nothing in it can end a line or a quotation.
 // The questions that a lock asks of an environment, one Outcome each.
+// The lock's half of `scankit env check`: one Outcome a question, each drift a Finding in it. What the facts
+// do not tell is CheckState::Unknown with `could_hide_error`. An Error: the lock cannot be read, or is not
+// for us.
+
 namespace scankit {
+
+bool is_sha256(std::string_view text);
+bool is_locked_name(std::string_view text);     // PEP 503, normalised
+bool is_locked_version(std::string_view text);  // PEP 440's letters
+bool is_file_name(std::string_view text);       // of a wheel or an archive: one plain name
+bool is_inner_path(std::string_view text);      // relative, without "..", one line
+bool is_plain_url(std::string_view text);       // https, http or file, percent-encoded, nobody's password
+
+// The first value that is not what it must be, as a sentence; "" where all are.
+std::string bad_value(const EnvironmentLock& lock);
+
+// Text of a stranger for a message: one line, not long.
+std::string shown_value(std::string_view text);
 
 struct LockView {
   const std::string& file;  // as the user named it
@@ -29,5 +51,11 @@ Finding lock_finding(const LockView& view, Cause cause, std::string subject, std
 bool fact_is_known(Outcome& outcome, ProbeState state, const std::string& why);
 // What an installer brings along by itself: another version of it changes nothing that is computed.
 bool is_installers_own(const std::string& distribution);
+
+struct LockCheckOptions {
+  std::string lock;       // the file
+  std::string cache_dir;  // of hashes; "": the user's
+};
+Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const Subject& subject);
 
 }  // namespace scankit

@@ -3,10 +3,9 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/model/bounded_json.h"
 #include "doctor/model/plain_json.h"
 #include "envspec/lock/lock.h"
-#include "envspec/lock/lock_values.h"
+#include "envspec/lock/lock_drift.h"
 
 #define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
 

@@ -4,12 +4,24 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/result.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
 #include "envspec/check/facts.h"
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/lock.h"
 
 // An environment as a lock. What an installer or an index knows about its wheels is not asked here.
+
 namespace scankit {
+
+struct RepackedWheel {
+  std::string file;   // "scankit_selective_scan_cuda-0.1.0-cp38-abi3-manylinux_2_17_x86_64.whl"
+  std::string bytes;  // the same ones from the same installed files
+};
+// What was built on this machine is on no index: the installed files, by their RECORD, as a wheel again. An
+// Error says why that cannot be: a file is missing or was changed, or lies outside of site-packages.
+Result<RepackedWheel> repack(const Host& host, const Distribution& distribution);
 
 // Machine, Python, torch and distributions, from the snapshot alone: of a stored one, too.
 EnvironmentLock lock_facts(const Snapshot& snapshot);

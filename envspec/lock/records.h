@@ -8,8 +8,21 @@
 #include "doctor/model/snapshot.h"
 #include "envspec/lock/lock.h"
 
+// The shared libraries of the installed packages, as a lock calls them.
 // What the records beside an installed distribution tell of the file that it came from. Nobody is asked.
+
 namespace scankit {
+
+struct PlacedLibrary {
+  std::string path;
+  std::string inner;         // below its folder of sys.path: "torch/lib/libc10.so"
+  std::string distribution;  // as PEP 503 writes it; "" where no RECORD lists the file
+};
+struct PlacedLibraries {
+  std::vector<PlacedLibrary> libraries;  // by `inner`, each once: of two copies the one that import finds
+  std::vector<std::string> unreadable;   // folders, with the reason
+};
+PlacedLibraries placed_libraries(const Host& host, const Snapshot& snapshot);
 
 // direct_url.json (PEP 610): installed from a file, a folder or a URL, and not from an index.
 struct DirectUrl {

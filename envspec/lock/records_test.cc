@@ -7,7 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "envspec/index/index_query.h"
-#include "envspec/lock/own_wheel.h"
+#include "envspec/lock/make_lock.h"
 
 namespace scankit {
 namespace {

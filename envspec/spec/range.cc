@@ -5,7 +5,7 @@
 #include <array>
 
 #include "doctor/base/say.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 #include "envspec/spec/fields.h"
 
 namespace scankit {

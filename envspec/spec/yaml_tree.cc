@@ -13,7 +13,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/utf8.h"
-#include "doctor/report/plain.h"
+#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "validate/cases/layout.h"
+#include "validate/cases/data.h"
 #include "validate/cases/random.h"
 
 namespace scankit::validate {

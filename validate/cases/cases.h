@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "validate/judge/number.h"
+#include "validate/judge/judge.h"
 
 // The one generator of contract cases of `selective_scan_cuda`. A case says everything: shapes, strides,
 // which optional inputs, how each element is drawn. The Python harness makes the tensors from it and knows no

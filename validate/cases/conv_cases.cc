@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "validate/cases/cases.h"
-#include "validate/cases/layout.h"
+#include "validate/cases/data.h"
 #include "validate/cases/random.h"
 
 namespace scankit::validate {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cases/data.h"
 
+#include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "validate/cases/cases.h"
 #include "validate/cases/random.h"
 
 namespace scankit::validate {
@@ -44,6 +48,130 @@ std::vector<double> make_data(const TensorSpec& spec) {
   }
   if (spec.poked >= 0) data[static_cast<std::size_t>(spec.poked)] = spec.poke;
   return data;
+}
+
+namespace {
+
+// Strides of rows of `pitch` elements, outer axes dense.
+std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape, std::int64_t pitch) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  if (shape.size() >= 2) strides[shape.size() - 2] = pitch;
+  for (std::size_t i = shape.size() - 1; i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+void place(TensorSpec& spec, std::int64_t offset) {
+  spec.offset = offset;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < spec.shape.size(); ++i)
+    last += std::max<std::int64_t>(spec.shape[i] - 1, 0) * spec.strides[i];
+  spec.storage = offset + last + 1 + kGuard;
+}
+
+}  // namespace
+
+void lay_out(TensorSpec& spec, Layout layout) {
+  const std::int64_t length = spec.shape.back();
+  spec.strides = row_major(spec.shape, layout == Layout::LongerRows ? length + 3 : length);
+  std::int64_t offset = layout == Layout::AtStart ? 0 : kGuard + (layout == Layout::Misaligned ? 3 : 0);
+  const bool sequence = spec.shape.size() == 3;
+  if (sequence && (layout == Layout::ChannelMajor || layout == Layout::HalfOfWider)) {
+    const std::int64_t batch = spec.shape[0], dim = spec.shape[1];
+    spec.strides = {length, batch * length, 1};
+    if (layout == Layout::HalfOfWider) offset += dim * batch * length;
+  }
+  place(spec, offset);
+}
+
+void lay_out_matrix(TensorSpec& spec, MatrixLayout layout) {
+  spec.strides = row_major(spec.shape, spec.shape.back());
+  if (layout == MatrixLayout::Transposed) spec.strides = {1, spec.shape[0]};
+  place(spec, kGuard);
+}
+
+namespace {
+
+// Small enough to be done in another way too, which shows the same whatever the shape.
+constexpr std::int64_t kOtherWays = 100000;  // states over all steps
+bool in_other_ways(const Case& c) {
+  const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * c.states;
+  return c.width == 0 && !c.stateful && states > 0 && states <= kOtherWays;
+}
+
+// Between bands: each allocation is one of the driver's own, so small ones only.
+constexpr std::int64_t kBetweenBands = 20000;  // states over all steps
+bool between_bands(const Case& c) {
+  const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * std::max(c.states, 1);
+  return states > 0 && states <= kBetweenBands;
+}
+
+}  // namespace
+
+std::vector<Task> banded_tasks_of(const ValidateRequest& request) {
+  std::vector<Task> tasks;
+  for (const std::string& device : request.devices)
+    for (const Case& c : request.cases)
+      if (!on_cpu(device) && between_bands(c)) tasks.push_back({&c, device + "+bands"});
+  return tasks;
+}
+
+std::vector<Task> tasks_of(const ValidateRequest& request) {
+  std::vector<Task> tasks;
+  for (const Case& c : request.cases) {
+    for (const std::string& device : request.devices) {
+      tasks.push_back({&c, device});
+      if (!on_cpu(device) && in_other_ways(c))
+        for (const char* way : {"+stream", "+graph"}) tasks.push_back({&c, device + way});
+      if (!request.against.empty() && !c.stateful) tasks.push_back({&c, device + "@against"});
+    }
+  }
+  return tasks;
+}
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson fill_json(const Fill& fill) {
+  static constexpr const char* kNames[] = {"none", "uniform", "normal", "binade"};
+  OrderedJson json{{"kind", kNames[static_cast<int>(fill.kind)]}, {"a", fill.a}, {"b", fill.b}};
+  if (fill.negative) json["negative"] = true;
+  if (fill.spike_chance > 0) json["spike"] = {fill.spike_chance, fill.spike_value};
+  return json;
+}
+
+OrderedJson tensor_spec_json(const TensorSpec& t) {
+  // The seed as text: a JSON number above 2^53 is not exact everywhere.
+  OrderedJson json{{"dtype", dtype_name(t.dtype)},  {"shape", t.shape},
+                   {"strides", t.strides},          {"offset", t.offset},
+                   {"storage", t.storage},          {"fill", fill_json(t.fill)},
+                   {"seed", std::to_string(t.seed)}};
+  if (t.dtype == Dtype::C64) json["imaginary"] = fill_json(t.imaginary);
+  if (t.poked >= 0)  // JSON knows no such number
+    json["poke"] = {t.poked, std::isnan(t.poke) ? "nan" : t.poke > 0 ? "inf" : "-inf"};
+  return json;
+}
+
+}  // namespace
+
+std::string case_to_json(const Case& c) {
+  OrderedJson json{
+      {"id", c.id},         {"dtype", dtype_name(c.dtype)}, {"batch", c.batch},
+      {"dim", c.dim},       {"length", c.length},           {"states", c.states},
+      {"groups", c.groups}, {"softplus", c.softplus},       {"recompute_out_z", c.recompute_out_z},
+      {"give_x", c.give_x}, {"refill", c.refill},           {"finite", c.finite()}};
+  if (c.width > 0) {
+    json["width"] = c.width;
+    json["silu"] = c.silu;
+    json["sequence"] = c.sequence;
+  }
+  if (c.stateful) json["stateful"] = true;
+  if (c.step) json["step"] = true;
+  if (!c.cu_seqlens.empty()) json["cu_seqlens"] = c.cu_seqlens;
+  OrderedJson tensors = OrderedJson::object();
+  for (const TensorSpec& tensor : c.tensors) tensors[tensor.name] = tensor_spec_json(tensor);
+  json["tensors"] = std::move(tensors);
+  return json.dump();
 }
 
 }  // namespace scankit::validate

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
+#include <string_view>
+
 #include "validate/run/harness_files.h"
 #include "validate/run/run.h"
 
 namespace scankit::validate {
+
+// Of our kernel of that symbol, whatever its dtype: the share of shared memory's wavefronts that bank
+// conflicts add to the least there could be. Predicted from the kernel's own code when scankit was built
+// (kernels/selective_scan/cuda/bank_conflicts.cc). Nothing for a kernel without shared memory, or of another
+// build.
+std::optional<double> predicted_bank_conflicts(std::string_view symbol);
 
 // The kernels that our module launches for the GPU's timed passes, each with its block and grid, once. Empty
 // without `gpu_facts`. The planner is the module's own; what differs is only what the cubin and the driver

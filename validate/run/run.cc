@@ -12,14 +12,13 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "validate/cases/tasks.h"
+#include "validate/cases/data.h"
 #include "validate/judge/judge.h"
 #include "validate/judge/kernel_use.h"
 #include "validate/judge/speed.h"
 #include "validate/run/child.h"
 #include "validate/run/harness_files.h"
 #include "validate/run/protocol.h"
-#include "validate/run/sanitizer.h"
 #include "validate/run/timing_gate.h"
 #include "validate/run/upstream_tests.h"
 

@@ -49,4 +49,8 @@ Result<Validation> run_validation(const ValidateRequest& request);
 // The harness's fp64 results of `cases`, as its channel lines, for the test that compares the two oracles.
 Result<std::string> run_python_oracle(const std::string& python, const std::vector<Case>& cases);
 
+// Small cases once more under NVIDIA's compute-sanitizer, each of its tools a case of its own among `seen`'s.
+// A note where it is not here.
+void run_sanitizer(const ValidateRequest& request, const std::string& script, Validation& seen);
+
 }  // namespace scankit::validate

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/run/sanitizer.h"
-
 #include <cstdlib>
 
 #include "doctor/base/say.h"
 #include "validate/run/child.h"
 #include "validate/run/protocol.h"
+#include "validate/run/run.h"
 
 namespace scankit::validate {
 namespace {

@@ -6,12 +6,11 @@
 #include <set>
 
 #include "doctor/base/say.h"
-#include "doctor/elf/texts.h"
-#include "doctor/probes/extensions/extension_inspect.h"
+#include "doctor/elf/file_state.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/torch_abi/date.h"
-#include "doctor/torch_abi/header_lines.h"
+#include "doctor/torch_abi/names.h"
 
 namespace scankit {
 namespace {

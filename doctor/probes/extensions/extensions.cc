@@ -1,13 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/extensions/extensions.h"
 
+#include <elf.h>
+
+#include <algorithm>
+#include <map>
+
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/elf/fatbin.h"
+#include "doctor/elf/file_state.h"
+#include "doctor/elf/mangling.h"
+#include "doctor/probes/extensions/dating.h"
 #include "doctor/probes/extensions/extension_files.h"
-#include "doctor/probes/extensions/extension_inspect.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/misfits.h"
 
 namespace scankit {
+namespace {
+
+// GLIBC_ABI_DT_RELR is no number: glibc 2.36 brought it.
+std::string newest_need(const std::vector<VersionNeed>& needs, std::string_view prefix) {
+  std::optional<Version> newest;
+  std::string text;
+  for (const VersionNeed& need : needs) {
+    if (!need.name.starts_with(prefix)) continue;
+    const std::string number = need.name == "GLIBC_ABI_DT_RELR" ? "2.36" : need.name.substr(prefix.size());
+    const auto version = Version::parse(number);
+    if (!version || (newest && *version <= *newest)) continue;
+    newest = version;
+    text = number;
+  }
+  return text;
+}
+
+// From the first of the libraries that are numbered by the CUDA major: libcudart.so.11.0, libcudart.so.12.
+std::string cuda_major(const std::vector<std::string>& needed) {
+  for (const char* stem :
+       {"libcudart.so.", "libcublas.so.", "libcublasLt.so.", "libnvrtc.so.", "libnvJitLink.so."})
+    for (const std::string& name : needed)
+      if (name.starts_with(stem)) {
+        const std::string number = name.substr(std::string_view(stem).size());
+        return number.substr(0, number.find('.'));
+      }
+  return "";
+}
+
+bool is_torch_soname(const std::string& name) {
+  return name.starts_with("libtorch") || name.starts_with("libc10") || name.starts_with("libcaffe2");
+}
+
+// Only names that torch owns count: the extension's own strings follow its compiler, whatever torch is.
+void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) {
+  bool any_old = false, any_new = false;
+  for (const UndefinedSymbol& symbol : symbols) {
+    if (symbol_owner(symbol.name, symbol.version) != "torch") continue;
+    copy.uses_torch = true;
+    copy.registers_ops |= registers_operators(symbol.name);
+    if (symbol.name.find("cxx11") != std::string::npos)
+      any_new = true;
+    else if (symbol.name.find("Ss") != std::string::npos)
+      any_old |= string_abi_in(demangle(symbol.name)) == StringAbi::Old;
+  }
+  copy.string_abi = any_new ? "new" : any_old ? "old" : "neutral";
+}
+
+// One compiler wrote all packed images for one GPU: unpacking the first tells for all.
+using AbiSeen = std::map<std::pair<unsigned, std::string>, unsigned>;
+unsigned abi_of(const FileBytes& file, const FatbinEntry& entry, AbiSeen& seen) {
+  if (entry.compression == "none") return cubin_abi(file, entry);
+  const auto [at, fresh] = seen.try_emplace({entry.sm, entry.compression}, 0);
+  if (fresh) at->second = cubin_abi(file, entry);
+  return at->second;
+}
+
+void take_images(const Image& image, Extension& copy) {
+  const auto entries = find_device_images(image);
+  if (!entries) {
+    copy.file_detail = say("its device code cannot be read: {}", entries.error().message);
+    return;
+  }
+  AbiSeen seen;
+  for (const FatbinEntry& entry : *entries) {
+    DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
+    if (entry.kind == "ptx")
+      found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
+    // The one chip for which a compiler is known to be wrong.
+    if (entry.kind == "cubin" && entry.sm == 103) found.toolkit = cubin_toolkit(image.file(), entry);
+    if (entry.kind == "cubin") found.elf_abi = abi_of(image.file(), entry, seen);
+    copy.images.push_back(std::move(found));
+  }
+}
+
+void take_inits(const ElfLibrary& library, Extension& copy) {
+  const std::string leaf = copy.module.substr(copy.module.rfind('.') + 1);
+  copy.inits = library.symbols.exported_with_prefix({"PyInit_"}, 64);
+  std::ranges::sort(copy.inits);
+  // What Python 2 called: such a module is old, not misnamed.
+  if (copy.inits.empty() && library.symbols.exports(SymbolQuery("init" + leaf)))
+    copy.inits.push_back("init" + leaf);
+  copy.has_init = library.symbols.exports(SymbolQuery("PyInit_" + leaf));
+}
+
+FileState damaged(const Error& error) {
+  if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return state_of_failure(error);
+  return {"damaged", say("the tables that the loader goes by are unusable: {}", error.message), ""};
+}
+
+FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const ElfLibrary>& library) {
+  auto source = host.open(copy.path);
+  if (!source) return state_of_failure(source.error());
+  copy.size = (*source)->size();
+  FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
+  if (state.state != "elf" || (state.machine != "x86_64" && state.machine != "aarch64")) return state;
+  auto opened = open_library(host, copy.path);
+  if (!opened) {
+    FileState worse = damaged(opened.error());
+    worse.machine = state.machine;
+    return worse;
+  }
+  library = *std::move(opened);
+  if (library->image.identity().type != ET_DYN || !library->dynamic.present)
+    return {"not-elf", say("an ELF file, but not a shared library"), state.machine};
+  return state;
+}
+
+}  // namespace
+
+// torch/library.h and torch/csrc/stable/library.h.
+bool registers_operators(std::string_view symbol) {
+  return symbol.starts_with("_ZN5torch7Library") || symbol.starts_with("aoti_torch_library_") ||
+         symbol.find("RegisterOperators") != std::string_view::npos;
+}
+
+std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy) {
+  std::shared_ptr<const ElfLibrary> library;
+  FileState state = open_file(host, copy, library);
+  copy.real_path = host.realpath(copy.path).value_or("");
+  copy.file_state = std::move(state.state);
+  copy.file_detail = std::move(state.detail);
+  copy.machine = std::move(state.machine);
+  if (copy.file_state != "elf" || !library) return nullptr;
+  const auto undefined = library->symbols.undefined();
+  if (!undefined) {
+    copy.file_state = "damaged";
+    copy.file_detail = undefined.error().message;
+    return nullptr;
+  }
+  copy.needed = library->dynamic.needed;
+  copy.soname = library->dynamic.soname;
+  copy.rpath = library->dynamic.rpath;
+  copy.runpath = library->dynamic.runpath;
+  copy.build_id = read_build_id(library->image);
+  copy.uses_torch = std::ranges::any_of(copy.needed, is_torch_soname);
+  copy.cuda_major = cuda_major(copy.needed);
+  const std::vector<VersionNeed>& needs = library->symbols.versions().needs();
+  copy.glibc_min = newest_need(needs, "GLIBC_");
+  copy.glibcxx_min = newest_need(needs, "GLIBCXX_");
+  const auto internals = find_texts(library->image, "__pybind11_internals_v", 1);
+  if (!internals.empty()) copy.pybind_internals = internals[0];
+  take_symbols(*undefined, copy);
+  take_images(library->image, copy);
+  take_inits(*library, copy);
+  copy.dating = date_extension(copy, *undefined, library->image);
+  return library;
+}
+
+Extension inspect_extension(const Host& host, const std::string& path) {
+  Extension copy;
+  copy.path = path;
+  const std::string name = path_basename(path);
+  copy.module = name.substr(0, name.find('.'));
+  const auto first = name.find('.'), last = name.rfind('.');
+  if (first != std::string::npos && last > first) copy.tag = name.substr(first + 1, last - first - 1);
+  inspect_file(host, copy);
+  copy.resolution_note = say("the file was read by itself, without an environment");
+  return copy;
+}
+
 namespace {
 
 std::string machine_of_python(const Host& host, const Snapshot& so_far) {

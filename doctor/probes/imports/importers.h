@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,18 @@
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
+
+struct ImportPlace {
+  std::string file;
+  unsigned line = 0;
+};
+
+// Where `import ROOT` comes to one of the wanted packages, by imports without a guard, a condition and a
+// function around them: the file that does it, for each that is reached. Follows the packages of `through`
+// too. By the files alone, and bounded: what is not reached within it is not reached.
+std::map<std::string, ImportPlace> hard_imports(const Host& host, const Python& python,
+                                                const std::string& root, const std::set<std::string>& wanted,
+                                                const std::set<std::string>& through);
 
 // Where the modules under diagnosis are imported: in the packages known for it, in those that are installed
 // with such a module, in single-file modules and in the current folder. Not all of site-packages is read;

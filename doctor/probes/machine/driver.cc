@@ -1,13 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <elf.h>
+
 #include <algorithm>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/elf/ld_cache.h"
 #include "doctor/knowledge/gpus.h"
-#include "doctor/probes/machine/driver_libraries.h"
 #include "doctor/probes/machine/system.h"
 
 namespace scankit {
+namespace {
+
+// Where drivers are put: by packages, the container runtime, WSL, NixOS. In the order of trust.
+constexpr const char* kKnownFolders[] = {"/usr/lib/wsl/lib",
+                                         "/usr/lib/x86_64-linux-gnu",
+                                         "/lib/x86_64-linux-gnu",
+                                         "/usr/lib/aarch64-linux-gnu",
+                                         "/usr/lib64",
+                                         "/lib64",
+                                         "/usr/lib",
+                                         "/usr/local/nvidia/lib64",
+                                         "/usr/local/nvidia/lib",
+                                         "/run/opengl-driver/lib"};
+constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
+                                           "/usr/lib/x86_64-linux-gnu",
+                                           "/lib/aarch64-linux-gnu",
+                                           "/usr/lib/aarch64-linux-gnu",
+                                           "/lib64",
+                                           "/usr/lib64",
+                                           "/lib",
+                                           "/usr/lib"};
+
+struct Place {
+  std::string path, reached;
+};
+
+std::vector<std::string> library_path(const Host& host) {
+  std::vector<std::string> folders;
+  const std::string text = host.env("LD_LIBRARY_PATH").value_or("");
+  for (std::size_t at = 0; at < text.size();) {  // ld.so(8): separated by ':' or ';'
+    const auto end = std::min(text.find_first_of(":;", at), text.size());
+    if (end > at && text[at] == '/') folders.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return folders;
+}
+
+// The loader's order: LD_LIBRARY_PATH, its cache, its default folders. No library of torch or of Python that
+// opens these has a search path of its own that leads to a driver.
+class Loader {
+ public:
+  explicit Loader(const Host& host) : host_(host), library_path_(library_path(host)) {
+    for (const std::uint16_t machine : {std::uint16_t{EM_X86_64}, std::uint16_t{EM_AARCH64}}) {
+      cache_ = LdCache::read(host, machine);
+      if (!cache_.entries().empty()) break;
+    }
+  }
+  Place find(const std::string& soname) const {
+    for (const std::string& folder : library_path_)
+      if (const auto path = path_join(folder, soname); host_.exists(path)) return {path, "LD_LIBRARY_PATH"};
+    for (const std::string& path : cache_.lookup(soname, {}))
+      if (host_.exists(path)) return {path, "ld.so.cache"};
+    for (const char* folder : kDefaultFolders)
+      if (const auto path = path_join(folder, soname); host_.exists(path))
+        return {path, std::string(sayable("default folder"))};
+    for (const char* folder : kKnownFolders)
+      if (const auto path = path_join(folder, soname); host_.exists(path))
+        return {path, std::string(sayable("not by the loader"))};
+    return {};
+  }
+  const std::vector<std::string>& folders_of_variable() const { return library_path_; }
+
+ private:
+  const Host& host_;
+  std::vector<std::string> library_path_;
+  LdCache cache_;
+};
+
+// libcuda.so.580.159.04 -> "580.159.04"; "" for libcuda.so, libcuda.so.1 and the libcuda.so.1.1 of WSL and
+// Jetson, whose numbers are no driver's.
+std::string version_in_name(const std::string& path, const std::string& prefix) {
+  const std::string name = path_basename(path);
+  if (!name.starts_with(prefix)) return "";
+  const auto version = Version::parse(name.substr(prefix.size()));
+  return version && version->part(0) >= 100 ? name.substr(prefix.size()) : "";
+}
+
+bool has_segment(const std::string& path, std::string_view segment) {
+  return ("/" + path + "/").find("/" + std::string(segment) + "/") != std::string::npos;
+}
+
+// A toolkit's stub serves the linker: it loads, and every call answers with an error. The real library takes
+// megabytes; WSL's is a small one that opens the driver store of Windows.
+std::string libcuda_kind_of(const Host& host, const std::string& found, const std::string& real) {
+  if (has_segment(found, "wsl") || has_segment(real, "wsl")) return "wsl";
+  if (has_segment(found, "stubs") || has_segment(real, "stubs")) return "stub";
+  constexpr std::uint64_t kLargestStub = 512u << 10;
+  const auto info = host.stat(real);
+  if (info && info->size > 0 && info->size < kLargestStub && version_in_name(real, "libcuda.so.").empty() &&
+      path_basename(real) != "libcuda.so.1.1")
+    return "stub";
+  // cuda-compat-X-Y installs into /usr/local/cuda-X.Y/compat.
+  return has_segment(found, "compat") || has_segment(real, "compat") ? "compat" : "driver";
+}
+
+void find_compat(const Host& host, Driver& driver) {
+  std::vector<std::string> folders{"/usr/local/cuda/compat"};
+  if (const auto entries = host.list("/usr/local"))
+    for (const DirEntry& entry : *entries)
+      if (entry.name.starts_with("cuda-")) folders.push_back("/usr/local/" + entry.name + "/compat");
+  for (const std::string& folder : folders) {
+    const auto real = host.realpath(path_join(folder, "libcuda.so.1"));
+    if (!real || *real == driver.libcuda) continue;
+    driver.compat = *real;
+    driver.compat_version = version_in_name(*real, "libcuda.so.");
+    return;
+  }
+}
+
+}  // namespace
+
+void find_driver_libraries(const Host& host, Driver& driver) {
+  const Loader loader(host);
+  if (const Place place = loader.find("libcuda.so.1"); !place.path.empty()) {
+    driver.libcuda = host.realpath(place.path).value_or(place.path);
+    driver.libcuda_reached = place.reached;
+    driver.libcuda_version = version_in_name(driver.libcuda, "libcuda.so.");
+    driver.libcuda_kind = libcuda_kind_of(host, place.path, driver.libcuda);
+  }
+  if (const Place place = loader.find("libnvidia-ml.so.1");
+      !place.path.empty() && place.reached != "not by the loader") {
+    driver.libnvidia_ml = host.realpath(place.path).value_or(place.path);
+    driver.libnvidia_ml_version = version_in_name(driver.libnvidia_ml, "libnvidia-ml.so.");
+  }
+  for (const std::string& folder : loader.folders_of_variable())
+    if (const auto path = path_join(folder, "libcuda.so"); has_segment(folder, "stubs") && host.exists(path))
+      driver.stubs.push_back(path);
+  find_compat(host, driver);
+}
+
+void find_mig_instances(const Host& host, Driver& driver) {
+  const std::string root = "/proc/driver/nvidia/capabilities";
+  const auto names = [&](const std::string& folder, std::string_view prefix) {
+    std::vector<std::string> found;
+    if (const auto entries = host.list(folder))
+      for (const DirEntry& entry : *entries)
+        if (entry.kind == FileKind::Directory && entry.name.starts_with(prefix)) found.push_back(entry.name);
+    return found;
+  };
+  for (const std::string& gpu : names(root, "gpu"))
+    for (const std::string& slice : names(root + "/" + gpu + "/mig", "gi"))
+      for (const std::string& part : names(root + "/" + gpu + "/mig/" + slice, "ci"))
+        driver.mig.push_back(gpu + "/" + slice + "/" + part);
+}
+
 namespace {
 
 std::string first_line(std::string text) {

@@ -4,6 +4,7 @@
 #include "doctor/model/snapshot.h"
 
 // Facts about the machine, not about a Python environment. Files only; a fact that cannot be read says why.
+
 namespace scankit {
 
 Probed<Os> probe_os(const Host& host);
@@ -23,5 +24,11 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host);
 Probed<std::vector<Toolkit>> probe_toolkits(const Host& host);
 Probed<std::vector<Compiler>> probe_compilers(const Host& host);
 Compiler describe_compiler(const Host& host, const std::string& path);
+
+// The user-space half of the driver: which libcuda.so.1 and libnvidia-ml.so.1 the loader would take, of what
+// kind they are, and what lies beside them. Fills the library fields of `driver`.
+void find_driver_libraries(const Host& host, Driver& driver);
+// MIG instances that this system may use: /proc/driver/nvidia/capabilities/gpuN/mig/giM/ciK.
+void find_mig_instances(const Host& host, Driver& driver);
 
 }  // namespace scankit

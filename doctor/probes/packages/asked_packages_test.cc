@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/packages/asked_packages.h"
-
 #include <gtest/gtest.h>
 
 #include "doctor/elf/test_library.h"
+#include "doctor/probes/packages/requirements.h"
 
 namespace scankit {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doctor/probes/packages/packages_binary.h"
+#include "doctor/probes/packages/packages_install.h"
 #include "doctor/probes/packages/packages_names.h"
 
 namespace scankit {

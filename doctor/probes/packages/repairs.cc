@@ -5,10 +5,18 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
+#include "doctor/base/say.h"
+#include "doctor/base/shell.h"
+#include "doctor/probes/python/python.h"
+#include "doctor/probes/python/python_layout.h"
+#include "doctor/probes/python/python_shim.h"
+#include "doctor/probes/python/python_text.h"
 
 namespace scankit {
 namespace {
@@ -78,6 +86,120 @@ Probed<std::vector<UnfinishedRepair>> probe_repairs(const Host& host, const Pyth
   for (const std::string& base : bases(python)) read_journals(host, base, found);
   if (!found.empty()) return Probed<std::vector<UnfinishedRepair>>::of(std::move(found));
   return Probed<std::vector<UnfinishedRepair>>::absent("no scankit fix was left unfinished");
+}
+
+namespace {
+
+struct VenvFile {
+  std::string series;  // "3.11"; "" where pyvenv.cfg does not say
+  bool by_uv = false;
+};
+
+// pyvenv.cfg without the interpreter beside it, which is what is missing.
+VenvFile read_venv_file(const Host& host, const std::string& folder) {
+  VenvFile found;
+  const auto text = host.read_file(path_join(folder, "pyvenv.cfg"), 1u << 16);
+  if (!text) return found;
+  for (const std::string_view line : lines_of(*text)) {
+    const auto equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string key = lowered(trimmed(line.substr(0, equals)));
+    const std::string value(trimmed(line.substr(equals + 1)));
+    if (key == "uv") found.by_uv = true;
+    if (key != "version" && key != "version_info") continue;
+    const auto dot = value.find('.');
+    const auto end = dot == std::string::npos ? dot : value.find_first_not_of("0123456789", dot + 1);
+    if (dot != std::string::npos) found.series = value.substr(0, end);
+  }
+  return found;
+}
+
+std::optional<std::string> find_on_path(const Host& host, const std::string& name) {
+  for (const std::string& folder : path_folders(host)) {
+    std::string file = path_join(folder, name);
+    if (host.is_program(file)) return file;
+  }
+  return std::nullopt;
+}
+
+// pyenv's shims are scripts; other scripts are not looked through.
+std::string behind_shim(const Host& host, const std::string& program) {
+  const auto head = read_head(host, program, 1u << 16);
+  if (!head || !head->starts_with("#!") || head->find("pyenv") == std::string::npos) return program;
+  return pyenv_target(host, *head, path_basename(program)).value_or("");
+}
+
+// Debian keeps ensurepip in a package of its own; without it `python3 -m venv` fails.
+bool makes_venvs(const Host& host, const std::string& python) {
+  const auto real = host.realpath(python);
+  const auto binary = real ? read_python_binary(host, *real) : Result<PythonBinary>(real.error());
+  if (!binary || !binary->python) return false;
+  const auto layout = read_python_layout(host, python);
+  return layout && layout->major == 3 && host.exists(path_join(layout->stdlib, "ensurepip/__init__.py"));
+}
+
+std::vector<std::string> names_of(const std::string& series) {
+  std::vector<std::string> names = {"python3", "python"};
+  if (!series.empty()) names.insert(names.begin(), "python" + series);
+  return names;
+}
+
+EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
+  for (const char* name : {"conda", "mamba", "micromamba"})
+    if (find_on_path(host, name))
+      return {say("install a Python in this conda environment"),
+              shell_line({name, "install", "-p", folder, "python"})};
+  return {say("install a Python in this conda environment, or name another Python with --python"), ""};
+}
+
+EnvironmentRepair repair_of(const Host& host, const std::string& origin, const std::string& folder,
+                            const Error& why) {
+  const auto there = host.stat(folder);
+  if (why.code == Errc::PermissionDenied || (!there && there.error().code == Errc::PermissionDenied))
+    return {say("run scankit as a user who may read it, or name another Python with --python"), ""};
+  if (!there && origin != "./.venv")
+    return {say("leave the environment that no longer exists"), shell_line({"unset", origin})};
+  if (there && there->kind != FileKind::Directory)
+    return {say("name the directory of an environment, or the Python with --python"), ""};
+  if (origin == "CONDA_PREFIX" || host.is_directory(path_join(folder, "conda-meta")))
+    return repair_of_conda(host, folder);
+  return repair_of_venv(host, folder);
+}
+
+}  // namespace
+
+EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
+  const VenvFile venv = read_venv_file(host, folder);
+  const std::string text = say("make the environment anew, and install its packages again");
+  const auto uv = find_on_path(host, "uv");
+  const auto with_uv = [&] {
+    std::vector<std::string> words = {"uv", "venv", "--clear"};
+    if (!venv.series.empty()) words.insert(words.end(), {"--python", venv.series});
+    words.push_back(folder);
+    return EnvironmentRepair{text, shell_line(words)};
+  };
+  if (uv && venv.by_uv) return with_uv();
+  for (const std::string& name : names_of(venv.series)) {
+    const auto python = find_on_path(host, name);
+    if (python && makes_venvs(host, behind_shim(host, *python)))
+      return {text, shell_line({name, "-m", "venv", "--clear", folder})};
+  }
+  if (uv) return with_uv();
+  const std::string name = venv.series.empty() ? "python3" : "python" + venv.series;
+  return {say("install {} with its venv module, then make the environment anew: {}", name,
+              shell_line({name, "-m", "venv", "--clear", folder})),
+          ""};
+}
+
+BrokenEnvironment broken_environment(const Host& host, const std::string& origin, const std::string& folder,
+                                     const Error& why) {
+  const EnvironmentRepair repair = repair_of(host, origin, folder, why);
+  return {origin, folder, why.message, repair.text, repair.command};
+}
+
+Error error_of(const BrokenEnvironment& broken) {
+  return {Errc::ToolFailed, say("{}: {}", broken.origin, broken.reason),
+          broken.command.empty() ? broken.repair : broken.repair + ": " + broken.command};
 }
 
 }  // namespace scankit

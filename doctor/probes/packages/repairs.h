@@ -1,14 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <vector>
 
+#include "doctor/base/result.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
+#include "doctor/model/target_facts.h"
 
 namespace scankit {
 
 // Fixes of this environment that did not come to their end, by the journals below `.scankit` of the prefix
 // and of the folders on the path. Absent where all ended, or none was made.
 Probed<std::vector<UnfinishedRepair>> probe_repairs(const Host& host, const Python& python);
+
+// What to do about an environment whose Python cannot be used: a sentence, and the command that does it on
+// this machine where there is one.
+struct EnvironmentRepair {
+  std::string text, command;
+  std::string hint() const { return command.empty() ? text : text + ": " + command; }
+};
+// A venv: made anew by uv (where uv made it and is on PATH) or by a Python of PATH that can make venvs,
+// one of the venv's own release first.
+EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder);
+
+// `why`: how looking for its Python ended. `origin`: "VIRTUAL_ENV", "./.venv", "CONDA_PREFIX".
+BrokenEnvironment broken_environment(const Host& host, const std::string& origin, const std::string& folder,
+                                     const Error& why);
+
+// For commands that end with it: exit status 1.
+Error error_of(const BrokenEnvironment& broken);
 
 }  // namespace scankit

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/version.h"
-#include "doctor/knowledge/import_names.h"
+#include "doctor/knowledge/importers.h"
 #include "doctor/probes/python/python_text.h"
 
 namespace scankit {

@@ -1,15 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/python/python.h"
 
+#include <algorithm>
+#include <array>
+
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_binary.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_shim.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
 namespace scankit {
+namespace {
+
+constexpr std::size_t kPiece = 1u << 18;
+constexpr std::size_t kOverlap = 64;        // longer than any text that is looked for
+constexpr std::uint64_t kMost = 96u << 20;  // conda's static interpreter with its symbols has 30 MB
+
+// Calls `look` with overlapping pieces from the start of the file until it says true.
+bool scan(const Host& host, const std::string& path, const std::function<bool(std::string_view)>& look) {
+  const auto source = host.open(path);
+  if (!source) return false;
+  const std::uint64_t size = std::min((*source)->size(), kMost);
+  std::string piece;
+  for (std::uint64_t at = 0; at < size;) {
+    const std::size_t kept = std::min(piece.size(), kOverlap);
+    piece.erase(0, piece.size() - kept);
+    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, size - at));
+    piece.resize(kept + length);
+    if (!(*source)->read(at, piece.data() + kept, length)) return false;
+    if (look(piece)) return true;
+    at += length;
+  }
+  return false;
+}
+
+// `text` between two NULs. Looked for without them: a binary is full of NULs, at each of which a search would
+// stop.
+bool whole_string_in(std::string_view piece, std::string_view text) {
+  for (auto at = piece.find(text); at != std::string_view::npos; at = piece.find(text, at + 1)) {
+    const std::size_t end = at + text.size();
+    if (at > 0 && piece[at - 1] == '\0' && end < piece.size() && piece[end] == '\0') return true;
+  }
+  return false;
+}
+
+// "7", "0rc2", "2+" (Debian's own patches): the rest of a PY_VERSION behind "3.11.".
+bool is_patch_level(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  if (at == 0 || at > 3) return false;
+  for (const std::string_view stage : {"rc", "a", "b"}) {
+    if (!text.substr(at).starts_with(stage)) continue;
+    at += stage.size();
+    const std::size_t from = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    if (at == from) return false;
+    break;
+  }
+  if (at < text.size() && text[at] == '+') ++at;
+  return at == text.size();
+}
+
+std::string machine_name(unsigned number) {
+  static constexpr std::array<std::pair<unsigned, const char*>, 5> kNames{
+      {{62, "x86_64"}, {183, "aarch64"}, {21, "powerpc64le"}, {243, "riscv64"}, {22, "s390x"}}};
+  for (const auto& [machine, name] : kNames)
+    if (machine == number) return name;
+  return {};
+}
+
+}  // namespace
+
+Result<PythonBinary> read_python_binary(const Host& host, const std::string& path) {
+  SCANKIT_TRY(const auto source, host.open(path));
+  PythonBinary facts;
+  std::array<unsigned char, 20> head{};
+  if (source->size() < 64 || !source->read(0, head.data(), head.size())) return facts;
+  facts.elf = head[0] == 0x7F && head[1] == 'E' && head[2] == 'L' && head[3] == 'F';
+  if (!facts.elf) return facts;
+  facts.machine = machine_name(head[5] == 2 ? head[18] * 256u + head[19] : head[19] * 256u + head[18]);
+  // The entry points that Programs/python.c calls, undefined or exported (3.8+, 3.7, before, embedded); a
+  // fully static interpreter has no dynamic names, but its help text.
+  facts.python = scan(host, path, [](std::string_view piece) {
+    for (const std::string_view name : {"Py_BytesMain", "_Py_UnixMain", "Py_RunMain", "PYTHONNOUSERSITE"})
+      if (piece.find(name) != std::string_view::npos) return true;
+    return whole_string_in(piece, "Py_Main");
+  });
+  return facts;
+}
+
+std::vector<std::string> release_strings(const Host& host, const std::string& path, std::string_view series) {
+  std::vector<std::string> found;
+  const std::string start = std::string(series) + ".";
+  scan(host, path, [&](std::string_view piece) {
+    for (auto at = piece.find(start); at != std::string_view::npos; at = piece.find(start, at + 1)) {
+      const auto end = piece.find('\0', at);
+      if (end == std::string_view::npos) break;  // comes again, whole, with the next piece
+      if (at == 0 || piece[at - 1] != '\0') continue;
+      const std::string_view text = piece.substr(at, end - at);
+      if (!is_patch_level(text.substr(start.size()))) continue;
+      if (std::ranges::find(found, text) == found.end()) found.emplace_back(text);
+    }
+    return false;
+  });
+  return found;
+}
+
+bool holds_string(const Host& host, const std::string& path, std::string_view text) {
+  return scan(host, path, [&](std::string_view piece) { return whole_string_in(piece, text); });
+}
+
 namespace {
 
 Probed<Python> failed(const Error& error, Python python = {}) {

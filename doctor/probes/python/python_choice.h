@@ -6,9 +6,39 @@
 
 #include "doctor/base/result.h"
 #include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/model/target_facts.h"
 
+// An unpacked root file system or image (--root).
+
 namespace scankit {
+
+// The absolute path of `folder`, or why it is no root file system.
+Result<std::string> root_folder(const std::string& folder);
+
+struct PlacedPython {
+  std::string path, origin;  // an interpreter or an environment's folder, as the examined system names it
+};
+// Where images keep their Pythons. No variable says which one is active: an image's PATH is in its
+// configuration, not in its files.
+std::vector<PlacedPython> pythons_in_root(const Host& host);
+
+// A file or folder of another user, whose code root would run (ARCHITECTURE.md, decision 17).
+struct ForeignCode {
+  std::string path;
+  unsigned uid = 0;
+};
+
+// Where this process is root and the file is not root's; nothing for another user, whom the kernel keeps from
+// doing more than he may.
+std::optional<ForeignCode> foreign_to_root(const Host& host, const std::string& path);
+
+// The first that this interpreter runs as it starts, or has on its path: the executable, prefixes, folders of
+// sys.path, .pth files, sitecustomize.py.
+std::optional<ForeignCode> foreign_code(const Host& host, const Python& python);
+
+// And what imports of torch and of the modules under diagnosis would run.
+std::optional<ForeignCode> foreign_code(const Host& host, const Snapshot& snapshot);
 
 // The environment that a command looks at: `requested` (--python), or the first of $VIRTUAL_ENV, ./.venv,
 // $CONDA_PREFIX and PATH, scripts such as pyenv's shims looked through. The answer is the interpreter's own

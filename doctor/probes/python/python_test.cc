@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "doctor/probes/python/python_binary.h"
 #include "doctor/probes/python/python_config.h"
 #include "doctor/probes/python/python_test_host.h"
 #include "doctor/probes/python/python_text.h"

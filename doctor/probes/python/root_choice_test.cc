@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/python/root_choice.h"
-
 #include "doctor/probes/python/python_choice.h"
 #include "doctor/probes/python/python_test_host.h"
 

@@ -5,7 +5,6 @@
 
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_test_host.h"
-#include "doctor/probes/python/sys_path_pth.h"
 
 namespace scankit {
 namespace {

@@ -7,7 +7,6 @@
 #include "doctor/base/version.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/python/python_text.h"
-#include "doctor/probes/sources/build_text.h"
 #include "doctor/probes/sources/sources.h"
 
 namespace scankit {

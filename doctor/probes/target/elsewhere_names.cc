@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/target/elsewhere_names.h"
-
 #include <algorithm>
 #include <array>
 
@@ -9,7 +7,8 @@
 #include "doctor/base/version.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/probes/extensions/exports.h"
-#include "doctor/probes/extensions/extension_missing.h"
+#include "doctor/probes/extensions/extension_resolve.h"
+#include "doctor/probes/target/elsewhere_resolve.h"
 #include "doctor/torch_abi/names.h"
 
 namespace scankit {

@@ -6,7 +6,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/probes/target/grafted_host.h"
+#include "doctor/probes/target/target.h"
 
 // --so FILE|WHEEL|DIR: files under diagnosis wherever they lie, as if they were importable in the
 // environment.

@@ -1,12 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
 // A target that is not the machine at hand: GPUs and a driver as the user describes them.
+
 namespace scankit {
+
+// Another host with folders of this machine grafted onto it, so that a file which is not part of the examined
+// system is seen from inside it: the loader's $ORIGIN, the other files of its wheel.
+class GraftedHost : public Host {
+ public:
+  explicit GraftedHost(std::unique_ptr<Host> base) : base_(std::move(base)) {}
+
+  // `at`: absolute and normal, as the examined system will name it; `folder`: a folder of this machine.
+  void graft(const std::string& at, const std::string& folder);
+  // What a graft does not hold is looked for in this folder of the system, as if the one were unpacked into
+  // the other.
+  void lay_grafts_over(const std::string& folder) { below_ = folder; }
+
+  Result<std::string> read_file(const std::string& path, std::size_t limit) const override;
+  Result<std::unique_ptr<ByteSource>> open(const std::string& path) const override;
+  Result<std::vector<DirEntry>> list(const std::string& path) const override;
+  Result<FileInfo> stat(const std::string& path) const override;
+  Result<FileInfo> lstat(const std::string& path) const override;
+  Result<std::string> readlink(const std::string& path) const override;
+  Result<std::string> realpath(const std::string& path) const override;
+  std::optional<std::string> env(std::string_view name) const override { return base_->env(name); }
+  bool is_live() const override { return base_->is_live(); }
+
+ private:
+  struct Graft {
+    std::string at;
+    std::unique_ptr<Host> host;
+  };
+  struct Place {
+    const Host* host;
+    std::string path, at;  // path as that host names it; `at` of the graft, "" for the base
+  };
+  Place find(const std::string& path) const;
+
+  std::unique_ptr<Host> base_;
+  std::vector<Graft> grafts_;
+  std::string below_;
+};
 
 struct TargetDescription {
   std::vector<std::string> gpus;  // "sm_90"; "none" for a machine without one

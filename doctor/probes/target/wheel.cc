@@ -16,8 +16,6 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/python/python_text.h"
-#include "doctor/probes/target/wheel_layout.h"
-#include "doctor/probes/target/wheel_tags.h"
 
 namespace scankit {
 namespace {

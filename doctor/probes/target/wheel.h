@@ -4,10 +4,33 @@
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/elf/bytes.h"
 #include "doctor/model/wheel.h"
 
+// For which Pythons and machines a wheel is: by its name, and by its .dist-info/WHEEL.
 // Wheels, which are somebody else's archives: read strictly and within bounds, and never run.
+
 namespace scankit {
+
+constexpr std::size_t kMostTags = 1000;  // that are read of one wheel; those with most have some thirty
+
+// The tags and names of `NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl` (PEP 427); false where the name is not
+// of that form.
+bool read_wheel_name(const std::string& file_name, Wheel& wheel);
+
+// What each "Tag:" line of a file WHEEL says. A line may be a compressed set, as a file name is
+// ("py2.py3-none-any"): maturin writes such lines.
+std::vector<Wheel> tag_lines(const std::string& text);
+// All that a name or a line stands for, one by one: "cp311-cp311-manylinux_2_17_x86_64".
+std::vector<std::string> expanded_tags(const Wheel& wheel);
+// The tags of all lines, none twice, into `wheel`. False where the text names more tags than any wheel has.
+bool take_tags(const std::string& text, Wheel& wheel);
+
+// Why two programs may read this zip archive differently, as a sentence; "" where they cannot. One that reads
+// from the front and one that reads from the end must meet the same members: each byte belongs to exactly one
+// header, member or directory, and each member says the same of itself in both places. `names` are the
+// members as the unpacker lists them, in its order. (uv and PyPI refuse such archives: CVE-2025-54368.)
+std::string archive_ambiguity(const FileBytes& file, const std::vector<std::string>& names);
 
 struct UnpackedWheel {
   Wheel wheel;
@@ -15,7 +38,7 @@ struct UnpackedWheel {
 };
 // Unpacks the shared libraries into `folder`. Refuses absolute names, "..", links, duplicates, encryption,
 // sizes that lie, wrong checksums and hashes, more data than a wheel of its size can mean, and archives that
-// another program may read otherwise (wheel_layout.h).
+// another program may read otherwise.
 Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& folder);
 // The whole wheel, as an installer without scripts would: every member by its own name, programs executable.
 // The same refusals. What is written before one of them stays.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Archives of which two programs see different members are refused, and the refusal says why.
-#include "doctor/probes/target/wheel_layout.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -7,7 +7,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/probes/target/test_zip.h"
-#include "doctor/probes/target/wheel_tags.h"
 
 namespace scankit {
 namespace {

@@ -15,7 +15,7 @@
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/packages_scan.h"
 #include "doctor/probes/packages/requirement_line.h"
-#include "doctor/probes/python/sys_path_pth.h"
+#include "doctor/probes/python/sys_path.h"
 #include "doctor/probes/target/test_zip.h"
 #include "doctor/probes/target/wheel.h"
 #include "doctor/tests/growth/hostile_elf.h"

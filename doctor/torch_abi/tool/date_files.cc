@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "doctor/base/files.h"
-#include "doctor/probes/extensions/extension_inspect.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/torch_abi/date.h"
 
 // scankit_date_files FILE...: one line a file and one for all together, for ci/dating.sh:

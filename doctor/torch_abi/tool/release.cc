@@ -10,8 +10,6 @@
 #include "doctor/base/files.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/library.h"
-#include "doctor/elf/library_facts.h"
-#include "doctor/torch_abi/header_lines.h"
 #include "doctor/torch_abi/names.h"
 
 namespace scankit {

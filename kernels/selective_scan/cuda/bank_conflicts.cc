@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts the bank conflicts of every kernel that uses shared memory: the device code itself runs on the
-// CPU, and what each warp's lanes touch at once is recorded. Prints the rows of bank_use.cc's table. fp32
+// CPU, and what each warp's lanes touch at once is recorded. Prints the rows of kernel_use.cc's table. fp32
 // alone: what lies in shared memory is fp32 whatever the dtype.
 #include <cstdio>
 #include <cstring>
