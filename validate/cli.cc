@@ -11,8 +11,8 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/help.h"
 #include "doctor/host/host.h"
@@ -83,7 +83,7 @@ Result<void> check_module_name(const std::string& module) {
   if (std::ranges::find(known, name) != known.end()) return {};
   const std::string like = nearest_word(name, known);
   return Error{Errc::InvalidArgument,
-               say("--module {}: cannot be validated; validate has cases only for {}", module, joined(known)),
+               say("--module {}: cannot be validated; validate has cases only for {}", module, join(known)),
                like.empty() ? say("to validate one of these under another name, name its file")
                             : say("did you mean {}?", like)};
 }

@@ -21,6 +21,7 @@
 #include "builder/torch_flavor/environment.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_choice.h"

@@ -10,9 +10,9 @@
 #include "builder/fix/place.h"
 #include "builder/fix/transaction.h"
 #include "builder/fix/trust.h"
-#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/report/escape.h"
 

@@ -13,6 +13,7 @@
 #include "builder/toolchain/reasons.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/report/progress.h"

@@ -7,6 +7,7 @@
 
 #include "builder/toolchain/reasons.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {

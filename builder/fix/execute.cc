@@ -17,6 +17,7 @@
 #include "builder/fix/verify.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/view.h"
 #include "doctor/report/progress.h"
@@ -157,9 +158,9 @@ class Execution {
                    say("ask for a release of the package that fits torch {}", torch)};
     std::map<std::string, std::pair<std::string, std::string>> versions;
     for (const Distribution& one : before.distributions.value)
-      versions[normalised_name(one.name)].first = one.version;
+      versions[required_name(one.name)].first = one.version;
     for (const Distribution& one : after.distributions.value)
-      versions[normalised_name(one.name)].second = one.version;
+      versions[required_name(one.name)].second = one.version;
     for (const auto& [name, change] : versions) {
       if (change.first == change.second) continue;
       note_step([&, &name = name, &change = change] {

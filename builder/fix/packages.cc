@@ -21,7 +21,7 @@ constexpr std::array kModelPackages = {
                  "CAUSAL_CONV1D_SKIP_CUDA_BUILD", "CAUSAL_CONV1D_FORCE_BUILD"}};
 
 const Distribution* installed(const Snapshot& snapshot, const std::string& requirement) {
-  return find_distribution(snapshot.distributions.value, normalised_name(requirement));
+  return find_distribution(snapshot.distributions.value, required_name(requirement));
 }
 
 Error nobody_can(const Installer& installer) { return {Errc::Unsupported, installer.why, installer.instead}; }
@@ -43,7 +43,7 @@ void hold_torch(const Snapshot& snapshot, PackageChange& change) {
   const std::string version = installed_version(snapshot, "torch");
   if (version.empty() || version == "?") return;
   for (const std::string& requirement : change.requirements)
-    if (normalised_name(requirement) == "torch") return;
+    if (required_name(requirement) == "torch") return;
   change.held = {"torch==" + version};
 }
 
@@ -146,7 +146,7 @@ bool builds_a_folder(const Host& host, const Snapshot& snapshot, const PackageCh
 }  // namespace
 
 const ModelPackage* model_package(const std::string& requirement) {
-  const auto found = std::ranges::find(kModelPackages, normalised_name(requirement),
+  const auto found = std::ranges::find(kModelPackages, required_name(requirement),
                                        [](const ModelPackage& one) { return std::string(one.distribution); });
   return found == kModelPackages.end() ? nullptr : &*found;
 }
@@ -162,7 +162,7 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
     SCANKIT_TRY(requirement, requirement_of(host, snapshot, requirement, change.reinstall));
     if (local_source(host, snapshot, requirement).ends_with(".whl")) change.from_source.clear();
   }
-  made.installer = installer_of(host, snapshot, normalised_name(change.requirements.front()));
+  made.installer = installer_of(host, snapshot, required_name(change.requirements.front()));
   if (made.installer.kind == Installer::Kind::None) return nobody_can(made.installer);
   std::vector<std::string> environment;
   for (const std::string& requirement : change.requirements) {
@@ -186,7 +186,7 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   for (InstallerCommand& command : made.commands)
     command.environment.insert(command.environment.end(), environment.begin(), environment.end());
   for (const std::string& requirement : change.requirements) {
-    const std::string name = normalised_name(requirement);
+    const std::string name = required_name(requirement);
     made.before.emplace_back(name, installed_version(snapshot, name));
   }
   made.change = std::move(change);

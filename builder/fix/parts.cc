@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "builder/installer/installer.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 std::vector<std::string> names_in_step(const RepairStep& step) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
-    if (!name.empty()) names.push_back(normalised_name(name));
+    if (!name.empty()) names.push_back(required_name(name));
   };
   add(step.about);
   add(step.needed_by);
@@ -57,7 +58,7 @@ Level level_of(const RepairStep& step) {
   if (packages == nullptr) return Level::Modules;
   const auto& wanted = packages->change.requirements;
   const bool torch = std::ranges::any_of(
-      wanted, [](const std::string& requirement) { return normalised_name(requirement) == "torch"; });
+      wanted, [](const std::string& requirement) { return required_name(requirement) == "torch"; });
   return torch ? Level::BelowAll : Level::Packages;
 }
 

@@ -11,6 +11,7 @@
 #include "builder/fix/parts.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/view.h"
 #include "doctor/report/escape.h"
@@ -106,7 +107,7 @@ class Planner {
     return std::ranges::any_of(report_.findings, [&](const Finding& finding) {
       return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
                const auto* packages = std::get_if<InstallPackages>(&fix);
-               return packages != nullptr && normalised_name(packages->requirements.front()) == "torch";
+               return packages != nullptr && required_name(packages->requirements.front()) == "torch";
              });
     });
   }

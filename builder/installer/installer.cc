@@ -8,6 +8,7 @@
 #include "builder/fix/place.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/python/pip_settings.h"
 #include "doctor/probes/python/python_choice.h"
 #include "doctor/probes/python/sys_path.h"
@@ -124,9 +125,9 @@ Installer pip(const Host& host, const Python& python, std::vector<std::string> p
 }
 
 const Distribution* distribution_of(const Snapshot& snapshot, const std::string& package) {
-  const std::string wanted = normalised_name(package);
+  const std::string wanted = required_name(package);
   for (const Distribution& known : snapshot.distributions.value)
-    if (normalised_name(known.name) == wanted) return &known;
+    if (required_name(known.name) == wanted) return &known;
   return nullptr;
 }
 
@@ -202,15 +203,11 @@ std::string name_of(Installer::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::string normalised_name(const std::string& requirement) {
-  std::string name;
-  for (const char c : requirement) {
-    const bool separator = c == '-' || c == '_' || c == '.';
-    if (!separator && std::isalnum(static_cast<unsigned char>(c)) == 0) break;
-    if (separator && name.ends_with('-')) continue;
-    name += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return name;
+std::string required_name(const std::string& requirement) {
+  const auto end = std::ranges::find_if_not(requirement, [](char c) {
+    return c == '-' || c == '_' || c == '.' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+  });
+  return normalized_name({requirement.begin(), end});
 }
 
 Installer installer_of(const Host& host, const Snapshot& snapshot, const std::string& package) {

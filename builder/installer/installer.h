@@ -70,6 +70,6 @@ InstallerCommand download_command(const Installer& downloader, const std::string
                                   const std::string& folder);
 
 // "Nvidia_NVRTC.cu12" -> "nvidia-nvrtc-cu12" (PEP 503), of the part of a requirement before its version.
-std::string normalised_name(const std::string& requirement);
+std::string required_name(const std::string& requirement);
 
 }  // namespace scankit

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "builder/installer/installer.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
 namespace scankit {
@@ -15,7 +16,7 @@ bool is_file(const std::string& requirement) { return requirement.starts_with('/
 
 // "torch==2.11.0" in conda's words: "pytorch=2.11.0".
 std::string conda_requirement(const std::string& requirement) {
-  const std::string name = normalised_name(requirement);
+  const std::string name = required_name(requirement);
   std::string rest = requirement.substr(std::min(requirement.find_first_of("=<>!~"), requirement.size()));
   if (rest.starts_with("==")) rest.erase(0, 1);
   return (name == "torch" ? "pytorch" : name) + rest;
@@ -39,7 +40,7 @@ Words without_wheels_of(const PackageChange& change) {
   for (const std::string& name : change.from_source)
     if (std::ranges::none_of(change.requirements, [&](const std::string& requirement) {
           return requirement.find(" @ ") != std::string::npos &&
-                 normalised_name(requirement) == normalised_name(name);
+                 required_name(requirement) == required_name(name);
         }))
       names.push_back(name);
   return names;
@@ -63,7 +64,7 @@ InstallerCommand pip_change(const Installer& installer, const PackageChange& cha
 InstallerCommand uv_forget(const Installer& installer, const PackageChange& change) {
   Words argv = installer.program;
   add(argv, {"cache", "clean"});
-  for (const std::string& requirement : change.requirements) argv.push_back(normalised_name(requirement));
+  for (const std::string& requirement : change.requirements) argv.push_back(required_name(requirement));
   return {argv, {}, installer.project, {}};
 }
 
@@ -74,7 +75,7 @@ InstallerCommand uv_pip_change(const Installer& installer, const PackageChange& 
   if (change.reinstall || !change.dependencies) argv.emplace_back("--no-deps");
   if (change.reinstall)
     for (const std::string& requirement : change.requirements)
-      if (!is_file(requirement)) add(argv, {"--reinstall-package", normalised_name(requirement)});
+      if (!is_file(requirement)) add(argv, {"--reinstall-package", required_name(requirement)});
   if (change.reinstall && std::ranges::any_of(change.requirements, is_file)) argv.emplace_back("--reinstall");
   if (!change.isolated_build) argv.emplace_back("--no-build-isolation");
   for (const std::string& name : without_wheels_of(change)) add(argv, {"--no-binary", name});
@@ -91,7 +92,7 @@ InstallerCommand uv_project_change(const Installer& installer, const PackageChan
   // As the lock says, and without removing what the project does not know: our own modules, say.
   if (again) add(argv, {"--frozen", "--inexact"});
   for (const std::string& requirement : change.requirements) {
-    const std::string name = normalised_name(requirement);
+    const std::string name = required_name(requirement);
     if (again) add(argv, {"--reinstall-package", name});
     if (!again && change.upgrade) add(argv, {"--upgrade-package", name});
     if (!change.isolated_build) add(argv, {"--no-build-isolation-package", name});
@@ -113,7 +114,7 @@ InstallerCommand conda_change(const Installer& installer, const PackageChange& c
 
 bool all_locked(const Installer& installer, const PackageChange& change) {
   return std::ranges::all_of(change.requirements, [&](const std::string& requirement) {
-    return !is_file(requirement) && installer.locked.contains(normalised_name(requirement));
+    return !is_file(requirement) && installer.locked.contains(required_name(requirement));
   });
 }
 

@@ -216,8 +216,8 @@ TEST(InstallerCommands, AreShownAsAShellTakesThem) {
 }
 
 TEST(InstallerCommands, NormaliseNames) {
-  EXPECT_EQ(normalised_name("Nvidia_CUDA.nvrtc--cu12>=12"), "nvidia-cuda-nvrtc-cu12");
-  EXPECT_EQ(normalised_name("torch[all]==2"), "torch");
+  EXPECT_EQ(required_name("Nvidia_CUDA.nvrtc--cu12>=12"), "nvidia-cuda-nvrtc-cu12");
+  EXPECT_EQ(required_name("torch[all]==2"), "torch");
 }
 
 }  // namespace

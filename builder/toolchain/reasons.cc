@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {

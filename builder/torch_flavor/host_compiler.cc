@@ -8,26 +8,20 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 #include "doctor/probes/python/python_choice.h"
 
 namespace scankit {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
 std::string which(const Host& host, const std::string& name) {
   if (name.find('/') != std::string::npos) {
     std::string file = path_normalize(path_join(current_directory(), name));
     return host.is_program(file) ? file : "";
   }
-  for (const std::string& folder : split(host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
+  for (const std::string& folder :
+       split_nonempty(host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ":"))
     if (std::string file = path_join(folder, name); host.is_program(file)) return file;
   return "";
 }
@@ -116,7 +110,7 @@ std::string how_to_get_one(const CxxDemand& demand) {
 
 Result<CxxCompiler> named_by_user(const Host& host, const std::string& cxx, const CxxDemand& demand) {
   CxxCompiler compiler;
-  compiler.argv = split(cxx, ' ');
+  compiler.argv = split_nonempty(cxx, " ");
   compiler.chosen_by = "CXX";
   const std::string name = compiler.argv.empty() ? cxx : compiler.argv.front();
   const std::string path = which(host, name);

@@ -10,6 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 #include "doctor/report/progress.h"
 

@@ -11,7 +11,6 @@
 #include "ci/fleet/commands.h"
 #include "ci/fleet/report.h"
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/help.h"

@@ -10,7 +10,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/base/shell.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"
 

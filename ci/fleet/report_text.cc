@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "ci/fleet/report.h"
-#include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
 namespace scankit::fleet {

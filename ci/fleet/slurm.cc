@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ci/fleet/slurm.h"
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <spawn.h>
 #include <sstream>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "ci/fleet/commands.h"
 #include "ci/fleet/lines.h"
@@ -18,18 +19,13 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 
 extern char** environ;
 
 namespace scankit::fleet {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
 
 Result<std::string> said_by(std::vector<std::string> argv) {
   ProcessRequest request;
@@ -127,7 +123,7 @@ std::map<std::string, std::string> unusable_nodes(const std::vector<std::string>
   std::map<std::string, std::string> unusable;
   if (nodes.empty()) return unusable;
   const auto text =
-      said_by({"sinfo", "--noheader", "--Node", "--nodes", joined(nodes), "--format", "%N|%T|%E"});
+      said_by({"sinfo", "--noheader", "--Node", "--nodes", join(nodes, ","), "--format", "%N|%T|%E"});
   if (!text) return unusable;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {

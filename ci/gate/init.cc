@@ -15,6 +15,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
 #include "doctor/report/escape.h"
@@ -268,7 +269,7 @@ int run_ci_init(const CiInitOptions& options) {
   for (const Planned& file : files)
     if (!options.force && is_there(file.path)) there.push_back(file.path);
   if (!there.empty()) {
-    complain({Errc::Conflict, say("is there already, and nothing was written: {}", joined(there)),
+    complain({Errc::Conflict, say("is there already, and nothing was written: {}", join(there)),
               say("--force writes over it, --out DIR writes elsewhere")});
     return kExitUsage;
   }

@@ -9,8 +9,8 @@
 
 #include "ci/gate/policy_fields.h"
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 #include "envspec/spec/fields.h"
@@ -129,11 +129,10 @@ class Reader {
       const bool is_option = option.starts_with('-');
       if (is_option ? std::ranges::find(options, option) == options.end() : out.empty()) {
         const auto near = nearest_word(option, options);
-        return Error{
-            Errc::Malformed,
-            say("{}: {}: \"{}\" is no option that a policy may set", yaml_place(name_, item), path,
-                plain(option, false)),
-            near.empty() ? say("known here: {}", joined(options)) : say("did you mean \"{}\"?", near)};
+        return Error{Errc::Malformed,
+                     say("{}: {}: \"{}\" is no option that a policy may set", yaml_place(name_, item), path,
+                         plain(option, false)),
+                     near.empty() ? say("known here: {}", join(options)) : say("did you mean \"{}\"?", near)};
       }
       out.push_back(item.text);
     }

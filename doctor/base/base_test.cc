@@ -4,9 +4,9 @@
 
 #include "doctor/base/duration.h"
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
 #include "doctor/base/sha256_stream.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 
 namespace scankit {

@@ -9,11 +9,12 @@
 #include <tuple>
 #include <utility>
 
+#include "doctor/base/text.h"
+
 namespace scankit {
 namespace {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // What follows the release, as numbers that sort as PEP 440 says. The spellings are those that it normalises.
 struct Stages {

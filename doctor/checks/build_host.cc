@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
@@ -193,7 +194,7 @@ std::string asks_for_none(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (!tree.wants_ninja) return say("the build does not use ninja");
   const bool brought = std::ranges::any_of(tree.build_requires, [](const std::string& requirement) {
-    return package_key(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "ninja";
+    return normalized_name(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "ninja";
   });
   return brought ? say("pyproject.toml has ninja brought to the build") : "";
 }

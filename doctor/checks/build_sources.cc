@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/check.h"
@@ -56,7 +57,7 @@ CheckResult sources_complete(const Snapshot& snapshot) {
         say("{}; only the ready wheel that it asks for first can spare the build", finding.summary);
   finding.fixes = build_fixes(snapshot, Advice{where_they_are(tree)});
   // What the archive was unpacked for is a package that scankit installs without the files that it lacks.
-  if (const std::string package = package_key(tree.name);
+  if (const std::string package = normalized_name(tree.name);
       tree.unpacked_archive && (package == "mamba-ssm" || package == "causal-conv1d"))
     finding.fixes.insert(finding.fixes.begin() + 1, InstallModelPackage{package});
   result.findings.push_back(std::move(finding));
@@ -85,7 +86,7 @@ std::string without_python_build(const Snapshot& snapshot) {
 std::optional<std::size_t> torch_requirement(const SourceTree& tree) {
   for (std::size_t i = 0; i < tree.build_requires.size(); ++i) {
     const std::string& requirement = tree.build_requires[i];
-    if (package_key(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "torch") return i;
+    if (normalized_name(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "torch") return i;
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/model/installers.h"
 
@@ -30,7 +31,7 @@ bool already_installed(const Snapshot& snapshot) {
   }
   if (looked_at) return true;
   return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& distribution) {
-    return package_key(distribution.name) == package_key(tree.name);
+    return normalized_name(distribution.name) == normalized_name(tree.name);
   });
 }
 

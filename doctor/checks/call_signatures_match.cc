@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/repairs.h"
@@ -106,7 +107,7 @@ std::optional<Takes> of_the_release(const Snapshot& snapshot, const std::string&
   const std::string distribution = signature_distribution(callee);
   const auto& installed = snapshot.distributions.value;
   for (std::size_t i = 0; i < installed.size() && !distribution.empty(); ++i) {
-    if (package_key(installed[i].name) != package_key(distribution)) continue;
+    if (normalized_name(installed[i].name) != normalized_name(distribution)) continue;
     const auto known = known_signature(callee, installed[i].version);
     const ModuleTexts* texts = texts_of(snapshot, module);
     if (!known || texts == nullptr || texts->open_ended ||

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 #include "doctor/model/target_facts.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 #include "doctor/knowledge/importers.h"
@@ -31,7 +32,7 @@ std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
   const std::string package = named == hit.facts.end() ? hit.module : named->value;
   if (cause == Cause::PackageNotInstalled) {
-    fixes.emplace_back(Advice{say("install it: scankit fix --package {}", package_key(package))});
+    fixes.emplace_back(Advice{say("install it: scankit fix --package {}", normalized_name(package))});
   } else if (cause == Cause::MissingPythonDependency) {
     const auto known = distribution_of_import_name(package);
     fixes.emplace_back(Advice{known ? say("install it: python -m pip install {}", *known)

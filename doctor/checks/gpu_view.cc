@@ -7,6 +7,7 @@
 #include <set>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/knowledge/drivers.h"
 
 namespace scankit {
@@ -40,12 +41,6 @@ std::vector<std::string> entries_of(const std::string& text) {
 bool is_uuid(const std::string& entry) { return entry.starts_with("GPU-"); }
 bool is_mig(const std::string& entry) { return entry.starts_with("MIG-"); }
 bool described(const Gpu& gpu) { return gpu.sm_source == "described"; }
-
-std::string lowered(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // A UUID may be shortened as long as it stays unique; its digits may be of either case, and what stands
 // behind them is not read.

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"
 #include "doctor/model/target_facts.h"
@@ -64,9 +65,9 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
 
 // --module may name a package of plain Python, of which no file is looked for.
 bool names_a_distribution(const Snapshot& snapshot, const std::string& module) {
-  const std::string top = package_key(module.substr(0, module.find('.')));
+  const std::string top = normalized_name(module.substr(0, module.find('.')));
   return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& installed) {
-    return package_key(installed.name) == top;
+    return normalized_name(installed.name) == top;
   });
 }
 
@@ -212,7 +213,7 @@ Finding package_finding(const Snapshot& snapshot, const std::string& package) {
                   .module = package,
                   .summary = say("{} is not installed for this Python", package),
                   .evidence = {},
-                  .fixes = {InstallModelPackage{package_key(package)}}};
+                  .fixes = {InstallModelPackage{normalized_name(package)}}};
   const auto users = programs(snapshot, package);
   for (const std::size_t i : users) {
     const Importer& importer = snapshot.package_importers.value[i];

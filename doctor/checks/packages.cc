@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 
 namespace scankit {
@@ -155,7 +156,8 @@ std::string which_copy(const Snapshot& snapshot, const std::string& package) {
 
 std::string module_beside(const Snapshot& snapshot, const PackageImport& import) {
   for (const Extension& file : snapshot.extensions.value)
-    if (!file.distribution.empty() && package_key(file.distribution) == package_key(import.target_package))
+    if (!file.distribution.empty() &&
+        normalized_name(file.distribution) == normalized_name(import.target_package))
       return file.module;
   const std::string usual = import.target_package + "_cuda";
   return std::ranges::find(snapshot.modules, usual) != snapshot.modules.end() ? usual : import.target_package;

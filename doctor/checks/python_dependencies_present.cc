@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/view.h"
@@ -68,7 +69,7 @@ std::map<std::string, Absence> absences(const Snapshot& snapshot) {
     std::string package = missing_package(seen[i]);
     // A requirement that names the distribution: "The 'tqdm>=4.27' distribution was not found".
     for (const MissingRequirement& one : asked)
-      if (package_key(one.name) == package_key(package)) package = one.package;
+      if (normalized_name(one.name) == normalized_name(package)) package = one.package;
     if (is_others_matter(snapshot, package) || package == top_of(seen[i].module)) continue;
     found[package].observations.push_back(i);
   }
@@ -103,7 +104,8 @@ std::string how_it_failed(const Observation& seen) {
 
 // scankit knows how these two are installed without a compiler.
 Fix repair(const std::string& package, const Needed& wanted) {
-  if (package == "mamba_ssm" || package == "causal_conv1d") return InstallModelPackage{package_key(package)};
+  if (package == "mamba_ssm" || package == "causal_conv1d")
+    return InstallModelPackage{normalized_name(package)};
   return InstallPackages{{wanted.requirement}};
 }
 

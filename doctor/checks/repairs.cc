@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/base/text.h"
 #include "doctor/checks/build_view.h"
 #include "doctor/checks/view.h"
 
@@ -45,7 +46,7 @@ constexpr std::array kForce{Force{"mamba-ssm", "MAMBA_FORCE_BUILD"},
 const Distribution* owner(const Snapshot& snapshot, const std::string& name) {
   if (name.empty() || !snapshot.distributions.present()) return nullptr;
   for (const Distribution& installed : snapshot.distributions.value)
-    if (package_key(installed.name) == package_key(name)) return &installed;
+    if (normalized_name(installed.name) == normalized_name(name)) return &installed;
   return nullptr;
 }
 
@@ -61,7 +62,7 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
   if (distribution && !distribution->conda_channel.empty()) return fixes;
   if (!distribution || (distribution->version.empty() && distribution->project.empty())) return fixes;
   for (const Force& force : kForce)
-    if (package_key(distribution->name) == force.distribution)
+    if (normalized_name(distribution->name) == force.distribution)
       environment.emplace_back(force.variable, "TRUE");
   RebuildPackage rebuild{distribution->name, distribution->version,
                          distribution->editable ? distribution->project : "", std::move(environment)};

@@ -16,6 +16,7 @@ namespace scankit {
 const std::vector<const Check*>& all_checks() {
   static const std::vector<const Check*> checks = {
 #define CHECK(constant) &constant,
+#include "doctor/base/text.h"
 #include "doctor/checks/checks.def"
 #undef CHECK
   };

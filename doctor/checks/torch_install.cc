@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
@@ -35,9 +36,7 @@ Fix install(const Torch& torch) {
 std::string stem_of(const std::string& missing) {
   std::string stem = missing.substr(0, missing.find(".so"));
   if (stem.starts_with("lib")) stem.erase(0, 3);
-  std::ranges::transform(stem, stem.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return stem;
+  return lowered(stem);
 }
 
 // The installed wheels that are named after what is missing: pip takes them for whole, since their metadata
@@ -46,7 +45,7 @@ std::vector<std::string> wheels_to_bring_again(const Torch& torch) {
   std::vector<std::string> wheels;
   for (const std::string& missing : torch.missing_libraries) {
     const auto wheel = std::ranges::find_if(torch.nvidia_wheels, [&](const NvidiaWheel& one) {
-      return package_key(one.name).starts_with("nvidia-" + stem_of(missing) + "-");
+      return normalized_name(one.name).starts_with("nvidia-" + stem_of(missing) + "-");
     });
     if (wheel == torch.nvidia_wheels.end()) return {};
     std::string requirement = wheel->name + "==" + wheel->version;

@@ -5,20 +5,11 @@
 #include <array>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/model/oldest.h"
 
 namespace scankit {
-
-std::string package_key(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const bool separator = c == '-' || c == '_' || c == '.';
-    if (separator && !out.empty() && out.back() == '-') continue;
-    out += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
 
 namespace {
 
@@ -46,7 +37,7 @@ std::vector<Copy> copies_where(const Snapshot& snapshot, const Test& test) {
 
 bool is_home(const std::string& module, const std::string& package) {
   return std::ranges::any_of(kHomes, [&](const Home& home) {
-    return home.module == module && home.package == package_key(package);
+    return home.module == module && home.package == normalized_name(package);
   });
 }
 
@@ -195,22 +186,6 @@ const Observation* deciding_import(const Snapshot& snapshot, const std::string& 
     bare = &seen;
   }
   return bare;
-}
-
-std::string join(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string out;
-  for (const std::string& part : parts) {
-    if (!out.empty()) out += separator;
-    out += part;
-  }
-  return out;
-}
-
-std::string clauses(const std::vector<std::string>& parts) {
-  std::vector<std::string> said_parts;
-  for (const std::string& part : parts)
-    if (!part.empty()) said_parts.push_back(part);
-  return join(said_parts, "; ");
 }
 
 std::string no_module_installed(const Snapshot& snapshot) {

@@ -75,12 +75,6 @@ std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const
 // The import that decides: after torch where there is one, else bare. nullptr where none was made.
 const Observation* deciding_import(const Snapshot& snapshot, const std::string& module);
 
-// PEP 503: case and runs of "-", "_", "." do not distinguish names.
-std::string package_key(std::string_view name);
-std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
-// Whole clauses one after the other, "a; b", without those that are empty.
-std::string clauses(const std::vector<std::string>& parts);
-
 // The demangled name with std::string written as the user writes it.
 std::string readable(const MissingSymbol& symbol);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/view.h"

@@ -6,10 +6,9 @@
 #include <iomanip>
 #include <iostream>
 
-#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/knowledge/faults.h"
 #include "doctor/logs/explainer.h"
@@ -20,18 +19,11 @@ namespace {
 
 constexpr std::size_t kErrorLines = 4;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 // Words of two letters or more; punctuation around them is not part of what is looked for.
 std::vector<std::string> words_of(const std::string& query) {
   std::vector<std::string> words;
   std::string word;
-  for (const char c : lower(query) + " ") {
+  for (const char c : lowered(query) + " ") {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0 || byte >= 0x80 || c == '_' || c == '.' || c == '+') {
       word += c;
@@ -51,14 +43,14 @@ struct Field {
 std::vector<Field> fields_of(const FaultClass& fault) {
   std::string slug = fault.id;
   std::ranges::replace(slug, '_', ' ');
-  const auto both = [](const std::string& text) { return lower(text + "\n" + said(text)); };
-  std::vector<Field> fields{{lower(fault.id + "\n" + slug), 8},
+  const auto both = [](const std::string& text) { return lowered(text + "\n" + said(text)); };
+  std::vector<Field> fields{{lowered(fault.id + "\n" + slug), 8},
                             {both(fault.title), 6},
                             {both(fault.root_cause), 2},
                             {both(fault.fix), 1}};
   // Each counts: what all reports of a cause show is more than what one of them mentions.
   for (std::size_t i = 0; i < std::min(fault.error_lines.size(), kErrorLines); ++i)
-    fields.push_back({lower(fault.error_lines[i]), 4});
+    fields.push_back({lowered(fault.error_lines[i]), 4});
   return fields;
 }
 

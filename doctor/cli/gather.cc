@@ -13,8 +13,8 @@
 #include "doctor/base/duration.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/view.h"
 #include "doctor/cli/commands.h"
@@ -51,8 +51,8 @@ bool is_here(const Snapshot& snapshot, const std::string& module) {
 }
 
 bool is_known(const std::vector<std::string>& names, const std::string& module) {
-  const std::string top = package_key(module.substr(0, module.find('.')));
-  return std::ranges::any_of(names, [&](const std::string& name) { return package_key(name) == top; });
+  const std::string top = normalized_name(module.substr(0, module.find('.')));
+  return std::ranges::any_of(names, [&](const std::string& name) { return normalized_name(name) == top; });
 }
 
 // An import hook may bring what no file shows.

@@ -11,8 +11,8 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"

@@ -11,9 +11,9 @@
 #include <memory>
 #include <set>
 
-#include "doctor/base/column.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/command_line/usage_problem.h"
 
 namespace scankit {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/command_line/command_table.h"
 
 namespace scankit {

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <optional>
 
+#include "doctor/base/text.h"
+
 // libiberty's demangler behind __cxa_demangle, which libstdc++.so keeps to itself: CMakeLists.txt takes its
 // object file out of libstdc++.a. 0 is success (libiberty, cp-demangle.c).
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
@@ -16,8 +18,6 @@ extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
 
 namespace scankit {
 namespace {
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // Reads the front of a mangled name by the Itanium C++ ABI, "Mangling": as far as the first thing that is not
 // an identifier, which is as far as a question about its owner goes.

@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/elf/search.h"
 
-#include <algorithm>
 #include <elf.h>
+
+#include <algorithm>
 #include <set>
 #include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {
-
-std::vector<std::string> split(const std::string& text, std::string_view separators) {
-  std::vector<std::string> parts;
-  std::size_t at = 0;
-  while (at <= text.size()) {
-    const auto end = std::min(text.find_first_of(separators, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 // The loader holds its default folders as strings in a row, each with a '/' at its end: "/lib64/",
 // "/usr/lib64/". Distributions choose them when glibc is built, so the file is the only one that knows.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "doctor/base/text.h"
+
 namespace scankit {
 namespace {
 
@@ -34,21 +36,6 @@ std::size_t after_escape(std::string_view text, std::size_t at) {
   return kind >= 0x20 && kind <= 0x2f ? std::min(at + 3, text.size()) : at + 2;
 }
 
-// Length of the UTF-8 character at `at`; 0 where the bytes are none (overlong forms and surrogates included).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned lead = byte(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead >= 0x80 && (lead < 0xc2 || lead > 0xf4)) return 0;
-  if (at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
-      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f))
-    return 0;
-  return length;
-}
-
 bool is_c1_control(std::string_view text, std::size_t at) {
   return text[at] == '\xc2' && static_cast<unsigned char>(text[at + 1]) < 0xa0;
 }
@@ -67,7 +54,7 @@ std::string clean_line(std::string_view raw) {
       ++i;
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       ++i;
-    } else if (const std::size_t length = utf8_length(raw, i); length == 0) {
+    } else if (const std::size_t length = utf8_sequence_length(raw, i); length == 0) {
       text += '?';
       ++i;
     } else {

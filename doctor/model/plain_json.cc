@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
-#include "doctor/base/utf8.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 

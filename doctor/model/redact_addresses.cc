@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 
+#include "doctor/base/text.h"
 #include "doctor/model/redact_text.h"
 
 namespace scankit::redaction {
@@ -43,7 +44,7 @@ std::string_view word_before(std::string_view text, std::size_t at) {
 }
 
 bool speaks_of_versions(std::string_view word) {
-  const std::string low = lower_case(word);
+  const std::string low = lowered(word);
   for (const std::string_view part :
        {"version",   "release", "cuda",   "cudnn", "nccl",   "cublas",  "cufft", "curand", "cusolver",
         "cusparse",  "nvidia",  "driver", "torch", "python", "toolkit", "cupti", "nvrtc",  "cudart",
@@ -144,7 +145,7 @@ Groups groups_of(std::string_view run) {
 bool is_ipv6(std::string_view run, const Groups& groups) {
   if (groups.empty == 0) return groups.count == 8 && groups.digits > 0;
   if (groups.empty != 1 || groups.count > 7 || groups.digits == 0) return false;
-  const std::string first = lower_case(run.substr(0, run.find(':')));
+  const std::string first = lowered(run.substr(0, run.find(':')));
   const bool routed =
       first.size() == 4 && (first[0] == '2' || first[0] == '3' || first.starts_with("fe8") ||
                             first.starts_with("fc") || first.starts_with("fd") || first.starts_with("ff"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "doctor/base/text.h"
 #include "doctor/model/redact_text.h"
 
 namespace scankit::redaction {
@@ -59,7 +60,7 @@ constexpr std::array<HostPhrase, 32> kHostPhrases{{{"srun: error: ", Told::WithC
 bool is_no_host(std::string_view name) {
   constexpr std::array<std::string_view, 8> kNone{"localhost", "none", "true", "false",
                                                   "null",      "self", "task", "localhost.localdomain"};
-  const std::string low = lower_case(name);
+  const std::string low = lowered(name);
   return std::ranges::find(kNone, low) != kNone.end() || low.starts_with("slurm");
 }
 
@@ -174,7 +175,7 @@ bool is_distinct_host(std::string_view name) {
 
 std::vector<Place> find_hosts(std::string_view text) {
   std::vector<Place> hosts;
-  add_told(text, lower_case(text), hosts);
+  add_told(text, lowered(text), hosts);
   add_cancelled(text, hosts);
   add_line_heads(text, hosts);
   add_fully_qualified(text, hosts);

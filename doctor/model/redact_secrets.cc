@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 
+#include "doctor/base/text.h"
 #include "doctor/model/redact_text.h"
 
 namespace scankit::redaction {
@@ -152,7 +153,7 @@ std::size_t value_end(std::string_view text, const Value& value, bool whole_line
 bool is_no_secret(std::string_view value) {
   constexpr std::array<std::string_view, 9> kPlain{"none",  "null", "true", "false",     "undefined",
                                                    "unset", "***",  "****", "[redacted]"};
-  return is_one_of(lower_case(value), kPlain) || value.starts_with('<') || value.starts_with("%s");
+  return is_one_of(lowered(value), kPlain) || value.starts_with('<') || value.starts_with("%s");
 }
 
 bool has_letters_and_digits(std::string_view value, std::size_t least) {
@@ -171,9 +172,8 @@ std::size_t behind_scheme(std::string_view text, std::size_t start) {
   constexpr std::array<std::string_view, 6> kSchemes{"basic",  "bearer", "token",
                                                      "digest", "apikey", "negotiate"};
   const std::size_t end = end_of_run(text, start, is_alnum);
-  return char_at(text, end) == ' ' && is_one_of(lower_case(text.substr(start, end - start)), kSchemes)
-             ? end + 1
-             : start;
+  return char_at(text, end) == ' ' && is_one_of(lowered(text.substr(start, end - start)), kSchemes) ? end + 1
+                                                                                                    : start;
 }
 
 struct SecretWord {
@@ -192,7 +192,7 @@ SecretWord word_at(std::string_view text, Place place) {
   const char before = char_before(text, place.start);
   word.in_query = before == '?' || before == '&' || before == ';';
   name.remove_prefix(dashes);
-  word.name = lower_case(name.substr(name.size() - std::min<std::size_t>(name.size(), 64)));
+  word.name = lowered(name.substr(name.size() - std::min<std::size_t>(name.size(), 64)));
   return word;
 }
 

@@ -32,7 +32,7 @@ std::string numbered(std::string_view stem, std::size_t n) {
 // "host2" and "user3" are what we write: a text that is cleaned twice stays as it is.
 bool is_alias(std::string_view name, std::string_view stem) {
   return name.starts_with(stem) && name.size() <= stem.size() + 3 &&
-         std::ranges::all_of(name.substr(stem.size()), redaction::is_digit);
+         std::ranges::all_of(name.substr(stem.size()), is_digit);
 }
 
 bool in_name_run(char c) { return redaction::is_alnum(c) || static_cast<unsigned char>(c) >= 0x80; }
@@ -252,7 +252,7 @@ std::string TextRedactor::clean(std::string text) const {
 bool names_a_secret(std::string_view variable) {
   // Variables alone: fields of the model are lower case.
   if (std::ranges::any_of(variable, [](char c) { return c >= 'a' && c <= 'z'; })) return false;
-  const std::string name = redaction::lower_case(variable);
+  const std::string name = lowered(variable);
   for (const std::string_view part : {"passw", "passphrase", "api_key", "apikey", "access_key", "accesskey",
                                       "secret", "private_key", "credential", "cookie"})
     if (name.find(part) != std::string::npos) return true;

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "doctor/base/text.h"
+
 // What the finders of redaction share. Each finder reads a text once, from the front: a hostile text of 400
 // kB may not take seconds.
 // Finds in a text what tells of a person or a machine. What each form promises: doctor/model/README.md.
@@ -17,19 +19,11 @@
 namespace scankit::redaction {
 
 inline bool is_alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_word(char c) { return is_alnum(c) || c == '_'; }
 inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 inline char char_at(std::string_view text, std::size_t at) { return at < text.size() ? text[at] : '\0'; }
 // '\0' in front of the text.
 inline char char_before(std::string_view text, std::size_t at) { return at == 0 ? '\0' : text[at - 1]; }
-
-inline std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 template <class Wanted>
 std::size_t end_of_run(std::string_view text, std::size_t at, const Wanted& wanted) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "doctor/base/text.h"
 #include "doctor/model/redact_text.h"
 
 namespace scankit::redaction {
@@ -70,7 +71,7 @@ void add_path_tokens(std::string_view text, const Place& path, std::string_view 
   const std::string_view whole = path.in(text);
   const auto simple = whole.find("/simple");
   bool index = simple != std::string_view::npos && (simple + 7 == whole.size() || whole[simple + 7] == '/');
-  const std::string words = lower_case(announced);
+  const std::string words = lowered(announced);
   for (const std::string_view word :
        {"index-url", "index_url", "index =", "indexes:", "find-links", "find_links"})
     index = index || words.find(word) != std::string::npos;

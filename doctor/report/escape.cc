@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "doctor/base/utf8.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/model/installers.h"
 #include "doctor/model/target_facts.h"
 #include "doctor/report/escape.h"

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/model/installers.h"
 #include "doctor/report/escape.h"
 
@@ -17,21 +18,10 @@ std::string requirement_name(const std::string& requirement) {
                                                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"));
 }
 
-// PEP 503: case and runs of "-", "_", "." do not distinguish names.
-std::string key_of(const std::string& name) {
-  std::string key;
-  for (const char c : name) {
-    const bool separator = c == '-' || c == '_' || c == '.';
-    if (separator && key.ends_with('-')) continue;
-    key += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return key;
-}
-
 const Distribution* installed(const Snapshot& snapshot, const std::string& name) {
   const auto& all = snapshot.distributions.value;
   const auto found = std::ranges::find_if(
-      all, [&](const Distribution& known) { return key_of(known.name) == key_of(name); });
+      all, [&](const Distribution& known) { return normalized_name(known.name) == normalized_name(name); });
   return found == all.end() ? nullptr : &*found;
 }
 

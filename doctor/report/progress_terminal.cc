@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include "doctor/base/utf8.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/model/target_facts.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/dating.h"
@@ -69,7 +69,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
     page.line(2, label(say("module")) + retold(snapshot.extensions.note));
   else if (const auto absent = compiled_names(snapshot); snapshot.extensions.value.empty() && !absent.empty())
     page.line(2, label(say("module")) + say_n(absent.size(), "not installed: {}",
-                                              "none of these is installed: {}", joined(absent)));
+                                              "none of these is installed: {}", join(absent)));
   for (const AskedPackage& package : snapshot.packages_asked)
     page.line(2, label(say("package")) + package.path);
   const std::string& torch = snapshot.torch.value.version;
@@ -271,9 +271,8 @@ void print_verdict(Page& page, const Report& report) {
   page.marked(0, mark, verdict_line(report), " (" + counts_line(report) + ")");
 }
 
-bool ends_in_utf8(std::string value) {
-  std::ranges::transform(value, value.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+bool ends_in_utf8(const std::string& text) {
+  const std::string value = lowered(text);
   return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
 }
 

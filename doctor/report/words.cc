@@ -29,12 +29,6 @@ std::string nothing_line(const Report& report) {
 
 }  // namespace
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 std::vector<std::string> target_lines(const Snapshot& snapshot) {
   std::vector<std::string> lines;
   if (snapshot.log.present() && snapshot.log.value.alone)
@@ -47,9 +41,9 @@ std::vector<std::string> target_lines(const Snapshot& snapshot) {
     lines.push_back(say("in the unpacked root {}, of which nothing was run", snapshot.target_root));
   if (!snapshot.named_files.empty())
     lines.push_back(
-        say("as if this were importable here, and nothing of it was run: {}", joined(snapshot.named_files)));
+        say("as if this were importable here, and nothing of it was run: {}", join(snapshot.named_files)));
   if (!snapshot.described.empty())
-    lines.push_back(say("target as described, not as seen: {}", joined(snapshot.described)));
+    lines.push_back(say("target as described, not as seen: {}", join(snapshot.described)));
   return lines;
 }
 
@@ -194,6 +188,7 @@ std::vector<std::pair<std::string, std::string>> not_applicable(const Report& re
 std::string_view family(std::string_view check) {
 #define FAMILY(start, name) \
   if (check.starts_with(start)) return name;
+#include "doctor/base/text.h"
 #include "doctor/report/families.def"
 #undef FAMILY
   return "environment";

@@ -41,8 +41,6 @@ std::vector<std::pair<std::string, std::string>> step_rows(const Report& report)
 // What was looked at, as name and value: Python, torch, GPU, driver, system. What could not be read says why.
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot);
 
-std::string joined(const std::vector<std::string>& parts);
-
 // The command of a fix, or what it says where a program has none.
 std::string fix_or_command(const Fix& fix, const Snapshot& snapshot);
 

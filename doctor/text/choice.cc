@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/text/catalogue.h"
 
 namespace scankit {
@@ -38,9 +39,7 @@ void add_names(const std::string& locale, std::vector<std::string>& names) {
 
 bool is_utf8(std::string codeset) {
   std::erase(codeset, '-');
-  std::ranges::transform(codeset, codeset.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return codeset == "utf8";
+  return lowered(codeset) == "utf8";
 }
 
 bool is_english(std::string_view code) { return code == "en" || code.starts_with("en_") || code == "C"; }

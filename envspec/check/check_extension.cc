@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/gpu_view.h"
 #include "doctor/checks/view.h"
 #include "envspec/check/check.h"
@@ -147,7 +148,9 @@ class ExtensionCheck {
         pointer, here);
   }
 
-  bool same_package() const { return package_key(wanted_.distribution) == package_key(file_.distribution); }
+  bool same_package() const {
+    return normalized_name(wanted_.distribution) == normalized_name(file_.distribution);
+  }
 
   void package() {
     if (!wanted_.distribution.empty() && !same_package())

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 #include "envspec/check/check.h"
 #include "envspec/check/facts.h"

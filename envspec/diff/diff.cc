@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/model/plain_json.h"
 #include "doctor/model/redact_text.h"
 #include "doctor/report/escape.h"

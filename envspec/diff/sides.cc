@@ -6,6 +6,7 @@
 #include "builder/compile/cache.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/snapshot_json.h"
@@ -72,7 +73,7 @@ Side side_of_spec(const Spec& spec) {
   put(side, "torch.string_abi", spec.string_abi);
   for (const ExtensionSpec& one : spec.extensions) {
     const std::string path = "extensions." + one.module + ".";
-    put(side, path + "distribution", one.distribution.empty() ? "" : package_key(one.distribution));
+    put(side, path + "distribution", one.distribution.empty() ? "" : normalized_name(one.distribution));
     put(side, path + "version", one.version);
     put(side, path + "torch_abi", one.torch_abi);
     put(side, path + "string_abi", one.string_abi);
@@ -112,10 +113,10 @@ Side side_of_facts(const EnvironmentFacts& facts) {
   put(side, "torch.cuda", facts.cuda);
   put(side, "torch.string_abi", facts.string_abi);
   for (const Distribution& one : facts.distributions.value)
-    put(side, "packages." + package_key(one.name), one.version);
+    put(side, "packages." + normalized_name(one.name), one.version);
   for (const ExtensionFacts& one : facts.extensions.value) {
     const std::string path = "extensions." + one.module + ".";
-    put(side, path + "distribution", one.distribution.empty() ? "" : package_key(one.distribution));
+    put(side, path + "distribution", one.distribution.empty() ? "" : normalized_name(one.distribution));
     put(side, path + "version", one.version);
     put(side, path + "torch_abi", one.torch_abi);
     put(side, path + "string_abi", one.string_abi);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "envspec/index/index_query.h"
 #include "envspec/lock/lock_drift.h"
 #include "envspec/lock/records.h"

@@ -5,7 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "envspec/index/index_query.h"
 #include "envspec/lock/lock_drift.h"
 #include "envspec/lock/records.h"

@@ -5,7 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 #include "envspec/lock/lock_drift.h"
 #include "envspec/lock/records.h"

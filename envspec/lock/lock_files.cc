@@ -4,8 +4,8 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/view.h"
-#include "doctor/probes/python/python_text.h"
 #include "doctor/report/progress.h"
 #include "envspec/check/facts.h"
 #include "envspec/lock/hash_files.h"

@@ -8,9 +8,9 @@
 #include "builder/module/manifest.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/python/python_text.h"
 #include "envspec/lock/lock_drift.h"
 #include "envspec/lock/records.h"
 

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "doctor/base/nearest.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
@@ -70,7 +69,7 @@ Error unknown_field(const std::string& name, const YamlNode& key, const std::str
                     const std::vector<std::string>& known) {
   const auto near = nearest_word(key.text, known);
   return {Errc::Malformed, say("{}: no field is called \"{}\"", yaml_place(name, key), plain(field, false)),
-          near.empty() ? say("known here: {}", joined(known)) : say("did you mean \"{}\"?", near)};
+          near.empty() ? say("known here: {}", join(known)) : say("did you mean \"{}\"?", near)};
 }
 
 Result<void> known_schema(const std::string& name, const YamlNode& root, int newest) {

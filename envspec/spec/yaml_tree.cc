@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "doctor/base/say.h"
-#include "doctor/base/utf8.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
 namespace scankit {

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <map>
 
-#include "doctor/base/column.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "validate/judge/speed.h"
 #include "validate/report/report.h"
 

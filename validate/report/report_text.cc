@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "doctor/base/column.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/report/legend.h"
 #include "validate/judge/judge.h"
 #include "validate/report/report.h"

@@ -9,7 +9,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "validate/run/child.h"
 
 namespace scankit::validate {

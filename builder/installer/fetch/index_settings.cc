@@ -5,15 +5,10 @@
 #include <sstream>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
 
 class Reader {
  public:
@@ -43,7 +38,7 @@ class Reader {
   std::string variable(const char* name) const { return host_.env(name).value_or(""); }
 
   void add_main(const std::string& url, const std::string& from) {
-    if (main_.url.empty()) main_ = {trimmed(url), from};
+    if (main_.url.empty()) main_ = {std::string(trimmed(url)), from};
   }
   // Blanks between several; uv's may be NAME=URL.
   void add_more(const std::string& urls, const std::string& from) {
@@ -73,7 +68,7 @@ class Reader {
     std::istringstream lines(text ? *text : "");
     std::string section, key;
     for (std::string line; std::getline(lines, line);) {
-      const std::string word = trimmed(line);
+      const std::string word(trimmed(line));
       if (word.empty() || word[0] == '#' || word[0] == ';') continue;
       const auto equals = word.find_first_of("=:");
       if (word[0] == '[') {
@@ -85,7 +80,7 @@ class Reader {
                  (section == "[global]" || section == "[install]" || section == "[download]")) {
         key = trimmed(word.substr(0, equals));
         std::ranges::replace(key, '_', '-');
-        take_pip(key, trimmed(word.substr(equals + 1)), path);
+        take_pip(key, std::string(trimmed(word.substr(equals + 1))), path);
       } else {
         key.clear();
       }
@@ -112,13 +107,13 @@ class Reader {
       is_main = false;
     };
     for (std::string line; std::getline(lines, line);) {
-      const std::string word = trimmed(line);
+      const std::string word(trimmed(line));
       const auto equals = word.find('=');
       if (word.starts_with("[")) {
         end_index();
         section = trimmed(word.substr(0, word.find('#')));
       } else if (equals != std::string::npos && word[0] != '#') {
-        const std::string key = trimmed(word.substr(0, equals)), value = word.substr(equals + 1);
+        const std::string key(trimmed(word.substr(0, equals))), value = word.substr(equals + 1);
         if (section == "[[index]]" && key == "url") url = quoted(value);
         if (section == "[[index]]" && key == "default") is_main = trimmed(value).starts_with("true");
         if ((section.empty() || section == "[pip]") && key == "index-url") add_main(quoted(value), path);

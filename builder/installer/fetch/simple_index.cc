@@ -9,6 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {
@@ -75,9 +76,7 @@ std::map<std::string, std::string> attributes(std::string_view tag) {
   std::size_t at = 0;
   while ((at = tag.find_first_not_of(" \t\r\n/", at)) != std::string_view::npos) {
     const auto end = std::min(tag.find_first_of(" \t\r\n=/", at), tag.size());
-    std::string name(tag.substr(at, end - at));
-    std::ranges::transform(name, name.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string name = lowered(tag.substr(at, end - at));
     at = tag.find_first_not_of(" \t\r\n", end);
     if (at == std::string_view::npos || tag[at] != '=') {
       all[name] = "";

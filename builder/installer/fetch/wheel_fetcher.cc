@@ -125,7 +125,7 @@ class Fetcher {
  private:
   // The first index that has it; the Error of the last one where none does.
   Result<IndexFile> find(const WheelPin& wheel) {
-    const std::string name = normalised_name(wheel.name);
+    const std::string name = required_name(wheel.name);
     Error last;
     for (const IndexSettings::Index& index : settings_.indexes) {
       progress_.act(say("asking the index of {} for {}", index.from, wheel.name));
@@ -156,7 +156,7 @@ class Fetcher {
   // By its hash; an index that tells none is taken at the file's name, and the hash is judged after the
   // download.
   static Result<IndexFile> choose(const std::vector<IndexFile>& files, const WheelPin& wheel) {
-    std::string stem = normalised_name(wheel.name);
+    std::string stem = required_name(wheel.name);
     std::ranges::replace(stem, '-', '_');
     bool other_hash = false;
     const IndexFile* by_name = nullptr;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/elf/torch_load.h"
 
 namespace scankit {
@@ -14,24 +15,18 @@ namespace {
 constexpr std::size_t kMostMisfits = 32;  // one library of another release may lack a thousand names
 constexpr const char* kVariable = "LD_LIBRARY_PATH";
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // "libnvshmem_host.so.3" -> "nvshmem": the word that the library's own C names begin with.
 std::string word_of_library(const std::string& soname) {
   std::string stem = soname.substr(0, soname.find(".so"));
   if (stem.starts_with("lib")) stem.erase(0, 3);
-  return lower(stem.substr(0, stem.find('_')));
+  return lowered(stem.substr(0, stem.find('_')));
 }
 
 // Which of what `object` needs the name must have come from: the file that its version names, else the one
 // whose word the name begins with. NCCL, cuSPARSELt and NVSHMEM have no symbol versions.
 int should_have_it(const ProcessImage& process, int object, const UndefinedSymbol& symbol) {
   if (!symbol.version_file.empty()) return process.find(symbol.version_file);
-  const std::string name = lower(symbol.name);
+  const std::string name = lowered(symbol.name);
   int best = -1;
   std::size_t longest = 3;  // "lib" of nothing
   for (const int needed : process.object(object).dependencies) {

@@ -8,6 +8,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 #include "doctor/probes/packages/distributions.h"

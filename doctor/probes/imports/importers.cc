@@ -9,6 +9,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/knowledge/importers.h"
 #include "doctor/probes/imports/importers_scan.h"
 #include "doctor/probes/packages/packages_scan.h"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "doctor/base/text.h"
 #include "doctor/probes/python/python_text.h"
 
 namespace scankit {

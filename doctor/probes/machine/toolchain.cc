@@ -6,20 +6,11 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/machine/system.h"
 
 namespace scankit {
 namespace {
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const auto end = std::min(text.find(separator, at), text.size());
-    if (end > at) parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 // `#define CUDA_VERSION 13000` of cuda.h: 1000 * major + 10 * minor (CUDA driver API, cuda.h).
 std::string version_in_header(const Host& host, const std::string& root) {
@@ -39,7 +30,7 @@ std::vector<std::string> toolkit_roots(const Host& host) {
   std::vector<std::string> roots;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"})
     if (const auto value = host.env(name); value && !value->empty()) roots.push_back(*value);
-  for (const std::string& folder : split(host.env("PATH").value_or(""), ':'))
+  for (const std::string& folder : split_nonempty(host.env("PATH").value_or(""), ":"))
     if (host.exists(folder + "/nvcc")) roots.push_back(path_dirname(folder));
   if (const auto entries = host.list("/usr/local"))
     for (const DirEntry& entry : *entries)
@@ -107,7 +98,7 @@ Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
   std::vector<std::string> candidates;
   for (const char* name : {"CXX", "CUDAHOSTCXX"})
     if (const auto value = host.env(name); value && value->starts_with('/')) candidates.push_back(*value);
-  for (const std::string& folder : split(host.env("PATH").value_or("/usr/local/bin:/usr/bin"), ':'))
+  for (const std::string& folder : split_nonempty(host.env("PATH").value_or("/usr/local/bin:/usr/bin"), ":"))
     for (const char* name : {"g++", "clang++"}) candidates.push_back(folder + "/" + name);
   for (const std::string& path : candidates) {
     const auto real = host.realpath(path);

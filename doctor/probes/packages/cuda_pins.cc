@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/extensions/misfits.h"
 
@@ -18,16 +19,6 @@ constexpr std::size_t kMetadataLimit = 1u << 20;
 struct PinRequirement {
   std::string name, extras, specifier, marker;  // "nvidia-nvjitlink", "", "<14,>=13.2.86"
 };
-
-std::string without_blanks(const std::string& text) {
-  const auto from = text.find_first_not_of(" \t\r");
-  return from == std::string::npos ? "" : text.substr(from, text.find_last_not_of(" \t\r") + 1 - from);
-}
-
-std::string pin_key(std::string name) {
-  for (char& c : name) c = c == '_' || c == '.' ? '-' : c;
-  return name;
-}
 
 std::optional<PinRequirement> parse(const std::string& text) {
   PinRequirement parsed;
@@ -43,7 +34,7 @@ std::optional<PinRequirement> parse(const std::string& text) {
     parsed.extras = parsed.name.substr(bracket + 1, parsed.name.find(']') - bracket - 1);
     parsed.name.resize(bracket);
   }
-  parsed.name = pin_key(parsed.name);
+  parsed.name = normalized_name(parsed.name);
   return parsed;
 }
 
@@ -53,9 +44,9 @@ std::vector<PinRequirement> requirements_of(const Host& host, const Distribution
   if (!metadata) return all;
   std::istringstream lines(*metadata);
   const std::string field = "Requires-Dist:";
-  for (std::string line; std::getline(lines, line) && !without_blanks(line).empty();)
+  for (std::string line; std::getline(lines, line) && !trimmed(line).empty();)
     if (line.starts_with(field))
-      if (auto parsed = parse(without_blanks(line.substr(field.size())))) all.push_back(*std::move(parsed));
+      if (auto parsed = parse(std::string(trimmed(line.substr(field.size()))))) all.push_back(*std::move(parsed));
   return all;
 }
 
@@ -88,7 +79,7 @@ bool meets(const std::string& installed, const std::string& specifier) {
 const Distribution* find(const Snapshot& so_far, const std::string& name) {
   const auto& all = so_far.distributions.value;
   const auto found =
-      std::ranges::find_if(all, [&](const Distribution& d) { return pin_key(d.name) == name; });
+      std::ranges::find_if(all, [&](const Distribution& d) { return normalized_name(d.name) == name; });
   return found == all.end() ? nullptr : &*found;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/elf/image.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python_text.h"

@@ -12,7 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
-#include "doctor/base/shell.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_shim.h"

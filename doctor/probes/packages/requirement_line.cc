@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/knowledge/importers.h"
-#include "doctor/probes/python/python_text.h"
 
 namespace scankit {
 namespace {

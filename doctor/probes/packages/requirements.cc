@@ -7,6 +7,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/requirement_line.h"

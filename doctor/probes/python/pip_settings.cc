@@ -9,21 +9,14 @@
 #include <vector>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {
 
-std::string stripped_lower(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  if (first == std::string_view::npos) return "";
-  std::string lower(text.substr(first, last - first + 1));
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
 bool is_yes(std::string_view text) {  // as pip's strtobool
   constexpr std::array<std::string_view, 6> kYes = {"y", "yes", "t", "true", "on", "1"};
-  return std::ranges::find(kYes, stripped_lower(text)) != kYes.end();
+  return std::ranges::find(kYes, lowered(trimmed(text))) != kYes.end();
 }
 
 // The weakest first.
@@ -59,7 +52,7 @@ Said user_key_of(const std::string& text) {
       continue;
     }
     const auto equals = line.find_first_of("=:");
-    if (equals == std::string::npos || stripped_lower(line.substr(0, equals)) != "user") continue;
+    if (equals == std::string::npos || lowered(trimmed(line.substr(0, equals))) != "user") continue;
     if (section == "global") said.global = is_yes(line.substr(equals + 1));
     if (section == "install") said.install = is_yes(line.substr(equals + 1));
   }

@@ -5,6 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_text.h"

@@ -9,8 +9,8 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/python/python_text.h"
 #include "doctor/probes/sources/source_text.h"
 #include "doctor/probes/sources/sources.h"
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/python/python_text.h"

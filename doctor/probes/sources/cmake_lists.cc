@@ -3,7 +3,7 @@
 #include <array>
 #include <map>
 
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/sources/source_text.h"
 #include "doctor/probes/sources/sources.h"
 

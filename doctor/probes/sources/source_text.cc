@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/extensions/dating.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/python/python_text.h"
 #include "doctor/probes/target/elsewhere_resolve.h"
 #include "doctor/probes/target/wheel.h"
 

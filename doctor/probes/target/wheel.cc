@@ -15,7 +15,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_text.h"
+#include "doctor/base/text.h"
 #include "doctor/probes/target/wheel.h"
 
 // APPNOTE.TXT of PKWARE, 4.3 and 4.5.
@@ -16,25 +16,16 @@ namespace scankit {
 bool read_wheel_name(const std::string& file_name, Wheel& wheel) {
   if (!file_name.ends_with(".whl")) return false;
   const std::string name = file_name.substr(0, file_name.size() - 4);
-  const auto split = [](const std::string& text, char by) {
-    std::vector<std::string> parts;
-    for (std::size_t at = 0; at <= text.size();) {
-      const auto end = std::min(text.find(by, at), text.size());
-      parts.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-    return parts;
-  };
-  const std::vector<std::string> parts = split(name, '-');
+  const std::vector<std::string> parts = split(name, "-");
   if (parts.size() != 5 && parts.size() != 6) return false;
   if (std::ranges::any_of(parts, [](const std::string& part) { return part.empty(); })) return false;
   if (parts.size() == 6 && (parts[2][0] < '0' || parts[2][0] > '9'))
     return false;  // a build begins with a digit
   wheel.name = parts[0];
   wheel.version = parts[1];
-  wheel.python_tags = split(parts[parts.size() - 3], '.');
-  wheel.abi_tags = split(parts[parts.size() - 2], '.');
-  wheel.platform_tags = split(parts.back(), '.');
+  wheel.python_tags = split(parts[parts.size() - 3], ".");
+  wheel.abi_tags = split(parts[parts.size() - 2], ".");
+  wheel.platform_tags = split(parts.back(), ".");
   wheel.tags_from = "file name";
   return true;
 }
