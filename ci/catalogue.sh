@@ -28,7 +28,7 @@ extract sources.pot C++ "--keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3
   'doctor/*.cc' 'doctor/*.h' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc' 'validate/*.h' \
   'ci/*.cc' 'ci/*.h'
 # Children that cannot look into the catalogue print English, which scankit says anew (retold() in doctor/base/say.h).
-extract helper.pot C++ --keyword=complain:1 'builder/helpers/gpu/*.cc' 'builder/helpers/fetch/*.cc'
+extract helper.pot C++ --keyword=report_error:1 'builder/helpers/gpu/*.cc' 'builder/helpers/fetch/*.cc'
 extract harness.pot Python --keyword=say:1 'validate/harness/*.py'
 "$tables" >"$work/tables.pot"
 msgcat --use-first --add-location=file --sort-output --no-wrap "$work"/{sources,helper,harness,tables}.pot |

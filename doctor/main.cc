@@ -46,7 +46,7 @@ int status_with_output(int status) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
   const std::string why = ::write(STDOUT_FILENO, "\n", 1) < 0 ? std::string(": ") + std::strerror(errno) : "";
-  scankit::complain({scankit::Errc::Io, scankit::say("cannot write to standard output") + why, ""});
+  scankit::report_error({scankit::Errc::Io, scankit::say("cannot write to standard output") + why, ""});
   return scankit::kExitInternal;
 }
 
@@ -55,7 +55,7 @@ int run(int argc, char** argv) {
   if (argc > 0) scankit::set_scankit_program(argv[0]);
   const auto language = scankit::choose_language(scankit::take_language_option(words), variable);
   if (!language) {
-    scankit::complain(language.error());
+    scankit::report_error(language.error());
     return scankit::kExitUsage;
   }
   const scankit::Speaking speaking(language->get());

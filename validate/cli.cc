@@ -43,7 +43,7 @@ struct Options {
 // Cases that need no list: a block of a model around the module.
 constexpr const char *kModelBlock = "model-block", *kModelOfMamba = "model-mamba_ssm";
 
-int complain(const Error& error, int status) {
+int report_error(const Error& error, int status) {
   std::fprintf(stderr, "scankit validate: %s%s%s\n", retold(error.message).c_str(),
                error.hint.empty() ? "" : "; ", retold(error.hint).c_str());
   return status;
@@ -214,12 +214,12 @@ int tell(const Options& options, const validate::Validation& result) {
 
 int validate_command(const Options& options) {
   if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
-    return complain({Errc::InvalidArgument, clash, ""}, kExitUsage);
+    return report_error({Errc::InvalidArgument, clash, ""}, kExitUsage);
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
   if (const auto known = check_module_name(options.module); !known)
-    return complain(known.error(), kExitUsage);
+    return report_error(known.error(), kExitUsage);
   auto cases = choose_cases(options, seed);
-  if (!cases) return complain(cases.error(), kExitUsage);
+  if (!cases) return report_error(cases.error(), kExitUsage);
   if (options.list_cases) {
     for (const validate::Case& c : *cases) std::printf("%s\n", validate::case_to_json(c).c_str());
     return kExitClean;
@@ -227,21 +227,23 @@ int validate_command(const Options& options) {
   validate::ValidateRequest request = make_request(options, seed);
   request.cases = std::move(*cases);
   if (const auto chosen = choose_files(options, request); !chosen)
-    return complain(chosen.error(), kExitUsage);
+    return report_error(chosen.error(), kExitUsage);
   std::vector<std::string> notes;
   auto python = choose_python(*make_real_host(), options.python, notes);
   if (!python) {
     const bool broken = python.error().code == Errc::ToolFailed;
-    return complain(python.error(), options.python ? kExitUsage : broken ? kExitFindings : kExitInconclusive);
+    return report_error(python.error(), options.python ? kExitUsage
+                                        : broken       ? kExitFindings
+                                                       : kExitInconclusive);
   }
   request.python = std::move(*python);
   if (!options.quiet)
     for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());
   if (!options.import_foreign)
     if (const auto ours = ours_to_run(*make_real_host(), request.python, request.module); !ours)
-      return complain(ours.error(), kExitInconclusive);
+      return report_error(ours.error(), kExitInconclusive);
   auto result = validated(std::move(request), options.json, options.quiet);
-  if (!result) return complain(result.error(), kExitInternal);
+  if (!result) return report_error(result.error(), kExitInternal);
   return tell(options, *result);
 }
 

@@ -123,33 +123,34 @@ int run_build(const BuildOptions& options) {
   const auto host = make_real_host();
   // Before a minute of compiling, not after it.
   if (!options.out.empty() && !options.out.ends_with('/') && !std::filesystem::is_directory(options.out))
-    if (const auto out = regular_output(options.out); !out) return complain("build", out.error(), kExitUsage);
+    if (const auto out = regular_output(options.out); !out)
+      return report_error("build", out.error(), kExitUsage);
   const bool release = options.release || options.arch == "release";
   auto request = build_request(options.module, release ? "" : options.arch, options.compilation);
-  if (!request) return complain("build", request.error(), kExitUsage);
-  if (auto known = check_wish(options.compilation.toolchain); !known)
-    return complain("build", known.error(), kExitUsage);
+  if (!request) return report_error("build", request.error(), kExitUsage);
+  if (auto known = check_request(options.compilation.toolchain); !known)
+    return report_error("build", known.error(), kExitUsage);
   request->toolchain.asked = options.compilation.toolchain;
   request->toolchain.may_download = options.allow_download;
   request->toolchain.release = release;
   request->toolchain.progress = tell;
   const auto flavor = parse_flavor(options.flavor);
-  if (!flavor) return complain("build", flavor.error(), kExitUsage);
+  if (!flavor) return report_error("build", flavor.error(), kExitUsage);
   request->flavor = *flavor;
   Explanation other;
   if (!options.explain_other.empty()) {
     auto read = read_explanation(options.explain_other);
-    if (!read) return complain("build", read.error(), kExitUsage);
+    if (!read) return report_error("build", read.error(), kExitUsage);
     other = std::move(*read);
   }
   Snapshot snapshot = facts_for_build(*host, options);
   if (!options.for_machine.empty())
     if (auto known = build_for(options.for_machine, options.read_machine, snapshot, request->targets); !known)
-      return complain("build", known.error(), kExitUsage);
+      return report_error("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
-    return complain("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+    return report_error("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
   if (const auto broken = broken_environment(snapshot))
-    return complain("build", error_of(*broken), kExitFindings);
+    return report_error("build", error_of(*broken), kExitFindings);
   if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
   if (options.explain && options.explain_other.empty() && !options.json)
@@ -158,13 +159,13 @@ int run_build(const BuildOptions& options) {
       std::fflush(stdout);  // before the work, also in a pipe
     };
   const auto built = interruptible_build(*host, snapshot, *request);
-  if (!built) return complain("build", built.error(), kExitBuildFailed);
+  if (!built) return report_error("build", built.error(), kExitBuildFailed);
   const auto out = output_path(options.out, built->file);
-  if (!out) return complain("build", out.error(), kExitBuildFailed);
+  if (!out) return report_error("build", out.error(), kExitBuildFailed);
   const std::string& path = *out;
   Result<void> written = write_module(*host, *built, path);
   if (written) written = write_output(path + ".json", built->manifest);
-  if (!written) return complain("build", written.error(), kExitBuildFailed);
+  if (!written) return report_error("build", written.error(), kExitBuildFailed);
   if (options.json) {
     print_json(*built, path, options, other);
     return kExitClean;

@@ -33,7 +33,7 @@ std::string lines_plain(const std::string& text) {
 
 }  // namespace
 
-int complain(const std::string& command, const Error& error, int status) {
+int report_error(const std::string& command, const Error& error, int status) {
   const bool log = error.hint.find('\n') != std::string::npos;  // the compiler's own lines
   std::string line("scankit ");
   line.append(command).append(": ").append(retold(error.message));
@@ -60,7 +60,7 @@ void print_line(const std::string& line) { std::printf("%s\n", plain(line, false
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation) {
   BuildRequest request;
-  SCANKIT_TRY(request.module, shipped_module(module));
+  SCANKIT_TRY(request.module, bundled_module(module));
   if (!arch.empty()) {
     SCANKIT_TRY(request.targets, parse_targets(arch));
   }
@@ -148,22 +148,22 @@ void print_candidate(const Host& host, const Candidate& candidate, const Result<
 int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
   const Cache cache(request.cache_folder);
   auto found = find_candidates(host, snapshot, request.toolchain, cache);
-  if (!found) return complain("build", found.error(), kExitBuildFailed);
+  if (!found) return report_error("build", found.error(), kExitBuildFailed);
   const auto chosen = choose_toolchain(host, snapshot, request.targets, cache, request.toolchain);
   for (Candidate& candidate : *found) {
     const auto choice = judge(host, snapshot, request.targets, cache, candidate);
     print_candidate(host, candidate, choice, chosen ? taken_for(*chosen, candidate) : "");
   }
-  return chosen ? kExitClean : complain("build", chosen.error(), kExitBuildFailed);
+  return chosen ? kExitClean : report_error("build", chosen.error(), kExitBuildFailed);
 }
 
 int show_manifest(const std::string& path) {
   const auto manifest = read_manifest(path);
-  if (!manifest) return complain("build", manifest.error(), kExitUsage);
+  if (!manifest) return report_error("build", manifest.error(), kExitUsage);
   std::fputs(manifest->c_str(), stdout);
   if (const auto good = check_against_manifest(path, *manifest); !good)
-    return complain("build", {Errc::Malformed, good.error().message, say("install the module anew")},
-                    kExitFindings);
+    return report_error("build", {Errc::Malformed, good.error().message, say("install the module anew")},
+                        kExitFindings);
   return kExitClean;
 }
 

@@ -61,7 +61,7 @@ std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<
 
 // Shared: one line to standard error, the compiler's further lines below it. Returns `status`, or kExitUsage
 // where the user gave something unusable.
-int complain(const std::string& command, const Error& error, int status);
+int report_error(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);        // that stays, to standard error
 void print_line(const std::string& line);  // to standard output
 // Asks on a terminal. Nobody: there is none, so that --yes is the only way to agree.

@@ -15,14 +15,14 @@
 #include "builder/fix/parts.h"
 #include "builder/fix/plan_text.h"
 #include "builder/fix/transaction.h"
+#include "builder/module/bundled.h"
 #include "builder/module/prebuilt.h"
-#include "builder/module/shipped.h"
 #include "builder/toolchain/choose_toolchain.h"
 #include "builder/torch_flavor/environment.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_choice.h"
 #include "doctor/report/escape.h"
@@ -56,21 +56,22 @@ class FixRun {
   // it.
   std::optional<int> look() {
     auto request = build_request("", options_.arch, options_.compilation);
-    if (!request) return complain("fix", request.error(), kExitUsage);
+    if (!request) return report_error("fix", request.error(), kExitUsage);
     request_ = std::move(*request);
-    if (auto known = check_wish(options_.compilation.toolchain); !known)
-      return complain("fix", known.error(), kExitUsage);
+    if (auto known = check_request(options_.compilation.toolchain); !known)
+      return report_error("fix", known.error(), kExitUsage);
     request_.toolchain.asked = options_.compilation.toolchain;
     request_.toolchain.progress = tell;
     const auto flavor = parse_flavor(options_.flavor);
-    if (!flavor) return complain("fix", flavor.error(), kExitUsage);
+    if (!flavor) return report_error("fix", flavor.error(), kExitUsage);
     request_.flavor = *flavor;
     const auto python = chosen_python(*host_, options_.python);
-    if (!python) return complain("fix", python.error(), options_.python.empty() ? kExitFindings : kExitUsage);
+    if (!python)
+      return report_error("fix", python.error(), options_.python.empty() ? kExitFindings : kExitUsage);
     const auto probed = probe_python(*host_, *python);
-    if (!probed.present()) return complain("fix", {Errc::NotFound, probed.note, ""}, kExitFindings);
+    if (!probed.present()) return report_error("fix", {Errc::NotFound, probed.note, ""}, kExitFindings);
     auto place = choose_place(*host_, probed.value, options_.target);
-    if (!place) return complain("fix", place.error(), kExitFindings);
+    if (!place) return report_error("fix", place.error(), kExitFindings);
     if (auto status = recover_interrupted(place->base)) return status;
     look_where_it_was_put(*place);
     diagnosis_ = {*python, modules()};
@@ -78,7 +79,7 @@ class FixRun {
     if (auto status = look_at_other_machine()) return status;
     PlanRequest asked{modules(), options_.packages, request_.targets.list, *place, request_.flavor};
     auto plan = plan_fix(*host_, report_, asked);
-    if (!plan) return complain("fix", plan.error(), kExitFindings);
+    if (!plan) return report_error("fix", plan.error(), kExitFindings);
     plan_ = std::move(*plan);
     return std::nullopt;
   }
@@ -89,7 +90,7 @@ class FixRun {
 
   // What an earlier fix has put into a folder of the user's is there, although this shell does not look
   // there.
-  void look_where_it_was_put(const InstallPlace& place) {
+  void look_where_it_was_put(const InstallTarget& place) {
     if (place.why.empty() || place.how_to_reach.empty() || !host_->is_directory(place.site)) return;
     put_on_path(place);
   }
@@ -101,7 +102,7 @@ class FixRun {
   }
 
   // For ourselves and for what we start.
-  static void put_on_path(const InstallPlace& place) {
+  static void put_on_path(const InstallTarget& place) {
     const char* before = std::getenv("PYTHONPATH");
     const std::string old = before == nullptr ? "" : before;
     if ((old + ":").starts_with(place.site + ":")) return;
@@ -113,7 +114,7 @@ class FixRun {
     here_ = report_.snapshot.gpus;
     const auto known =
         build_for(options_.for_machine, options_.read_machine, report_.snapshot, request_.targets);
-    if (!known) return complain("fix", known.error(), kExitUsage);
+    if (!known) return report_error("fix", known.error(), kExitUsage);
     return std::nullopt;
   }
 
@@ -121,20 +122,20 @@ class FixRun {
     const StateFolder state(base);
     if (::access(state.root().c_str(), F_OK) != 0) return std::nullopt;
     if (const auto foreign = foreign_to_root(*host_, state.root()))
-      return complain("fix", foreign_journal(*foreign), kExitFindings);
+      return report_error("fix", foreign_journal(*foreign), kExitFindings);
     const auto left = interrupted(state);
-    if (!left) return complain("fix", left.error(), kExitFindings);
+    if (!left) return report_error("fix", left.error(), kExitFindings);
     if (left->empty()) return std::nullopt;
     print(say("an earlier fix was interrupted: before anything else, what it did is undone"));
     for (const std::string& line : undo_lines(state, *left)) print(line);
     if (options_.dry_run) return std::nullopt;
     auto lock = Lock::take(state.root());
-    if (!lock) return complain("fix", lock.error(), kExitFindings);
+    if (!lock) return report_error("fix", lock.error(), kExitFindings);
     if (!confirmed()) return kExitFindings;
     std::vector<std::string> lines;
     const auto recovered = recover(state, lines);
     for (const std::string& line : lines) print(line);
-    if (!recovered) return complain("fix", recovered.error(), kExitFindings);
+    if (!recovered) return report_error("fix", recovered.error(), kExitFindings);
     undone_before_ = true;
     return std::nullopt;
   }
@@ -160,15 +161,15 @@ class FixRun {
 
   // Before anything is promised: is there a compiler, may we write?
   std::optional<int> find_toolchain() {
-    if (auto good = check_place(plan_.place); !good) return complain("fix", good.error(), kExitFindings);
+    if (auto good = check_place(plan_.place); !good) return report_error("fix", good.error(), kExitFindings);
     if (const auto foreign = foreign_code(*host_, report_.snapshot))
-      return complain("fix", foreign_place(*foreign), kExitFindings);
-    if (auto movable = check_moves(); !movable) return complain("fix", movable.error(), kExitFindings);
+      return report_error("fix", foreign_place(*foreign), kExitFindings);
+    if (auto movable = check_moves(); !movable) return report_error("fix", movable.error(), kExitFindings);
     // The plan shows what would be fetched, and nothing is done before it is agreed to.
     request_.toolchain.may_download = true;
     if (request_.flavor == Flavor::Torch && !modules_of(plan_).empty()) {
       const auto environment = torch_environment(*host_, report_.snapshot);
-      if (!environment) return complain("fix", environment.error(), kExitFindings);
+      if (!environment) return report_error("fix", environment.error(), kExitFindings);
       request_.targets.cuda = report_.snapshot.torch.value.cuda;
     }
     for (const std::string& module : modules_of(plan_))
@@ -178,7 +179,7 @@ class FixRun {
 
   Result<void> check_moves() const {
     std::vector<std::string> files;
-    for (const InstallOurs& ours : ours_of(plan_))
+    for (const InstallBundled& ours : ours_of(plan_))
       for (const FileMove& move : hiding_copies(report_.snapshot, ours, plan_.place))
         files.push_back(move.path);
     for (const RepairStep& step : plan_.steps)
@@ -188,8 +189,8 @@ class FixRun {
   }
 
   std::optional<int> find_source(const std::string& module) {
-    const auto shipped = shipped_module(module);
-    if (!shipped) return complain("fix", shipped.error(), kExitFindings);
+    const auto shipped = bundled_module(module);
+    if (!shipped) return report_error("fix", shipped.error(), kExitFindings);
     ModuleSource& source = sources_[module];
     // What came with scankit needs no compiler. Damaged, it is told and passed over: a build may still do.
     Result<std::optional<BuiltModule>> ready = std::optional<BuiltModule>();
@@ -204,7 +205,7 @@ class FixRun {
     const Cache cache(request_.cache_folder);
     if (!toolchain_) {
       auto chosen = choose_toolchain(*host_, report_.snapshot, request_.targets, cache, request_.toolchain);
-      if (!chosen) return complain("fix", chosen.error(), kExitFindings);
+      if (!chosen) return report_error("fix", chosen.error(), kExitFindings);
       toolchain_ = std::move(*chosen);
     }
     source = {false, toolchain_->choice.targets, toolchain_->said(),
@@ -282,7 +283,7 @@ class FixRun {
   Result<void> build_modules(const FixPlan& part) {
     for (const std::string& module : modules_of(part)) {
       if (built_.count(module) != 0) continue;  // it came with scankit
-      SCANKIT_TRY(request_.module, shipped_module(module));
+      SCANKIT_TRY(request_.module, bundled_module(module));
       SCANKIT_TRY(built_[module], build_module(*host_, report_.snapshot, request_));
     }
     return {};
@@ -342,8 +343,8 @@ class FixRun {
   }
 
   int refused(const Error& error) const {
-    const int code = complain("fix", error, kExitFindings);
-    complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, code);
+    const int code = report_error("fix", error, kExitFindings);
+    report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, code);
     return end(code, {"failed", error.message, {}});
   }
 
@@ -362,7 +363,7 @@ class FixRun {
         outcome.notes.insert(outcome.notes.end(), part.result.notes.begin(), part.result.notes.end());
         continue;
       }
-      const int failed = complain("fix", part.error, status_of(part));
+      const int failed = report_error("fix", part.error, status_of(part));
       if (status == kExitClean) {
         status = failed;
         outcome.message = part.error.message;
@@ -375,7 +376,7 @@ class FixRun {
     const bool old_state = std::ranges::none_of(
         parts_, [](const PartResult& part) { return part.failed_at == FailedAt::Undoing; });
     if (!any_kept && old_state)
-      complain("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
+      report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
     for (const PartResult& part : parts_) outcome.kept.push_back(part.kept());
     const int signal = status == kExitClean ? 0 : Interruption::signal();
     return end(signal != 0 ? 128 + signal : status, outcome);

@@ -126,22 +126,22 @@ Result<std::string> place(const std::string& out, const Built& built) {
 
 int check_reproducible(const BuildOptions& options) {
   const auto folder = TemporaryDirectory::create("scankit-twice");
-  if (!folder) return complain("build", folder.error(), kExitBuildFailed);
+  if (!folder) return report_error("build", folder.error(), kExitBuildFailed);
   const unsigned jobs = options.compilation.jobs != 0 ? options.compilation.jobs
                                                       : std::max(2u, std::thread::hardware_concurrency());
   const Variation one{folder->path() + "/a", "UTC", "C", 0022, jobs};
   const Variation two{folder->path() + "/the-second-build", "Asia/Kathmandu", "C.UTF-8", 0077, 1};
   tell(say("building for the first time, {} compilers at once", one.jobs));
   const auto first = build_varied(options.again, one);
-  if (!first) return complain("build", first.error(), kExitBuildFailed);
+  if (!first) return report_error("build", first.error(), kExitBuildFailed);
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // another second, for what writes seconds
   tell(say("building again, one compiler at a time"));
   const auto second = build_varied(options.again, two);
-  if (!second) return complain("build", second.error(), kExitBuildFailed);
+  if (!second) return report_error("build", second.error(), kExitBuildFailed);
   if (first->bytes != second->bytes || first->manifest != second->manifest)
     return report_differences(*first, *second);
   const auto path = place(options.out, *first);
-  if (!path) return complain("build", path.error(), kExitBuildFailed);
+  if (!path) return report_error("build", path.error(), kExitBuildFailed);
   print_line(say("reproducible: two builds gave the same {} bytes, sha256 {}", first->bytes.size(),
                  sha256_hex(first->bytes)));
   print_line("  " +

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "builder/cli/commands.h"
+#include "builder/fix/install_target.h"
 #include "builder/fix/lock.h"
-#include "builder/fix/place.h"
 #include "builder/fix/transaction.h"
 #include "builder/fix/trust.h"
 #include "doctor/base/exit_status.h"
@@ -32,7 +32,7 @@ void print_undone(const Journal& journal) {
 
 // Where the environment cannot be written now, another folder is looked into: a fix that is kept in the
 // environment must not be told as undone.
-std::optional<Error> left_in_environment(const Python& python, const InstallPlace& place,
+std::optional<Error> left_in_environment(const Python& python, const InstallTarget& place,
                                          const StateFolder& chosen) {
   if (place.why.empty() || place.base == python.prefix) return std::nullopt;
   const StateFolder own(python.prefix);
@@ -52,7 +52,7 @@ int restore_run(const StateFolder& state, const std::string& run, bool may_be_em
       print_undone(*undone);
       continue;
     }
-    if (undone.error().code != Errc::NotFound) return complain("restore", undone.error(), kExitFindings);
+    if (undone.error().code != Errc::NotFound) return report_error("restore", undone.error(), kExitFindings);
     if (!any) print_line(undone.error().message);
     return kExitClean;
   }
@@ -71,17 +71,17 @@ bool agreed(const StateFolder& state, const std::vector<Journal>& journals, bool
 
 int restore(const StateFolder& state, bool yes) {
   auto lock = Lock::take(state.root());
-  if (!lock) return complain("restore", lock.error(), kExitFindings);
+  if (!lock) return report_error("restore", lock.error(), kExitFindings);
   const auto left = interrupted(state), next = next_to_undo(state);
-  if (!left || !next) return complain("restore", left ? next.error() : left.error(), kExitFindings);
+  if (!left || !next) return report_error("restore", left ? next.error() : left.error(), kExitFindings);
   if (!agreed(state, *next, yes)) return kExitFindings;
   std::vector<std::string> lines;
   const auto recovered = recover(state, lines);
   for (const std::string& line : lines) print_line(line);
-  if (!recovered) return complain("restore", recovered.error(), kExitFindings);
+  if (!recovered) return report_error("restore", recovered.error(), kExitFindings);
   if (left->empty()) {
     const auto last = last_run(state);
-    return last ? restore_run(state, *last, false) : complain("restore", last.error(), kExitFindings);
+    return last ? restore_run(state, *last, false) : report_error("restore", last.error(), kExitFindings);
   }
   std::set<std::string> runs;
   for (const Journal& journal : *left) runs.insert(journal.run);
@@ -114,20 +114,20 @@ int run_restore(const RestoreOptions& options) {
   const auto host = make_real_host();
   const auto python = chosen_python(*host, options.python);
   if (!python)
-    return complain("restore", python.error(), options.python.empty() ? kExitFindings : kExitUsage);
+    return report_error("restore", python.error(), options.python.empty() ? kExitFindings : kExitUsage);
   const auto probed = probe_python(*host, *python);
-  if (!probed.present()) return complain("restore", {Errc::NotFound, probed.note, ""}, kExitFindings);
+  if (!probed.present()) return report_error("restore", {Errc::NotFound, probed.note, ""}, kExitFindings);
   const auto place = choose_place(*host, probed.value, options.target);
-  if (!place) return complain("restore", place.error(), kExitFindings);
+  if (!place) return report_error("restore", place.error(), kExitFindings);
   const StateFolder state(place->base);
   if (auto elsewhere = left_in_environment(probed.value, *place, state))
-    return complain("restore", *elsewhere, kExitFindings);
+    return report_error("restore", *elsewhere, kExitFindings);
   if (::access(state.root().c_str(), F_OK) != 0) {
     print_line(say("nothing to restore: scankit has changed nothing in this environment"));
     return kExitClean;
   }
   if (const auto foreign = foreign_to_root(*host, state.root()))
-    return complain("restore", foreign_journal(*foreign), kExitFindings);
+    return report_error("restore", foreign_journal(*foreign), kExitFindings);
   return restore(state, options.yes);
 }
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "builder/compile/compile.h"
-#include "builder/compile/room.h"
+#include "builder/compile/resources.h"
 #include "builder/fix/distribution.h"
 #include "builder/module/assemble.h"
 #include "builder/module/assertions.h"
@@ -73,7 +73,7 @@ Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request,
   return {};
 }
 
-Explanation explain(const ShippedModule& module, const TorchFlavor* flavor, const CompileRequest& compile) {
+Explanation explain(const BundledModule& module, const TorchFlavor* flavor, const CompileRequest& compile) {
   Explanation explanation;
   explanation.module = module.name;
   const std::string_view host = flavor != nullptr ? std::string_view(flavor->host.bytes) : module.host_module;
@@ -111,7 +111,7 @@ CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>
 
 Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const CompileRequest& compile,
                           const std::vector<ManifestInput::Maker>& makers, const TorchFlavor* flavor) {
-  const ShippedModule& module = *request.module;
+  const BundledModule& module = *request.module;
   built.explanation = explain(module, flavor, compile);
   if (request.explain) request.explain(built.explanation);
   SCANKIT_TRY(const auto images, compile_units(compile));
@@ -154,7 +154,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   if (memory.present()) memory.value.available = free_memory(host, memory.value);
   auto compile = compile_request(request, memory, built.targets, compilers, cache);
   // Not in the cache's folder: where that is full, the build goes on without it.
-  compile.before = [&] { return check_room(host, memory, {temporary_folder()}); };
+  compile.before = [&] { return check_resources(host, memory, {temporary_folder()}); };
   if (flavor) SCANKIT_CHECK(build_flavor(snapshot, request, cache, flavor, built));
   const auto made = compile_into(built, request, compile, compilers.makers, flavor.get());
   if (request.progress)

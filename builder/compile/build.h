@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "builder/compile/explain.h"
-#include "builder/module/shipped.h"
+#include "builder/module/bundled.h"
 #include "builder/toolchain/choose_toolchain.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
@@ -14,10 +14,10 @@
 namespace scankit {
 
 struct BuildRequest {
-  const ShippedModule* module = nullptr;
+  const BundledModule* module = nullptr;
   Flavor flavor = Flavor::Universal;
   TargetRequest targets;
-  ToolchainWish toolchain;
+  ToolchainRequest toolchain;
   std::string cache_folder;
   std::uint64_t cache_size = kDefaultCacheSize;
   unsigned jobs = 0;                                    // 0: by processors and memory

@@ -8,7 +8,7 @@
 #include "builder/toolchain/reasons.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/snapshot.h"

@@ -8,9 +8,9 @@
 #include <system_error>
 
 #include "builder/fix/distribution.h"
+#include "builder/fix/install_target.h"
 #include "builder/fix/interruption.h"
 #include "builder/fix/packages.h"
-#include "builder/fix/place.h"
 #include "builder/fix/run_installer.h"
 #include "builder/fix/staging.h"
 #include "builder/fix/transaction.h"
@@ -19,7 +19,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {
@@ -56,7 +56,7 @@ class Execution {
   }
 
   Result<void> verify() {
-    for (const InstallOurs& ours : ours_of(plan_)) SCANKIT_CHECK(verify_module(ours));
+    for (const InstallBundled& ours : ours_of(plan_)) SCANKIT_CHECK(verify_module(ours));
     bool look_again = false;
     for (const RepairStep& step : plan_.steps) {
       if (const auto* packages = std::get_if<ChangePackages>(&step.what))
@@ -64,10 +64,10 @@ class Execution {
           progress_.act(say("verifying: {}", statement));
           SCANKIT_CHECK(verify_statement(request_.python, statement));
         }
-      look_again = look_again || step.ask_again || !std::holds_alternative<InstallOurs>(step.what);
+      look_again = look_again || step.ask_again || !std::holds_alternative<InstallBundled>(step.what);
     }
     if (look_again) {
-      for (const InstallOurs& ours : request_.kept) SCANKIT_CHECK(verify_module(ours));
+      for (const InstallBundled& ours : request_.kept) SCANKIT_CHECK(verify_module(ours));
       SCANKIT_CHECK(still_wrong(request_.diagnose()));
     }
     return Interruption::check();
@@ -92,7 +92,7 @@ class Execution {
     journal.version = kToolVersion;
     return journal;
   }
-  Result<void> verify_module(const InstallOurs& ours) {
+  Result<void> verify_module(const InstallBundled& ours) {
     progress_.act(say("verifying: import torch, import {}, one call", ours.module));
     const std::string extra = plan_.place.how_to_reach.empty() ? "" : plan_.place.site;
     return verify_import(request_.python, ours.module, path_join(plan_.place.site, ours.file), extra);
@@ -195,7 +195,7 @@ class Execution {
     auto all = ours_of(plan_);
     // An installer may have brought a copy that hides what an earlier part has put there.
     if (runs_installer(plan_)) all.insert(all.end(), request_.kept.begin(), request_.kept.end());
-    for (const InstallOurs& ours : all)
+    for (const InstallBundled& ours : all)
       for (FileMove& move : hiding_copies(now, ours, plan_.place)) moves.push_back(std::move(move));
     for (const RepairStep& step : plan_.steps)
       if (const auto* away = std::get_if<MoveAway>(&step.what)) moves.push_back({away->path, ""});

@@ -13,10 +13,10 @@ namespace scankit {
 struct ExecuteRequest {
   const FixPlan* plan = nullptr;                              // one part of it (parts.h)
   const std::map<std::string, BuiltModule>* built = nullptr;  // by name, modules_of(*plan) among them
-  std::vector<InstallOurs> kept;  // of parts that this run has made before: they must stay right
-  std::string run;                // the first journal of this run, "" where this is it
-  std::string python;             // what verifies
-  std::string project;            // the uv project whose environment it is, or ""
+  std::vector<InstallBundled> kept;  // of parts that this run has made before: they must stay right
+  std::string run;                   // the first journal of this run, "" where this is it
+  std::string python;                // what verifies
+  std::string project;               // the uv project whose environment it is, or ""
   Installer project_installer;
   int lock = -1;                     // its descriptor: an installer holds it too
   std::function<Report()> diagnose;  // as before the fix

@@ -18,7 +18,7 @@ std::vector<std::string> names_in_step(const RepairStep& step) {
   };
   add(step.about);
   add(step.needed_by);
-  if (const auto* ours = std::get_if<InstallOurs>(&step.what)) add(ours->module);
+  if (const auto* ours = std::get_if<InstallBundled>(&step.what)) add(ours->module);
   if (const auto* away = std::get_if<MoveAway>(&step.what)) add(away->module);
   if (const auto* packages = std::get_if<ChangePackages>(&step.what))
     for (const std::string& requirement : packages->change.requirements) add(requirement);

@@ -7,7 +7,7 @@ namespace scankit {
 namespace {
 
 RepairStep ours(const std::string& module, const std::string& needed_by = "") {
-  return {"", "corrupt_binary", module, InstallOurs{module, ""}, needed_by};
+  return {"", "corrupt_binary", module, InstallBundled{module, ""}, needed_by};
 }
 RepairStep packages(const std::string& about, const std::vector<std::string>& requirements) {
   ChangePackages change;

@@ -13,7 +13,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
@@ -48,7 +48,7 @@ const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest
 
 // Whether import would take this file before the one that is to stand in the place, or could never take it
 // again: a second file in the same folder only leaves a reader in doubt.
-bool hides(const Snapshot& snapshot, const Extension& extension, const InstallPlace& place,
+bool hides(const Snapshot& snapshot, const Extension& extension, const InstallTarget& place,
            const std::string& file) {
   if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
   const auto& path = snapshot.python.value.sys_path;
@@ -120,7 +120,7 @@ class Planner {
       const auto* away = std::get_if<MoveAway>(&step.what);
       if (away != nullptr && away->path == finding.subject) return true;
       const bool same_cause = finding.because_of && step.cause == info(*finding.because_of).slug;
-      return same_cause || std::holds_alternative<InstallOurs>(step.what);
+      return same_cause || std::holds_alternative<InstallBundled>(step.what);
     });
   }
 
@@ -142,7 +142,7 @@ class Planner {
       add({what, std::string(info(finding.cause).slug), finding.module, std::move(*module), "", 0, true});
       return;
     }
-    if (const auto too_old = torch_too_old(); too_old && is_shipped_module(finding.module)) {
+    if (const auto too_old = torch_too_old(); too_old && is_bundled_module(finding.module)) {
       plan_.unrepaired.push_back(say("{}; {}", what, *too_old));
       instead = {say("install torch {} or newer, then run scankit fix again", kOldestTorch)};
     } else if (!finding.because_of || plan_.unrepaired.empty()) {
@@ -161,7 +161,7 @@ class Planner {
 
   // A module that scankit carries and that is wrong as a whole is exchanged, whatever its check advises: what
   // stands in its place is proven by a call, and by the doctor, who must not find it again.
-  std::optional<InstallOurs> replacement(const Finding& finding) const {
+  std::optional<InstallBundled> replacement(const Finding& finding) const {
     constexpr std::array kWhole = {Cause::ImportCrash,          Cause::ImportHang,
                                    Cause::VariantNameMismatch,  Cause::SignatureMismatch,
                                    Cause::PythonAbiTagMismatch, Cause::SilentNoneCausalConv1d};
@@ -250,7 +250,7 @@ class Planner {
     if (works && (!of_another_release || is_taken(ours(module)))) return;
     const std::string needed_by = with_package ? std::string(model.distribution) : "";
     for (RepairStep& step : plan_.steps) {
-      const auto* ours = std::get_if<InstallOurs>(&step.what);
+      const auto* ours = std::get_if<InstallBundled>(&step.what);
       if (ours == nullptr || ours->module != module) continue;
       if (with_package && step.cause == "module_not_built")
         step.needed_by = needed_by;  // nothing else is wrong
@@ -282,7 +282,7 @@ class Planner {
     return {};
   }
 
-  InstallOurs ours(const std::string& module) const {
+  InstallBundled ours(const std::string& module) const {
     return {module, module_file_of(snapshot_, module, request_.flavor)};
   }
 
@@ -299,7 +299,7 @@ class Planner {
   }
 
   // By our own record of it: another build may bear the same name.
-  bool is_taken(const InstallOurs& wanted) const {
+  bool is_taken(const InstallBundled& wanted) const {
     return std::ranges::any_of(snapshot_.extensions.value, [&](const Extension& extension) {
       return extension.module == wanted.module && extension.selected &&
              path_basename(extension.path) == wanted.file && extension.distribution.starts_with("scankit");
@@ -358,8 +358,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs& ours,
-                                    const InstallPlace& place) {
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallBundled& ours,
+                                    const InstallTarget& place) {
   std::vector<FileMove> moves;
   for (const Extension& extension : snapshot.extensions.value)
     if (extension.module == ours.module && hides(snapshot, extension, place, ours.file))
@@ -379,16 +379,16 @@ std::string shell_line(const SetVariable& variable) {
   return line;
 }
 
-std::vector<InstallOurs> ours_of(const FixPlan& plan) {
-  std::vector<InstallOurs> all;
+std::vector<InstallBundled> ours_of(const FixPlan& plan) {
+  std::vector<InstallBundled> all;
   for (const RepairStep& step : plan.steps)
-    if (const auto* ours = std::get_if<InstallOurs>(&step.what)) all.push_back(*ours);
+    if (const auto* ours = std::get_if<InstallBundled>(&step.what)) all.push_back(*ours);
   return all;
 }
 
 std::vector<std::string> modules_of(const FixPlan& plan) {
   std::vector<std::string> modules;
-  for (const InstallOurs& ours : ours_of(plan)) modules.push_back(ours.module);
+  for (const InstallBundled& ours : ours_of(plan)) modules.push_back(ours.module);
   return modules;
 }
 

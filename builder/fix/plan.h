@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "builder/compile/fatbin.h"
-#include "builder/fix/place.h"
+#include "builder/fix/install_target.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
@@ -14,10 +14,10 @@
 namespace scankit {
 
 // A module of ours is built and put into the place.
-struct InstallOurs {
+struct InstallBundled {
   std::string module;
   std::string file;  // its name in the place: that of its flavor
-  bool operator==(const InstallOurs&) const = default;
+  bool operator==(const InstallBundled&) const = default;
 };
 // A file that hides a good one goes into the backup.
 struct MoveAway {
@@ -42,7 +42,7 @@ struct RepairStep {
   std::string why;    // one sentence: what is wrong
   std::string cause;  // the slug of the finding, "" where the user asked
   std::string about;  // the finding's module
-  std::variant<InstallOurs, MoveAway, ChangePackages, SetVariable> what;
+  std::variant<InstallBundled, MoveAway, ChangePackages, SetVariable> what;
   std::string needed_by;   // the package for whose sake alone it is made: "mamba-ssm"
   unsigned part = 0;       // the steps of one part are kept or undone together (parts.h)
   bool ask_again = false;  // the doctor must no longer find it: an import that works does not prove it
@@ -64,14 +64,14 @@ struct FixPlan {
   std::vector<std::string> unrepaired;  // what is broken and cannot be repaired by scankit, a sentence each
   std::vector<std::string> advice;      // what only the user can do
   std::vector<RepairStep> steps;        // in the order in which they are made, part by part
-  InstallPlace place;
+  InstallTarget place;
 };
 
 struct PlanRequest {
   std::vector<std::string> modules;   // that the user named; empty: whatever is broken
   std::vector<std::string> packages;  // that the user wants: "mamba-ssm", "causal-conv1d==1.6.0"
   std::vector<Target> wanted;         // named by --arch: a module of ours that lacks one is built again
-  InstallPlace place;
+  InstallTarget place;
   Flavor flavor = Flavor::Universal;
 };
 
@@ -83,15 +83,15 @@ Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanReque
 
 // What a module of ours would stand behind in the place, as Python looks for it: in the order in which it is
 // moved away, what import takes today last.
-std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallOurs& ours,
-                                    const InstallPlace& place);
+std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallBundled& ours,
+                                    const InstallTarget& place);
 
 // "export LD_LIBRARY_PATH=/usr/lib"
 std::string shell_line(const SetVariable& variable);
 
 // The modules that the plan installs.
 std::vector<std::string> modules_of(const FixPlan& plan);
-std::vector<InstallOurs> ours_of(const FixPlan& plan);
+std::vector<InstallBundled> ours_of(const FixPlan& plan);
 bool runs_installer(const FixPlan& plan);
 
 }  // namespace scankit

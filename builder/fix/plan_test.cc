@@ -10,7 +10,7 @@ namespace scankit {
 namespace {
 
 constexpr const char* kModule = "selective_scan_cuda";
-const InstallPlace kPlace = {"/env", "/env/lib/python3.11/site-packages", ""};
+const InstallTarget kPlace = {"/env", "/env/lib/python3.11/site-packages", ""};
 
 Extension copy_at(const std::string& path, int index, bool selected) {
   return {.module = kModule, .path = path, .real_path = path, .sys_path_index = index, .selected = selected};

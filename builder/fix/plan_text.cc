@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "builder/fix/distribution.h"
+#include "builder/fix/install_target.h"
 #include "builder/fix/journal.h"
-#include "builder/fix/place.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -69,7 +69,7 @@ class Text {
     return out;
   }
 
-  void tell(const InstallOurs& ours) {
+  void tell(const InstallBundled& ours) {
     const ModuleSource& source = view_.sources.at(ours.module);
     const std::string &file = ours.file, targets = names_of(source.targets, " ");
     for (const std::string& command : source.fetches) pasted(say("fetch"), command);
@@ -115,7 +115,7 @@ class Text {
 
 struct StepJson {
   const PlanView& view;
-  Json operator()(const InstallOurs& ours) const {
+  Json operator()(const InstallBundled& ours) const {
     Json json{{"kind", "install_module"}, {"module", ours.module}};
     json["file"] = view.plan->place.site + "/" + ours.file;
     const auto known = view.sources.find(ours.module);

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <sstream>
 
-#include "builder/fix/place.h"
+#include "builder/fix/install_target.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

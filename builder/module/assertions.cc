@@ -62,9 +62,9 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
   return found ? Result<void>() : broken(path, say("it does not export {}", init));
 }
 
-// A module for old drivers holds what they read: the dialect and the PTX ISA of the compiler that was chosen
-// for them.
-Result<void> check_dialect(const std::string& path, const BuiltCode& image, std::string_view payload) {
+// A module for old drivers holds what they read: the cubin ABI and the PTX ISA of the compiler that was
+// chosen for them.
+Result<void> check_cubin_abi(const std::string& path, const BuiltCode& image, std::string_view payload) {
   if (image.compiler.empty()) return {};
   if (image.target.ptx) {
     SCANKIT_TRY(const PtxFacts facts, ptx_facts(payload));
@@ -76,7 +76,7 @@ Result<void> check_dialect(const std::string& path, const BuiltCode& image, std:
   SCANKIT_TRY(const CubinFacts facts, cubin_facts(payload));
   const unsigned wanted = cubin_abi_of(image.compiler, image.target.sm);
   if (facts.abi_version == wanted) return {};
-  return broken(path, say("{} for {} is written in dialect {}, not in {}", image.unit, image.target.name(),
+  return broken(path, say("{} for {} has cubin ABI version {}, not {}", image.unit, image.target.name(),
                           facts.abi_version, wanted));
 }
 
@@ -106,7 +106,7 @@ Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promis
         sm != target.sm)
       return broken(library.path, say("image {} is a {} for sm_{}, not one for {}", i, (*entries)[i].kind, sm,
                                       target.name()));
-    SCANKIT_CHECK(check_dialect(library.path, promise.images[i], *payload));
+    SCANKIT_CHECK(check_cubin_abi(library.path, promise.images[i], *payload));
   }
   return {};
 }

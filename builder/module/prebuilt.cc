@@ -26,9 +26,9 @@ Error damaged(const std::string& path, const std::string& what) {
 }
 
 // The modules of one kernel share its device code; the first of them is the one that lies there.
-const ShippedModule& first_of_kernel(const ShippedModule& module) {
-  return *std::ranges::find(shipped_modules(), module.device_source.data(),
-                            [](const ShippedModule& other) { return other.device_source.data(); });
+const BundledModule& first_of_kernel(const BundledModule& module) {
+  return *std::ranges::find(bundled_modules(), module.device_source.data(),
+                            [](const BundledModule& other) { return other.device_source.data(); });
 }
 
 // "nvrtc 12.9, nvrtc 13.5": one toolchain, or an array of several (manifest.cc).
@@ -76,7 +76,7 @@ Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_
 }
 
 // Each unit for each target: a module that lacks one would fail at that call.
-bool whole(const ShippedModule& module, const std::vector<BuiltCode>& images,
+bool whole(const BundledModule& module, const std::vector<BuiltCode>& images,
            const std::vector<Target>& targets) {
   return std::ranges::all_of(targets, [&](const Target& target) {
     return std::ranges::all_of(module.units, [&](const Unit& unit) {
@@ -113,7 +113,7 @@ bool serves(const std::vector<Target>& held, const TargetRequest& request,
 }
 
 // The file is read whole once: what is written later is what was judged.
-Result<std::optional<BuiltModule>> from_file(const std::string& path, const ShippedModule& module,
+Result<std::optional<BuiltModule>> from_file(const std::string& path, const BundledModule& module,
                                              const TargetRequest& request,
                                              const Probed<std::vector<Gpu>>& gpus) {
   SCANKIT_TRY(const std::string file, read_whole_file(path, kFileLimit));
@@ -154,7 +154,7 @@ std::string prebuilt_folder() {
   return path_normalize(path_dirname(program) + "/../share/scankit/modules");
 }
 
-Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const ShippedModule& module,
+Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const BundledModule& module,
                                                    const TargetRequest& request,
                                                    const Probed<std::vector<Gpu>>& gpus) {
   const std::string path = path_join(folder, module_file(first_of_kernel(module).name));

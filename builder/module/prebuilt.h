@@ -17,7 +17,7 @@ std::string prebuilt_folder();
 // of --arch, or each GPU here. Nothing where it does not, where none lies there, or where it is of other
 // sources than ours. An Error where the file is damaged. The host module is the one embedded here; only
 // images are taken from the file, each checked against its hash.
-Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const ShippedModule& module,
+Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const BundledModule& module,
                                                    const TargetRequest& request,
                                                    const Probed<std::vector<Gpu>>& gpus);
 

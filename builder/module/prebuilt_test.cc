@@ -12,7 +12,7 @@
 namespace scankit {
 namespace {
 
-const ShippedModule& scan() { return **shipped_module("selective_scan_cuda"); }
+const BundledModule& scan() { return **bundled_module("selective_scan_cuda"); }
 
 // Real heads, as what writes a module asks for; nothing here runs them.
 std::string head_of(const Target& target) {
@@ -66,7 +66,7 @@ class Beside : public ::testing::Test {
       here.push_back(gpu);
     }
     return prebuilt_module(
-        folder_.path(), **shipped_module(module), arch.empty() ? TargetRequest{} : *parse_targets(arch),
+        folder_.path(), **bundled_module(module), arch.empty() ? TargetRequest{} : *parse_targets(arch),
         gpus.empty() ? Probed<std::vector<Gpu>>::absent("none") : Probed<std::vector<Gpu>>::of(here));
   }
   bool serves(const std::string& arch, const std::vector<std::string>& gpus = {}) const {

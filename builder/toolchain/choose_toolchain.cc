@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "builder/module/shipped.h"
+#include "builder/module/bundled.h"
 #include "builder/toolchain/driver_fit.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -140,7 +140,7 @@ Toolchain alone(Candidate candidate, TargetChoice choice) {
   return toolchain;
 }
 
-FetchRequest fetch_request(const Host& host, const Snapshot& snapshot, const ToolchainWish& wish,
+FetchRequest fetch_request(const Host& host, const Snapshot& snapshot, const ToolchainRequest& wish,
                            const WheelToolchain* wheel) {
   return {wheel, downloader_of(host, snapshot), wish.fetch, wish.progress};
 }
@@ -179,7 +179,7 @@ Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest&
 }
 
 // What is agreed to must be possible, or the plan would promise it.
-Result<void> check_way(const Host& host, const Snapshot& snapshot, const ToolchainWish& wish,
+Result<void> check_way(const Host& host, const Snapshot& snapshot, const ToolchainRequest& wish,
                        const Toolchain& toolchain) {
   if (toolchain.missing().empty() || wish.fetch) return {};
   const Installer downloader = downloader_of(host, snapshot);
@@ -200,7 +200,7 @@ Error needs_download(const Toolchain& toolchain, const std::string& lacking_here
 
 }  // namespace
 
-Result<void> check_wish(const std::string& asked) {
+Result<void> check_request(const std::string& asked) {
   for (const char* known : {"", "auto", "nvrtc", "nvrtc-wheel", "nvcc", "nvcc-wheel"})
     if (asked == known) return {};
   if (is_path(asked)) return {};
@@ -232,8 +232,8 @@ const std::vector<unsigned>& Candidate::archs() const {
 }
 
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
-                                               const ToolchainWish& wish, const Cache& cache) {
-  SCANKIT_CHECK(check_wish(wish.asked));
+                                               const ToolchainRequest& wish, const Cache& cache) {
+  SCANKIT_CHECK(check_request(wish.asked));
   if (is_path(wish.asked)) return at_path(host, wish.asked);
   const bool any = wish.asked.empty() || wish.asked == "auto";
   std::vector<Candidate> all;
@@ -285,7 +285,7 @@ Error no_toolchain(const Snapshot& snapshot) {
 }
 
 Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                   const Cache& cache, const ToolchainWish& wish) {
+                                   const Cache& cache, const ToolchainRequest& wish) {
   const bool consent = wish.may_download || wish.asked.ends_with("-wheel");
   if (wish.release) {
     SCANKIT_TRY(Toolchain toolchain, choose_release(host, cache));
@@ -341,7 +341,7 @@ std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapsho
 }
 
 Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                const Cache& cache, const ToolchainWish& wish, Toolchain& toolchain) {
+                                const Cache& cache, const ToolchainRequest& wish, Toolchain& toolchain) {
   const auto missing = toolchain.missing();
   if (missing.empty()) return {};
   for (const WheelToolchain* wheel : missing)

@@ -16,14 +16,14 @@
 // one that was fetched before; an nvcc that is here; with consent, an NVRTC wheel.
 namespace scankit {
 
-struct ToolchainWish {
+struct ToolchainRequest {
   std::string asked;          // --toolchain: "", "nvrtc", "nvrtc-wheel", "nvcc", "nvcc-wheel", or a path
   bool may_download = false;  // the user said so, or will be asked before anything is done
   bool release = false;       // the shipped module: each architecture from the compiler that serves it best
   std::function<void(const std::string&)> progress;
   WheelFetcher fetch;  // where there is neither uv nor pip
 };
-Result<void> check_wish(const std::string& asked);  // before anything is looked for
+Result<void> check_request(const std::string& asked);  // before anything is looked for
 
 // A compiler that is here, or could be.
 struct Candidate {
@@ -37,7 +37,7 @@ struct Candidate {
 };
 // All that the wish admits, in the order in which they are tried.
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
-                                               const ToolchainWish& wish, const Cache& cache);
+                                               const ToolchainRequest& wish, const Cache& cache);
 // Asks a compiler that is here; an Error means that it cannot be used at all.
 Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate);
 // What it would make of the request.
@@ -54,13 +54,13 @@ struct Toolchain {
 // The first compiler that can make what is asked, or several that can together. The Error says what was
 // looked for and what each one lacked. Downloads nothing: with may_download, missing() says what to fetch.
 Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                   const Cache& cache, const ToolchainWish& wish = {});
+                                   const Cache& cache, const ToolchainRequest& wish = {});
 // The commands that complete_toolchain() would run.
 std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot, const Cache& cache,
                                        const Toolchain& toolchain);
 // Fetches what is missing and chooses again.
 Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                const Cache& cache, const ToolchainWish& wish, Toolchain& toolchain);
+                                const Cache& cache, const ToolchainRequest& wish, Toolchain& toolchain);
 
 // "no compiler here": where was looked, and how to get one.
 Error no_toolchain(const Snapshot& snapshot);

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "builder/compile/compile.h"
-#include "builder/module/shipped.h"
+#include "builder/module/bundled.h"
 #include "builder/toolchain/driver_fit.h"
 #include "doctor/base/files.h"
 #include "doctor/elf/fatbin.h"
@@ -151,7 +151,7 @@ TEST(HostCompilers, OfAReleaseAreKnownWithoutItsHeaders) {
   EXPECT_EQ(host_compiler_range(*host, {}, "99.0").gcc_max, 0u);
 }
 
-TEST(Dialects, AreThoseOfTheRelease) {
+TEST(CubinAbis, AreThoseOfTheRelease) {
   EXPECT_EQ(cubin_abi_of("12.9", 90), 7u);
   EXPECT_EQ(cubin_abi_of("12.9", 100), 8u);
   EXPECT_EQ(cubin_abi_of("13.0.88", 75), 8u);
@@ -213,7 +213,7 @@ TEST_F(ChooseToolchain, FetchesNothingUnasked) {
   const auto no_way = choose_toolchain(*empty, {}, list("sm_70"), cache, {.may_download = true});
   ASSERT_FALSE(no_way);
   EXPECT_NE(no_way.error().message.find("neither uv nor a Python with pip"), std::string::npos);
-  ToolchainWish wish{.may_download = true};
+  ToolchainRequest wish{.may_download = true};
   wish.fetch = [](const std::vector<WheelPin>&, const std::string&) { return Result<void>(); };
   const auto agreed = choose_toolchain(*empty, {}, list("sm_70"), cache, wish);
   ASSERT_TRUE(agreed);
@@ -282,7 +282,7 @@ TEST_F(ChooseToolchain, TakesWhatTheDriverReads) {
   Snapshot snapshot;
   snapshot.gpus = Probed<std::vector<Gpu>>::of({{.name = "H100", .sm = "90"}});
   snapshot.driver = Probed<Driver>::of({.version = "550.54.15"});
-  ToolchainWish wish{.may_download = true};
+  ToolchainRequest wish{.may_download = true};
   wish.fetch = [](const std::vector<WheelPin>&, const std::string&) { return Result<void>(); };
   const auto old = choose_toolchain(*empty, snapshot, {}, cache, wish);
   ASSERT_TRUE(old);

@@ -9,10 +9,10 @@ namespace scankit {
 
 // Read from what NVRTC 11.7 to 13.5 writes (doctor/knowledge/drivers.yaml).
 unsigned cubin_abi_of(const std::string& release, unsigned sm) {
-  constexpr unsigned kOldDialect = 7, kNewDialect = 8, kLastOfOld = 90;
+  constexpr unsigned kOldCubinAbi = 7, kNewCubinAbi = 8, kLastOfOld = 90;
   const auto version = Version::parse(release);
   if (!version) return 0;
-  return version->part(0) < 13 && sm <= kLastOfOld ? kOldDialect : kNewDialect;
+  return version->part(0) < 13 && sm <= kLastOfOld ? kOldCubinAbi : kNewCubinAbi;
 }
 
 bool ptx_fits(const std::string& isa, const std::string& release) {
@@ -49,7 +49,7 @@ DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
         return {say("driver {} does not translate the PTX of CUDA {}", text_of(*here), release), true};
       continue;
     }
-    const auto drivers = drivers_of_dialect(cubin_abi_of(release, target.sm), target.sm);
+    const auto drivers = drivers_of_cubin_abi(cubin_abi_of(release, target.sm), target.sm);
     if (!drivers || *here >= drivers->reads) continue;
     return {say("drivers read what CUDA {} makes for {} from {} on; here is {}", release, target.name(),
                 drivers->reads_text, text_of(*here)),

@@ -17,7 +17,7 @@ unsigned cubin_abi_of(const std::string& release, unsigned sm);
 // out of a compiler that is taken for old drivers' sake.
 bool ptx_fits(const std::string& isa, const std::string& release);
 
-// Why this machine's driver is not promised to run what a compiler of `release` makes: its dialect of cubins,
+// Why this machine's driver is not promised to run what a compiler of `release` makes: its cubin ABI version,
 // or PTX of its ISA. "" where it is, or where no driver is known.
 struct DriverFit {
   std::string why;

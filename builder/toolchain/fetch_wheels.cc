@@ -204,7 +204,7 @@ Error installer_failure(const FetchRequest& request, const InstallerCommand& com
           say("the command was: {}", shown(command)) + "\n" + useful};
 }
 
-Result<void> check_room_for_wheels(const std::string& folder, const WheelToolchain& toolchain) {
+Result<void> check_disk_for_wheels(const std::string& folder, const WheelToolchain& toolchain) {
   struct ::statvfs disk;
   const std::uint64_t needed = toolchain.download() + 2 * toolchain.unpacked;  // pip unpacks, then moves
   if (::statvfs(folder.c_str(), &disk) != 0) return {};
@@ -312,7 +312,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   const std::string place = place_of(cache, toolchain);
   SCANKIT_CHECK(make_private_folders(path_dirname(place)));
   remove_leftovers(path_dirname(place));
-  SCANKIT_CHECK(check_room_for_wheels(path_dirname(place), toolchain));
+  SCANKIT_CHECK(check_disk_for_wheels(path_dirname(place), toolchain));
   std::string name = path_dirname(place) + "/.fetch-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr)
     return Error{Errc::Io, say("cannot make a folder in {}: {}", path_dirname(place), std::strerror(errno)),

@@ -7,7 +7,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "builder/fix/place.h"
+#include "builder/fix/install_target.h"
 #include "builder/toolchain/device_compiler.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "builder/compile/room.h"
+#include "builder/compile/resources.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
@@ -116,7 +116,7 @@ BuildTools tools_of(const Host& host, const Snapshot& snapshot) {
 }  // namespace
 
 // One compiler of one file runs: what fits is known beforehand.
-Result<void> judge_room(const Probed<Memory>& known, const std::vector<BuildPlace>& places) {
+Result<void> evaluate_resources(const Probed<Memory>& known, const std::vector<BuildPlace>& places) {
   if (known.present()) {
     const Memory& memory = known.value;
     const std::uint64_t room = std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
@@ -159,7 +159,7 @@ Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& sna
               choose_cxx_compiler(host, snapshot, {torch.cxx_standard, tools.gcc_min, torch.string_abi}));
   Probed<Memory> memory = snapshot.memory;
   if (memory.present()) memory.value.available = free_memory(host, memory.value);
-  if (auto room = judge_room(memory, tools.places); !room) found.no_room = room.error();
+  if (auto room = evaluate_resources(memory, tools.places); !room) found.no_room = room.error();
   return found;
 }
 

@@ -27,6 +27,6 @@ struct TorchEnvironment {
 Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& snapshot);
 
 // Too little memory or disk for the compiler.
-Result<void> judge_room(const Probed<Memory>& memory, const std::vector<BuildPlace>& places);
+Result<void> evaluate_resources(const Probed<Memory>& memory, const std::vector<BuildPlace>& places);
 
 }  // namespace scankit

@@ -9,7 +9,7 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/probes/python/python_choice.h"
 
 namespace scankit {

@@ -11,7 +11,7 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
 
 extern "C" const char scankit_torch_source[];

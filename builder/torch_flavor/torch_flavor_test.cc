@@ -78,14 +78,14 @@ TEST(HostModule, DependenciesAreReadAsMakeWritesThem) {
 TEST(TorchEnvironment, RoomIsJudgedByWhatTheGroupMayTake) {
   Memory memory;
   memory.available = 8'000'000'000;
-  EXPECT_TRUE(judge_room(Probed<Memory>::of(memory), {}));
+  EXPECT_TRUE(evaluate_resources(Probed<Memory>::of(memory), {}));
   memory.cgroup_limit = 512'000'000;
-  const auto tight = judge_room(Probed<Memory>::of(memory), {});
+  const auto tight = evaluate_resources(Probed<Memory>::of(memory), {});
   ASSERT_FALSE(tight);
   EXPECT_EQ(tight.error().message,
             "compiling with torch's headers takes up to 1000 MB of memory, and 512 MB are free");
-  EXPECT_TRUE(judge_room({}, {{"sources", "/s", 1, 1}}));
-  const auto full = judge_room({}, {{"temporary files", "/full", 1'000'000, 1}});
+  EXPECT_TRUE(evaluate_resources({}, {{"sources", "/s", 1, 1}}));
+  const auto full = evaluate_resources({}, {{"temporary files", "/full", 1'000'000, 1}});
   ASSERT_FALSE(full);
   EXPECT_NE(full.error().hint.find("TMPDIR"), std::string::npos);
 }

@@ -190,7 +190,7 @@ Difference difference_of(const std::string& fact, const Values& values, std::siz
 void compare_facts(FleetReport& report) {
   std::map<std::string, Values> facts;
   std::vector<std::string> told;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     if (!node.result || node.result->facts.empty()) continue;
     told.push_back(node.name);
     for (const auto& [fact, value] : node.result->facts) facts[fact][value].push_back(node.name);
@@ -219,7 +219,7 @@ void compare_facts(FleetReport& report) {
 void find_outliers(FleetReport& report) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<Sample>> samples;
   std::map<std::pair<std::string, std::string>, std::vector<double>> all;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     if (!node.result) continue;
     for (const Measure& m : node.result->summary.measures) {
       samples[{m.name, m.unit, measured_kind(*node.result, m.name)}].push_back(
@@ -234,7 +234,7 @@ void find_outliers(FleetReport& report) {
 
 // A node's line reaches the launcher after it was sent, and was sent after the launch: between the two lies
 // by how much the clocks differ, however slow the network.
-void judge_clock(NodeLine& node, const AskedNode* asked) {
+void judge_clock(NodeEvent& node, const AskedNode* asked) {
   node.clock_low = -std::numeric_limits<double>::infinity();
   node.clock_high = std::numeric_limits<double>::infinity();
   if (node.result && node.result->launched > 0) {

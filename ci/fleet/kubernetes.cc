@@ -98,7 +98,7 @@ Json manifest(const RunOptions& options, const std::vector<std::string>& command
     spec["completionMode"] = "Indexed";
     spec["completions"] = spec["parallelism"] = k.nodes;
     spec["backoffLimit"] = k.nodes;  // one node's crash must not end the others
-    spec["activeDeadlineSeconds"] = patience(options.timeout).count() + 600;  // and to pull the image
+    spec["activeDeadlineSeconds"] = node_deadline(options.timeout).count() + 600;  // and to pull the image
   }
   return {{"apiVersion", k.kind == "daemonset" ? "apps/v1" : "batch/v1"},
           {"kind", k.kind == "daemonset" ? "DaemonSet" : "Job"},
@@ -156,7 +156,7 @@ int run_kubernetes(const RunOptions& options) {
   const auto command = checked_command(options.command);
   const auto sound = command ? checked(options.manifest) : Result<void>(command.error());
   if (!sound) {
-    complain(sound.error());
+    report_error(sound.error());
     return kExitUsage;
   }
   const std::string text = kubernetes_manifest(options, *command, fresh_id());
@@ -166,7 +166,7 @@ int run_kubernetes(const RunOptions& options) {
   }
   const auto written = write_output(options.out, text);
   if (written) return kExitClean;
-  complain(written.error());
+  report_error(written.error());
   return exit_status_of(written.error());
 }
 

@@ -63,7 +63,7 @@ std::optional<std::string> Assembler::add(const Line& line) {
 
 std::chrono::seconds facts_limit(int timeout) { return std::chrono::seconds(std::min(timeout, 30)); }
 
-std::chrono::seconds patience(int timeout) {
+std::chrono::seconds node_deadline(int timeout) {
   // and ten seconds to start, to write and to be heard
   return std::chrono::seconds(timeout) + facts_limit(timeout) + std::chrono::seconds(10);
 }

@@ -35,7 +35,7 @@ class Assembler {
 
 // How long a node may look for facts beside its command, and the launcher waits for both.
 std::chrono::seconds facts_limit(int timeout);
-std::chrono::seconds patience(int timeout);
+std::chrono::seconds node_deadline(int timeout);
 
 // Cuts a stream into lines.
 class LineCutter {

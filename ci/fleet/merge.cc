@@ -48,7 +48,7 @@ const Collected::File& counted(const FilePointers& files) {
   return **std::ranges::max_element(files, {}, [](const auto* file) { return file->read.node.ended; });
 }
 
-void judge_answer(NodeLine& line) {
+void judge_answer(NodeEvent& line) {
   const NodeResult& r = *line.result;
   line.exit_status = r.exit_status;
   line.state = "answered";
@@ -85,7 +85,7 @@ void judge_answer(NodeLine& line) {
 }
 
 // A node of which no whole result is there.
-void judge_silence(NodeLine& line, const Collected& collected) {
+void judge_silence(NodeEvent& line, const Collected& collected) {
   for (const auto& file : collected.files)
     if (file.name == node_file_name(line.name) && file.read.state != TextState::Whole) {
       line.state = state_word(file.read.state);
@@ -125,7 +125,7 @@ void judge_silence(NodeLine& line, const Collected& collected) {
   if (!asked.problem.empty()) line.why += ": " + asked.problem;
 }
 
-void judge_files(NodeLine& line, const FilePointers& files, FleetReport& report) {
+void judge_files(NodeEvent& line, const FilePointers& files, FleetReport& report) {
   const auto& chosen = counted(files);
   line.result = chosen.read.node;
   judge_answer(line);
@@ -144,7 +144,7 @@ void judge_files(NodeLine& line, const FilePointers& files, FleetReport& report)
   }
 }
 
-void judge_inputs(NodeLine& line, const Roster& roster) {
+void judge_inputs(NodeEvent& line, const Roster& roster) {
   for (const auto& [option, hash] : roster.inputs) {
     const auto seen = line.result->inputs.find(option);
     if (seen == line.result->inputs.end() || seen->second == hash) continue;
@@ -154,7 +154,7 @@ void judge_inputs(NodeLine& line, const Roster& roster) {
   }
 }
 
-void note_of_roster(NodeLine& line, const Roster& roster) {
+void note_of_roster(NodeEvent& line, const Roster& roster) {
   const auto asked = roster.nodes.find(line.name);
   if (asked == roster.nodes.end()) {
     line.notes.push_back(say("it answered, and is none of the nodes that were asked"));
@@ -182,7 +182,7 @@ std::map<std::string, FilePointers> sorted_out(const Collected& collected, Fleet
 
 void take_causes(FleetReport& report) {
   std::map<std::tuple<std::string, std::string, std::string>, CauseLine> lines;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     if (!node.result) continue;
     for (const Cause& cause : node.result->summary.causes) {
       CauseLine& line = lines[{cause.severity, cause.cause, cause.summary}];
@@ -208,7 +208,7 @@ void take_nodes(const Collected& collected, FleetReport& report) {
     for (const auto& [name, why] : collected.roster->absent) names.insert(name);
   }
   for (const std::string& name : names) {
-    NodeLine line;
+    NodeEvent line;
     line.name = name;
     const AskedNode* asked = nullptr;
     if (collected.roster && collected.roster->nodes.contains(name)) asked = &collected.roster->nodes.at(name);
@@ -226,9 +226,9 @@ void take_nodes(const Collected& collected, FleetReport& report) {
 }
 
 // Without a roster, what all nodes were asked; empty where they were asked different things.
-std::vector<std::string> one_command(const std::vector<NodeLine>& nodes) {
+std::vector<std::string> one_command(const std::vector<NodeEvent>& nodes) {
   const std::vector<std::string>* command = nullptr;
-  for (const NodeLine& line : nodes) {
+  for (const NodeEvent& line : nodes) {
     if (!line.result) continue;
     if (command != nullptr && *command != line.result->command) return {};
     command = &line.result->command;
@@ -259,11 +259,11 @@ FleetReport merged(const Collected& collected) {
 }
 
 std::size_t FleetReport::count(Verdict verdict) const {
-  return static_cast<std::size_t>(std::ranges::count(nodes, verdict, &NodeLine::verdict));
+  return static_cast<std::size_t>(std::ranges::count(nodes, verdict, &NodeEvent::verdict));
 }
 
 std::size_t FleetReport::warnings() const {
-  const auto apart = std::ranges::count(nodes, true, &NodeLine::clock_apart);
+  const auto apart = std::ranges::count(nodes, true, &NodeEvent::clock_apart);
   const auto worse =
       std::ranges::count_if(outliers, [](const Outlier& o) { return o.worse && !o.disturbed; });
   return differences.size() + static_cast<std::size_t>(apart + worse);
@@ -271,7 +271,7 @@ std::size_t FleetReport::warnings() const {
 
 int exit_status_of(const FleetReport& report, const std::string& fail_on) {
   std::vector<int> statuses;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     const bool ours = node.exit_status == kExitInternal || node.exit_status == kExitUsage;
     if (node.verdict == Verdict::Unknown)
       statuses.push_back(node.state == "answered" && ours ? node.exit_status : kExitInconclusive);

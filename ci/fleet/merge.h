@@ -26,7 +26,7 @@ Result<Collected> collect(const std::string& folder);
 
 // How a node is counted. Unknown is never green: only an answer of status 0 is Passed.
 enum class Verdict { Passed, Failed, Unknown };
-struct NodeLine {
+struct NodeEvent {
   std::string name;
   Verdict verdict = Verdict::Unknown;
   std::string state;    // a slug for programs: "answered", "never_answered", ...; README.md lists them
@@ -63,7 +63,7 @@ struct CauseLine {
 struct FleetReport {
   std::string folder, fleet, engine, tool_version;
   std::vector<std::string> command;
-  std::vector<NodeLine> nodes;  // by name
+  std::vector<NodeEvent> nodes;  // by name
   std::vector<CauseLine> causes;
   std::map<std::string, std::string> common;  // facts that most nodes share
   std::vector<Difference> differences;
@@ -79,7 +79,7 @@ FleetReport merged(const Collected& collected);
 
 void compare_facts(FleetReport& report);
 void find_outliers(FleetReport& report);
-void judge_clock(NodeLine& node, const AskedNode* asked);
+void judge_clock(NodeEvent& node, const AskedNode* asked);
 
 // 0, 1, 3, 4, 6 or 7, after the precedence of exit_status.h. `fail_on`: "error", "warning" or "never".
 int exit_status_of(const FleetReport& report, const std::string& fail_on);

@@ -14,9 +14,9 @@
 namespace scankit::fleet {
 namespace {
 
-const NodeLine& line_of_node(const FleetReport& report, const std::string& name) {
-  static const NodeLine none;
-  const auto found = std::ranges::find(report.nodes, name, &NodeLine::name);
+const NodeEvent& line_of_node(const FleetReport& report, const std::string& name) {
+  static const NodeEvent none;
+  const auto found = std::ranges::find(report.nodes, name, &NodeEvent::name);
   EXPECT_NE(found, report.nodes.end()) << name;
   return found == report.nodes.end() ? none : *found;
 }

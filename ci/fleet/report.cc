@@ -259,12 +259,12 @@ int tell(const FleetReport& report, const ShowOptions& options) {
 int run_report(const ReportOptions& options) {
   const auto expected = expected_nodes(options.expect);
   if (!expected) {
-    complain(expected.error());
+    report_error(expected.error());
     return kExitUsage;
   }
   auto report = report_of(options.folder, *expected);
   if (!report) {
-    complain(report.error());
+    report_error(report.error());
     return kExitUsage;
   }
   return tell(*report, options.show);

@@ -27,7 +27,7 @@ std::string titled(const std::string& title, const std::string& left, const std:
 std::string html_nodes(const FleetReport& report, Verdict verdict, const std::string& title,
                        const char* style) {
   std::string sections;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     if (node.verdict != verdict) continue;
     sections += "<section class=\"finding " + std::string(style) + "\">\n<h3>" + code(node.name) + "</h3>\n" +
                 text(retold(node.why)) + "</section>\n";
@@ -42,7 +42,7 @@ std::string measure_plot(const FleetReport& report, const Measure& median) {
   for (const Outlier& o : report.outliers)
     if (o.measure == median.name) odd.insert(o.node);
   double at = 0;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     ++at;
     if (!node.result) continue;
     for (const Measure& m : node.result->summary.measures)
@@ -89,7 +89,7 @@ std::string html_report(const FleetReport& report) {
   for (const Difference& d : report.differences)
     differences.emplace_back(xml_escaped(d.fact), xml_escaped(difference_line(d)));
   for (const Outlier& o : report.outliers) outliers.emplace_back(code(o.node), xml_escaped(outlier_line(o)));
-  for (const NodeLine& node : report.nodes)
+  for (const NodeEvent& node : report.nodes)
     for (const std::string& note : node.notes) notes.emplace_back(code(node.name), xml_escaped(retold(note)));
   for (const Stray& stray : report.strays)
     strays.emplace_back(code(stray.file), xml_escaped(retold(stray.why)));

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json node_json(const NodeLine& node) {
+Json node_json(const NodeEvent& node) {
   static constexpr const char* kVerdicts[] = {"passed", "failed", "unknown"};
   Json json{{"node", node.name},
             {"verdict", kVerdicts[static_cast<int>(node.verdict)]},

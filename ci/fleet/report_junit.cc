@@ -16,7 +16,7 @@ std::string element(const char* name, const std::string& type, const std::string
 }
 
 // A node that failed is a failure; one of which nothing is known an error: a skipped test is green to most.
-std::string inner(const NodeLine& node) {
+std::string inner(const NodeEvent& node) {
   if (node.verdict == Verdict::Failed) return element("failure", node.state, node.why);
   return node.verdict == Verdict::Unknown ? element("error", node.state, node.why) : "";
 }
@@ -26,7 +26,7 @@ std::string inner(const NodeLine& node) {
 // The dialect of doctor's: a suite, a test for each node, and one for the fleet as a whole.
 std::string junit_report(const FleetReport& report) {
   std::string body;
-  for (const NodeLine& node : report.nodes) {
+  for (const NodeEvent& node : report.nodes) {
     const std::string head =
         "    <testcase" + attribute("classname", "scankit.fleet") + attribute("name", node.name);
     const std::string content = inner(node);

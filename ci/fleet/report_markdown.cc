@@ -21,14 +21,14 @@ class Table {
 
 std::string markdown_nodes(const FleetReport& report, Verdict verdict, const std::string& title) {
   Table table(title, say("node"), say("why"));
-  for (const NodeLine& node : report.nodes)
+  for (const NodeEvent& node : report.nodes)
     if (node.verdict == verdict) table.row(markdown_code(node.name), markdown_escaped(retold(node.why)));
   return table.text();
 }
 
 std::string notes_of(const FleetReport& report) {
   Table table(say("Notes"), say("node"), say("note"));
-  for (const NodeLine& node : report.nodes)
+  for (const NodeEvent& node : report.nodes)
     for (const std::string& note : node.notes)
       table.row(markdown_code(node.name), markdown_escaped(retold(note)));
   return table.text();

@@ -35,7 +35,7 @@ void write_nodes(Out& out, const FleetReport& report) {
   counts.sample({{"fleet", out.fleet}, {"verdict", "failed"}}, failed);
   counts.sample({{"fleet", out.fleet}, {"verdict", "unknown"}}, unknown);
   auto nodes = out.family("node", "A node that failed, or of which nothing is known");
-  for (const NodeLine& node : report.nodes)
+  for (const NodeEvent& node : report.nodes)
     if (node.verdict != Verdict::Passed)
       nodes.sample({{"fleet", out.fleet},
                     {"node", node.name},

@@ -64,14 +64,14 @@ class Text {
   }
 
   void nodes(const std::string& heading, Verdict verdict) {
-    std::vector<const NodeLine*> chosen;
-    for (const NodeLine& node : report_.nodes)
+    std::vector<const NodeEvent*> chosen;
+    for (const NodeEvent& node : report_.nodes)
       if (node.verdict == verdict) chosen.push_back(&node);
     if (chosen.empty()) return;
     title(heading + " (" + std::to_string(chosen.size()) + ")");
     std::size_t width = 0;
     for (const auto* node : chosen) width = std::max(width, node->name.size() + 2);
-    some(chosen, [&](const NodeLine* node) {
+    some(chosen, [&](const NodeEvent* node) {
       line("  " + in_column(node->name, std::min<std::size_t>(width, 32)) + retold(node->why));
     });
   }
@@ -100,7 +100,7 @@ class Text {
 
   void node_notes() {
     std::vector<std::pair<std::string, std::string>> notes;
-    for (const NodeLine& node : report_.nodes)
+    for (const NodeEvent& node : report_.nodes)
       for (const std::string& note : node.notes) notes.emplace_back(node.name, note);
     if (notes.empty()) return;
     title(say("Notes"));

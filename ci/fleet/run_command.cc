@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kLaunch = "SCANKIT_FLEET_LAUNCH";
 
 int complained(const Error& error, int status) {
-  complain(error);
+  report_error(error);
   return status;
 }
 
@@ -80,7 +80,7 @@ Result<Roster> roster_for(const RunOptions& options, const std::vector<std::stri
 // Those without an answer that ended by itself.
 std::vector<std::string> open_nodes(const FleetReport& report, const std::vector<std::string>& nodes) {
   std::set<std::string> done;
-  for (const NodeLine& line : report.nodes)
+  for (const NodeEvent& line : report.nodes)
     if (line.result && line.result->end == "exited" && line.state == "answered" &&
         !line.result->summary.verdict.empty())
       done.insert(line.name);

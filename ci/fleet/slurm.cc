@@ -245,7 +245,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   const Signals signals;
   pid_t pid = -1;
   if (const int failed = spawn(argv, write_end.get(), pid); failed != 0) {
-    complain({Errc::NotFound, say("cannot start {}: {}", "salloc", std::strerror(failed)), ""});
+    report_error({Errc::NotFound, say("cannot start {}: {}", "salloc", std::strerror(failed)), ""});
     return kExitUsage;
   }
   salloc_pid = pid;
@@ -256,7 +256,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   }
   if (began()) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   const std::string sentence = explained ? explained->sentence : say("see what salloc says above");
-  complain({Errc::ToolFailed, say("Slurm gave no allocation"), sentence});
+  report_error({Errc::ToolFailed, say("Slurm gave no allocation"), sentence});
   return explained ? explained->exit_status : kExitInconclusive;
 }
 

@@ -130,7 +130,7 @@ Result<void> launch(const Launch& how, Roster& roster) {
   Watch watch(how, roster);
   ProcessRequest request;
   request.argv = srun_words(how, roster, launched);
-  request.timeout = patience(static_cast<int>(roster.timeout));
+  request.timeout = node_deadline(static_cast<int>(roster.timeout));
   request.output_limit = 0;
   request.on_out = [&](std::string_view bytes) { watch.out(bytes); };
   request.on_err = [&](std::string_view bytes) { watch.err(bytes); };

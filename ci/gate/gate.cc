@@ -247,7 +247,7 @@ class Gate {
 
 // Every report says that nothing passed: one of yesterday would say otherwise.
 int refuse(const Error& error, const GateOptions& options, const std::string& question, int status) {
-  complain(error);
+  report_error(error);
   const Diagnosis diagnosis([&] {
     Report report;
     report.asked = Asked::Gate;

@@ -254,13 +254,13 @@ int run_ci_init(const CiInitOptions& options) {
   if (kind->pipeline) {
     auto told = scankit_source(options);
     if (!told) {
-      complain(told.error());
+      report_error(told.error());
       return exit_status_of(told.error());
     }
     source = *std::move(told);
   } else if (options.scankit) {
-    complain({Errc::InvalidArgument, say("--scankit is for github and gitlab"),
-              say("what {} writes runs the scankit on the PATH", options.kind)});
+    report_error({Errc::InvalidArgument, say("--scankit is for github and gitlab"),
+                  say("what {} writes runs the scankit on the PATH", options.kind)});
     return kExitUsage;
   }
   const std::vector<Planned> files = planned(*kind, options, source);
@@ -269,15 +269,15 @@ int run_ci_init(const CiInitOptions& options) {
   for (const Planned& file : files)
     if (!options.force && is_there(file.path)) there.push_back(file.path);
   if (!there.empty()) {
-    complain({Errc::Conflict, say("is there already, and nothing was written: {}", join(there)),
-              say("--force writes over it, --out DIR writes elsewhere")});
+    report_error({Errc::Conflict, say("is there already, and nothing was written: {}", join(there)),
+                  say("--force writes over it, --out DIR writes elsewhere")});
     return kExitUsage;
   }
   for (const Planned& file : files) {
     Result<void> written = make_directories(path_dirname(file.path));
     if (written) written = write_output(file.path, file.text, file.mode);
     if (!written) {
-      complain(written.error());
+      report_error(written.error());
       return exit_status_of(written.error());
     }
     std::cout << plain(say("wrote {}", file.path), false) << "\n";

@@ -140,7 +140,7 @@ int tell_job_page(const Diagnosis& diagnosis, const SinkOptions& sink, bool to_s
   if (summary.empty()) return kExitClean;
   const auto written = append(summary, diagnosis, sink);
   if (written) return kExitClean;
-  complain(written.error());
+  report_error(written.error());
   return kExitInternal;
 }
 

@@ -7,7 +7,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/repairs.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {
@@ -50,7 +50,7 @@ CheckResult file_is_whole(const Snapshot& snapshot) {
 extern const Check kFileIsWhole{.id = "file-is-whole",
                                 .question = "Is each module's file a whole shared library?",
                                 .needs = kExtensions | kContents,
-                                .settled_by_import = true,
+                                .confirmed_by_import = true,
                                 .not_applicable = no_module_installed,
                                 .run = file_is_whole};
 
@@ -86,7 +86,7 @@ CheckResult machine_matches(const Snapshot& snapshot) {
 extern const Check kMachineMatches{.id = "machine-matches",
                                    .question = "Is each module's file made for this processor?",
                                    .needs = kPython | kExtensions | kContents,
-                                   .settled_by_import = true,
+                                   .confirmed_by_import = true,
                                    .not_applicable = no_copy_found,
                                    .run = machine_matches};
 
@@ -171,7 +171,7 @@ CheckResult init_exported(const Snapshot& snapshot) {
 extern const Check kInitExported{.id = "init-exported",
                                  .question = "Does each file hold the module that its name says?",
                                  .needs = kExtensions | kImages,
-                                 .settled_by_import = true,
+                                 .confirmed_by_import = true,
                                  .not_applicable = no_module_installed,
                                  .run = init_exported};
 
@@ -277,7 +277,7 @@ CheckResult python_tag_fits(const Snapshot& snapshot) {
 extern const Check kPythonTagFits{.id = "python-tag-fits",
                                   .question = "Is each module's file made for this Python?",
                                   .needs = kPython | kExtensions | kContents,
-                                  .settled_by_import = true,
+                                  .confirmed_by_import = true,
                                   .not_applicable = no_copy_found,
                                   .run = python_tag_fits};
 

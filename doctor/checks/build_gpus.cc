@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
-#include "doctor/checks/build_view.h"
+#include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/knowledge/gpus.h"

@@ -5,7 +5,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/checks/build_view.h"
+#include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
 

@@ -12,7 +12,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/repairs.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/signatures.h"
 
 namespace scankit {
@@ -258,7 +258,7 @@ extern const Check kCallSignaturesMatch{
     .id = "call-signatures-match",
     .question = "Do the packages call the modules with as many arguments as they take?",
     .needs = kPython | kPackages,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = nothing_is_called,
     .run = call_signatures_match};
 }  // namespace scankit

@@ -36,7 +36,7 @@ struct Check {
   std::string_view id;  // kebab-case of the file's name
   std::string_view question;
   unsigned needs = 0;
-  bool settled_by_import = false;  // an observed import of the module answers it, whatever the files say
+  bool confirmed_by_import = false;  // an observed import of the module answers it, whatever the files say
   std::string (*not_applicable)(const Snapshot&) =
       nullptr;  // why there is nothing to look at; "" where there is
   CheckResult (*run)(const Snapshot&) = nullptr;

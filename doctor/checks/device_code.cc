@@ -3,7 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/gpu_view.h"
+#include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/drivers.h"
 
 namespace scankit {
@@ -80,10 +80,10 @@ Evidence user_driver_fact(const Snapshot& snapshot) {
                  : Evidence{"/driver/value/version", driver.version};
 }
 
-Finding unread_dialect(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
-                       std::size_t image) {
+Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                         std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
-  const auto drivers = drivers_of_dialect(cubin.elf_abi, cubin.sm);
+  const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
   const Evidence driver = user_driver_fact(snapshot);
   const std::string floor = drivers->reads_text;
   std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
@@ -104,9 +104,9 @@ Finding unread_dialect(const Snapshot& snapshot, const DeviceCode& code, const S
       .fixes = std::move(fixes)};
 }
 
-std::string unclear_dialect(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
+std::string unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
-  const auto drivers = drivers_of_dialect(cubin.elf_abi, cubin.sm);
+  const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
   const std::string driver = user_driver_fact(snapshot).value;
   if (!drivers)
     return say(
@@ -130,9 +130,9 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
     fits = true;
     const auto readable = driver_unpacks(snapshot, (*code.images)[i]);
     // Without a driver, or with one of unknown version, what it could unpack is another check's matter.
-    const Dialect dialect = driver_reads_dialect(snapshot, (*code.images)[i]);
-    if (dialect == Dialect::Read && (!readable || *readable)) return;
-    (dialect == Dialect::Unknown ? open : dialect == Dialect::Refused ? refused : packed) = i;
+    const CubinAbi cubin_abi = driver_reads_cubin_abi(snapshot, (*code.images)[i]);
+    if (cubin_abi == CubinAbi::Read && (!readable || *readable)) return;
+    (cubin_abi == CubinAbi::Unknown ? open : cubin_abi == CubinAbi::Refused ? refused : packed) = i;
     unclear = gpu.visibility == Visibility::Unclear;
   }
   if (gpu.visibility == Visibility::Unclear || unclear) {
@@ -143,9 +143,9 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
   if (!fits)
     result.findings.push_back(no_image(snapshot, code, gpu));
   else if (open)
-    result.unknown.push_back(unclear_dialect(snapshot, code, *open));
+    result.unknown.push_back(unclear_cubin_abi(snapshot, code, *open));
   else
-    result.findings.push_back(refused ? unread_dialect(snapshot, code, gpu, *refused)
+    result.findings.push_back(refused ? unread_cubin_abi(snapshot, code, gpu, *refused)
                                       : unreadable_images(snapshot, code, gpu, *packed));
 }
 
@@ -198,7 +198,7 @@ extern const Check kGpuArchCovered{
     .id = "gpu-arch-covered",
     .question = "Do torch and each module hold code for every GPU here, in a form that the driver reads?",
     .needs = kGpus | kExtensions | kImages,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = no_device_code,
     .run = gpu_arch_covered,
     .left_out = gpus_left_out};
@@ -287,7 +287,7 @@ extern const Check kPtxLoadable{
     .id = "ptx-loadable",
     .question = "Can the driver compile the PTX, where nothing else serves a GPU?",
     .needs = kGpus | kExtensions,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = ptx_not_applicable,
     .run = ptx_loadable};
 

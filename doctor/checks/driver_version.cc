@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/gpu_view.h"
+#include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/drivers.h"
 
 namespace scankit {
@@ -124,7 +124,7 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
 extern const Check kDriverNewEnough{.id = "driver-new-enough",
                                     .question = "Is the NVIDIA driver new enough for torch's CUDA?",
                                     .needs = 0,
-                                    .settled_by_import = false,
+                                    .confirmed_by_import = false,
                                     .not_applicable = driver_age_not_applicable,
                                     .run = driver_new_enough};
 
@@ -197,7 +197,7 @@ extern const Check kDriverPartsMatch{
     .id = "driver-parts-match",
     .question = "Are the driver's kernel module and libraries of one version?",
     .needs = 0,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = driver_parts_not_applicable,
     .run = driver_parts_match};
 

@@ -8,7 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/target_facts.h"
 
 namespace scankit {
@@ -45,7 +45,7 @@ CheckResult active_environment_usable(const Snapshot& snapshot) {
 extern const Check kActiveEnvironmentUsable{.id = "active-environment-usable",
                                             .question = "Can the active environment's Python be used?",
                                             .needs = 0,
-                                            .settled_by_import = false,
+                                            .confirmed_by_import = false,
                                             .not_applicable = none_is_broken,
                                             .run = active_environment_usable};
 
@@ -61,9 +61,9 @@ std::string not_set(const Snapshot& snapshot) {
 }
 
 // "LD_LIBRARY_PATH /usr/local/cuda-12.4/lib64" -> the folder; "" where another step found the file.
-std::string folder_of(const Misfit& misfit) {
+std::string folder_of(const BindingMismatch& mismatch) {
   const std::string step = std::string(kVariable) + " ";
-  return misfit.found_by.starts_with(step) ? misfit.found_by.substr(step.size()) : "";
+  return mismatch.found_by.starts_with(step) ? mismatch.found_by.substr(step.size()) : "";
 }
 
 // The variable without those folders; it is unset where nothing is left.
@@ -79,45 +79,46 @@ Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
   return SetEnvironment{kVariable, join(rest, ":")};
 }
 
-std::string shadow_summary(const Misfit& misfit) {
-  const std::string needed_by = path_basename(misfit.needed_by), folder = folder_of(misfit);
-  if (misfit.name.empty())
+std::string shadow_summary(const BindingMismatch& mismatch) {
+  const std::string needed_by = path_basename(mismatch.needed_by), folder = folder_of(mismatch);
+  if (mismatch.name.empty())
     return say(
         "{} needs version {} of {}; LD_LIBRARY_PATH makes the loader take {}, which does not define it, and "
         "{} "
         "would be taken without {} in it and defines it",
-        needed_by, misfit.version, misfit.soname, misfit.library, misfit.without_library_path, folder);
+        needed_by, mismatch.version, mismatch.soname, mismatch.library, mismatch.without_library_path,
+        folder);
   return say(
       "{} needs {} from {}; LD_LIBRARY_PATH makes the loader take {}, which does not have it, and {} would "
       "be "
       "taken without {} in it and has it",
-      needed_by, misfit.name, misfit.soname, misfit.library, misfit.without_library_path, folder);
+      needed_by, mismatch.name, mismatch.soname, mismatch.library, mismatch.without_library_path, folder);
 }
 
 // Only what is proven: the file that the variable brings lacks what is wanted, and the one behind it has it.
-void look_for_shadows(const Snapshot& snapshot, const std::vector<Misfit>& misfits, const std::string& module,
-                      const std::string& pointer, CheckResult& result) {
-  const auto shadowed = [](const Misfit& m) {
+void look_for_shadows(const Snapshot& snapshot, const std::vector<BindingMismatch>& mismatches,
+                      const std::string& module, const std::string& pointer, CheckResult& result) {
+  const auto shadowed = [](const BindingMismatch& m) {
     return !folder_of(m).empty() && !m.without_library_path.empty();
   };
-  const auto first = std::ranges::find_if(misfits, shadowed);
-  if (first == misfits.end()) return;
+  const auto first = std::ranges::find_if(mismatches, shadowed);
+  if (first == mismatches.end()) return;
   Finding finding{.cause = Cause::LdLibraryPathShadow,
                   .subject = first->library,
                   .module = module,
                   .summary = shadow_summary(*first)};
   std::set<std::string> folders;
-  for (std::size_t i = 0; i < misfits.size(); ++i) {
-    if (!shadowed(misfits[i])) continue;
+  for (std::size_t i = 0; i < mismatches.size(); ++i) {
+    if (!shadowed(mismatches[i])) continue;
     const std::string at = pointer + "/" + std::to_string(i);
-    if (folders.insert(folder_of(misfits[i])).second)
-      finding.evidence.push_back({at + "/found_by", misfits[i].found_by});
-    finding.evidence.push_back(misfits[i].name.empty() ? Evidence{at + "/version", misfits[i].version}
-                                                       : Evidence{at + "/name", misfits[i].name});
+    if (folders.insert(folder_of(mismatches[i])).second)
+      finding.evidence.push_back({at + "/found_by", mismatches[i].found_by});
+    finding.evidence.push_back(mismatches[i].name.empty() ? Evidence{at + "/version", mismatches[i].version}
+                                                          : Evidence{at + "/name", mismatches[i].name});
     if (std::ranges::none_of(finding.evidence, [&](const Evidence& said) {
-          return said.value == misfits[i].without_library_path;
+          return said.value == mismatches[i].without_library_path;
         }))
-      finding.evidence.push_back({at + "/without_library_path", misfits[i].without_library_path});
+      finding.evidence.push_back({at + "/without_library_path", mismatches[i].without_library_path});
   }
   finding.fixes.push_back(without(snapshot, folders));
   result.findings.push_back(std::move(finding));
@@ -125,9 +126,9 @@ void look_for_shadows(const Snapshot& snapshot, const std::vector<Misfit>& misfi
 
 CheckResult library_path_harmless(const Snapshot& snapshot) {
   CheckResult result;
-  look_for_shadows(snapshot, snapshot.torch.value.misfits, "torch", "/torch/value/misfits", result);
+  look_for_shadows(snapshot, snapshot.torch.value.mismatches, "torch", "/torch/value/mismatches", result);
   for (const Copy& copy : selected_copies(snapshot))
-    look_for_shadows(snapshot, copy->misfits, copy->module, copy.pointer + "/misfits", result);
+    look_for_shadows(snapshot, copy->mismatches, copy->module, copy.pointer + "/mismatches", result);
   return result;
 }
 
@@ -137,7 +138,7 @@ extern const Check kLibraryPathHarmless{
     .id = "library-path-harmless",
     .question = "Does LD_LIBRARY_PATH leave the loader the libraries that fit?",
     .needs = kPython | kTorch,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = not_set,
     .run = library_path_harmless};
 
@@ -193,7 +194,7 @@ CheckResult repairs_finished(const Snapshot& snapshot) {
 extern const Check kRepairsFinished{.id = "repairs-finished",
                                     .question = "Did every scankit fix come to its end?",
                                     .needs = kPython,
-                                    .settled_by_import = false,
+                                    .confirmed_by_import = false,
                                     .not_applicable = nothing_unfinished,
                                     .run = repairs_finished,
                                     .left_out = repairs_left_out};

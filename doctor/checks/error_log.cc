@@ -4,7 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/importers.h"
 
 namespace scankit {
@@ -20,7 +20,7 @@ std::string our_module_serves(const LogHit& hit, Cause cause) {
   const bool it_would = cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch ||
                         cause == Cause::MissingCudart || cause == Cause::NvccMissing ||
                         cause == Cause::ModuleNotBuilt;
-  if (!it_would || !is_shipped_module(hit.module)) return {};
+  if (!it_would || !is_bundled_module(hit.module)) return {};
   return say(
       "install scankit's own {}, which needs neither libtorch nor a CUDA runtime: scankit fix --module {}",
       hit.module, hit.module);

@@ -3,7 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/gpu_view.h"
+#include "doctor/checks/gpu_queries.h"
 
 namespace scankit {
 namespace {
@@ -75,7 +75,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
 extern const Check kGpusVisible{.id = "gpus-visible",
                                 .question = "Does CUDA_VISIBLE_DEVICES leave a GPU to CUDA?",
                                 .needs = kGpus,
-                                .settled_by_import = false,
+                                .confirmed_by_import = false,
                                 .not_applicable = visible_gpus_not_applicable,
                                 .run = gpus_visible};
 
@@ -187,7 +187,7 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
 extern const Check kLibcudaUsable{.id = "libcuda-usable",
                                   .question = "Does the loader take the driver's own libcuda?",
                                   .needs = kGpus,
-                                  .settled_by_import = false,
+                                  .confirmed_by_import = false,
                                   .not_applicable = libcuda_not_applicable,
                                   .run = libcuda_usable};
 

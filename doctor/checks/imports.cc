@@ -4,7 +4,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/target_facts.h"
 
 namespace scankit {
@@ -110,7 +110,7 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
 extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
                                         .question = "Would every compiled extension of the packages load?",
                                         .needs = 0,
-                                        .settled_by_import = false,
+                                        .confirmed_by_import = false,
                                         .not_applicable = not_asked,
                                         .run = every_extension_loads,
                                         .left_out = audit_left_out};
@@ -209,7 +209,7 @@ CheckResult import_observed(const Snapshot& snapshot) {
 extern const Check kImportObserved{.id = "import-observed",
                                    .question = "Do torch and the modules import in a process of their own?",
                                    .needs = 0,
-                                   .settled_by_import = false,
+                                   .confirmed_by_import = false,
                                    .not_applicable = not_tried,
                                    .run = import_observed,
                                    .left_out = import_left_out};

@@ -5,7 +5,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {
@@ -23,7 +23,7 @@ CheckResult glibc_new_enough(const Snapshot& snapshot) {
 extern const Check kGlibcNewEnough{.id = "glibc-new-enough",
                                    .question = "Is this system's glibc as new as each module needs?",
                                    .needs = kExtensions | kClosures,
-                                   .settled_by_import = true,
+                                   .confirmed_by_import = true,
                                    .not_applicable = no_module_installed,
                                    .run = glibc_new_enough};
 
@@ -46,7 +46,7 @@ extern const Check kLibstdcxxNewEnough{
     .id = "libstdcxx-new-enough",
     .question = "Is the libstdc++ that the process loads as new as each module needs?",
     .needs = kExtensions | kClosures,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = no_module_installed,
     .run = libstdcxx_new_enough};
 
@@ -57,31 +57,33 @@ std::string cpu_build(const Snapshot& snapshot) {
   return torch.cuda.empty() && torch.nvidia_wheels.empty() ? say("this torch is a CPU build") : "";
 }
 
-bool by_variable(const Misfit& misfit) {
-  return misfit.found_by.starts_with("LD_LIBRARY_PATH ") && !misfit.without_library_path.empty();
+bool by_variable(const BindingMismatch& mismatch) {
+  return mismatch.found_by.starts_with("LD_LIBRARY_PATH ") && !mismatch.without_library_path.empty();
 }
 
-bool system_library(const Misfit& misfit) {
-  return misfit.soname.starts_with("libstdc++") || misfit.soname.starts_with("libc.so") ||
-         misfit.soname.starts_with("libm.so") || misfit.soname.starts_with("libgcc_s");
+bool system_library(const BindingMismatch& mismatch) {
+  return mismatch.soname.starts_with("libstdc++") || mismatch.soname.starts_with("libc.so") ||
+         mismatch.soname.starts_with("libm.so") || mismatch.soname.starts_with("libgcc_s");
 }
 
 // A library of torch itself is torch's own release that was mixed.
-bool of_torch(const Torch& torch, const Misfit& misfit) {
-  return misfit.library.starts_with(torch.location + "/");
+bool of_torch(const Torch& torch, const BindingMismatch& mismatch) {
+  return mismatch.library.starts_with(torch.location + "/");
 }
 
-bool named_by(const std::vector<const Misfit*>& misfits, const CudaPin& pin) {
-  return std::ranges::any_of(
-      misfits, [&](const Misfit* m) { return m->wheel.substr(0, m->wheel.find("==")) == pin.name; });
+bool named_by(const std::vector<const BindingMismatch*>& mismatches, const CudaPin& pin) {
+  return std::ranges::any_of(mismatches, [&](const BindingMismatch* m) {
+    return m->wheel.substr(0, m->wheel.find("==")) == pin.name;
+  });
 }
 
-// The pinned wheels of the misfits, also where the pin is met although the file is another's: two wheels may
-// write one path. Where the files are of no wheel, every pin that is not met, else torch with all of them.
-InstallPackages wheel_repair(const Torch& torch, const std::vector<const Misfit*>& misfits) {
+// The pinned wheels of the mismatched libraries, also where the pin is met although the file is another's:
+// two wheels may write one path. Where the files are of no wheel, every pin that is not met, else torch with
+// all of them.
+InstallPackages wheel_repair(const Torch& torch, const std::vector<const BindingMismatch*>& mismatches) {
   InstallPackages fix{{}, true};
   for (const CudaPin& pin : torch.cuda_pins)
-    if (named_by(misfits, pin)) fix.requirements.push_back(pin.requirement);
+    if (named_by(mismatches, pin)) fix.requirements.push_back(pin.requirement);
   if (!fix.requirements.empty()) return fix;
   for (const CudaPin& pin : torch.cuda_pins)
     if (!pin.met) fix.requirements.push_back(pin.requirement);
@@ -90,37 +92,37 @@ InstallPackages wheel_repair(const Torch& torch, const std::vector<const Misfit*
   return fix;
 }
 
-std::string wheel_misfit_summary(const Torch& torch, const Misfit& misfit) {
-  const std::string needed_by = path_basename(misfit.needed_by);
-  const std::string what = misfit.name.empty() ? misfit.version : misfit.name;
+std::string wheel_mismatch_summary(const Torch& torch, const BindingMismatch& mismatch) {
+  const std::string needed_by = path_basename(mismatch.needed_by);
+  const std::string what = mismatch.name.empty() ? mismatch.version : mismatch.name;
   const auto pin = std::ranges::find_if(torch.cuda_pins, [&](const CudaPin& p) {
-    return p.name == misfit.wheel.substr(0, misfit.wheel.find("=="));
+    return p.name == mismatch.wheel.substr(0, mismatch.wheel.find("=="));
   });
-  if (misfit.wheel.empty())
+  if (mismatch.wheel.empty())
     return say("{} needs {} of {}; the loader takes {}, which is of another release and does not have it",
-               needed_by, what, misfit.soname, misfit.library);
+               needed_by, what, mismatch.soname, mismatch.library);
   if (pin == torch.cuda_pins.end())
     return say(
         "{} needs {} of {}; the installed {} does not have it, and torch {} does not ask for that package",
-        needed_by, what, misfit.soname, misfit.wheel, torch.version);
+        needed_by, what, mismatch.soname, mismatch.wheel, torch.version);
   return say("{} needs {} of {}; the installed {} does not have it, and torch {} asks for {}", needed_by,
-             what, misfit.soname, misfit.wheel, torch.version, pin->requirement);
+             what, mismatch.soname, mismatch.wheel, torch.version, pin->requirement);
 }
 
 // A version that differs is no fault: only a name or version that is not there.
 CheckResult cuda_wheels_match(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
-  std::vector<const Misfit*> wrong;
+  std::vector<const BindingMismatch*> wrong;
   CheckResult result;
   Finding finding{.cause = Cause::CudaWheelsMismatch, .module = "torch"};
-  for (std::size_t i = 0; i < torch.misfits.size(); ++i) {
-    const Misfit& misfit = torch.misfits[i];
-    if (by_variable(misfit) || system_library(misfit) || of_torch(torch, misfit)) continue;
-    wrong.push_back(&misfit);
-    const std::string at = "/torch/value/misfits/" + std::to_string(i);
-    finding.evidence.push_back({at + "/library", misfit.library});
-    finding.evidence.push_back(misfit.name.empty() ? Evidence{at + "/version", misfit.version}
-                                                   : Evidence{at + "/name", misfit.name});
+  for (std::size_t i = 0; i < torch.mismatches.size(); ++i) {
+    const BindingMismatch& mismatch = torch.mismatches[i];
+    if (by_variable(mismatch) || system_library(mismatch) || of_torch(torch, mismatch)) continue;
+    wrong.push_back(&mismatch);
+    const std::string at = "/torch/value/mismatches/" + std::to_string(i);
+    finding.evidence.push_back({at + "/library", mismatch.library});
+    finding.evidence.push_back(mismatch.name.empty() ? Evidence{at + "/version", mismatch.version}
+                                                     : Evidence{at + "/name", mismatch.name});
   }
   if (wrong.empty()) return result;
   for (std::size_t i = 0; i < torch.cuda_pins.size(); ++i)
@@ -128,7 +130,7 @@ CheckResult cuda_wheels_match(const Snapshot& snapshot) {
       finding.evidence.push_back(
           {"/torch/value/cuda_pins/" + std::to_string(i) + "/requirement", torch.cuda_pins[i].requirement});
   finding.subject = wrong.front()->library;
-  finding.summary = wheel_misfit_summary(torch, *wrong.front());
+  finding.summary = wheel_mismatch_summary(torch, *wrong.front());
   finding.fixes.push_back(wheel_repair(torch, wrong));
   result.findings.push_back(std::move(finding));
   return result;
@@ -140,7 +142,7 @@ extern const Check kCudaWheelsMatch{
     .id = "cuda-wheels-match",
     .question = "Have the CUDA libraries what torch and each other need of them?",
     .needs = kTorch,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = cpu_build,
     .run = cuda_wheels_match};
 
@@ -188,7 +190,7 @@ extern const Check kCudaRuntimeFound{
     .id = "cuda-runtime-found",
     .question = "Does the loader find every CUDA library that the modules need?",
     .needs = kExtensions | kClosures,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = no_module_installed,
     .run = cuda_runtime_found};
 
@@ -220,7 +222,7 @@ extern const Check kDriverLibraryFound{
     .id = "driver-library-found",
     .question = "Is the driver's library there, where a module is linked with it?",
     .needs = kExtensions | kClosures,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = no_module_installed,
     .run = driver_library_found};
 
@@ -288,7 +290,7 @@ extern const Check kLibrariesFound{
     .id = "libraries-found",
     .question = "Does the loader find every other library that the modules need?",
     .needs = kExtensions | kClosures,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = no_module_installed,
     .run = libraries_found};
 

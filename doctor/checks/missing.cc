@@ -88,10 +88,10 @@ TorchNames torch_names(const Copy& copy) {
   return names;
 }
 
-void add_dating(const Copy& copy, Finding& finding) {
-  const auto& evidence = copy->dating.evidence;
-  for (std::size_t i = 0; copy->dating.dated && i < evidence.size(); ++i)
-    finding.evidence.push_back(copy.at("dating/evidence", i, "", evidence[i]));
+void add_built_for(const Copy& copy, Finding& finding) {
+  const auto& evidence = copy->built_for.evidence;
+  for (std::size_t i = 0; copy->built_for.dated && i < evidence.size(); ++i)
+    finding.evidence.push_back(copy.at("built_for/evidence", i, "", evidence[i]));
 }
 
 std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 // Whose a missing library or name is, and what its absence says.
 namespace scankit {
@@ -33,7 +33,7 @@ struct TorchNames {
 TorchNames torch_names(const Copy& copy);
 
 // The evidence of which torch the module was made for.
-void add_dating(const Copy& copy, Finding& finding);
+void add_built_for(const Copy& copy, Finding& finding);
 
 // One finding of `cause` for each module that needs a version, named with one of the prefixes ("GLIBC_"),
 // that the library which the loader takes does not define. `otherwise`: what to do where scankit's module

@@ -5,7 +5,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/target_facts.h"
 
 namespace scankit {
@@ -118,7 +118,7 @@ CheckResult module_present(const Snapshot& snapshot) {
 extern const Check kModulePresent{.id = "module-present",
                                   .question = "Is every module there that an installed package imports?",
                                   .needs = kPython | kExtensions | kImporters,
-                                  .settled_by_import = true,
+                                  .confirmed_by_import = true,
                                   .not_applicable = nothing_needs_them,
                                   .run = module_present};
 
@@ -165,7 +165,7 @@ CheckResult required_present(const Snapshot& snapshot) {
 extern const Check kRequiredPresent{.id = "required-present",
                                     .question = "Is everything that is required installed?",
                                     .needs = 0,
-                                    .settled_by_import = false,
+                                    .confirmed_by_import = false,
                                     .not_applicable = nothing_required,
                                     .run = required_present,
                                     .asked = asked};
@@ -246,7 +246,7 @@ extern const Check kPackageInstalled{
     .id = "package-installed",
     .question = "Are mamba_ssm and causal_conv1d installed where programs import them?",
     .needs = kPython,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = nobody_wants_one,
     .run = package_installed};
 
@@ -319,7 +319,7 @@ CheckResult single_copy(const Snapshot& snapshot) {
 extern const Check kSingleCopy{.id = "single-copy",
                                .question = "Is there one file of each module, or does the right one win?",
                                .needs = kPython | kExtensions,
-                               .settled_by_import = true,
+                               .confirmed_by_import = true,
                                .not_applicable = no_copy_found,
                                .run = single_copy};
 

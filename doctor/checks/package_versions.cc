@@ -10,7 +10,7 @@
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/importers.h"
 
 namespace scankit {
@@ -145,7 +145,7 @@ extern const Check kSiblingsOfferNames{
     .id = "siblings-offer-names",
     .question = "Do the sibling packages offer what the packages import from them?",
     .needs = kPython | kPackages,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = nothing_is_imported,
     .run = siblings_offer_names};
 
@@ -281,7 +281,7 @@ CheckResult triton_fits(const Snapshot& snapshot) {
 extern const Check kTritonFits{.id = "triton-fits",
                                .question = "Does the installed triton have what the packages take from it?",
                                .needs = kPython | kPackages,
-                               .settled_by_import = false,
+                               .confirmed_by_import = false,
                                .not_applicable = nobody_uses_it,
                                .run = triton_fits};
 

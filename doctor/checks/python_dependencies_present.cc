@@ -10,7 +10,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/importers.h"
 
 namespace scankit {
@@ -26,7 +26,7 @@ std::string pointer_to(const char* list, std::size_t at) { return list + std::to
 
 // Checks of their own speak of these.
 bool is_others_matter(const Snapshot& snapshot, const std::string& package) {
-  return package.empty() || package == "triton" || is_shipped_module(package) ||
+  return package.empty() || package == "triton" || is_bundled_module(package) ||
          std::ranges::find(snapshot.modules, package) != snapshot.modules.end();
 }
 
@@ -243,7 +243,7 @@ extern const Check kPythonDependenciesPresent{
     .id = "python-dependencies-present",
     .question = "Are the Python packages installed that torch and the packages around the modules import?",
     .needs = kPython,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = nothing_to_look_at,
     .run = python_dependencies_present};
 }  // namespace scankit

@@ -7,7 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {
@@ -21,7 +21,7 @@ const Check* check_of(const Outcome& outcome) {
 void withdraw(Report& report, const Observation& seen) {
   for (Outcome& outcome : report.outcomes) {
     const Check* check = check_of(outcome);
-    if (check == nullptr || !check->settled_by_import) continue;
+    if (check == nullptr || !check->confirmed_by_import) continue;
     for (Finding& finding : outcome.findings) {
       if (finding.module != seen.module || finding.severity() != Severity::Error) continue;
       finding.severity_override = Severity::Note;
@@ -211,7 +211,7 @@ void settle_unknowns(Report& report) {
   if (!torch_fine || !std::ranges::all_of(snapshot.modules, module_fine)) return;
   for (Outcome& outcome : report.outcomes) {
     const Check* check = check_of(outcome);
-    if (check != nullptr && check->settled_by_import && outcome.state == CheckState::Unknown)
+    if (check != nullptr && check->confirmed_by_import && outcome.state == CheckState::Unknown)
       outcome.could_hide_error = false;
   }
 }

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "doctor/base/text.h"
-#include "doctor/checks/build_view.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/build_queries.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 

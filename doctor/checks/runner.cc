@@ -4,7 +4,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/target_facts.h"
 
 namespace scankit {

@@ -5,7 +5,7 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {
@@ -43,9 +43,9 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
       finding.evidence.push_back(
           copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
     }
-    if (const std::string made_for = torch_words(copy->dating); !made_for.empty())
+    if (const std::string made_for = torch_words(copy->built_for); !made_for.empty())
       finding.summary = say("{}; it was built for {}", finding.summary, made_for);
-    add_dating(copy, finding);
+    add_built_for(copy, finding);
     finding.evidence.push_back({"/torch/value/version", torch.version});
     finding.fixes =
         rebuild_fixes(snapshot, copy, say("rebuild {} against torch {}", copy->module, torch.version));
@@ -60,7 +60,7 @@ extern const Check kTorchSymbolsResolve{
     .id = "torch-symbols-resolve",
     .question = "Does the installed torch export every torch name that each module needs?",
     .needs = kTorch | kExtensions | kClosures,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = no_module_installed,
     .run = torch_symbols_resolve};
 
@@ -68,10 +68,10 @@ namespace {
 
 // Either an older torch's file, or a flag that somebody wrote into a set-up script: the names alone cannot
 // tell.
-void add_made_for(const Dating& dating, bool is_new, const std::string& installed, Finding& finding) {
-  const std::string made_for = torch_words(dating);
+void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& installed, Finding& finding) {
+  const std::string made_for = torch_words(built_for);
   if (made_for.empty()) return;
-  if (!is_new && std::ranges::find(dating.releases, torch_minor(installed)) != dating.releases.end()) {
+  if (!is_new && std::ranges::find(built_for.releases, torch_minor(installed)) != built_for.releases.end()) {
     finding.summary =
         say("{}; its names fit {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
             "that has the old strings",
@@ -116,8 +116,8 @@ CheckResult string_abi_matches(const Snapshot& snapshot) {
                     .summary = string_abi_in_words(is_new, flipped.size(), torch.version, readable(first))};
     for (const std::size_t i : flipped)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
-    add_made_for(copy->dating, is_new, torch.version, finding);
-    add_dating(copy, finding);
+    add_made_for(copy->built_for, is_new, torch.version, finding);
+    add_built_for(copy, finding);
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
     finding.fixes =
         rebuild_fixes(snapshot, copy, say("rebuild {} with torch's own string ABI", copy->module));
@@ -131,7 +131,7 @@ CheckResult string_abi_matches(const Snapshot& snapshot) {
 extern const Check kStringAbiMatches{.id = "string-abi-matches",
                                      .question = "Do the modules and torch agree on the C++ string ABI?",
                                      .needs = kTorch | kExtensions | kClosures,
-                                     .settled_by_import = true,
+                                     .confirmed_by_import = true,
                                      .not_applicable = no_module_installed,
                                      .run = string_abi_matches};
 
@@ -200,7 +200,7 @@ extern const Check kOwnSymbolsDefined{
     .id = "own-symbols-defined",
     .question = "Does each module contain the functions of its own that it calls?",
     .needs = kExtensions | kClosures,
-    .settled_by_import = true,
+    .confirmed_by_import = true,
     .not_applicable = no_module_installed,
     .run = own_symbols_defined};
 
@@ -290,7 +290,7 @@ CheckResult built_for_this_torch(const Snapshot& snapshot) {
 extern const Check kBuiltForThisTorch{.id = "built-for-this-torch",
                                       .question = "Were the modules built for the torch that is installed?",
                                       .needs = kPackages,
-                                      .settled_by_import = true,
+                                      .confirmed_by_import = true,
                                       .not_applicable = no_module_uses_torch,
                                       .run = built_for_this_torch};
 

@@ -10,7 +10,7 @@
 #include "doctor/checks/missing.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/repairs.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {
@@ -127,7 +127,7 @@ CheckResult torch_complete(const Snapshot& snapshot) {
 extern const Check kTorchComplete{.id = "torch-complete",
                                   .question = "Are all libraries there that torch itself loads?",
                                   .needs = kTorch,
-                                  .settled_by_import = true,
+                                  .confirmed_by_import = true,
                                   .not_applicable = nullptr,
                                   .run = torch_complete};
 
@@ -190,7 +190,7 @@ CheckResult torch_has_cuda(const Snapshot& snapshot) {
 extern const Check kTorchHasCuda{.id = "torch-has-cuda",
                                  .question = "Does torch have the CUDA parts that the modules need?",
                                  .needs = kTorch | kExtensions | kClosures,
-                                 .settled_by_import = true,
+                                 .confirmed_by_import = true,
                                  .not_applicable = no_module_installed,
                                  .run = torch_has_cuda};
 
@@ -234,7 +234,7 @@ CheckResult torch_is_a_release(const Snapshot& snapshot) {
 extern const Check kTorchIsARelease{.id = "torch-is-a-release",
                                     .question = "Is the installed torch a release?",
                                     .needs = 0,
-                                    .settled_by_import = false,
+                                    .confirmed_by_import = false,
                                     .not_applicable = no_torch,
                                     .run = torch_is_a_release};
 
@@ -328,7 +328,7 @@ extern const Check kTorchImportedFirst{
     .id = "torch-imported-first",
     .question = "Does everybody import torch before the modules that need it?",
     .needs = kTorch | kExtensions | kClosures,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = no_module_installed,
     .run = torch_imported_first};
 

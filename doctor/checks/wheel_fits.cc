@@ -8,7 +8,7 @@
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 // An installer refuses a wheel by its tags alone (PEP 425, 427, 600, 656), before any file of it is looked
 // at.
@@ -182,7 +182,7 @@ extern const Check kWheelFits{
     .id = "wheel-fits",
     .question = "Would an installer take each named wheel for this Python and system?",
     .needs = kPython,
-    .settled_by_import = false,
+    .confirmed_by_import = false,
     .not_applicable = no_wheel,
     .run = wheel_fits,
     .asked = [](const Snapshot& snapshot) { return !snapshot.wheels.empty(); }};

@@ -96,9 +96,9 @@ Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snap
 int exit_status_of(const Report& report, const std::string& fail_on, int found = kExitFindings,
                    bool allow_empty = false);
 int first_that_counts(std::initializer_list<int> statuses);  // the precedence of exit_status.h
-void complain(const Error& error);                           // one line to standard error
+void report_error(const Error& error);                       // one line to standard error
 // The same, without the names of this machine where `redact` says so.
-void complain(const Error& error, bool redact);
+void report_error(const Error& error, bool redact);
 int exit_status_of(const Error& error);  // of a file that the user named
 
 }  // namespace scankit

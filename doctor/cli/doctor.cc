@@ -54,7 +54,7 @@ int write_snapshot(const Snapshot& facts, const std::string& path) {
   if (path.empty()) return kExitClean;
   const auto written = write_output(path, snapshot_to_json(facts));
   if (written) return kExitClean;
-  complain(written.error());
+  report_error(written.error());
   return exit_status_of(written.error());
 }
 
@@ -85,14 +85,14 @@ int run_doctor(const DoctorOptions& given) {
   if (!options.environment.root.empty()) {
     auto root = root_folder(options.environment.root);
     if (!root) {
-      complain(root.error(), options.environment.redact);
+      report_error(root.error(), options.environment.redact);
       return kExitUsage;
     }
     options.environment.root = *std::move(root);
   }
   auto found = facts_for(options);
   if (!found) {
-    complain(found.error(), options.environment.redact);
+    report_error(found.error(), options.environment.redact);
     return kExitUsage;
   }
   Facts facts = *std::move(found);

@@ -212,7 +212,8 @@ int run_explain(const std::string& asked) {
     print_found(asked, found);
     return kExitClean;
   }
-  complain({Errc::InvalidArgument, say("no cause is called \"{}\" or mentions it", asked), cause_hint(slug)});
+  report_error(
+      {Errc::InvalidArgument, say("no cause is called \"{}\" or mentions it", asked), cause_hint(slug)});
   return kExitUsage;
 }
 

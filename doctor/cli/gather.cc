@@ -16,7 +16,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
 #include "doctor/knowledge/importers.h"
@@ -104,9 +104,9 @@ std::string inside_root(const Host& host, const std::string& root, const std::st
   return outer ? path.substr(root.size()) : path;
 }
 
-void complain_in(const Language* language, const Error& error, bool redact) {
+void report_error_in(const Language* language, const Error& error, bool redact) {
   const Speaking speaking(language);
-  complain(error, redact);
+  report_error(error, redact);
 }
 
 // All that the reading of files needs: where the budget ends before the reading does, a thread goes on with
@@ -237,12 +237,14 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
 
 }  // namespace
 
-void complain(const Error& error) {
+void report_error(const Error& error) {
   progress_note(error.hint.empty() ? retold(error.message)
                                    : retold(error.message) + " (" + retold(error.hint) + ")");
 }
 
-void complain(const Error& error, bool redact) { complain(redact ? redacted(error, own_names()) : error); }
+void report_error(const Error& error, bool redact) {
+  report_error(redact ? redacted(error, own_names()) : error);
+}
 
 int exit_status_of(const Error& error) {
   if (error.code == Errc::ToolFailed) return kExitFindings;
@@ -284,13 +286,14 @@ Result<Facts> gather(const EnvironmentOptions& options) {
     if (!read->broken.origin.empty()) set_broken_environment(facts.snapshot, read->broken);
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
-    complain({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""}, options.redact);
+    report_error({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""},
+                 options.redact);
     facts.status = kExitUsage;
   }
   observe(options, *reading, deadline, facts);
   reading->progress.reset();
   if (!read->python && read->broken.origin.empty())
-    complain_in(language, read->python.error(), options.redact);
+    report_error_in(language, read->python.error(), options.redact);
   return facts;
 }
 
@@ -313,7 +316,7 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
 // The machine of a stored snapshot, with files of this one in the place of its modules.
 Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot) {
   SCANKIT_TRY(NamedFiles named, open_named_files_alone(so));
-  probe_named_files_elsewhere(named, snapshot);
+  probe_named_files_on_target(named, snapshot);
   snapshot.named_files = so;
   return {};
 }

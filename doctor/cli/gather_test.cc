@@ -44,7 +44,7 @@ TEST(Complaint, NamesNobodyWhereItIsRedacted) {
   ::setenv("USER", "zeldaquux", 1);
   for (const bool redact : {false, true}) {
     testing::internal::CaptureStderr();
-    complain({Errc::NotFound, "/srv/zeldaquux/env has no Python", ""}, redact);
+    report_error({Errc::NotFound, "/srv/zeldaquux/env has no Python", ""}, redact);
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_EQ(said.find("zeldaquux") == std::string::npos, redact) << said;
     EXPECT_NE(said.find("has no Python"), std::string::npos) << said;

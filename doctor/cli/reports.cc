@@ -62,7 +62,7 @@ std::optional<std::string> variable(std::string_view name) {
 
 }  // namespace
 
-ReportWish parse_report(const std::string& wish) {
+ReportRequest parse_report(const std::string& wish) {
   const auto equals = wish.find('=');
   return {wish.substr(0, equals), wish.substr(equals + 1)};
 }
@@ -88,14 +88,14 @@ std::string report_problem(const std::string& wish, const std::vector<std::strin
 
 std::optional<std::string> format_on_stdout(const std::vector<std::string>& wishes) {
   for (const std::string& wish : wishes)
-    if (const ReportWish parsed = parse_report(wish); parsed.path == "-") return parsed.format;
+    if (const ReportRequest parsed = parse_report(wish); parsed.path == "-") return parsed.format;
   return std::nullopt;
 }
 
 std::string report_clash(const std::vector<std::string>& wishes, bool json) {
   std::set<std::string> paths;
   for (const std::string& wish : wishes) {
-    const ReportWish parsed = parse_report(wish);
+    const ReportRequest parsed = parse_report(wish);
     if (json && parsed.path == "-")
       return say("--report {} and --json both want standard output: name a file for one of them", wish);
     const std::string path = parsed.path == "-" ? "-" : path_normalize(parsed.path);
@@ -110,11 +110,11 @@ int write_report_files(const std::vector<std::string>& wishes,
                        const std::function<std::string(const std::string& format)>& rendered) {
   int status = kExitClean;
   for (const std::string& wish : wishes) {
-    const ReportWish parsed = parse_report(wish);
+    const ReportRequest parsed = parse_report(wish);
     if (parsed.path == "-") continue;
     const auto written = write_output(parsed.path, rendered(parsed.format));
     if (written) continue;
-    complain(written.error());
+    report_error(written.error());
     status = std::max(status, exit_status_of(written.error()));
   }
   return status;

@@ -50,10 +50,10 @@ void check_show_options(const ShowOptions& options);  // throws CLI::ValidationE
 int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
          int exit_status);
 
-struct ReportWish {
+struct ReportRequest {
   std::string format, path;
 };
-ReportWish parse_report(const std::string& wish);
+ReportRequest parse_report(const std::string& wish);
 std::string format_names(const std::vector<std::string_view>& formats);  // "text, json"
 // What is wrong with a wish of one of `formats`; "" where nothing is.
 std::string report_problem(const std::string& wish, const std::vector<std::string_view>& formats);

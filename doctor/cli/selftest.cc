@@ -67,7 +67,7 @@ Result<Snapshot> facts_of(const std::string& python_option) {
 int tell(const SelftestRequest& request, const SelftestOptions& options,
          const Result<std::vector<Trial>>& trials) {
   if (!trials) {
-    complain(trials.error());
+    report_error(trials.error());
     return kExitInternal;
   }
   if (interrupted != 0) return 128 + interrupted;
@@ -82,13 +82,13 @@ int run_selftest_command(const SelftestOptions& options) {
   SelftestRequest request;
   auto facts = facts_of(options.python);
   if (!facts) {
-    complain(facts.error());
+    report_error(facts.error());
     return kExitUsage;
   }
   request.facts = *std::move(facts);
   auto folder = make_folder();
   if (!folder) {
-    complain(folder.error());
+    report_error(folder.error());
     return kExitInternal;
   }
   request.folder = *std::move(folder);
@@ -115,7 +115,7 @@ int run_selftest_command(const SelftestOptions& options) {
   }
   std::error_code failed;
   std::filesystem::remove_all(request.folder, failed);
-  if (failed) complain({Errc::Io, say("cannot remove {}: {}", request.folder, failed.message()), ""});
+  if (failed) report_error({Errc::Io, say("cannot remove {}: {}", request.folder, failed.message()), ""});
   if (interrupted != 0) {  // a shell that runs it in a loop must see by which signal it ended
     std::signal(interrupted, SIG_DFL);
     ::raise(interrupted);

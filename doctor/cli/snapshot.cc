@@ -15,12 +15,12 @@ namespace scankit {
 int run_snapshot(const SnapshotOptions& options) {
   auto gathered = gather(options.environment);
   if (!gathered) {
-    complain(gathered.error(), options.environment.redact);
+    report_error(gathered.error(), options.environment.redact);
     return kExitUsage;
   }
   Facts facts = *std::move(gathered);
   if (const auto broken = broken_environment(facts.snapshot)) {
-    complain(error_of(*broken), options.environment.redact);
+    report_error(error_of(*broken), options.environment.redact);
     facts.status = kExitFindings;
   }
   const std::string text =
@@ -30,7 +30,7 @@ int run_snapshot(const SnapshotOptions& options) {
     return facts.status;
   }
   if (const auto written = write_output(options.out, text); !written) {
-    complain(written.error());
+    report_error(written.error());
     return exit_status_of(written.error());
   }
   std::cerr << "scankit: " << plain(say("wrote {}", options.out), false) << "\n";

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/elf/fatbin.h"
 
-#include <algorithm>
-#include <charconv>
 #include <elf.h>
 #include <lz4.h>
-#include <memory>
 #include <zstd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
 
 #include "doctor/base/say.h"
 
@@ -118,7 +119,7 @@ Result<CubinFacts> cubin_facts(std::string_view cubin) {
   } else if (os_abi == 0x41) {
     facts.sm = (header->e_flags >> 8) & 0xff;
   } else {
-    return Error{Errc::Unsupported, say("a cubin of ELF dialect {}", os_abi), ""};
+    return Error{Errc::Unsupported, say("a cubin of ELF ABI version {}", os_abi), ""};
   }
   return facts;
 }

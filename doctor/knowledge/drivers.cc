@@ -23,15 +23,15 @@ struct Named {
   std::string name;
   Version version;
 };
-struct Dialect {
+struct CubinAbi {
   unsigned abi, sm;
-  DialectDrivers drivers;
+  CubinAbiDrivers drivers;
 };
 struct Table {
   std::vector<Release> releases;
   std::vector<Major> majors;
   std::vector<Named> ptx, packing;
-  std::vector<Dialect> dialects;
+  std::vector<CubinAbi> cubin_abis;
 };
 
 Version version_of(const YAML::Node& node) {
@@ -50,10 +50,10 @@ Table read_driver_table() {
     table.ptx.push_back({row["isa"].as<std::string>(), version_of(row["cuda"])});
   for (const auto& row : root["packing"])
     table.packing.push_back({row["name"].as<std::string>(), version_of(row["driver"])});
-  for (const auto& row : root["dialects"]) {
-    DialectDrivers drivers{version_of(row["driver"]), row["driver"].as<std::string>(), std::nullopt};
+  for (const auto& row : root["cubin_abis"]) {
+    CubinAbiDrivers drivers{version_of(row["driver"]), row["driver"].as<std::string>(), std::nullopt};
     if (row["refused_below"]) drivers.refused_below = version_of(row["refused_below"]);
-    table.dialects.push_back({row["abi"].as<unsigned>(), row["sm"].as<unsigned>(), drivers});
+    table.cubin_abis.push_back({row["abi"].as<unsigned>(), row["sm"].as<unsigned>(), drivers});
   }
   return table;
 }
@@ -94,9 +94,9 @@ std::optional<Version> minimum_driver(const Version& cuda) {
 
 std::optional<Version> cuda_of_ptx(std::string_view isa) { return named(driver_table().ptx, isa); }
 
-std::optional<DialectDrivers> drivers_of_dialect(unsigned abi, unsigned sm) {
-  std::optional<DialectDrivers> found;
-  for (const Dialect& row : driver_table().dialects)
+std::optional<CubinAbiDrivers> drivers_of_cubin_abi(unsigned abi, unsigned sm) {
+  std::optional<CubinAbiDrivers> found;
+  for (const CubinAbi& row : driver_table().cubin_abis)
     if (row.abi == abi && row.sm <= sm) found = row.drivers;
   return found;
 }

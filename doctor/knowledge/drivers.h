@@ -23,14 +23,14 @@ std::optional<DriverCuda> cuda_of_driver(const Version& driver);
 std::optional<Version> minimum_driver(const Version& cuda);
 // The CUDA release whose driver compiles this PTX: 13.0 for "9.0".
 std::optional<Version> cuda_of_ptx(std::string_view isa);
-// Which drivers read a cubin written for this chip in this dialect (EI_ABIVERSION); nothing where the table
-// has no row.
-struct DialectDrivers {
+// Which drivers read a cubin written for this chip with this ABI version (EI_ABIVERSION); nothing where the
+// table has no row.
+struct CubinAbiDrivers {
   Version reads;                         // from this one on
   std::string reads_text;                // as the table spells it: "580.65.06"
   std::optional<Version> refused_below;  // older ones do not; in between it is not known
 };
-std::optional<DialectDrivers> drivers_of_dialect(unsigned abi, unsigned sm);
+std::optional<CubinAbiDrivers> drivers_of_cubin_abi(unsigned abi, unsigned sm);
 // The first driver that reads images packed so ("zstd"); nothing where every driver does.
 std::optional<Version> driver_that_unpacks(std::string_view packing);
 

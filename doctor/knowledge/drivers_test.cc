@@ -42,12 +42,12 @@ TEST(Drivers, CompileAndUnpackWhatTheirTimeKnew) {
 }
 
 TEST(Drivers, ReadTheCubinsOfTheirTime) {
-  EXPECT_EQ(drivers_of_dialect(7, 90)->reads, v("410.48"));
-  EXPECT_EQ(drivers_of_dialect(8, 90)->reads_text, "580.65.06");
-  EXPECT_EQ(drivers_of_dialect(8, 90)->refused_below, v("570.26"));
-  EXPECT_EQ(drivers_of_dialect(8, 100)->reads, v("570.26"));
-  EXPECT_EQ(drivers_of_dialect(8, 120)->reads, v("570.26"));
-  EXPECT_FALSE(drivers_of_dialect(9, 90));
+  EXPECT_EQ(drivers_of_cubin_abi(7, 90)->reads, v("410.48"));
+  EXPECT_EQ(drivers_of_cubin_abi(8, 90)->reads_text, "580.65.06");
+  EXPECT_EQ(drivers_of_cubin_abi(8, 90)->refused_below, v("570.26"));
+  EXPECT_EQ(drivers_of_cubin_abi(8, 100)->reads, v("570.26"));
+  EXPECT_EQ(drivers_of_cubin_abi(8, 120)->reads, v("570.26"));
+  EXPECT_FALSE(drivers_of_cubin_abi(9, 90));
 }
 
 }  // namespace

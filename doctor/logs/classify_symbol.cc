@@ -2,8 +2,8 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/elf/mangling.h"
+#include "doctor/logs/built_for.h"
 #include "doctor/logs/classify.h"
-#include "doctor/logs/dating.h"
 
 namespace scankit {
 namespace {

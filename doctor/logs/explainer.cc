@@ -12,7 +12,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/logs/dating.h"
+#include "doctor/logs/built_for.h"
 #include "doctor/logs/decide.h"
 #include "doctor/logs/lines.h"
 #include "doctor/model/redact_text.h"
@@ -198,7 +198,7 @@ Log Explainer::finish() {
   log.bytes = state_->bytes;
   log.lines = state_->cutter.lines();
   log.hits = decide(std::move(state_->seen));
-  log.datings = state_->torch_names.datings();
+  log.all_built_for = state_->torch_names.all_built_for();
   log.prompts.assign(state_->prompts.begin(), state_->prompts.end());
   log.unexplained.assign(state_->unexplained.begin(), state_->unexplained.end());
   return log;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/model/dating.h"
+#include "doctor/model/built_for.h"
 
 // Facts about every compiled extension of an environment, smaller than those of a module under diagnosis.
 namespace scankit {
@@ -36,7 +36,7 @@ struct AuditedFile {
   // Installed files that the loader does not reach by itself, and that settle a need where they are loaded
   // first: packages do that by ctypes, and only running them would tell.
   std::vector<std::string> settled_by;
-  Dating dating;  // of a file that uses torch; its `file` is empty in others
+  BuiltFor built_for;  // of a file that uses torch; its `file` is empty in others
 };
 
 struct Audit {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "doctor/model/audit.h"
-#include "doctor/model/dating.h"
+#include "doctor/model/built_for.h"
 #include "doctor/model/log.h"
 #include "doctor/model/packages.h"
 #include "doctor/model/sources.h"
@@ -128,7 +128,7 @@ struct DeviceImage {
   std::string compression;  // "none", "lz4", "zstd"
   std::uint64_t size = 0;   // bytes as stored
   std::string toolkit;      // sm_103 cubins: "13.0", of the compiler that made it
-  unsigned elf_abi = 0;     // cubins: 7 or 8, the dialect that it is written in; 0: not read
+  unsigned elf_abi = 0;     // cubins: 7 or 8, the cubin ABI version; 0: not read
 };
 struct Torch {
   std::string version, cuda, git;  // "2.11.0+cu130", "13.0" ("" for a CPU build)
@@ -142,9 +142,9 @@ struct Torch {
   std::vector<Library> libraries;  // torch/lib/*.so*
   std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
   std::vector<std::string>
-      missing_libraries;           // "SONAME needed by FILE" of torch's own closure that resolve nowhere
-  std::vector<Misfit> misfits;     // in what its own libraries are bound to
-  std::vector<CudaPin> cuda_pins;  // where there are misfits: what its metadata demands
+      missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
+  std::vector<BindingMismatch> mismatches;  // in what its own libraries are bound to
+  std::vector<CudaPin> cuda_pins;           // where there are mismatches: what its metadata demands
   std::vector<DeviceImage>
       images;  // kinds of device images of libtorch_cuda.so, each once; size is their sum
 };
@@ -189,13 +189,13 @@ struct Extension {
   std::vector<MissingLibrary> missing_libraries;  // with torch imported first
   std::vector<std::string> needs_torch_first;  // sonames that resolve only because `import torch` loaded them
   std::vector<UnmetVersion> unmet_versions;
-  std::vector<Misfit> misfits;       // in what it and its libraries are bound to
-  std::vector<std::string> closure;  // files in load order
+  std::vector<BindingMismatch> mismatches;  // in what it and its libraries are bound to
+  std::vector<std::string> closure;         // files in load order
   std::vector<DeviceImage> images;
   std::string string_abi;  // "old", "new", "neutral"
   std::string pybind_internals, cuda_major, glibc_min, glibcxx_min;
   bool uses_torch = false;     // needs a torch library, or names a torch symbol
-  Dating dating;               // which releases of torch it was made for; no `file`: not asked
+  BuiltFor built_for;          // which releases of torch it was made for; no `file`: not asked
   bool registers_ops = false;  // its names make torch operators as it is loaded (torch.ops.load_library)
   // Resolved for another machine (--so with --from): what the facts about it do not decide, one line each,
   // and what was taken to hold because its library's soname promises it.
@@ -256,7 +256,8 @@ struct Snapshot {
   Probed<std::vector<Distribution>> distributions;
   Probed<Torch> torch;
   Probed<std::vector<Extension>> extensions;
-  std::vector<Dating> datings;  // of libraries beside the modules, and of files together: a wheel, a folder
+  std::vector<BuiltFor>
+      all_built_for;  // of libraries beside the modules, and of files together: a wheel, a folder
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
   Probed<Audit> audit;             // of `doctor --all`, or of packages_asked; NotRun where nobody asked

@@ -66,22 +66,23 @@ SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, ex
 SCANKIT_FIELDS(Library, path, soname, build_id, needed)
 SCANKIT_FIELDS(NvidiaWheel, name, version, libraries)
 SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size, toolkit, elf_abi)
-SCANKIT_FIELDS(Misfit, needed_by, name, version, soname, library, found_by, wheel, without_library_path)
+SCANKIT_FIELDS(BindingMismatch, needed_by, name, version, soname, library, found_by, wheel,
+               without_library_path)
 SCANKIT_FIELDS(CudaPin, requirement, name, installed, met)
 SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi,
-               cxx_standard, libraries, nvidia_wheels, missing_libraries, images, misfits, cuda_pins)
+               cxx_standard, libraries, nvidia_wheels, missing_libraries, images, mismatches, cuda_pins)
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
 SCANKIT_FIELDS(MissingLibrary, soname, needed_by, searched, found_elsewhere, same_library_other_version)
 SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)
-SCANKIT_FIELDS(Dating, file, together, dated, releases, torch_min, torch_max, between_known_releases,
+SCANKIT_FIELDS(BuiltFor, file, together, dated, releases, torch_min, torch_max, between_known_releases,
                stable_abi, string_abi, glibc_min, cuda_major, python_tag, torch_names, unknown_names,
                why_not_narrower, evidence)
 SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index, selected, why_not_selected,
                tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
                has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
                missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
-               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, dating, registers_ops,
-               undecided, taken_on_trust, misfits)
+               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, built_for, registers_ops,
+               undecided, taken_on_trust, mismatches)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function,
                before_torch)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
@@ -104,13 +105,13 @@ SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
 SCANKIT_FIELDS(LogLine, line, text)
-SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, datings, unexplained)
+SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, all_built_for, unexplained)
 SCANKIT_FIELDS(AuditedSymbol, name, version, owner, needed_by, flipped_exported_by)
 SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
 SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
 SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine, not_for_this_python,
                uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
-               settled_by, dating)
+               settled_by, built_for)
 SCANKIT_FIELDS(Audit, files, libraries, folders, packages, unreadable)
 SCANKIT_FIELDS(AskedPackage, name, path)
 SCANKIT_FIELDS(SourceFact, file, line, value, guards)
@@ -128,7 +129,7 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type, places)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk,
-               driver, gpus, toolkits, compilers, python, distributions, torch, extensions, datings,
+               driver, gpus, toolkits, compilers, python, distributions, torch, extensions, all_built_for,
                importers, observations, sources, build_tools, log, audit, reachable, exports, packages,
                repairs, missing_requirements, package_importers)
 

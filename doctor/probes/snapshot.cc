@@ -8,10 +8,10 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/host/embedded_program.h"
 #include "doctor/probes/extensions/audit.h"
-#include "doctor/probes/extensions/dating.h"
+#include "doctor/probes/extensions/binding_mismatch.h"
+#include "doctor/probes/extensions/built_for.h"
 #include "doctor/probes/extensions/exports.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/extensions/misfits.h"
 #include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/machine/system.h"
@@ -104,13 +104,13 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   if (request.named != nullptr) return probe_named_files(*request.named, snapshot);
   snapshot.importers = probe_importers(host, python, snapshot.modules);
   std::vector<std::string> torch_missing;
-  std::vector<Misfit> torch_misfits;
-  snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing, &torch_misfits);
+  std::vector<BindingMismatch> torch_mismatches;
+  snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing, &torch_mismatches);
   snapshot.packages_asked = find_asked_packages(host, snapshot);
   snapshot.torch.value.missing_libraries = std::move(torch_missing);
-  snapshot.torch.value.misfits = std::move(torch_misfits);
-  if (!snapshot.torch.value.misfits.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
-  snapshot.datings = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
+  snapshot.torch.value.mismatches = std::move(torch_mismatches);
+  if (!snapshot.torch.value.mismatches.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
+  snapshot.all_built_for = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
   snapshot.packages = probe_packages(host, snapshot);
   snapshot.package_importers = probe_package_importers(host, python);
   snapshot.missing_requirements = probe_requirements(host, snapshot);

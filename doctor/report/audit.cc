@@ -90,7 +90,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
     AuditLine line{row.verdict,       audit_name(row.verdict),
                    file.distribution, short_path(snapshot, file.path),
                    file.path,         row.why,
-                   row.cause,         dating_sentence(file.dating, "")};
+                   row.cause,         built_for_sentence(file.built_for, "")};
     table.any_built_for |= !line.built_for.empty();
     // A file of no distribution goes by the name of the package or module that it belongs to.
     if (linked && rank_of(line) > 0 && !unresolved(file, row)) continue;

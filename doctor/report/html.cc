@@ -4,7 +4,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
-#include "doctor/report/dating.h"
+#include "doctor/report/built_for.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
@@ -130,7 +130,7 @@ std::string doctor_html(const Report& report) {
   for (const Finding& finding : report.findings) out += section(finding, report.snapshot);
   out += audit_html(report.snapshot);
   Rows rows;
-  for (const auto& [file, sentence] : dating_rows(report.snapshot))
+  for (const auto& [file, sentence] : built_for_rows(report.snapshot))
     rows.emplace_back(code(file), xml_escaped(sentence));
   if (!rows.empty()) out += heading(say("Built for")) + table(say("file"), say("which torch"), rows);
   rows.clear();

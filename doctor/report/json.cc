@@ -9,7 +9,7 @@
 #include "doctor/model/plain_json.h"
 #include "doctor/model/target_facts.h"
 #include "doctor/report/audit.h"
-#include "doctor/report/dating.h"
+#include "doctor/report/built_for.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/fold.h"
 #include "doctor/report/words.h"
@@ -181,7 +181,7 @@ std::string doctor_json(const Report& report) {
   add_outcomes(report, json);
   if (report.snapshot.audit.state != ProbeState::NotRun && !audit_of_linked(report.snapshot))
     json["audit"] = audit_json(report.snapshot);
-  if (!drift) json["dating"] = dating_json(report.snapshot);
+  if (!drift) json["built_for"] = built_for_json(report.snapshot);
   const auto repair = repair_command(report);
   json["repair"] = repair ? Json(*repair) : Json(nullptr);
   return json_document(json);

@@ -3,7 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/report/audit.h"
-#include "doctor/report/dating.h"
+#include "doctor/report/built_for.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/sinks.h"
@@ -68,11 +68,11 @@ void write_not_checked(std::string& out, const Report& report) {
       markdown_folded(say("Not checked")) + columns(say("question"), say("why")) + rows + "\n</details>\n\n";
 }
 
-void write_datings(std::string& out, const Snapshot& snapshot) {
-  const auto datings = dating_rows(snapshot);
-  if (datings.empty()) return;
+void write_built_for(std::string& out, const Snapshot& snapshot) {
+  const auto all_built_for = built_for_rows(snapshot);
+  if (all_built_for.empty()) return;
   out += "### " + say("Built for") + "\n\n" + columns(say("file"), say("which torch"));
-  for (const auto& [file, sentence] : datings)
+  for (const auto& [file, sentence] : all_built_for)
     out += "| " + markdown_code(file) + " | " + markdown_escaped(sentence) + " |\n";
   out += "\n";
 }
@@ -92,7 +92,7 @@ std::string doctor_markdown(const Report& report) {
   if (!report.steps.empty()) out += "\n";
   for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
   out += audit_markdown(report.snapshot);
-  write_datings(out, report.snapshot);
+  write_built_for(out, report.snapshot);
   write_open(out, report);
   write_not_checked(out, report);
   out += markdown_folded(say("Looked at")) + columns(say("what"), say("value"));

@@ -124,25 +124,25 @@ TEST(DoctorJson, HasTheShapeThatOthersProgramAgainst) {
   EXPECT_EQ(json["findings"][0], json["root"]);
   EXPECT_EQ(json["findings"][1]["because_of"], "torch_version_mismatch");
   EXPECT_EQ(json["root"]["fixes"][0]["command"], "scankit fix --python /home/user/project/.venv/bin/python");
-  ASSERT_EQ(json["dating"].size(), 1u);
-  EXPECT_EQ(json["dating"][0]["torch_min"], nullptr);
-  EXPECT_EQ(json["dating"][0]["string_abi"], "new");
-  EXPECT_EQ(json["dating"][0]["python_tag"], "cpython-311-x86_64-linux-gnu");
+  ASSERT_EQ(json["built_for"].size(), 1u);
+  EXPECT_EQ(json["built_for"][0]["torch_min"], nullptr);
+  EXPECT_EQ(json["built_for"][0]["string_abi"], "new");
+  EXPECT_EQ(json["built_for"][0]["python_tag"], "cpython-311-x86_64-linux-gnu");
 }
 
 TEST(DoctorJson, DatesEachFileAndThoseThatBelongTogether) {
   const Json json = Json::parse(doctor_json(report_of("torch_symbols_resolve.dated")));
-  ASSERT_EQ(json["dating"].size(), 2u);
-  const Json& file = json["dating"][0];
+  ASSERT_EQ(json["built_for"].size(), 2u);
+  const Json& file = json["built_for"][0];
   EXPECT_EQ(file["torch_min"], "2.1");
   EXPECT_EQ(file["torch_max"], "2.2");
   EXPECT_EQ(file["string_abi"], "old");
   EXPECT_EQ(file["glibc_min"], "2.17");
   EXPECT_EQ(file["cuda_major"], nullptr);
-  EXPECT_EQ(file["evidence"][0]["fact"], "/extensions/value/0/dating/evidence/0");
+  EXPECT_EQ(file["evidence"][0]["fact"], "/extensions/value/0/built_for/evidence/0");
   EXPECT_EQ(file["evidence"][0]["value"], "c10::cuda::SetDevice(int): exported by torch 2.1-2.2");
-  EXPECT_EQ(json["dating"][1]["file"], "mamba-ssm");
-  EXPECT_EQ(json["dating"][1]["why_not_narrower"], nullptr);
+  EXPECT_EQ(json["built_for"][1]["file"], "mamba-ssm");
+  EXPECT_EQ(json["built_for"][1]["why_not_narrower"], nullptr);
   EXPECT_NE(json["root"]["summary"].get<std::string>().find("; it was built for torch 2.1 to 2.2"),
             std::string::npos);
   const std::string text = doctor_text(report_of("torch_symbols_resolve.dated"), {});
@@ -190,7 +190,7 @@ TEST(DoctorJson, KeepsToItsSchema) {
     EXPECT_EQ(json.contains("audit"), std::string(name).starts_with("every_extension"));
     if (json.contains("audit"))
       for (const Json& entry : json["audit"]) same_keys(entry, schema["properties"]["audit"]["items"]);
-    for (const Json& entry : json["dating"]) same_keys(entry, schema["properties"]["dating"]["items"]);
+    for (const Json& entry : json["built_for"]) same_keys(entry, schema["properties"]["built_for"]["items"]);
   }
 }
 

@@ -128,19 +128,19 @@ TEST(EverySink, ShowsWhatAllFound) {
 
 TEST(EverySink, ShowsWhichTorchAFileWasBuiltFor) {
   Report report = report_of("every_extension_loads.old_torch_module");
-  Dating dating;
-  dating.torch_min = "2.3";
-  dating.torch_max = "2.6";
-  dating.dated = true;
-  dating.string_abi = "old";
-  dating.torch_names = 40;
+  BuiltFor built_for;
+  built_for.torch_min = "2.3";
+  built_for.torch_max = "2.6";
+  built_for.dated = true;
+  built_for.string_abi = "old";
+  built_for.torch_names = 40;
   AuditedFile& audited = report.snapshot.audit.value.files.front();
-  audited.dating = dating;
-  audited.dating.file = audited.path;
-  dating.file = "/w/wheel.whl";
-  dating.together = 3;
-  dating.torch_min = "2.4";
-  report.snapshot.datings = {dating};
+  audited.built_for = built_for;
+  audited.built_for.file = audited.path;
+  built_for.file = "/w/wheel.whl";
+  built_for.together = 3;
+  built_for.torch_min = "2.4";
+  report.snapshot.all_built_for = {built_for};
   for (const std::string_view format : {"text", "markdown", "html", "json"}) {
     const std::string text = render(format, report, {});
     const bool json = format == "json";
@@ -158,9 +158,9 @@ TEST(EverySink, LetsNoByteOfAnAuditedFileThrough) {
   Report report = report_of("every_extension_loads.old_torch_module");
   AuditedFile file;
   file.path = file.distribution = file.file_state = file.file_detail = kHostile;
-  file.dating.file = file.dating.string_abi = file.dating.why_not_narrower = kHostile;
-  file.dating.torch_names = 1;
-  file.dating.releases = {kHostile};
+  file.built_for.file = file.built_for.string_abi = file.built_for.why_not_narrower = kHostile;
+  file.built_for.torch_names = 1;
+  file.built_for.releases = {kHostile};
   report.snapshot.audit.value.files.push_back(file);
   report.snapshot.audit.value.unreadable = {kHostile};
   for (const std::string_view format : report_formats()) {

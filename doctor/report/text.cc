@@ -8,7 +8,7 @@
 #include "doctor/base/text.h"
 #include "doctor/model/target_facts.h"
 #include "doctor/report/audit.h"
-#include "doctor/report/dating.h"
+#include "doctor/report/built_for.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/text_page.h"
 #include "doctor/report/words.h"
@@ -76,10 +76,10 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
   for (const Extension& file : snapshot.extensions.value) {
     if (!file.selected && !page.verbose()) continue;
     page.line(2, label(say("module")) + module_in_words(file));
-    const std::string made_for = dating_sentence(file.dating, torch);
+    const std::string made_for = built_for_sentence(file.built_for, torch);
     if (!made_for.empty()) page.line(10, made_for);
   }
-  for (const Dating& more : snapshot.datings)
+  for (const BuiltFor& more : snapshot.all_built_for)
     if (more.together > 1) page.line(10, together_sentence(more, torch));
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "doctor/torch_abi/date.h"
+#include "doctor/torch_abi/infer_release.h"
 #include "doctor/torch_abi/names.h"
 
 namespace scankit {
@@ -34,18 +34,19 @@ TEST(AssertionLines, ReachOverTheWholeInvocation) {
   EXPECT_EQ(assertion_lines("ASSERT(x"), std::set<unsigned>{1});  // never closed
 }
 
-std::vector<AtlasRelease> three() {
+std::vector<IndexedRelease> three() {
   return {{"2.4", false, 4, ""}, {"2.5", false, 4, ""}, {"2.6", false, 4, ""}};
 }
 // A name that all three export, one that 2.4 lacks; lines of 2.4 and 2.5, of 2.5, of 2.6.
-Atlas names() {
-  return Atlas::parse(write_atlas(three(), {{"_ZN2at10always_newEv", {7, 0}}, {"_ZN2at6newishEv", {6, 0}}}))
+SymbolIndex names() {
+  return SymbolIndex::parse(
+             write_symbol_index(three(), {{"_ZN2at10always_newEv", {7, 0}}, {"_ZN2at6newishEv", {6, 0}}}))
       .value();
 }
-Atlas lines() {
-  return Atlas::parse(
-             write_atlas(three(),
-                         {{"ATen/A.h:10", {3, 0}}, {"ATen/A.h:20", {2, 0}}, {"ATen/A.h:30", {4, 0}}}))
+SymbolIndex lines() {
+  return SymbolIndex::parse(
+             write_symbol_index(three(),
+                                {{"ATen/A.h:10", {3, 0}}, {"ATen/A.h:20", {2, 0}}, {"ATen/A.h:30", {4, 0}}}))
       .value();
 }
 
@@ -58,8 +59,8 @@ TEST(ReleasesWithLines, AllMustFitAndUnknownHeadersSayNothing) {
   EXPECT_EQ(releases_with_lines(lines(), {"ATen/A.h:10", "ATen/A.h:11"}), 0u);
 }
 
-Dating date(const std::vector<std::string>& undefined, const std::vector<std::string>& header_lines) {
-  DatingInput input;
+BuiltFor date(const std::vector<std::string>& undefined, const std::vector<std::string>& header_lines) {
+  BuiltForInput input;
   input.file = "x.so";
   for (const std::string& name : undefined) input.undefined.push_back({.name = name});
   input.header_lines = header_lines;
@@ -67,28 +68,29 @@ Dating date(const std::vector<std::string>& undefined, const std::vector<std::st
 }
 
 TEST(NarrowByHeaders, NamesTheLineThatBounds) {
-  const Dating dating = date({"_ZN2at10always_newEv"}, {"ATen/A.h:10", "ATen/A.h:20"});
-  EXPECT_EQ(dating_words(dating), "2.5");
-  ASSERT_EQ(dating.evidence.size(), 2u);
-  EXPECT_EQ(dating.evidence[0].rfind("ATen/A.h:20: the headers of torch 2.5 ", 0), 0u) << dating.evidence[0];
-  EXPECT_EQ(dating.evidence[1].rfind("ATen/A.h:10: ", 0), 0u) << dating.evidence[1];
+  const BuiltFor built_for = date({"_ZN2at10always_newEv"}, {"ATen/A.h:10", "ATen/A.h:20"});
+  EXPECT_EQ(built_for_words(built_for), "2.5");
+  ASSERT_EQ(built_for.evidence.size(), 2u);
+  EXPECT_EQ(built_for.evidence[0].rfind("ATen/A.h:20: the headers of torch 2.5 ", 0), 0u)
+      << built_for.evidence[0];
+  EXPECT_EQ(built_for.evidence[1].rfind("ATen/A.h:10: ", 0), 0u) << built_for.evidence[1];
 }
 
 TEST(NarrowByHeaders, WhatContradictsTheNamesIsToldAndNotUsed) {
-  const Dating dating = date({"_ZN2at10always_newEv"}, {"ATen/A.h:10", "ATen/A.h:30"});
-  EXPECT_EQ(dating.releases.size(), 3u);
-  ASSERT_EQ(dating.evidence.size(), 1u);
-  EXPECT_NE(dating.evidence[0].find("no known release has them"), std::string::npos);
+  const BuiltFor built_for = date({"_ZN2at10always_newEv"}, {"ATen/A.h:10", "ATen/A.h:30"});
+  EXPECT_EQ(built_for.releases.size(), 3u);
+  ASSERT_EQ(built_for.evidence.size(), 1u);
+  EXPECT_NE(built_for.evidence[0].find("no known release has them"), std::string::npos);
 }
 
 TEST(NarrowByHeaders, BuiltInTablesHaveTheSameReleases) {
-  const auto minors = [](const Atlas& atlas) {
+  const auto minors = [](const SymbolIndex& symbol_index) {
     std::vector<std::string> all;
-    for (const AtlasRelease& release : atlas.releases()) all.push_back(release.minor);
+    for (const IndexedRelease& release : symbol_index.releases()) all.push_back(release.minor);
     return all;
   };
-  EXPECT_EQ(minors(Atlas::built_in()), minors(Atlas::header_lines()));
-  EXPECT_GT(Atlas::header_lines().size(), 5000u);
+  EXPECT_EQ(minors(SymbolIndex::built_in()), minors(SymbolIndex::header_lines()));
+  EXPECT_GT(SymbolIndex::header_lines().size(), 5000u);
 }
 
 }  // namespace

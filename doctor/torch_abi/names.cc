@@ -129,7 +129,7 @@ std::set<unsigned> assertion_lines(std::string_view source) {
   return lines;
 }
 
-std::uint64_t releases_with_lines(const Atlas& table, const std::vector<std::string>& lines) {
+std::uint64_t releases_with_lines(const SymbolIndex& table, const std::vector<std::string>& lines) {
   std::uint64_t fits = ~std::uint64_t{0};
   for (const std::string& line : lines) {
     const std::string header = line.substr(0, line.rfind(':') + 1);

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "doctor/torch_abi/atlas.h"
+#include "doctor/torch_abi/symbol_index.h"
 
-// Which names can tell one release of torch from another. The maker of the atlas and the dating ask the same
-// question, so that a name which the atlas dropped is not taken for one that no torch exports.
-// What torch's headers leave in every file that is compiled with them: TORCH_INTERNAL_ASSERT
+// Which names can tell one release of torch from another. The maker of the symbol index and infer_release ask
+// the same question, so that a name which the symbol index dropped is not taken for one that no torch
+// exports. What torch's headers leave in every file that is compiled with them: TORCH_INTERNAL_ASSERT
 // (c10/util/Exception.h) makes the text 'isString() INTERNAL ASSERT FAILED at
 // "/.../include/ATen/core/ivalue_inl.h":2356, please ...'. Headers grow, so that the places say which
 // release's headers they were, down to one or two of them.
@@ -40,7 +40,7 @@ std::string torch_header(std::string_view path);
 std::set<unsigned> assertion_lines(std::string_view source);
 
 // Releases whose headers have an assertion at each of the places; all of them where there are none. `table`:
-// the places as names of an Atlas.
-std::uint64_t releases_with_lines(const Atlas& table, const std::vector<std::string>& lines);
+// the places as names of an SymbolIndex.
+std::uint64_t releases_with_lines(const SymbolIndex& table, const std::vector<std::string>& lines);
 
 }  // namespace scankit

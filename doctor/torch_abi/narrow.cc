@@ -13,31 +13,32 @@ namespace {
 
 // A fact that is not a name narrows only where something is left: it may be true of a build of another
 // channel.
-void narrow(Set& fits, Set by, const std::string& line, Dating& dating) {
+void narrow(Set& fits, Set by, const std::string& line, BuiltFor& built_for) {
   if (fits == 0 || (fits & by) == fits) return;
   if ((fits & by) == 0) {
-    dating.evidence.push_back(
+    built_for.evidence.push_back(
         line + "; no release of the package index has both: built for a torch of another channel");
     return;
   }
   fits &= by;
-  dating.evidence.push_back(line);
+  built_for.evidence.push_back(line);
 }
 
 // The releases whose pybind11 has the number of the file's; 0 where it says none. Number 5 is 4 on Python
 // 3.12 and later (pybind11 2.x, detail/internals.h).
-Set pybind_releases(const Atlas& atlas, const DatingInput& input) {
+Set pybind_releases(const SymbolIndex& symbol_index, const BuiltForInput& input) {
   constexpr std::string_view kMark = "__pybind11_internals_v";
   if (!input.pybind_internals.starts_with(kMark)) return 0;
   const unsigned long number = std::strtoul(input.pybind_internals.c_str() + kMark.size(), nullptr, 10);
-  return releases_where(
-      atlas, [&](const AtlasRelease& r) { return r.pybind_internals == (number == 5 ? 4 : number); });
+  return releases_where(symbol_index, [&](const IndexedRelease& r) {
+    return r.pybind_internals == (number == 5 ? 4 : number);
+  });
 }
 
 // torch's cpp_extension gives every extension the number of torch's own build, and a wheel of the index with
 // the old strings was built with -fabi-version=11: no compiler that takes later headers has that number by
 // itself.
-bool is_marked_by_an_old_torch(const DatingInput& input) {
+bool is_marked_by_an_old_torch(const BuiltForInput& input) {
   return input.pybind_internals.find("_cxxabi1011_") != std::string::npos;
 }
 
@@ -46,7 +47,7 @@ bool is_marked_by_an_old_torch(const DatingInput& input) {
 // flag it is given (libstdc++ manual, "Dual ABI"), and its glibc is 2.17: no torch of the index with the new
 // strings loads there. A static library of the CUDA toolkit may bring such a line to any system, whose own
 // are then there too.
-bool is_built_on_el7(const DatingInput& input) {
+bool is_built_on_el7(const BuiltForInput& input) {
   constexpr std::array<std::string_view, 4> kBuilds{"(Red Hat 4.8.5-", "(Red Hat 7.3.1-", "(Red Hat 9.3.1-",
                                                     "(Red Hat 10.2.1-11)"};
   std::istringstream lines(input.compilers);
@@ -61,22 +62,23 @@ bool is_built_on_el7(const DatingInput& input) {
   return any;
 }
 
-void narrow_by_old_strings(const Atlas& atlas, const DatingInput& input, Set old, Set& fits, Dating& dating) {
-  const std::string range = range_words(atlas, old);
+void narrow_by_old_strings(const SymbolIndex& symbol_index, const BuiltForInput& input, Set old, Set& fits,
+                           BuiltFor& built_for) {
+  const std::string range = range_words(symbol_index, old);
   if (is_marked_by_an_old_torch(input))
     return narrow(fits, old,
                   say("it is built with the old std::string and marked {}, as torch {} of the package index "
                       "marks what is built for it",
                       input.pybind_internals, range),
-                  dating);
+                  built_for);
   if (is_built_on_el7(input))
     return narrow(
         fits, old,
         say("it is built on Enterprise Linux 7 (manylinux2014 or older), where of the package index torch {} "
             "loads",
             range),
-        dating);
-  dating.evidence.push_back(say(
+        built_for);
+  built_for.evidence.push_back(say(
       "it is built with the old std::string: of the package index torch {} has it; for another release it "
       "was built with -D_GLIBCXX_USE_CXX11_ABI=0",
       range));
@@ -91,7 +93,7 @@ std::string python_of(const std::string& tag) {
 }
 
 // Of the lines that rule the release out, the first.
-const std::string* line_without(const Atlas& lines, const DatingInput& input, std::size_t release) {
+const std::string* line_without(const SymbolIndex& lines, const BuiltForInput& input, std::size_t release) {
   const auto found = std::ranges::find_if(input.header_lines, [&](const std::string& line) {
     const auto known = lines.find(line);
     return known && (known->exact >> release & 1) == 0;
@@ -99,20 +101,21 @@ const std::string* line_without(const Atlas& lines, const DatingInput& input, st
   return found == input.header_lines.end() ? nullptr : &*found;
 }
 
-std::string header_evidence(const Atlas& atlas, const Atlas& lines, const std::string& line) {
+std::string header_evidence(const SymbolIndex& symbol_index, const SymbolIndex& lines,
+                            const std::string& line) {
   const auto known = lines.find(line);
   return say("{}: the headers of torch {} have an assertion there, and it contains that one", line,
-             runs_in_words(atlas, known ? known->exact : 0));
+             runs_in_words(symbol_index, known ? known->exact : 0));
 }
 
 }  // namespace
 
 // A file holds assertions of the headers that it was compiled with, whatever channel they came from.
-void narrow_by_headers(const Atlas& atlas, const Atlas& header_lines, const DatingInput& input, Set& fits,
-                       Dating& dating) {
-  const Set by = releases_with_lines(header_lines, input.header_lines) & all_releases(atlas);
+void narrow_by_headers(const SymbolIndex& symbol_index, const SymbolIndex& header_lines,
+                       const BuiltForInput& input, Set& fits, BuiltFor& built_for) {
+  const Set by = releases_with_lines(header_lines, input.header_lines) & all_releases(symbol_index);
   if (by == 0) {
-    dating.evidence.push_back(
+    built_for.evidence.push_back(
         say("its assertions stand at lines of torch's headers where no known release has them all: it was "
             "compiled "
             "with those of a nightly, a vendor's or a changed torch"));
@@ -121,17 +124,17 @@ void narrow_by_headers(const Atlas& atlas, const Atlas& header_lines, const Dati
   const Set left = fits & by;
   if (left == fits) return;
   if (left == 0) {
-    dating.evidence.push_back(say(
+    built_for.evidence.push_back(say(
         "it was compiled with the headers of torch {}, which export not all the names that it needs: changed "
         "headers, or several libraries in one file",
-        runs_in_words(atlas, by)));
+        runs_in_words(symbol_index, by)));
     return;
   }
   const std::string* told = nullptr;
   const auto tell = [&](std::size_t release) {
     const std::string* line = line_without(header_lines, input, release);
     if (line != nullptr && line != told)
-      dating.evidence.push_back(header_evidence(atlas, header_lines, *line));
+      built_for.evidence.push_back(header_evidence(symbol_index, header_lines, *line));
     if (line != nullptr) told = line;
   };
   if (oldest(left) > oldest(fits)) tell(oldest(left) - 1);
@@ -141,45 +144,47 @@ void narrow_by_headers(const Atlas& atlas, const Atlas& header_lines, const Dati
 
 // The headers of a torch know no Python of later years. Other channels built for a new one up to one release
 // before the index did, and for old ones long after it: only the lower end narrows.
-void narrow_by_python(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
+void narrow_by_python(const SymbolIndex& symbol_index, const BuiltForInput& input, Set& fits,
+                      BuiltFor& built_for) {
   const std::string python = python_of(input.tag);
   if (python.empty()) return;
-  const Set with_wheels = releases_where(atlas, [&](const AtlasRelease& r) {
+  const Set with_wheels = releases_where(symbol_index, [&](const IndexedRelease& r) {
     return r.python_tags.find(" " + python + " ") != std::string::npos;
   });
   if (with_wheels == 0 || oldest(with_wheels) == 0) return;
   const std::size_t first = oldest(with_wheels);
-  narrow(fits, all_releases(atlas) & ~((Set{1} << (first - 1)) - 1),
-         say("torch {} is the first of the package index with wheels for {}", atlas.releases()[first].minor,
-             python),
-         dating);
+  narrow(fits, all_releases(symbol_index) & ~((Set{1} << (first - 1)) - 1),
+         say("torch {} is the first of the package index with wheels for {}",
+             symbol_index.releases()[first].minor, python),
+         built_for);
 }
 
 // The index's wheels had the old std::string up to one release and have the new one since. Neither rules a
 // release out: conda, vendors and torch's own archive have had the new one all along, and a flag in a set-up
 // script (-D_GLIBCXX_USE_CXX11_ABI=0) gives the old one with the headers of any torch.
-void narrow_by_strings(const Atlas& atlas, const DatingInput& input, Set& fits, Dating& dating) {
-  const Set old = releases_where(atlas, [](const AtlasRelease& r) { return !r.new_strings; });
-  if (old == 0 || old == all_releases(atlas)) return;
-  const Set modern = all_releases(atlas) & ~old;
+void narrow_by_strings(const SymbolIndex& symbol_index, const BuiltForInput& input, Set& fits,
+                       BuiltFor& built_for) {
+  const Set old = releases_where(symbol_index, [](const IndexedRelease& r) { return !r.new_strings; });
+  if (old == 0 || old == all_releases(symbol_index)) return;
+  const Set modern = all_releases(symbol_index) & ~old;
   if ((input.string_abi == "old" || (input.string_abi != "new" && is_built_on_el7(input))) &&
       (fits & modern) != 0)
-    return narrow_by_old_strings(atlas, input, old, fits, dating);
+    return narrow_by_old_strings(symbol_index, input, old, fits, built_for);
   if (input.string_abi == "new" && (fits & old) != 0)
-    dating.evidence.push_back(
+    built_for.evidence.push_back(
         say("it is built with the new std::string: of the package index torch {} has it, of conda and "
             "other channels every release",
-            range_words(atlas, modern)));
+            range_words(symbol_index, modern)));
 }
 
 // Told and not used: a module may be built with a pybind11 of its own, and some are (fairseq2n).
-void tell_pybind(const Atlas& atlas, const DatingInput& input, Set fits, Dating& dating) {
-  const Set by = pybind_releases(atlas, input);
+void tell_pybind(const SymbolIndex& symbol_index, const BuiltForInput& input, Set fits, BuiltFor& built_for) {
+  const Set by = pybind_releases(symbol_index, input);
   if (by != 0 && (fits & by) != fits)
-    dating.evidence.push_back(say(
+    built_for.evidence.push_back(say(
         "its pybind11 internals are {}: torch {} brings a pybind11 of that number, but a module may bring "
         "its own",
-        input.pybind_internals, range_words(atlas, by)));
+        input.pybind_internals, range_words(symbol_index, by)));
 }
 
 }  // namespace scankit

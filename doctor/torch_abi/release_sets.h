@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <string>
 
-#include "doctor/model/dating.h"
-#include "doctor/torch_abi/atlas.h"
+#include "doctor/model/built_for.h"
+#include "doctor/torch_abi/symbol_index.h"
 
-// For date*.cc and narrow.cc: sets of releases, bit i for release i of the atlas.
+// For date*.cc and narrow.cc: sets of releases, bit i for release i of the symbol index.
 namespace scankit {
 
 using Set = std::uint64_t;
 
-inline Set all_releases(const Atlas& atlas) {
-  const std::size_t count = atlas.releases().size();
+inline Set all_releases(const SymbolIndex& symbol_index) {
+  const std::size_t count = symbol_index.releases().size();
   return count >= 64 ? ~Set{0} : (Set{1} << count) - 1;
 }
 inline std::size_t oldest(Set set) { return static_cast<std::size_t>(std::countr_zero(set)); }
@@ -23,21 +23,21 @@ inline std::size_t newest(Set set) { return 63 - static_cast<std::size_t>(std::c
 inline Set lowest_run(Set set) { return set & ~(set + (set & (~set + 1))); }
 
 // "2.1-2.3", open where it touches the oldest or the newest release that we know.
-std::string range_words(const Atlas& atlas, Set set);
+std::string range_words(const SymbolIndex& symbol_index, Set set);
 // The same of each run: a name may have gone and come back.
-std::string runs_in_words(const Atlas& atlas, Set set);
+std::string runs_in_words(const SymbolIndex& symbol_index, Set set);
 
 template <class Predicate>
-Set releases_where(const Atlas& atlas, Predicate fits) {
+Set releases_where(const SymbolIndex& symbol_index, Predicate fits) {
   Set set = 0;
-  for (std::size_t i = 0; i < atlas.releases().size(); ++i)
-    if (fits(atlas.releases()[i])) set |= Set{1} << i;
+  for (std::size_t i = 0; i < symbol_index.releases().size(); ++i)
+    if (fits(symbol_index.releases()[i])) set |= Set{1} << i;
   return set;
 }
 
 // The answer's ends, and its list.
-void take_bounds(const Atlas& atlas, Set fits, Dating& dating);
-std::string why_not_narrower(const Dating& dating);
+void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for);
+std::string why_not_narrower(const BuiltFor& built_for);
 std::string count_names(unsigned count);  // "1 name", "3 names"
 
 }  // namespace scankit

@@ -3,8 +3,8 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/gpu_view.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/gpu_queries.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "envspec/check/check.h"
 #include "envspec/check/facts.h"
 
@@ -69,7 +69,7 @@ Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
     finding.summary = say("{} names {}, and the file holds code for: {}; nothing in it runs on {}",
                           line_name(spec, "gpus"), join(spec.gpus), image_list(*code.images), join(missing));
     finding.demanded_by = file_line(spec, "gpus");
-    if (is_shipped_module(code.module))
+    if (is_bundled_module(code.module))
       finding.fixes = {
           Advice{say("build it for them: scankit build --module {} --for {}", code.module, spec.file)}};
     else
@@ -118,7 +118,7 @@ class ExtensionCheck {
 
   std::vector<Fix> fixes() const {
     const bool ours =
-        is_shipped_module(wanted_.module) && (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
+        is_bundled_module(wanted_.module) && (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
     if (ours) return {InstallModule{wanted_.module}};
     const std::string& package = wanted_.distribution.empty() ? file_.distribution : wanted_.distribution;
     if (package.empty()) return {Advice{say("install it as the spec says, or edit the spec")}};
@@ -195,7 +195,7 @@ class ExtensionCheck {
       return add("torch",
                  say("{} wants it built for torch {}, and its names are those of {}", at("torch"),
                      wanted_.torch.text(), end),
-                 end == file_.torch_min ? "/dating/torch_min" : "/dating/torch_max", end);
+                 end == file_.torch_min ? "/built_for/torch_min" : "/built_for/torch_max", end);
     }
   }
 
@@ -226,7 +226,7 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
   finding.summary = say("{} wants it, and no file of it is on this Python's path", line_name(spec, path));
   finding.demanded_by = file_line(spec, path);
   const bool any_build = wanted.torch_abi.empty() || wanted.torch_abi == "none";
-  if (is_shipped_module(wanted.module) && any_build)
+  if (is_bundled_module(wanted.module) && any_build)
     finding.fixes = {InstallModule{wanted.module}};
   else if (!wanted.distribution.empty())
     finding.fixes = {InstallPackages{{requirement(wanted.distribution, wanted.version)}}};

@@ -3,7 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "envspec/check/check.h"
 #include "envspec/check/facts.h"
 

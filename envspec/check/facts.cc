@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "doctor/base/say.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {
 namespace {
@@ -59,9 +59,9 @@ ExtensionFacts extension_of(const Snapshot& snapshot, std::size_t index) {
   facts.distribution = file.distribution;
   for (const Distribution& one : snapshot.distributions.value)
     if (!file.distribution.empty() && one.name == file.distribution) facts.version = one.version;
-  facts.torch_abi = !file.uses_torch ? "none" : file.dating.stable_abi ? "stable" : "full";
-  facts.torch_min = file.dating.torch_min.value_or("");
-  facts.torch_max = file.dating.torch_max.value_or("");
+  facts.torch_abi = !file.uses_torch ? "none" : file.built_for.stable_abi ? "stable" : "full";
+  facts.torch_min = file.built_for.torch_min.value_or("");
+  facts.torch_max = file.built_for.torch_max.value_or("");
   facts.string_abi = file.string_abi == "neutral" ? "" : file.string_abi;
   facts.cuda_major = file.cuda_major;
   facts.python_tag = file.tag;

@@ -82,7 +82,7 @@ Error no_spec(const Error& error) {
 int run_env_check(const EnvCheckOptions& options) {
   const auto demands = read_demands(options);
   if (!demands) {
-    complain(no_spec(demands.error()));
+    report_error(no_spec(demands.error()));
     return kExitUsage;
   }
   SubjectOptions asked_for = options.subject;
@@ -91,7 +91,7 @@ int run_env_check(const EnvCheckOptions& options) {
       asked_for.modules.push_back(extension.module);
   const auto subject = look_at(asked_for);
   if (!subject) {
-    complain(subject.error());
+    report_error(subject.error());
     return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   // Judged by the real names, since files of the lock are looked for by them.

@@ -37,7 +37,7 @@ void add_lock(CLI::App& env, int& exit_status) {
   command->add_flag("--offline", options->offline,
                     say("ask no index; hashes of wheels come from the old lock only"));
   constexpr unsigned kLongest = 86400;
-  command->add_option("--timeout", options->patience, say("time limit of the index [default: 120]"))
+  command->add_option("--timeout", options->node_deadline, say("time limit of the index [default: 120]"))
       ->type_name("SECONDS")
       ->check(CLI::Range(1u, kLongest));
   command

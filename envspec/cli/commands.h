@@ -50,10 +50,10 @@ int run_env_schema();
 
 struct EnvLockOptions {
   SubjectOptions subject;
-  std::string spec;         // "": ./scankit.yaml where it is there
-  std::string out;          // "": ./scankit.lock; "-": standard output
-  std::string cache_dir;    // of hashes
-  unsigned patience = 120;  // seconds for the index
+  std::string spec;              // "": ./scankit.yaml where it is there
+  std::string out;               // "": ./scankit.lock; "-": standard output
+  std::string cache_dir;         // of hashes
+  unsigned node_deadline = 120;  // seconds for the index
   bool offline = false;
 };
 int run_env_lock(const EnvLockOptions& options);

@@ -15,8 +15,8 @@
 #include "doctor/report/progress.h"
 #include "envspec/cli/commands.h"
 #include "envspec/index/resolve.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/make_lock.h"
-#include "envspec/lock/records.h"
 #include "envspec/spec/spec.h"
 
 namespace scankit {
@@ -100,8 +100,8 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
   if (subject.host->is_live()) choose_installers(*subject.host, subject.snapshot, request);
   request.older = older ? &*older : nullptr;
   request.offline = options.offline;
-  request.patience = std::chrono::seconds(options.patience);
-  request.progress = [&](const std::string& phase) { progress->act(phase, request.patience); };
+  request.node_deadline = std::chrono::seconds(options.node_deadline);
+  request.progress = [&](const std::string& phase) { progress->act(phase, request.node_deadline); };
   request.part = [&](std::size_t done, std::size_t of) { progress->count(done, of); };
   const auto notes = resolve_artifacts(*subject.host, subject.snapshot, request, lock);
   progress.reset();
@@ -124,7 +124,7 @@ void summarise(const EnvironmentLock& lock, const std::string& out) {
 int run_env_lock(const EnvLockOptions& options) {
   auto subject = look_at(options.subject);
   if (!subject) {
-    complain(subject.error());
+    report_error(subject.error());
     return exit_status_of(subject.error());
   }
   for (const std::string& note : subject->notes) progress_note(retold(note));
@@ -141,7 +141,7 @@ int run_env_lock(const EnvLockOptions& options) {
   }
   const auto written = lock ? write_output(out, lock_to_json(*lock)) : Result<void>(lock.error());
   if (!written) {
-    complain(written.error());
+    report_error(written.error());
     return exit_status_of(written.error());
   }
   summarise(*lock, out);
@@ -209,12 +209,12 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
 int run_env_fetch(const EnvFetchOptions& options) {
   const auto lock = read_lock(options.lock.empty() ? kLockFile : options.lock);
   if (!lock) {
-    complain(lock.error());
+    report_error(lock.error());
     return kExitUsage;
   }
   const auto count = fetch_all(options, *lock);
   if (!count) {
-    complain(count.error());
+    report_error(count.error());
     const bool usage = count.error().code == Errc::InvalidArgument || count.error().code == Errc::Unsupported;
     return usage ? kExitUsage : kExitFindings;
   }

@@ -45,28 +45,28 @@ int run_env_init(const EnvInitOptions& options) {
   const std::string path = path_normalize(path_join(current_directory(), out));
   // Asked before the work.
   if (out != "-" && !options.force && is_there(path)) {
-    complain({Errc::InvalidArgument, say("{} is there already, and nothing was written", out),
-              say("--force writes over it, --out FILE beside it")});
+    report_error({Errc::InvalidArgument, say("{} is there already, and nothing was written", out),
+                  say("--force writes over it, --out FILE beside it")});
     return kExitUsage;
   }
   SubjectOptions asked = options.subject;
   asked.find_extensions = true;
   auto subject = look_at(asked);
   if (!subject) {
-    complain(subject.error());
+    report_error(subject.error());
     return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   if (subject->status != kExitClean) return subject->status;
   if (!subject->snapshot.python.present()) {
-    complain({Errc::NotFound,
-              say("there is no environment to describe: {}", why_missing(subject->snapshot.python)),
-              say("name one with --python")});
+    report_error({Errc::NotFound,
+                  say("there is no environment to describe: {}", why_missing(subject->snapshot.python)),
+                  say("name one with --python")});
     return kExitUsage;
   }
   const DerivedSpec derived = derive_spec(subject->facts);
   if (out == "-") return print(spec_to_yaml(derived.spec, derived.notes, ""));
   if (const auto written = write_spec(derived, path); !written) {
-    complain(written.error());
+    report_error(written.error());
     return exit_status_of(written.error());
   }
   for (const std::string& note : subject->notes) progress_note(retold(note));
@@ -156,15 +156,15 @@ Result<void> write(const EnvExportOptions& options) {
 int run_env_export(const EnvExportOptions& options) {
   const auto written = write(options);
   if (written) return kExitClean;
-  complain(written.error());
+  report_error(written.error());
   return written.error().code == Errc::Io ? kExitInternal : kExitUsage;
 }
 
 int run_env_diff(const EnvDiffOptions& options) {
-  auto left = read_side(options.left);
-  auto right = left ? read_side(options.right) : left;
+  auto left = read_operand(options.left);
+  auto right = left ? read_operand(options.right) : left;
   if (!right) {
-    complain(right.error());
+    report_error(right.error());
     return kExitUsage;
   }
   if (left->kind == "lock") put_files(*right, options.cache_dir);

@@ -25,7 +25,7 @@ std::set<std::string> parts_of(const std::string& list) {
 }
 
 // Nothing where the one is a range and the other no version.
-std::optional<bool> agree(const SideValue& a, const SideValue& b) {
+std::optional<bool> agree(const DiffOperand& a, const DiffOperand& b) {
   if (a.text == b.text) return true;
   if (!a.range.empty() && !b.range.empty()) return false;
   if (!a.range.empty()) return a.range.contains(std::string_view(b.text));
@@ -63,8 +63,8 @@ std::optional<Difference> compare_field(const std::string& field, const Side& le
   const bool of_gpus = field == "driver" || field == "gpus";
   const bool with_spec = left.kind == "spec" || right.kind == "spec";
   if (of_gpus && with_spec && (!in_left || !in_right)) return std::nullopt;
-  const SideValue none;
-  const SideValue &one = in_left ? a->second : none, &other = in_right ? b->second : none;
+  const DiffOperand none;
+  const DiffOperand &one = in_left ? a->second : none, &other = in_right ? b->second : none;
   const std::string& extension = in_left ? one.extension : other.extension;
   const bool in_both = left.extensions.contains(extension) && right.extensions.contains(extension);
   if (!extension.empty() && !in_both) return std::nullopt;

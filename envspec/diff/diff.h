@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "doctor/model/redact.h"
-#include "envspec/diff/sides.h"
+#include "envspec/diff/operands.h"
 
 namespace scankit {
 

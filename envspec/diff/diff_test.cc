@@ -11,7 +11,7 @@ namespace {
 Side spec(const std::string& yaml) {
   const auto parsed = parse_spec("schema: 1\n" + yaml, "s.yaml");
   EXPECT_TRUE(parsed) << parsed.error().message;
-  return parsed ? side_of_spec(*parsed) : Side();
+  return parsed ? operand_of_spec(*parsed) : Side();
 }
 
 EnvironmentFacts some_facts() {
@@ -38,7 +38,7 @@ EnvironmentFacts some_facts() {
 }
 
 Side side(const EnvironmentFacts& facts) {
-  Side made = side_of_facts(facts);
+  Side made = operand_of_facts(facts);
   made.kind = "environment";
   return made;
 }
@@ -77,18 +77,19 @@ TEST(EnvironmentDiff, ComparesALockWithWhatItIsOf) {
   lock.python = {"3.11.7", "cpython", "", false};
   lock.torch = LockedTorch{"2.10.0", "13.0", "", "", "new", "", false};
   lock.distributions = {{"einops-x", "0.8", "pip", "index", {}, ""}};
-  EXPECT_EQ(said(side_of_lock(lock), side(some_facts())), "torch.version 2.10.0|2.11.0+cu130");
-  EXPECT_EQ(said(side_of_lock(lock), spec("torch: {version: \"2.11.*\"}\n")), "torch.version 2.10.0|2.11.*");
+  EXPECT_EQ(said(operand_of_lock(lock), side(some_facts())), "torch.version 2.10.0|2.11.0+cu130");
+  EXPECT_EQ(said(operand_of_lock(lock), spec("torch: {version: \"2.11.*\"}\n")),
+            "torch.version 2.10.0|2.11.*");
 }
 
 TEST(EnvironmentDiff, ComparesFilesWhereBothSidesTellOfAllOfTheirs) {
   EnvironmentLock lock;
   lock.libraries = {{"a.so", "", std::string(64, 'a'), 1, "elf"},
                     {"b.so", "", std::string(64, 'b'), 1, "elf"}};
-  const Side left = side_of_lock(lock);
+  const Side left = operand_of_lock(lock);
   EXPECT_EQ(said(left, Side{}), "");  // a snapshot holds no files
   lock.libraries[1] = {"c.so", "", std::string(64, 'c'), 1, "elf"};
-  EXPECT_EQ(said(left, side_of_lock(lock)),
+  EXPECT_EQ(said(left, operand_of_lock(lock)),
             "files.b.so " + std::string(64, 'b') + "|; files.c.so |" + std::string(64, 'c'));
 }
 

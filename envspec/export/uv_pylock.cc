@@ -3,8 +3,8 @@
 
 #include "doctor/base/text.h"
 #include "envspec/index/index_query.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
-#include "envspec/lock/records.h"
 
 namespace scankit {
 namespace {

@@ -7,8 +7,8 @@
 #include "doctor/base/process.h"
 #include "doctor/base/text.h"
 #include "envspec/index/index_query.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
-#include "envspec/lock/records.h"
 
 extern char** environ;
 
@@ -95,7 +95,7 @@ Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
 
 }  // namespace
 
-IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono::milliseconds patience,
+IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono::milliseconds node_deadline,
                        const Looked& looked) {
   ProcessRequest request;
   request.argv = argv;
@@ -104,7 +104,7 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
   request.environment = variables(
       {"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "PIP_QUIET=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
   request.working_directory = folder;
-  request.timeout = patience;
+  request.timeout = node_deadline;
   request.on_out = LookUps(looked);
   IndexRun answer;
   const auto ran = run_process(request);
@@ -119,13 +119,13 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
 }
 
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
-                 std::chrono::milliseconds patience, const Looked& looked) {
+                 std::chrono::milliseconds node_deadline, const Looked& looked) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return {.said = folder.error().message};
   if (auto written = write_questions(folder->path() + "/questions.txt", questions); !written)
     return {.said = written.error().message};
-  const auto end = std::chrono::steady_clock::now() + patience;
-  IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", patience, looked);
+  const auto end = std::chrono::steady_clock::now() + node_deadline;
+  IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", node_deadline, looked);
   // An experiment of pip's that may go ("invalid choice" by its option parser), and that fails on an index
   // which refuses HEAD or takes no ranges ("405 Client Error").
   if (!answer.ok && says_one_of(answer.said, {"invalid choice: 'fast-deps'", "fast-deps is not",
@@ -147,7 +147,7 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
 }
 
 IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
-                std::chrono::milliseconds patience) {
+                std::chrono::milliseconds node_deadline) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return {.said = folder.error().message};
   const std::string out = folder->path() + "/pylock.toml";
@@ -163,7 +163,7 @@ IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions
     argv.push_back(uv.environment);
   }
   argv.push_back(folder->path() + "/questions.in");
-  IndexRun answer = run_installer(argv, uv.project, patience);
+  IndexRun answer = run_installer(argv, uv.project, node_deadline);
   answer.unreachable =
       !answer.ok && says_one_of(answer.said, {"error sending request", "dns error", "Connection refused",
                                               "Request failed after", "network connectivity is disabled",

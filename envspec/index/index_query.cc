@@ -7,8 +7,8 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
-#include "envspec/lock/records.h"
 
 namespace scankit {
 namespace {
@@ -83,7 +83,7 @@ std::optional<LockedArtifact> read_source_hash(const std::string& said, const In
 }
 
 std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
-                                         std::chrono::milliseconds patience) {
+                                         std::chrono::milliseconds node_deadline) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return std::nullopt;
   const std::string file = folder->path() + "/questions.txt";
@@ -91,7 +91,7 @@ std::optional<LockedArtifact> ask_source(const Installer& installer, const Index
       question.name + "==" + question.version + " --hash=sha256:" + std::string(64, '0') + "\n";
   if (!write_file_atomically(file, line)) return std::nullopt;
   const IndexRun run =
-      run_installer(command_of(installer, file, folder->path()), installer.project, patience);
+      run_installer(command_of(installer, file, folder->path()), installer.project, node_deadline);
   return run.ok ? std::nullopt : read_source_hash(run.said, question);
 }
 
@@ -118,7 +118,8 @@ std::string last_line(const std::string& said) {
 
 class Asker {
  public:
-  explicit Asker(const IndexRequest& request) : request_(request), end_(Clock::now() + request.patience) {}
+  explicit Asker(const IndexRequest& request)
+      : request_(request), end_(Clock::now() + request.node_deadline) {}
 
   IndexReply all() {
     if (!request_.questions.empty()) ask(request_.questions);
@@ -142,7 +143,7 @@ class Asker {
   }
 
   std::string did_not_answer() const {
-    return say("the index did not answer within {} seconds", request_.patience.count());
+    return say("the index did not answer within {} seconds", request_.node_deadline.count());
   }
 
   // False where the run says nothing about which of several it could not have.

@@ -27,7 +27,7 @@ struct IndexReply {
 struct IndexRequest {
   Installer installer;
   std::vector<IndexQuestion> questions;
-  std::chrono::seconds patience{120};  // for all of it; an index that stalls is given up
+  std::chrono::seconds node_deadline{120};  // for all of it; an index that stalls is given up
   std::function<void(std::size_t done, std::size_t of)> progress;
 };
 IndexReply ask_index(const IndexRequest& request);
@@ -43,20 +43,20 @@ struct IndexRun {
 // How many questions are answered while the run goes on; may be empty.
 using Looked = std::function<void(std::size_t done)>;
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
-                 std::chrono::milliseconds patience, const Looked& looked);
+                 std::chrono::milliseconds node_deadline, const Looked& looked);
 // One command of an installer, with its standard error.
 IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
-                       std::chrono::milliseconds patience, const Looked& looked = {});
+                       std::chrono::milliseconds node_deadline, const Looked& looked = {});
 
 // The source archive that an index has of a version, without unpacking it. pip and uv are asked for one with
 // a hash that no file has: they download it, compare before anything of it is run, and name the hash it has.
 std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
-                                         std::chrono::milliseconds patience);
+                                         std::chrono::milliseconds node_deadline);
 // Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).
 std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question);
 
 IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
-                std::chrono::milliseconds patience);
+                std::chrono::milliseconds node_deadline);
 
 // What uv writes as pylock.toml (PEP 751), as far as its own files go: by name, with URL, size and hash.
 std::map<std::string, std::vector<LockedArtifact>> read_uv_pylock(std::string_view text);

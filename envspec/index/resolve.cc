@@ -8,8 +8,8 @@
 #include "doctor/base/version.h"
 #include "doctor/probes/packages/distributions.h"
 #include "envspec/index/index_query.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/make_lock.h"
-#include "envspec/lock/records.h"
 
 namespace scankit {
 namespace {
@@ -114,7 +114,7 @@ class Resolver {
     if (request_.progress) request_.progress(what_is_asked(installer, questions.size()));
     return ask_index({.installer = installer,
                       .questions = questions,
-                      .patience = request_.patience,
+                      .node_deadline = request_.node_deadline,
                       .progress = request_.part});
   }
 

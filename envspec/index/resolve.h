@@ -18,7 +18,7 @@ struct ResolveRequest {
   std::optional<Installer> second;         // asked for what the first does not have, or cannot reach
   const EnvironmentLock* older = nullptr;  // what it knows of the same versions is not asked again
   bool offline = false;
-  std::chrono::seconds patience{120};
+  std::chrono::seconds node_deadline{120};
   std::function<void(const std::string& phase)> progress;
   std::function<void(std::size_t done, std::size_t of)> part;
 };

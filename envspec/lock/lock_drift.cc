@@ -7,7 +7,7 @@
 #include "builder/compile/cache.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/escape.h"
 #include "envspec/check/facts.h"
 

@@ -5,13 +5,13 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/view.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
 #include "envspec/check/facts.h"
 #include "envspec/lock/hash_files.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
 #include "envspec/lock/make_lock.h"
-#include "envspec/lock/records.h"
 
 namespace scankit {
 namespace {

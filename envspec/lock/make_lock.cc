@@ -11,8 +11,8 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/probes/extensions/extensions.h"
+#include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
-#include "envspec/lock/records.h"
 
 namespace scankit {
 namespace {

@@ -221,11 +221,11 @@ class Run {
 
   void tell(const std::string& what, const std::string& warning) const {
     const std::size_t done = done_ + (beside_ ? beside_->done_.load() : 0);
-    if (request_.progress) request_.progress({done, planned_, what, warning, patience_with(what)});
+    if (request_.progress) request_.progress({done, planned_, what, warning, node_deadline_of(what)});
   }
 
   // After how long the harness ends what it does; a timing's measurements come on top.
-  std::chrono::seconds patience_with(const std::string& what) const {
+  std::chrono::seconds node_deadline_of(const std::string& what) const {
     if (what.empty() || what == "timing") return {};
     return what.starts_with("import ") ? std::chrono::seconds(Job{}.start_seconds) : request_.each_case;
   }

@@ -64,11 +64,11 @@ const char* part_name(const Request& request, char (&name)[4096]) {
 bool open_part(const Request& request, const char* name, Part* part) {
   part->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (part->fd < 0) {
-    scankit_gpu::complain("cannot write {}: {}", name, strerror(errno));
+    scankit_gpu::report_error("cannot write {}: {}", name, strerror(errno));
     return false;
   }
   if (lseek(part->fd, 0, SEEK_SET) != 0) {  // a FIFO would be read for ever; fstat is newer than our glibc
-    scankit_gpu::complain("cannot write {}: it is not a regular file", name);
+    scankit_gpu::report_error("cannot write {}: it is not a regular file", name);
     return false;
   }
   if (request.sha256 == nullptr) return restart(part);
@@ -136,7 +136,7 @@ class Download {
 
  private:
   static bool refuse(const Attempt& a, const char* url) {
-    complain_of(a, url);
+    report_error_of(a, url);
     return false;
   }
 
@@ -155,20 +155,20 @@ class Download {
       if (one.etag[0] != 0 && one.began) memcpy(etag_, one.etag, sizeof etag_);
       *a = one;
       if (ended != Ended::Moved) {
-        if (ended == Ended::Refused) complain_of(*a, url);
+        if (ended == Ended::Refused) report_error_of(*a, url);
         return ended;
       }
       if (!may_ask(one.moved_to) || (is_https(url) && !is_https(one.moved_to))) {
         char from[kLongestUrl], to[kLongestUrl];
-        scankit_gpu::complain("{} leads to {}, and only https is followed", shown(url, from),
-                              shown(one.moved_to, to));
+        scankit_gpu::report_error("{} leads to {}, and only https is followed", shown(url, from),
+                                  shown(one.moved_to, to));
         return Ended::Refused;
       }
       snprintf(url, sizeof url, "%s", one.moved_to);
       a->moved_to[0] = 0;
     }
     char from[kLongestUrl];
-    scankit_gpu::complain("{} leads on and on, more than 10 times", shown(request_.url, from));
+    scankit_gpu::report_error("{} leads on and on, more than 10 times", shown(request_.url, from));
     return Ended::Refused;
   }
 
@@ -188,11 +188,11 @@ bool judge_part(const Request& request, const char* name, const Part& part, char
   shown(request.url, place);
   const bool size_fits = request.size == 0 || part.have == request.size;
   if (!size_fits)
-    scankit_gpu::complain("{}: {} bytes came, expected are {}", place, in_digits(part.have, one),
-                          in_digits(request.size, other));
+    scankit_gpu::report_error("{}: {} bytes came, expected are {}", place, in_digits(part.have, one),
+                              in_digits(request.size, other));
   const bool hash_fits = request.sha256 == nullptr || strcmp(hash, request.sha256) == 0;
   if (size_fits && !hash_fits)
-    scankit_gpu::complain("{}: its sha256 is {}, expected is {}", place, hash, request.sha256);
+    scankit_gpu::report_error("{}: its sha256 is {}, expected is {}", place, hash, request.sha256);
   if (!size_fits || !hash_fits) unlink(name);
   return size_fits && hash_fits;
 }
@@ -221,7 +221,7 @@ int fetch(const Request& request, const CurlApi& api) {
   }
   if (!judge_part(request, name, part, hash)) return scankit_gpu::kFailed;
   if (fsync(part.fd) != 0 || rename(name, request.out) != 0) {
-    scankit_gpu::complain("cannot write {}: {}", request.out, strerror(errno));
+    scankit_gpu::report_error("cannot write {}: {}", request.out, strerror(errno));
     return scankit_gpu::kFailed;
   }
   printf("fetched\tsize=%llu\tsha256=%s\n", static_cast<unsigned long long>(part.have), hash);
@@ -249,7 +249,7 @@ int run(int argc, char** argv) {
   }
   if (!may_ask(request.url)) {
     char place[kLongestUrl];
-    scankit_gpu::complain("{}: only https is fetched", shown(request.url, place));
+    scankit_gpu::report_error("{}: only https is fetched", shown(request.url, place));
     return scankit_gpu::kUsage;
   }
   CurlApi api;

@@ -25,7 +25,8 @@ bool load_curl(CurlApi* api) {
   for (const char* name : kNames)
     if (library == nullptr) library = scankit_gpu::load_library(name);
   if (library == nullptr) {
-    scankit_gpu::complain("libcurl.so.4 is not here, nor another build of it: {}", scankit_gpu::load_error());
+    scankit_gpu::report_error("libcurl.so.4 is not here, nor another build of it: {}",
+                              scankit_gpu::load_error());
     return false;
   }
   if (bind(library, "curl_global_init", &api->global_init) &&
@@ -39,7 +40,7 @@ bool load_curl(CurlApi* api) {
       bind(library, "curl_slist_append", &api->slist_append) &&
       bind(library, "curl_slist_free_all", &api->slist_free_all))
     return true;
-  scankit_gpu::complain("libcurl.so.4 lacks a function: {}", scankit_gpu::load_error());
+  scankit_gpu::report_error("libcurl.so.4 lacks a function: {}", scankit_gpu::load_error());
   return false;
 }
 
@@ -228,41 +229,42 @@ Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag,
   return judge(*a);
 }
 
-void complain_of(const Attempt& a, const char* url) {
-  using scankit_gpu::complain;
+void report_error_of(const Attempt& a, const char* url) {
+  using scankit_gpu::report_error;
   char place[kLongestUrl], one[24], other[24];
   shown(url, place);
   switch (a.stop) {
     case Attempt::Stop::TooLong:
-      return complain("{}: longer than the {} bytes that are allowed", place,
-                      in_digits(a.request->limit, one));
+      return report_error("{}: longer than the {} bytes that are allowed", place,
+                          in_digits(a.request->limit, one));
     case Attempt::Stop::Endless:
-      return complain(
+      return report_error(
           "{}: the server sends more than the {} bytes expected: {} bytes had come when the download was "
           "stopped",
           place, in_digits(a.request->size, one), in_digits(a.came, other));
     case Attempt::Stop::OtherSize:
-      return complain("{}: the server has a file of {} bytes, expected are {}", place,
-                      in_digits(a.total, one), in_digits(a.request->size, other));
+      return report_error("{}: the server has a file of {} bytes, expected are {}", place,
+                          in_digits(a.total, one), in_digits(a.request->size, other));
     case Attempt::Stop::NoRoom:
-      return complain("cannot write {}: {}", a.request->out, strerror(errno));
+      return report_error("cannot write {}: {}", a.request->out, strerror(errno));
     case Attempt::Stop::OtherRange:
-      return complain("{}: the server sends another part than was asked for", place);
+      return report_error("{}: the server sends another part than was asked for", place);
     case Attempt::Stop::None:
       break;
   }
   if (a.curl_code == kCurlCertificate || a.curl_code == kCurlCertificateFile)
-    return complain("{}: its certificate is not trusted here ({})", place, a.why);
+    return report_error("{}: its certificate is not trusted here ({})", place, a.why);
   if (a.part->have > 0 && a.total > a.part->have && a.status < 300)
-    return complain("{}: the connection ended after {} of {} bytes", place, in_digits(a.part->have, one),
-                    in_digits(a.total, other));
-  if (a.curl_code != 0) return complain("{}: no answer: {}", place, a.why);
+    return report_error("{}: the connection ended after {} of {} bytes", place, in_digits(a.part->have, one),
+                        in_digits(a.total, other));
+  if (a.curl_code != 0) return report_error("{}: no answer: {}", place, a.why);
   if (a.status == 401 || a.status == 403 || a.status == 407)
-    return complain("{}: the server wants other credentials (status {})", place,
-                    in_digits(static_cast<uint64_t>(a.status), one));
+    return report_error("{}: the server wants other credentials (status {})", place,
+                        in_digits(static_cast<uint64_t>(a.status), one));
   if (a.status == 404 || a.status == 410)
-    return complain("{}: not there (status {})", place, in_digits(static_cast<uint64_t>(a.status), one));
-  complain("{}: the server answers with status {}", place, in_digits(static_cast<uint64_t>(a.status), one));
+    return report_error("{}: not there (status {})", place, in_digits(static_cast<uint64_t>(a.status), one));
+  report_error("{}: the server answers with status {}", place,
+               in_digits(static_cast<uint64_t>(a.status), one));
 }
 
 }  // namespace scankit_fetch

@@ -58,6 +58,6 @@ struct Attempt {
 // `etag`: of the response that brought the first bytes, "" for none.
 Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag, Attempt* attempt);
 // The line for the user, on stderr.
-void complain_of(const Attempt& attempt, const char* url);
+void report_error_of(const Attempt& attempt, const char* url);
 
 }  // namespace scankit_fetch

@@ -23,7 +23,7 @@ void* load_library(const char* path) {
 
 void* find_symbol(void* library, const char* name) { return dlsym_225(library, name); }
 
-void complain(const char* english, const char* first, const char* second, const char* third) {
+void report_error(const char* english, const char* first, const char* second, const char* third) {
   const char* next = first;
   for (const char* c = english; *c != 0; ++c) {
     if (c[0] == '{' && c[1] == '}') {

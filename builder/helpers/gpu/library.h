@@ -23,7 +23,8 @@ bool bind(void* library, const char* name, Function** function) {
 
 // One line to stderr, each {} of `english` filled with the next value. scankit knows the sentence by its
 // English text and says it in the user's language (doctor/text): whole, never glued.
-void complain(const char* english, const char* first = "", const char* second = "", const char* third = "");
+void report_error(const char* english, const char* first = "", const char* second = "",
+                  const char* third = "");
 
 int run_nvml(int argc, char** argv);
 int run_nvrtc(int argc, char** argv);

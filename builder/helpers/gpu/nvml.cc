@@ -71,7 +71,7 @@ int print_device(const Nvml& nvml, unsigned index) {
   if (rc != 0) {
     char number[16];
     snprintf(number, sizeof(number), "%u", index);
-    complain("NVML: device {}: {}", number, nvml.error_string(rc));
+    report_error("NVML: device {}: {}", number, nvml.error_string(rc));
     return kFailed;
   }
   // Devices that share the host's memory do not tell theirs: 0 is "unknown".
@@ -92,7 +92,7 @@ int print_all(const Nvml& nvml) {
   if (rc == 0) rc = nvml.cuda_version(&cuda);
   if (rc == 0) rc = nvml.count(&count);
   if (rc != 0) {
-    complain("NVML: {}", nvml.error_string(rc));
+    report_error("NVML: {}", nvml.error_string(rc));
     return kFailed;
   }
   make_printable(driver);
@@ -112,16 +112,16 @@ int run_nvml(int argc, char** argv) {
   for (const char* place : kPlaces)
     if (library == nullptr) library = load_library(place);
   if (library == nullptr) {
-    complain("libnvidia-ml.so.1 is not here: {}", load_error());
+    report_error("libnvidia-ml.so.1 is not here: {}", load_error());
     return kAbsent;
   }
   Nvml nvml = {};
   if (!bind_all(library, &nvml)) {
-    complain("libnvidia-ml.so.1 lacks a function: {}", load_error());
+    report_error("libnvidia-ml.so.1 lacks a function: {}", load_error());
     return kFailed;
   }
   if (const int rc = nvml.init(); rc != 0) {
-    complain("nvmlInit: {}", nvml.error_string(rc));
+    report_error("nvmlInit: {}", nvml.error_string(rc));
     return kFailed;
   }
   const int status = print_all(nvml);

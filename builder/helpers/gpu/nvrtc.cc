@@ -94,16 +94,16 @@ int open_nvrtc(const Request& request, Nvrtc* nvrtc) {
   // The 13.0 wheel's libnvrtc has no RUNPATH and asks the loader for libnvrtc-builtins by its bare name, in
   // vain; a copy that is in the process already satisfies that.
   if (request.builtins != nullptr && load_library(request.builtins) == nullptr) {
-    complain("cannot load {}: {}", request.builtins, load_error());
+    report_error("cannot load {}: {}", request.builtins, load_error());
     return kAbsent;
   }
   void* library = load_library(request.library);
   if (library == nullptr) {
-    complain("cannot load {}: {}", request.library, load_error());
+    report_error("cannot load {}: {}", request.library, load_error());
     return kAbsent;
   }
   if (!bind_all(library, nvrtc)) {
-    complain("{} is no NVRTC of CUDA 11.2 or newer: {}", request.library, load_error());
+    report_error("{} is no NVRTC of CUDA 11.2 or newer: {}", request.library, load_error());
     return kFailed;
   }
   return kOk;
@@ -155,7 +155,7 @@ void print_log(const char* log) {
   }
   char number[16];
   snprintf(number, sizeof(number), "%d", dropped);
-  if (dropped > 0) complain("({} more lines of the compiler's log left out)", number);
+  if (dropped > 0) report_error("({} more lines of the compiler's log left out)", number);
 }
 
 void print_program_log(const Nvrtc& nvrtc, Program program) {
@@ -170,7 +170,7 @@ int write_image(const Nvrtc& nvrtc, Program program, const Request& request) {
   size_t size = 0;
   int rc = request.ptx ? nvrtc.ptx_size(program, &size) : nvrtc.cubin_size(program, &size);
   if (rc != 0 || size == 0) {
-    complain("NVRTC made no image: {}", nvrtc.error_string(rc));
+    report_error("NVRTC made no image: {}", nvrtc.error_string(rc));
     return kFailed;
   }
   char* image = static_cast<char*>(malloc(size));
@@ -180,7 +180,7 @@ int write_image(const Nvrtc& nvrtc, Program program, const Request& request) {
   bool good = file != nullptr && fwrite(image, 1, size, file) == size;
   if (file != nullptr) good = fclose(file) == 0 && good;
   free(image);
-  if (!good) complain("cannot write {}", request.out);
+  if (!good) report_error("cannot write {}", request.out);
   return good ? kOk : kFailed;
 }
 
@@ -197,7 +197,7 @@ int compile(const Nvrtc& nvrtc, Request& request, const char* text) {
   }
   if (rc != 0) {
     if (program != nullptr) print_program_log(nvrtc, program);
-    complain("NVRTC: {}", nvrtc.error_string(rc));
+    report_error("NVRTC: {}", nvrtc.error_string(rc));
     return kFailed;
   }
   const int status = write_image(nvrtc, program, request);
@@ -216,7 +216,7 @@ int run_nvrtc(int argc, char** argv) {
   }
   char* text = read_text(request.source);
   if (text == nullptr) {
-    complain("cannot read {}", request.source);
+    report_error("cannot read {}", request.source);
     return kUsage;
   }
   // NVRTC keeps the current folder's name on its heap, and its output depends on what lies where (main.cc).
@@ -243,7 +243,7 @@ int run_nvrtc_info(int argc, char** argv) {
   int* archs = static_cast<int*>(calloc(count > 0 ? static_cast<size_t>(count) : 1, sizeof(int)));
   if (rc == 0 && archs != nullptr) rc = nvrtc.archs(archs);
   if (rc != 0 || archs == nullptr) {
-    complain("NVRTC: {}", nvrtc.error_string(rc));
+    report_error("NVRTC: {}", nvrtc.error_string(rc));
     free(archs);
     return kFailed;
   }

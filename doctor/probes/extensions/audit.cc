@@ -123,7 +123,7 @@ class Auditor {
     if (machine_.empty()) machine_ = machine_of_interpreter();
     // Packages carry files for other machines as data; one that is named for this Python was meant to load.
     if (file.machine != machine_) return tagged;
-    if (file.uses_torch) file.dating = inspect_extension(host_, file.path).dating;
+    if (file.uses_torch) file.built_for = inspect_extension(host_, file.path).built_for;
     resolve(file);
     return true;
   }

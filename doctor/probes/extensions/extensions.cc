@@ -12,10 +12,10 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/probes/extensions/dating.h"
+#include "doctor/probes/extensions/binding_mismatch.h"
+#include "doctor/probes/extensions/built_for.h"
 #include "doctor/probes/extensions/extension_files.h"
 #include "doctor/probes/extensions/extension_resolve.h"
-#include "doctor/probes/extensions/misfits.h"
 
 namespace scankit {
 namespace {
@@ -163,7 +163,7 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
   take_symbols(*undefined, copy);
   take_images(library->image, copy);
   take_inits(*library, copy);
-  copy.dating = date_extension(copy, *undefined, library->image);
+  copy.built_for = date_extension(copy, *undefined, library->image);
   return library;
 }
 
@@ -193,13 +193,13 @@ std::string machine_of_python(const Host& host, const Snapshot& so_far) {
 Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
                                                 const std::vector<std::string>& modules,
                                                 std::vector<std::string>& torch_missing,
-                                                std::vector<Misfit>* torch_misfits) {
+                                                std::vector<BindingMismatch>* torch_mismatches) {
   using Answer = Probed<std::vector<Extension>>;
   if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
   FolderListings listings(host);
   ExtensionResolver resolver(host, so_far);
   torch_missing = resolver.torch_missing();
-  if (torch_misfits != nullptr) *torch_misfits = misfits_of_torch(host, so_far, resolver);
+  if (torch_mismatches != nullptr) *torch_mismatches = mismatches_of_torch(host, so_far, resolver);
   const std::string machine = machine_of_python(host, so_far);
 
   std::vector<Extension> found;
@@ -208,7 +208,7 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
       if (inspect_file(host, copy) != nullptr && (machine.empty() || copy.machine == machine)) {
         resolver.resolve(copy);
         if (copy.resolved && copy.selected)
-          copy.misfits = misfits_of_module(host, so_far, resolver, copy.path);
+          copy.mismatches = mismatches_of_module(host, so_far, resolver, copy.path);
       } else {
         copy.resolution_note = copy.file_state == "elf"
                                    ? say("made for {}, the interpreter for {}", copy.machine, machine)

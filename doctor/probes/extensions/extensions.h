@@ -25,7 +25,7 @@ bool registers_operators(std::string_view symbol);
 Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
                                                 const std::vector<std::string>& modules,
                                                 std::vector<std::string>& torch_missing,
-                                                std::vector<Misfit>* torch_misfits = nullptr);
+                                                std::vector<BindingMismatch>* torch_mismatches = nullptr);
 
 // One file by itself: everything that does not depend on an environment. `resolved` stays false.
 Extension inspect_extension(const Host& host, const std::string& path);

@@ -100,9 +100,9 @@ std::string HangWatch::finish() {
   return seen_;
 }
 
-void HangWatch::watch(std::chrono::milliseconds patience) {
+void HangWatch::watch(std::chrono::milliseconds node_deadline) {
   std::unique_lock guard(lock_);
-  if (over_.wait_for(guard, patience, [this] { return ended_; })) return;
+  if (over_.wait_for(guard, node_deadline, [this] { return ended_; })) return;
   constexpr std::string_view kKey = "\"pid\": ";  // json.dumps writes it so
   const auto at = first_line_.find(kKey);
   if (at == std::string::npos) return;

@@ -30,7 +30,7 @@ class HangWatch {
   std::string finish();                  // what was seen; "" where the child ended in time
 
  private:
-  void watch(std::chrono::milliseconds patience);
+  void watch(std::chrono::milliseconds node_deadline);
 
   std::mutex lock_;
   std::condition_variable over_;

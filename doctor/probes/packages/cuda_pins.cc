@@ -9,7 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/extensions/misfits.h"
+#include "doctor/probes/extensions/binding_mismatch.h"
 
 namespace scankit {
 namespace {
@@ -46,7 +46,8 @@ std::vector<PinRequirement> requirements_of(const Host& host, const Distribution
   const std::string field = "Requires-Dist:";
   for (std::string line; std::getline(lines, line) && !trimmed(line).empty();)
     if (line.starts_with(field))
-      if (auto parsed = parse(std::string(trimmed(line.substr(field.size()))))) all.push_back(*std::move(parsed));
+      if (auto parsed = parse(std::string(trimmed(line.substr(field.size())))))
+        all.push_back(*std::move(parsed));
   return all;
 }
 

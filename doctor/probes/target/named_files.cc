@@ -8,10 +8,10 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/extensions/dating.h"
+#include "doctor/probes/extensions/built_for.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/target/elsewhere_resolve.h"
+#include "doctor/probes/target/target_resolve.h"
 #include "doctor/probes/target/wheel.h"
 
 namespace scankit {
@@ -62,7 +62,7 @@ Result<void> collect_files(const Host& here, const std::string& folder, const st
 class Opener {
  public:
   explicit Opener(std::unique_ptr<Host> base) : outside_(!base->is_live()) {
-    named_.host = std::make_unique<GraftedHost>(std::move(base));
+    named_.host = std::make_unique<OverlayHost>(std::move(base));
   }
 
   Result<void> add(const std::string& name) {
@@ -80,7 +80,7 @@ class Opener {
     if (!outside_) return folder;
     std::string at = folder;
     for (int i = 0; named_.host->exists(at); ++i) at = "/so-" + std::to_string(i) + folder;
-    named_.host->graft(at, folder);
+    named_.host->overlay(at, folder);
     return at;
   }
   Result<void> add_file(const std::string& name, const std::string& real) {
@@ -110,7 +110,7 @@ class Opener {
     SCANKIT_TRY(TemporaryDirectory scratch, TemporaryDirectory::create("scankit-wheel"));
     SCANKIT_TRY(UnpackedWheel unpacked, unpack_wheel(real, scratch.path()));
     // The wheel's own path stands for the folder that it would be unpacked into.
-    named_.host->graft(real, scratch.path());
+    named_.host->overlay(real, scratch.path());
     for (const std::string& file : unpacked.libraries)
       if (is_library_name(file)) named_.files.push_back({module_of(file), path_join(real, file), real});
     named_.wheels.push_back(std::move(unpacked.wheel));
@@ -177,18 +177,18 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
   std::vector<Inspected> found;
   std::set<std::string> taken;
   Python& python = snapshot.python.value;
-  std::map<std::string, std::vector<Dating>> groups;  // by wheel or folder
+  std::map<std::string, std::vector<BuiltFor>> groups;  // by wheel or folder
   for (const NamedFile& file : named.files) {
     Extension copy;
     copy.module = file.module;
     copy.path = file.path;
     copy.tag = tag_of(file.path);
     const bool whole = inspect_file(*named.host, copy) != nullptr;
-    const bool is_dated = !copy.dating.file.empty();
-    if (is_dated && !file.named_itself) groups[file.folder].push_back(copy.dating);
+    const bool is_dated = !copy.built_for.file.empty();
+    if (is_dated && !file.named_itself) groups[file.folder].push_back(copy.built_for);
     if (!is_module(file, copy)) {
       // Not imported by itself, yet it was built for the same torch.
-      if (is_dated) snapshot.datings.push_back(copy.dating);
+      if (is_dated) snapshot.all_built_for.push_back(copy.built_for);
       continue;
     }
     copy.sys_path_index = place_on_path(python, file.folder);
@@ -203,7 +203,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     found.push_back({std::move(copy), &file});
   }
   snapshot.modules_asked = snapshot.modules;
-  for (const auto& [name, files] : groups) snapshot.datings.push_back(date_files_together(name, files));
+  for (const auto& [name, files] : groups) snapshot.all_built_for.push_back(date_files_together(name, files));
   return found;
 }
 
@@ -211,7 +211,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
 bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
   snapshot.wheels = named.wheels;
   snapshot.modules.clear();
-  snapshot.datings.clear();  // --from: those of the snapshot's own files
+  snapshot.all_built_for.clear();  // --from: those of the snapshot's own files
   snapshot.importers =
       Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
   if (snapshot.python.present()) return true;
@@ -243,7 +243,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
   if (!start_named_files(named, snapshot)) return;
   const Python& python = snapshot.python.value;
   const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
-  if (site != python.sys_path.end()) named.host->lay_grafts_over(site->path);
+  if (site != python.sys_path.end()) named.host->overlay_files(site->path);
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
   ExtensionResolver resolver(*named.host, snapshot);
   snapshot.torch.value.missing_libraries = resolver.torch_missing();
@@ -254,12 +254,12 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
   }
 }
 
-void probe_named_files_elsewhere(NamedFiles& named, Snapshot& snapshot) {
+void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot) {
   const Snapshot machine = snapshot;
   snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
   if (!start_named_files(named, snapshot)) return;
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
-  ElsewhereResolver resolver(*named.host, machine);
+  TargetResolver resolver(*named.host, machine);
   snapshot.extensions = Probed<std::vector<Extension>>::of({});
   for (Inspected& one : found) {
     const std::string& folder = one.file->folder;

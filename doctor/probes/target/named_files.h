@@ -20,7 +20,7 @@ struct NamedFile {
 };
 
 struct NamedFiles {
-  std::unique_ptr<GraftedHost> host;  // the examined system with the files grafted in where they lie outside
+  std::unique_ptr<OverlayHost> host;  // the examined system with the files overlaid in where they lie outside
   std::vector<NamedFile> files;
   std::vector<Wheel> wheels;
   std::vector<TemporaryDirectory> unpacked;  // wheels; an empty folder that stands for the other machine
@@ -36,6 +36,6 @@ Result<NamedFiles> open_named_files_alone(const std::vector<std::string>& names)
 // Inspects and resolves them in the environment of `snapshot`, whose modules they become.
 void probe_named_files(NamedFiles& named, Snapshot& snapshot);
 // The same with a stored snapshot of another machine, by the facts that it holds.
-void probe_named_files_elsewhere(NamedFiles& named, Snapshot& snapshot);
+void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot);
 
 }  // namespace scankit

@@ -11,17 +11,17 @@
 
 namespace scankit {
 
-// Another host with folders of this machine grafted onto it, so that a file which is not part of the examined
-// system is seen from inside it: the loader's $ORIGIN, the other files of its wheel.
-class GraftedHost : public Host {
+// Another host with folders of this machine overlaid onto it, so that a file which is not part of the
+// examined system is seen from inside it: the loader's $ORIGIN, the other files of its wheel.
+class OverlayHost : public Host {
  public:
-  explicit GraftedHost(std::unique_ptr<Host> base) : base_(std::move(base)) {}
+  explicit OverlayHost(std::unique_ptr<Host> base) : base_(std::move(base)) {}
 
   // `at`: absolute and normal, as the examined system will name it; `folder`: a folder of this machine.
-  void graft(const std::string& at, const std::string& folder);
-  // What a graft does not hold is looked for in this folder of the system, as if the one were unpacked into
+  void overlay(const std::string& at, const std::string& folder);
+  // What a overlay does not hold is looked for in this folder of the system, as if the one were unpacked into
   // the other.
-  void lay_grafts_over(const std::string& folder) { below_ = folder; }
+  void overlay_files(const std::string& folder) { below_ = folder; }
 
   Result<std::string> read_file(const std::string& path, std::size_t limit) const override;
   Result<std::unique_ptr<ByteSource>> open(const std::string& path) const override;
@@ -34,18 +34,18 @@ class GraftedHost : public Host {
   bool is_live() const override { return base_->is_live(); }
 
  private:
-  struct Graft {
+  struct Overlay {
     std::string at;
     std::unique_ptr<Host> host;
   };
   struct Place {
     const Host* host;
-    std::string path, at;  // path as that host names it; `at` of the graft, "" for the base
+    std::string path, at;  // path as that host names it; `at` of the overlay, "" for the base
   };
   Place find(const std::string& path) const;
 
   std::unique_ptr<Host> base_;
-  std::vector<Graft> grafts_;
+  std::vector<Overlay> overlays_;
   std::string below_;
 };
 

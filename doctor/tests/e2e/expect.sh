@@ -30,13 +30,13 @@ expect_report() {
 # expect_dated JSON FILE TRUTH [STRING_ABI]: the entry of that file (the end of its name) has torch TRUTH inside its range,
 # bounded by evidence.
 expect_dated() {
-  jq -c --arg file "$2" '.dating[] | select(.file | endswith($file)) | {file, torch_min, torch_max, string_abi}' "$1"
+  jq -c --arg file "$2" '.built_for[] | select(.file | endswith($file)) | {file, torch_min, torch_max, string_abi}' "$1"
   jq -e --arg file "$2" --arg truth "$3" --arg abi "${4:-}" '
     def minor: split(".") | map(tonumber);
-    [.dating[] | select(.file | endswith($file))] | length > 0 and all(.[];
+    [.built_for[] | select(.file | endswith($file))] | length > 0 and all(.[];
       (.torch_min == null or (.torch_min | minor) <= ($truth | minor)) and
       (.torch_max == null or (.torch_max | minor) >= ($truth | minor)) and
       (.torch_min != null or .torch_max != null) and
       (.between_known_releases | not) and (.evidence | length) > 0 and ($abi == "" or .string_abi == $abi))' "$1" \
-    >/dev/null || expect_fail "$1: $2 should be dated as of torch $3 ${4:+with the $4 string ABI}: $(jq -c .dating "$1")"
+    >/dev/null || expect_fail "$1: $2 should be dated as of torch $3 ${4:+with the $4 string ABI}: $(jq -c .built_for "$1")"
 }

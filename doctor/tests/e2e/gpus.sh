@@ -79,7 +79,7 @@ case_zstd_on_an_old_driver() {
   here_on broken no_kernel_image sm_90 545.23.08
   here_on healthy '' sm_90 580.65.06
 }
-# nvcc 13 writes all its cubins in the newer dialect, packed or not.
+# nvcc 13 writes all its cubins in the newer cubin ABI, packed or not.
 case_cubins_of_cuda_13() {
   local mode
   for mode in none size; do

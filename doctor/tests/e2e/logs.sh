@@ -30,8 +30,8 @@ cat >"$work/symbol.txt" <<'TEXT'
 ImportError: /x/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
 TEXT
 ask "$work/symbol.txt"
-jq -e '.dating | length == 1 and .[0].torch_min == "2.1" and .[0].torch_max == "2.2" and (.[0].evidence | length) > 0' \
-  "$work/out.json" >/dev/null || fail "the symbol is not dated: $(jq -c .dating "$work/out.json")"
+jq -e '.built_for | length == 1 and .[0].torch_min == "2.1" and .[0].torch_max == "2.2" and (.[0].evidence | length) > 0' \
+  "$work/out.json" >/dev/null || fail "the symbol is not dated: $(jq -c .built_for "$work/out.json")"
 "$scankit" doctor --log "$work/symbol.txt" >"$work/out.txt" || true
 grep -q 'torch 2.1-2.2 exports it' "$work/out.txt" || fail "the text does not date the symbol: $(cat "$work/out.txt")"
 

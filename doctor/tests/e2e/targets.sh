@@ -45,8 +45,8 @@ case_dating_of_a_real_wheel() {
   examine --so "$wheel"
   expect_dated doctor.json "$wheel" 2.6 old
   expect_dated doctor.json torchvision/_C.so 2.6 old
-  jq -e '.dating[] | select(.file | endswith(".whl")) | .glibc_min != null and .stable_abi == false' doctor.json >/dev/null ||
-    expect_fail "the wheel's own facts are missing: $(jq -c .dating doctor.json)"
+  jq -e '.built_for[] | select(.file | endswith(".whl")) | .glibc_min != null and .stable_abi == false' doctor.json >/dev/null ||
+    expect_fail "the wheel's own facts are missing: $(jq -c .built_for doctor.json)"
   "$scankit" doctor --python "$env/bin/python" --so "$wheel" >doctor.txt 2>/dev/null || true
   grep -qE 'files together: built for torch 2\.[0-9]+.*old string ABI; 2\.11 is installed$' doctor.txt ||
     expect_fail "the text does not date the wheel: $(cat doctor.txt)"

@@ -3,27 +3,27 @@
 
 #include "doctor/base/files.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/torch_abi/date.h"
+#include "doctor/torch_abi/infer_release.h"
 
-// scankit_date_files FILE...: one line a file and one for all together, for ci/dating.sh:
+// scankit_date_files FILE...: one line a file and one for all together, for ci/built_for.sh:
 // "FILE <tab> number of torch names <tab> releases that fit, or the two that it lies between <tab> words".
 // Not part of the product.
 namespace {
 
-void print(const scankit::Dating& dating) {
+void print(const scankit::BuiltFor& built_for) {
   std::string releases;
-  if (dating.between_known_releases) releases = *dating.torch_min + "," + *dating.torch_max;
-  for (const std::string& release : dating.releases) releases += (releases.empty() ? "" : ",") + release;
-  const std::string words = scankit::dating_words(dating);
-  std::printf("%s\t%u\t%s\t%s\n", dating.file.c_str(), dating.torch_names, releases.c_str(),
-              words.empty() ? dating.why_not_narrower.c_str() : words.c_str());
+  if (built_for.between_known_releases) releases = *built_for.torch_min + "," + *built_for.torch_max;
+  for (const std::string& release : built_for.releases) releases += (releases.empty() ? "" : ",") + release;
+  const std::string words = scankit::built_for_words(built_for);
+  std::printf("%s\t%u\t%s\t%s\n", built_for.file.c_str(), built_for.torch_names, releases.c_str(),
+              words.empty() ? built_for.why_not_narrower.c_str() : words.c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto host = scankit::make_real_host();
-  std::vector<scankit::Dating> datings;
+  std::vector<scankit::BuiltFor> all_built_for;
   for (int i = 1; i < argc; ++i) {
     scankit::Extension copy;
     copy.path = argv[i];
@@ -31,9 +31,9 @@ int main(int argc, char** argv) {
     if (const auto first = name.find('.'); first != name.rfind('.'))
       copy.tag = name.substr(first + 1, name.rfind('.') - first - 1);
     scankit::inspect_file(*host, copy);
-    datings.push_back(copy.dating);
-    print(datings.back());
+    all_built_for.push_back(copy.built_for);
+    print(all_built_for.back());
   }
-  print(scankit::date_together(scankit::Atlas::built_in(), "together", datings));
+  print(scankit::date_together(scankit::SymbolIndex::built_in(), "together", all_built_for));
   return 0;
 }

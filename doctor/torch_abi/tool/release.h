@@ -16,7 +16,7 @@ struct TorchWheel {
   unsigned pybind_internals = 0;
   std::vector<std::string> python_tags;                         // "cp310", "cp313t"
   std::vector<std::pair<std::string, std::string>> properties;  // in the order in which they are printed
-  std::vector<std::string> names;                               // exported and fit for dating; sorted
+  std::vector<std::string> names;                               // exported and telling; sorted
   std::vector<std::string> header_lines;  // places of assertions in its headers (names.h); sorted
 };
 Result<TorchWheel> read_torch_wheel(const std::string& folder);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/fix/install_target.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "builder/compile/resources.h"
+#include "builder/fix/distribution.h"
+#include "builder/fix/run_installer.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/tool_version.h"
+#include "doctor/report/escape.h"
+
+namespace scankit {
+namespace {
+
+const PathEntry* path_entry_of(const Python& python, const std::string& origin) {
+  for (const PathEntry& entry : python.sys_path)
+    if (entry.origin == origin && entry.path.ends_with("-packages")) return &entry;
+  return nullptr;
+}
+
+// By the rights that the process acts with; access(2) asks for those of who started it.
+bool may_write(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
+
+std::string managed_by_the_system(const Python& python) {
+  return say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix);
+}
+
+// `unusable`: why it cannot be written, where it cannot.
+Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
+  const PathEntry* site = path_entry_of(python, "site");
+  if (python.externally_managed) unusable = managed_by_the_system(python);
+  if (site == nullptr && unusable.empty())
+    return Error{Errc::NotFound, say("no site-packages folder on the path of {}", interpreter_of(python)),
+                 say("use --target DIR")};
+  if (!unusable.empty()) return InstallTarget{};
+  for (const std::string& path : {existing_part(site->path), existing_part(python.prefix)})
+    if (unusable.empty() && !may_write(path))
+      unusable = say("cannot write to {}: {}", path, std::strerror(errno));
+  return InstallTarget{python.prefix, site->path, ""};
+}
+
+Result<InstallTarget> user_site(const Host& host, const Python& python) {
+  if (!python.user_site_enabled)
+    return Error{Errc::Unsupported,
+                 say("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
+                 say("leave --target out: scankit then takes a folder that works")};
+  std::string base = host.env("PYTHONUSERBASE").value_or("");
+  if (base.empty()) base = host.env("HOME").value_or("") + "/.local";
+  if (base[0] != '/')
+    return Error{Errc::InvalidArgument, say("--target user: HOME is not set"), say("use --target DIR")};
+  const std::string minor = python.version.substr(0, python.version.find('.', python.version.find('.') + 1));
+  return InstallTarget{
+      .base = base, .site = base + "/lib/python" + minor + "/site-packages", .elsewhere = true};
+}
+
+InstallTarget folder(const Host& host, const Python& python, const std::string& target) {
+  const std::string path = path_normalize(path_join(current_directory(), target));
+  InstallTarget place{.base = path, .site = path, .elsewhere = true};
+  for (const PathEntry& entry : python.sys_path)
+    if (entry.path == path) return place;
+  const std::string shell = path_basename(host.env("SHELL").value_or(""));
+  place.how_to_reach = path_line(shell, path);
+  place.for_good = start_line(shell, place.how_to_reach);
+  return place;
+}
+
+// One folder for each environment: ~/.local/share/scankit/envs/NAME-HASH (XDG base directories). The name is
+// for people, the hash of the whole path tells two of one name apart.
+Result<InstallTarget> folder_for(const Host& host, const Python& python) {
+  std::string data = host.env("XDG_DATA_HOME").value_or("");
+  const std::string home = host.env("HOME").value_or("");
+  if (!data.starts_with('/') && home.starts_with('/')) data = home + "/.local/share";
+  if (!data.starts_with('/'))
+    return Error{Errc::InvalidArgument, say("neither XDG_DATA_HOME nor HOME is set"),
+                 say("use --target DIR")};
+  constexpr std::size_t kDigits = 8;
+  std::string name = path_basename(python.prefix);
+  // ".venv" of "project" says less than "project".
+  if (name == ".venv" || name == "venv") name = path_basename(path_dirname(python.prefix));
+  return folder(host, python,
+                data + "/scankit/envs/" + name + "-" +
+                    sha256_hex(python.prefix + "\n" + python.soabi).substr(0, kDigits));
+}
+
+}  // namespace
+
+std::string interpreter_of(const Python& python) {
+  for (const char* name : {"/bin/python", "/bin/python3"})
+    if (const std::string path = python.prefix + name; ::access(path.c_str(), X_OK) == 0) return path;
+  return python.requested.empty() ? python.executable : python.requested;
+}
+
+Result<InstallTarget> choose_place(const Host& host, const Python& python, const std::string& target) {
+  if (target == "user") return user_site(host, python);
+  if (!target.empty()) return folder(host, python, target);
+  std::string unusable;
+  SCANKIT_TRY(InstallTarget own, own_site(python, unusable));
+  if (unusable.empty()) return own;
+  SCANKIT_TRY(InstallTarget place,
+              python.user_site_enabled ? user_site(host, python) : folder_for(host, python));
+  place.why = unusable;
+  return place;
+}
+
+std::string path_line(const std::string& shell, const std::string& folder) {
+  const bool fish = shell == "fish";
+  std::string line(fish ? "set -gx PYTHONPATH " : "export PYTHONPATH=");
+  line.append(shell_quoted(folder)).append(fish ? " $PYTHONPATH" : "${PYTHONPATH:+:$PYTHONPATH}");
+  return line;
+}
+
+std::string start_line(const std::string& shell, const std::string& line) {
+  std::string file("~/.profile"), command("echo ");
+  if (shell == "bash") file = "~/.bashrc";
+  if (shell == "zsh") file = "\"${ZDOTDIR:-$HOME}\"/.zshrc";
+  if (shell == "fish") file = "~/.config/fish/config.fish";
+  return command.append(shell_quoted(line)).append(" >> ").append(file);
+}
+
+Error foreign_place(const ForeignCode& foreign) {
+  return {Errc::PermissionDenied,
+          say("{} belongs to user {}, and verifying a fix would run that user's code as root", foreign.path,
+              foreign.uid),
+          say("run scankit fix as that user")};
+}
+
+Error foreign_journal(const ForeignCode& foreign) {
+  return {Errc::PermissionDenied,
+          say("{} belongs to user {}, and what that user wrote there would move files as root", foreign.path,
+              foreign.uid),
+          say("run scankit as that user")};
+}
+
+Result<void> check_place(const InstallTarget& place) {
+  const std::string site = existing_part(place.site), base = existing_part(place.base);
+  struct stat site_info, base_info;
+  if (::stat(site.c_str(), &site_info) != 0 || ::stat(base.c_str(), &base_info) != 0)
+    return Error{Errc::Io, say("cannot look at {}: {}", site, std::strerror(errno)), ""};
+  if (!S_ISDIR(site_info.st_mode)) return Error{Errc::InvalidArgument, say("{} is no folder", site), ""};
+  for (const std::string& path : {site, base})
+    if (!may_write(path))
+      return Error{Errc::PermissionDenied, say("cannot write to {}: {}", path, std::strerror(errno)),
+                   say("install elsewhere with --target DIR")};
+  if (::geteuid() == 0 && site_info.st_uid != 0) return foreign_place({site, site_info.st_uid});
+  if (site_info.st_dev != base_info.st_dev)
+    return Error{Errc::Unsupported,
+                 say("{} and {} lie on different file systems, so that nothing can be renamed between them",
+                     site, base),
+                 say("use --target DIR")};
+  return {};
+}
+
+Result<void> may_move(const Host& host, const std::string& file) {
+  const std::string folder = path_dirname(file);
+  if (!may_write(folder))
+    return Error{Errc::PermissionDenied, say("cannot move {} away: {}", file, std::strerror(errno)),
+                 say("it hides the module: move it away yourself, then run scankit fix again")};
+  if (const auto foreign = foreign_to_root(host, folder))
+    return Error{Errc::PermissionDenied,
+                 say("{} hides the module and belongs to user {}", file, foreign->uid),
+                 say("run scankit fix as that user")};
+  return {};
+}
+
+std::string wheel_bytes(const BuiltModule& built) {
+  std::vector<InstalledFile> files = {{built.file, built.bytes}};
+  for (InstalledFile& file : wheel_info_files(built)) files.push_back(std::move(file));
+  return stored_zip(files);
+}
+
+std::string project_wheel(const std::string& project, const BuiltModule& built) {
+  return path_join(project, ".scankit/wheels/" + distribution_stem(built.module) + "-" + kToolVersion + "-" +
+                                wheel_tag(built) + ".whl");
+}
+
+void add_to_project(const Installer& uv, const std::string& project, const std::vector<std::string>& wheels,
+                    int lock, std::vector<std::string>& notes) {
+  InstallerCommand command;
+  command.argv = uv.program;
+  command.folder = project;
+  // --no-sync: the environment has the module already, and uv must not put back what the fix took away.
+  for (const char* word : {"add", "--no-sync"}) command.argv.emplace_back(word);
+  // As the user would write it: the entry then holds on every machine that has the project.
+  for (const std::string& wheel : wheels) command.argv.push_back("./" + wheel.substr(project.size() + 1));
+  if (run_installer(command, lock)) return;
+  // The lock needs the index, the entry does not.
+  command.argv.insert(command.argv.begin() + static_cast<std::ptrdiff_t>(uv.program.size()) + 1, "--frozen");
+  if (run_installer(command, lock)) {
+    notes.push_back(say("{} names the module now, but uv.lock could not be brought up to it: run `uv lock`",
+                        path_join(project, "pyproject.toml")));
+    return;
+  }
+  notes.push_back(
+      say("uv did not take the module into {}: the next `uv sync` will take it out of the "
+          "environment; run scankit fix after it",
+          path_join(project, "pyproject.toml")));
+}
+
+}  // namespace scankit

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builder/compile/compile.h"
+#include "builder/module/target.h"
+
+// What scankit carries inside itself, so that the one file can do everything.
+
+namespace scankit {
+
+// One part of the shipped module: what one compiler makes of it. The parts' targets are sorted and disjoint.
+struct ReleasePart {
+  std::string toolchain;  // the id of a WheelToolchain
+  std::vector<Target> targets;
+};
+// Every architecture from sm_60 to the newest that any of the pinned compilers knows.
+const std::vector<ReleasePart>& release_parts();
+
+struct BundledModule {
+  std::string name;                // "selective_scan_cuda"
+  std::string_view host_module;    // NAME.abi3.so without device images
+  std::string source_name;         // "selective_scan.cu", in the compiler's messages
+  std::string_view device_source;  // one text without any #include
+  std::vector<Unit> units;         // kernels/*/cuda/units.def
+};
+
+// The first is what every command means that names no module.
+const std::vector<BundledModule>& bundled_modules();
+// By its name, "" for the first. Errc::InvalidArgument names those that there are.
+Result<const BundledModule*> bundled_module(const std::string& name);
+
+}  // namespace scankit

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/build_queries.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <compare>
+#include <utility>
+
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/base/version.h"
+#include "doctor/model/installers.h"
+
+namespace scankit {
+namespace {
+
+bool is_installed(const Snapshot& snapshot, const std::string& module) {
+  const auto copy = selected_copy(snapshot, module);
+  return copy && static_obstacle(snapshot, **copy) == "";
+}
+
+// What the folder builds is there already, as far as anybody looked.
+bool already_installed(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  bool looked_at = false;
+  for (const std::string& module : tree.modules) {
+    if (std::ranges::find(snapshot.modules, module) == snapshot.modules.end()) continue;
+    if (!is_installed(snapshot, module)) return false;
+    looked_at = true;
+  }
+  if (looked_at) return true;
+  return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& distribution) {
+    return normalized_name(distribution.name) == normalized_name(tree.name);
+  });
+}
+
+}  // namespace
+
+Finding build_finding(const Snapshot& snapshot, Cause cause, std::string summary) {
+  const SourceTree& tree = snapshot.sources.value;
+  Finding finding{.cause = cause,
+                  .subject = path_join(tree.folder, tree.build_file),
+                  .module = tree.modules.empty() ? tree.name : tree.modules.front(),
+                  .summary = std::move(summary)};
+  // Which libtorch CMake will find is not known before it runs.
+  const bool of_this_torch = builds_no_python_module(snapshot).empty();
+  if (!tree.asked && (!of_this_torch || already_installed(snapshot)))
+    finding.severity_override = Severity::Warning;
+  return finding;
+}
+
+bool sources_are_here(const Snapshot& snapshot) {
+  return snapshot.sources.state != ProbeState::Absent && snapshot.sources.state != ProbeState::NotRun;
+}
+
+std::string needs_no_cuda(const Snapshot& snapshot) {
+  const SourceTree& tree = snapshot.sources.value;
+  if (tree.cuda.empty()) return say("{} builds nothing for CUDA", tree.build_file);
+  if (!snapshot.torch.value.hip.empty()) return say("torch is a ROCm build");
+  if (in_force(snapshot, tree.cuda).empty())
+    return say("whether {} builds for CUDA here depends on conditions that are not understood",
+               place(tree.cuda[0]));
+  return "";
+}
+
+std::string needs_no_nvcc(const Snapshot& snapshot) {
+  if (std::string why = needs_no_cuda(snapshot); !why.empty()) return why;
+  if (!snapshot.sources.value.has_kernels) return say("no .cu file is compiled");
+  return snapshot.build_tools.value.nvcc.empty() ? say("there is no nvcc") : "";
+}
+
+std::string builds_no_python_module(const Snapshot& snapshot) {
+  return snapshot.sources.value.build_file == "setup.py" ? "" : say("CMake builds no module of this Python");
+}
+
+Evidence source_evidence(const std::string& list, std::size_t i, std::string value) {
+  return {"/sources/value/" + list + "/" + std::to_string(i) + "/value", std::move(value)};
+}
+
+std::string place(const SourceFact& fact) {
+  return fact.line == 0 ? fact.file : fact.file + ":" + std::to_string(fact.line);
+}
+
+std::string word_for_shell(const std::string& word) {
+  const bool plain = std::ranges::all_of(word, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-+./=:,@").find(c) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+std::string build_command(const Snapshot& snapshot, const std::string& variables) {
+  const Python& python = snapshot.python.value;
+  const SourceTree& tree = snapshot.sources.value;
+  const std::string folder = word_for_shell(tree.folder);
+  const std::string before = variables.empty() ? "" : variables + " ";
+  if (tree.build_file != "setup.py")
+    return before + "cmake -S " + folder + " -B " + word_for_shell(tree.folder + "/build");
+  const std::string program = word_for_shell(python.requested.empty() ? python.executable : python.requested);
+  const Installers here = installers_of(snapshot);
+  const bool by_base = !python.has_pip && here.uv.empty() && !here.base_pip.empty();
+  const std::string installer =
+      python.has_pip ? program + " -m pip install"
+      : by_base      ? join({word_for_shell(here.base_pip), "-m pip --python", program, "install"}, " ")
+                     : "uv pip install --python " + program;
+  const std::string prefix = python.has_pip || by_base ? pip_prefix(here, python) : "";
+  return before + prefix + installer + " --no-build-isolation " + folder;
+}
+
+std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {
+  std::vector<Fix> fixes{std::move(otherwise)};
+  for (const std::string& module : snapshot.sources.value.modules) {
+    auto own = module_fixes(snapshot, module, "");
+    if (std::holds_alternative<InstallModule>(own.front())) fixes.push_back(std::move(own.front()));
+  }
+  return fixes;
+}
+
+std::string toolkit_advice(const Snapshot& snapshot, const std::string& version) {
+  const Python& python = snapshot.python.value;
+  if (version.empty())
+    return say("install a CUDA toolkit of torch's major version and set CUDA_HOME to its folder");
+  if (python.kind == "conda")
+    return say("conda install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
+               word_for_shell(python.prefix), version, word_for_shell(python.prefix));
+  return say(
+      "install the CUDA toolkit {} with its development headers, then export CUDA_HOME=/usr/local/cuda-{}",
+      version, version);
+}
+
+Fix toolkit_fix(const Snapshot& snapshot, const std::string& version, std::vector<Evidence>& evidence) {
+  const auto& toolkits = snapshot.toolkits.value;
+  for (std::size_t i = 0; i < toolkits.size() && !version.empty(); ++i) {
+    if (major_of(toolkits[i].version) != major_of(version) ||
+        toolkits[i].root == snapshot.build_tools.value.cuda_home)
+      continue;
+    evidence.push_back({"/toolkits/value/" + std::to_string(i) + "/root", toolkits[i].root});
+    return SetEnvironment{"CUDA_HOME", toolkits[i].root};
+  }
+  return Advice{toolkit_advice(snapshot, version)};
+}
+
+std::string major_of(const std::string& version) { return version.substr(0, version.find('.')); }
+
+std::string dotted(const std::string& arch) {
+  return arch.size() < 2 ? arch : arch.substr(0, arch.size() - 1) + "." + arch.back();
+}
+
+// Conditions of a setup.py that the facts of a snapshot answer. What is not certain stays open: a finding
+// stands only on lines that certainly run.
+namespace {
+
+std::string_view strip(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool is_one_group(std::string_view text) {
+  if (!text.starts_with('(') || !text.ends_with(')')) return false;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return i + 1 == text.size();
+  }
+  return false;
+}
+
+// The first " and " outside of brackets.
+std::size_t outer_and(std::string_view condition) {
+  int depth = 0;
+  for (std::size_t i = 0; i < condition.size(); ++i) {
+    if (condition[i] == '(') ++depth;
+    if (condition[i] == ')') --depth;
+    if (depth == 0 && condition.substr(i).starts_with(" and ")) return i;
+  }
+  return std::string_view::npos;
+}
+
+struct Comparison {
+  std::string_view left, sign, right;  // right: without its quotes
+};
+
+// `left SIGN "text"`, or with one call around the text: Version("11.8"), parse('11.8').
+std::optional<Comparison> comparison(std::string_view condition) {
+  static constexpr std::array<std::string_view, 6> kSigns{">=", "<=", "==", "!=", ">", "<"};
+  const auto quote = condition.find_first_of("\"'");
+  if (quote == std::string_view::npos) return std::nullopt;
+  const auto end = condition.find(condition[quote], quote + 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  if (condition.substr(end + 1).find_first_not_of(" )") != std::string_view::npos) return std::nullopt;
+  for (const std::string_view sign : kSigns)
+    if (const auto at = condition.find(sign); at < quote)
+      return Comparison{strip(condition.substr(0, at)), sign, condition.substr(quote + 1, end - quote - 1)};
+  return std::nullopt;
+}
+
+std::optional<bool> compare(std::strong_ordering order, std::string_view sign) {
+  if (sign == ">=") return std::is_gteq(order);
+  if (sign == "<=") return std::is_lteq(order);
+  if (sign == ">") return std::is_gt(order);
+  if (sign == "<") return std::is_lt(order);
+  return sign == "==" ? std::is_eq(order) : std::is_neq(order);
+}
+
+// `bare_metal_version >= Version("11.8")`: a name that speaks of the toolkit.
+std::optional<bool> toolkit_comparison(const Snapshot& snapshot, const Comparison& asked) {
+  const auto nvcc = Version::parse(snapshot.build_tools.value.nvcc_version);
+  const auto other = Version::parse(asked.right);
+  const auto& name = asked.left;
+  const bool of_toolkit = name.find("bare_metal") != std::string_view::npos ||
+                          name.find("nvcc") != std::string_view::npos || name == "cuda_version" ||
+                          name == "CUDA_VERSION";
+  if (!nvcc || !other || !of_toolkit || name.find_first_of("[(") != std::string_view::npos)
+    return std::nullopt;
+  return compare(*nvcc <=> *other, asked.sign);
+}
+
+// scankit looks at Linux only.
+std::optional<bool> system_comparison(const Comparison& asked) {
+  std::string_view own;
+  if (asked.left == "sys.platform") own = "linux";
+  if (asked.left == "os.name") own = "posix";
+  if (asked.left ==
+      "platform.system"
+      "()")
+    own = "Linux";  // in two parts for the lint against that call
+  if (own.empty() || (asked.sign != "==" && asked.sign != "!=")) return std::nullopt;
+  return (own == asked.right) == (asked.sign == "==");
+}
+
+std::optional<bool> word_holds(const Snapshot& snapshot, std::string_view word) {
+  const BuildTools& tools = snapshot.build_tools.value;
+  const Torch& torch = snapshot.torch.value;
+  const auto has = [&](std::string_view part) { return word.find(part) != std::string_view::npos; };
+  if (word == "True" || word == "IS_LINUX") return true;
+  if (word == "False" || word == "IS_WINDOWS" || word == "IS_MACOS") return false;
+  if (word == "CUDA_HOME") return !tools.cuda_home.empty();
+  if (word == "torch.version.cuda" && snapshot.torch.present()) return !torch.cuda.empty();
+  if (word == "torch.version.hip" && snapshot.torch.present()) return !torch.hip.empty();
+  if (word == "torch.cuda.is_available()") {
+    if (snapshot.gpus.state == ProbeState::Absent) return false;
+    return snapshot.gpus.present() && snapshot.driver.present() ? std::optional(true) : std::nullopt;
+  }
+  if (word.find_first_of(" =<>()[]\"'.") != std::string_view::npos) return std::nullopt;
+  // Switches that a user sets to leave something out, and AMD's builds: off unless somebody says otherwise.
+  if (has("SKIP")) return false;
+  if (has("HIP") || has("ROCM")) return !torch.hip.empty();
+  return std::nullopt;
+}
+
+std::optional<bool> holds(const Snapshot& snapshot, std::string_view condition, int depth = 0) {
+  condition = strip(condition);
+  if (depth > 20) return std::nullopt;
+  if (is_one_group(condition)) return holds(snapshot, condition.substr(1, condition.size() - 2), depth + 1);
+  if (condition.find(" or ") != std::string_view::npos || condition.find(" else ") != std::string_view::npos)
+    return std::nullopt;
+  if (const auto both = outer_and(condition); both != std::string_view::npos) {
+    const auto left = holds(snapshot, condition.substr(0, both), depth + 1),
+               right = holds(snapshot, condition.substr(both + 5), depth + 1);
+    if (left == false || right == false) return false;
+    return left && right ? std::optional(true) : std::nullopt;
+  }
+  if (condition.starts_with("not ") || condition.starts_with("not(")) {
+    const auto inner = holds(snapshot, condition.substr(3), depth + 1);
+    return inner ? std::optional(!*inner) : std::nullopt;
+  }
+  for (const std::string_view ending : {" is not None", " is None"})
+    if (condition.ends_with(ending)) {
+      const auto there = word_holds(snapshot, strip(condition.substr(0, condition.size() - ending.size())));
+      return there ? std::optional(*there == (ending == " is not None")) : std::nullopt;
+    }
+  const auto asked = comparison(condition);
+  if (!asked) return word_holds(snapshot, condition);
+  if (asked->left == "__name__") return (asked->right == "__main__") == (asked->sign == "==");
+  if (const auto system = system_comparison(*asked)) return system;
+  return toolkit_comparison(snapshot, *asked);
+}
+
+}  // namespace
+
+std::optional<bool> runs_here(const Snapshot& snapshot, const SourceFact& fact) {
+  bool certain = true;
+  for (const std::string& guard : fact.guards) {
+    const auto answer = holds(snapshot, guard);
+    if (answer == false) return false;
+    certain = certain && answer;
+  }
+  return certain ? std::optional(true) : std::nullopt;
+}
+
+std::vector<std::size_t> in_force(const Snapshot& snapshot, const std::vector<SourceFact>& facts) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < facts.size(); ++i)
+    if (runs_here(snapshot, facts[i]) == true) found.push_back(i);
+  return found;
+}
+
+}  // namespace scankit

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/base/version.h"
+#include "doctor/checks/snapshot_queries.h"
+
+// What the checks of GPUs and drivers ask of a snapshot.
+namespace scankit {
+
+// Hidden and Unclear come from CUDA_VISIBLE_DEVICES; Unclear: its numbers may mean this GPU or another.
+enum class Visibility { Visible, Hidden, Unclear };
+struct SeenGpu {
+  const Gpu* gpu;
+  std::size_t index;  // in /gpus/value
+  unsigned sm;        // 90; 0 where it is not known
+  Visibility visibility;
+  std::string name() const;     // "GPU 0 (NVIDIA H200)"
+  std::string pointer() const;  // "/gpus/value/0"
+};
+std::vector<SeenGpu> seen_gpus(const Snapshot& snapshot);
+// The entries of CUDA_VISIBLE_DEVICES up to the first that CUDA does not accept; nothing where it is not set.
+struct VisibleDevices {
+  std::string text;                   // as it is set
+  std::vector<std::string> accepted;  // entries that may name a GPU here
+  std::string refused;                // the first that names none: it and all behind it are ignored
+  std::string twice;                  // one that comes a second time: CUDA then accepts nothing at all
+};
+std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot);
+
+// The two halves of a driver. `user` is libcuda's, which compiles PTX and unpacks images: under forward
+// compatibility it is the newer one.
+std::optional<Version> kernel_driver(const Snapshot& snapshot);
+std::optional<Version> user_driver(const Snapshot& snapshot);
+// The newest CUDA release that this driver supports; nothing where it is not known. `or_newer`: at least
+// that.
+struct SupportedCuda {
+  Version cuda;
+  bool or_newer = false;
+  Evidence evidence;
+};
+std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot);
+
+bool runs_on(const DeviceImage& image, unsigned gpu);
+std::string image_name(const DeviceImage& image);                // "sm_90a", "PTX 80"
+std::string image_list(const std::vector<DeviceImage>& images);  // each once
+// Whether this driver unpacks it; nothing where the driver's version is not known.
+std::optional<bool> driver_unpacks(const Snapshot& snapshot, const DeviceImage& image);
+// Whether this driver reads cubins of this ABI version.
+enum class CubinAbi { Read, Refused, Unknown };
+CubinAbi driver_reads_cubin_abi(const Snapshot& snapshot, const DeviceImage& image);
+
+// Device code under diagnosis: that of torch and of each selected module.
+struct DeviceCode {
+  std::string subject, module, pointer;  // pointer: to the list of images
+  const std::vector<DeviceImage>* images;
+};
+std::vector<DeviceCode> device_code(const Snapshot& snapshot);
+// The repairs of a module that must hold code for that GPU.
+std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
+                             const std::string& otherwise);
+// Why a check of GPUs or drivers does not apply: nothing here computes on one. "" where something does.
+std::string no_use_of_gpus(const Snapshot& snapshot);
+
+}  // namespace scankit

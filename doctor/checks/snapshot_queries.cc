@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/checks/snapshot_queries.h"
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/base/version.h"
+#include "doctor/model/oldest.h"
+
+namespace scankit {
+
+namespace {
+
+struct Home {
+  std::string_view module, package;
+};
+// Whose distribution brings the module. Such a package cannot do its work without it, even where it guards
+// the import (mamba_ssm sets the name to None and reports "not installed" at the first call).
+constexpr std::array kHomes{Home{"selective_scan_cuda", "mamba-ssm"},
+                            Home{"causal_conv1d_cuda", "causal-conv1d"}};
+
+// What `scankit fix` can put in place of a broken one.
+constexpr std::array<std::string_view, 4> kShipped{"selective_scan_cuda", "causal_conv1d_cuda",
+                                                   "selective_scan_cuda_core", "selective_scan_cuda_oflex"};
+
+template <class Test>
+std::vector<Copy> copies_where(const Snapshot& snapshot, const Test& test) {
+  std::vector<Copy> found;
+  if (!snapshot.extensions.present()) return found;
+  const auto& all = snapshot.extensions.value;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (test(all[i])) found.push_back({&all[i], "/extensions/value/" + std::to_string(i)});
+  return found;
+}
+
+bool is_home(const std::string& module, const std::string& package) {
+  return std::ranges::any_of(kHomes, [&](const Home& home) {
+    return home.module == module && home.package == normalized_name(package);
+  });
+}
+
+// UNIVERSAL: the shipped module runs on every CPython from 3.8 and every torch from 1.13, not on a
+// free-threaded one.
+bool bundled_module_serves(const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
+  const auto version = Version::parse(python.version);
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  const auto at_least = [](const std::optional<Version>& v, const char* floor) {
+    return !v || *v >= *Version::parse(floor);
+  };
+  return python.implementation == "cpython" && !python.free_threaded && at_least(version, kOldestPython) &&
+         at_least(torch, kOldestTorch) && interpreter_machine(snapshot) == "x86_64";
+}
+
+}  // namespace
+
+std::vector<Copy> copies(const Snapshot& snapshot) {
+  return copies_where(snapshot, [](const Extension&) { return true; });
+}
+std::vector<Copy> selected_copies(const Snapshot& snapshot) {
+  return copies_where(snapshot, [](const Extension& e) { return e.selected; });
+}
+std::vector<Copy> whole_copies(const Snapshot& snapshot) {
+  return copies_where(snapshot, [](const Extension& e) { return e.selected && e.file_state == "elf"; });
+}
+std::vector<Copy> resolved_copies(const Snapshot& snapshot) {
+  return copies_where(snapshot,
+                      [](const Extension& e) { return e.selected && e.file_state == "elf" && e.resolved; });
+}
+std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& module) {
+  for (const Copy& copy : selected_copies(snapshot))
+    if (copy->module == module) return copy;
+  return std::nullopt;
+}
+
+bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
+  const std::string leaf = extension.module.substr(extension.module.rfind('.') + 1);
+  const std::string name = path_basename(extension.path);
+  return std::ranges::any_of(snapshot.python.value.extension_suffixes,
+                             [&](const std::string& suffix) { return name == leaf + suffix; });
+}
+
+std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
+  if (extension.file_state == "unreadable" || extension.file_state == "vanished") return std::nullopt;
+  if (extension.file_state != "elf") return say("not a whole shared library");
+  const std::string machine = interpreter_machine(snapshot);
+  if (!machine.empty() && !extension.machine.empty() && extension.machine != machine)
+    return say("made for {}", extension.machine);
+  if (!extension.resolved) return std::nullopt;
+  if (!extension.unmet_versions.empty()) return say("needs {}", extension.unmet_versions.front().version);
+  if (!extension.missing_libraries.empty())
+    return say("needs {}", extension.missing_libraries.front().soname);
+  if (const std::size_t n = extension.missing_symbols.size(); n > 0)
+    return say_n(n, "{} unresolved name", "{} unresolved names", n);
+  return extension.has_init ? "" : say("exports no PyInit_{}", extension.module);
+}
+
+std::string interpreter_machine(const Snapshot& snapshot) {
+  // SOABI "cpython-311-x86_64-linux-gnu", "pypy310-pp73-x86_64-linux-gnu": the triplet's first part (PEP
+  // 3149).
+  const std::string& soabi = snapshot.python.value.soabi;
+  const auto system = soabi.find("-linux");
+  if (system != std::string::npos) {
+    const auto start = soabi.rfind('-', system - 1);
+    if (start != std::string::npos) return soabi.substr(start + 1, system - start - 1);
+  }
+  return snapshot.os.value.machine;
+}
+
+std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::string& module) {
+  std::vector<std::size_t> found;
+  const auto& importers = snapshot.importers.value;
+  for (std::size_t i = 0; i < importers.size(); ++i) {
+    const Importer& importer = importers[i];
+    if (importer.module == module && (!importer.masked || is_home(module, importer.package)))
+      found.push_back(i);
+  }
+  return found;
+}
+
+bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension) {
+  if (extension.sys_path_index < 0) return false;
+  const auto& path = snapshot.python.value.sys_path;
+  const auto index = static_cast<std::size_t>(extension.sys_path_index);
+  if (index >= path.size() || path[index].origin != "cwd") return true;
+  return was_asked_for(snapshot, extension.module) || !needing_importers(snapshot, extension.module).empty();
+}
+
+bool is_only_nearby(const Snapshot& snapshot, const Importer& importer) {
+  const PathEntry* home = nullptr;  // the innermost folder of the path that holds the file
+  for (const PathEntry& entry : snapshot.python.value.sys_path) {
+    if (!entry.exists || !importer.file.starts_with(entry.path == "/" ? "/" : entry.path + "/")) continue;
+    const bool inner = home == nullptr || entry.path.size() > home->path.size();
+    // PYTHONPATH or a .pth file that names the current folder too puts its files there for every program.
+    const bool also = !inner && entry.path == home->path && home->origin == "cwd";
+    if (inner || also) home = &entry;
+  }
+  if (home == nullptr || home->origin != "cwd") return false;
+  for (const Distribution& installed : snapshot.distributions.value)
+    if (installed.editable && !installed.project.empty() &&
+        importer.file.starts_with(installed.project + "/"))
+      return false;
+  const std::string name = path_basename(importer.file);
+  const bool test = name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py";
+  const bool starts_here =
+      path_dirname(importer.file) == home->path && !importer.masked && !importer.in_function && !test;
+  const auto& built = snapshot.sources.value.modules;
+  const bool its_sources = snapshot.sources.present() && snapshot.sources.value.folder == home->path &&
+                           std::ranges::find(built, importer.module) != built.end();
+  return !starts_here || its_sources;
+}
+
+const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& module) {
+  const auto found = std::ranges::find(snapshot.packages_asked, module, &AskedPackage::name);
+  return found == snapshot.packages_asked.end() ? nullptr : &*found;
+}
+
+bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
+  return std::ranges::find(snapshot.modules_asked, module) != snapshot.modules_asked.end();
+}
+
+bool is_bundled_module(std::string_view module) {
+  return std::ranges::find(kShipped, module) != kShipped.end();
+}
+
+std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
+                              const std::string& otherwise) {
+  if (is_bundled_module(module) && bundled_module_serves(snapshot)) return {InstallModule{module}};
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  if (is_bundled_module(module) && torch && *torch < *Version::parse(kOldestTorch))
+    return {Advice{otherwise}, Advice{say("scankit's own {} needs torch {} or newer, and torch {} is "
+                                          "installed: install a newer torch, then "
+                                          "run scankit fix",
+                                          module, kOldestTorch, snapshot.torch.value.version)}};
+  return {Advice{otherwise}};
+}
+
+const Observation* deciding_import(const Snapshot& snapshot, const std::string& module) {
+  if (!snapshot.observations.present()) return nullptr;
+  const Observation* bare = nullptr;
+  for (const Observation& seen : snapshot.observations.value) {
+    if (seen.module != module || seen.outcome == "not-run") continue;
+    if (seen.variant == "torch-first" || seen.variant == "torch-only") return &seen;
+    bare = &seen;
+  }
+  return bare;
+}
+
+std::string no_module_installed(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? say("no module under diagnosis is installed") : "";
+}
+
+std::string no_copy_found(const Snapshot& snapshot) {
+  return copies(snapshot).empty() ? say("no file of a module under diagnosis was found") : "";
+}
+
+std::string readable(const MissingSymbol& symbol) {
+  constexpr std::string_view kLong =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+  std::string text = symbol.demangled.empty() ? symbol.name : symbol.demangled;
+  for (auto at = text.find(kLong); at != std::string::npos; at = text.find(kLong, at + 1))
+    text.replace(at, kLong.size(), "std::string");
+  return text;
+}
+
+std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits) {
+  std::vector<Evidence> evidence;
+  const auto& missing = copy->missing_symbols;
+  for (std::size_t i = 0; i < missing.size(); ++i)
+    if (fits(missing[i])) evidence.push_back(copy.at("missing_symbols", i, "name", missing[i].name));
+  return evidence;
+}
+
+}  // namespace scankit

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/built_for.h"
+
+#include <algorithm>
+
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/elf/mangling.h"
+#include "doctor/torch_abi/infer_release.h"
+
+namespace scankit {
+namespace {
+
+constexpr std::size_t kFiles = 64, kNames = 256;
+
+std::string of_torch(const std::string& releases) {
+  if (releases.empty()) return "";
+  return releases == kEveryRelease ? say("every known release of torch") : say("torch {}", releases);
+}
+
+std::string sentence(const std::string& meaning, const std::string& as_named,
+                     const std::string& other_strings) {
+  if (as_named.empty() && other_strings.empty())
+    return say("{}; no known release of torch exports it", meaning);
+  if (other_strings.empty()) return say("{}; {} exports it", meaning, as_named);
+  if (as_named.empty())
+    return say("{}; {} exports it, with the other string ABI only", meaning, other_strings);
+  return say("{}; {} exports it, {} with the other string ABI", meaning, as_named, other_strings);
+}
+
+// The name's own spelling; a file is of one string ABI.
+std::string strings_of(const std::vector<std::string>& names) {
+  bool any_old = false;
+  for (const std::string& name : names) {
+    if (name.find("cxx11") != std::string::npos) return "new";
+    any_old = any_old || string_abi_in(demangle(name)) == StringAbi::Old;
+  }
+  return any_old ? "old" : "neutral";
+}
+
+std::string tag_of(const std::string& file) {
+  const std::string base = path_basename(file);
+  const auto first = base.find('.'), last = base.rfind('.');
+  return last > first && base.ends_with(".so") ? base.substr(first + 1, last - first - 1) : "";
+}
+
+}  // namespace
+
+bool is_of_one_spelling(const std::string& symbol) {
+  const Exporters found = exporters(SymbolIndex::built_in(), symbol);
+  return !found.as_named.empty() && found.other_strings.empty();
+}
+
+void add_exporters(const std::string& symbol, Judged& judged) {
+  const Exporters found = exporters(SymbolIndex::built_in(), symbol);
+  const std::string as_named = of_torch(found.as_named), other_strings = of_torch(found.other_strings);
+  judged.meaning = sentence(judged.meaning, as_named, other_strings);
+  if (!as_named.empty()) judged.more["exported_by"] = as_named;
+  if (!other_strings.empty()) judged.more["exported_with_other_string_abi_by"] = other_strings;
+}
+
+void NamesOfLog::take(const std::string& file, const std::string& symbol) {
+  if (file.empty() || (by_file_.size() >= kFiles && !by_file_.contains(file))) return;
+  auto& names = by_file_[file];
+  if (names.size() < kNames && std::ranges::find(names, symbol) == names.end()) names.push_back(symbol);
+}
+
+std::vector<BuiltFor> NamesOfLog::all_built_for() const {
+  std::vector<BuiltFor> answers;
+  for (const auto& [file, names] : by_file_) {
+    BuiltForInput input;
+    input.file = file;
+    for (const std::string& name : names) input.undefined.push_back({.name = name});
+    input.string_abi = strings_of(names);
+    input.tag = tag_of(file);
+    BuiltFor built_for = date_file(SymbolIndex::built_in(), input);
+    if (!built_for.why_not_narrower.empty())
+      built_for.why_not_narrower = say("only the names in the log are known, not all that the file needs: {}",
+                                       built_for.why_not_narrower);
+    answers.push_back(std::move(built_for));
+  }
+  return answers;
+}
+
+}  // namespace scankit

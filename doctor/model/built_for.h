@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace scankit {
+
+// What one library of the process after `import torch` offers to a module that comes later.
+struct ExportTable {
+  std::string path, soname;
+  bool global = false;  // in the scope that every later library sees
+  std::vector<std::string> needed, versions;
+  std::uint64_t count = 0;
+  std::string names;  // sorted, packed by doctor/probes/extensions/exports.h
+};
+
+// Taken on request (--with-exports): some MB, with which a file that is not on that machine can be resolved
+// name by name.
+struct Exports {
+  std::vector<ExportTable> libraries;
+};
+
+// A name, or a whole version, that a library of a process needs and that the file which the loader took for
+// it does not have. Another file of the same soname may well have it.
+struct BindingMismatch {
+  std::string needed_by;        // file
+  std::string name, version;    // name: "" where the version itself is not defined; version: "" for none
+  std::string soname, library;  // what was asked for, and the file that the loader took
+  std::string found_by;  // "LD_LIBRARY_PATH /x", "RPATH of FILE /x", "/etc/ld.so.cache", "default /lib"
+  std::string wheel;  // requirement that names the installed wheel of that file: "nvidia-nccl-cu13==2.27.7"
+  std::string without_library_path;  // the file that the loader takes without that variable, where it fits
+};
+
+// One requirement of torch's metadata, or of the cuda-toolkit package that it names, on an nvidia-* wheel.
+struct CudaPin {
+  std::string requirement;      // "nvidia-nccl-cu13==2.28.9"
+  std::string name, installed;  // "nvidia-nccl-cu13", "2.27.7"; installed: "" where it is not
+  bool met = false;
+};
+
+// Which releases of torch a file was made for, as far as the names that it needs tell. Minors only: patches
+// of one minor export the same names.
+struct BuiltFor {
+  std::string file;                   // or the wheel, folder or distribution
+  unsigned together = 0;              // of how many files that use torch it is the answer; 0: of this one
+  bool dated = false;                 // some release was ruled out
+  std::vector<std::string> releases;  // known minors that export every name it needs; oldest first
+  // Unset: open-ended on that side, or not dated. Where `between_known_releases`, releases is empty, and the
+  // file was made for something between these two that is none of the known ones.
+  std::optional<std::string> torch_min, torch_max;
+  bool between_known_releases = false;
+  bool stable_abi = false;  // needs only names of torch's stable C interface
+  std::string string_abi, glibc_min, cuda_major, python_tag;  // "" where the file does not say
+  unsigned torch_names = 0, unknown_names = 0;
+  std::string why_not_narrower;       // one line; "" where one minor is left
+  std::vector<std::string> evidence;  // one line each
+};
+
+// "torch 2.3 to 2.6", "torch 2.9 or newer"; "" where no release was ruled out. For use within a sentence.
+std::string torch_words(const BuiltFor& built_for);
+
+// "2.11" of "2.11.0+cu130"; "" for what is no version.
+std::string torch_minor(const std::string& version);
+
+// One line: "built for torch 2.3 to 2.6, old string ABI; 2.11 is installed". `installed`: torch's version, ""
+// for none. "" where the file was not dated at all.
+std::string built_for_sentence(const BuiltFor& built_for, const std::string& installed);
+
+}  // namespace scankit
