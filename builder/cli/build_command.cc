@@ -21,8 +21,8 @@
 namespace scankit {
 namespace {
 
-// Only what a build asks of a machine: no extension is read, so that a build from the cache is a matter of
-// milliseconds.
+// Only what a build asks of a machine: no extension is read,
+// so that a build from the cache is a matter of milliseconds.
 Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   Snapshot snapshot;
   snapshot.memory = probe_memory(host);

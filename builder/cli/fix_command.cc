@@ -52,8 +52,8 @@ class FixRun {
   }
 
  private:
-  // Where, what is wrong, what to do about it. Recovers an interrupted fix first, since the facts depend on
-  // it.
+  // Where, what is wrong, what to do about it. Recovers an
+  // interrupted fix first, since the facts depend on it.
   std::optional<int> look() {
     auto request = build_request("", options_.arch, options_.compilation);
     if (!request) return report_error("fix", request.error(), kExitUsage);
@@ -88,8 +88,8 @@ class FixRun {
     return options_.module.empty() ? std::vector<std::string>() : std::vector<std::string>{options_.module};
   }
 
-  // What an earlier fix has put into a folder of the user's is there, although this shell does not look
-  // there.
+  // What an earlier fix has put into a folder of the user's is
+  // there, although this shell does not look there.
   void look_where_it_was_put(const InstallTarget& place) {
     if (place.why.empty() || place.how_to_reach.empty() || !host_->is_directory(place.site)) return;
     put_on_path(place);

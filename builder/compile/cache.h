@@ -16,10 +16,9 @@ namespace scankit {
 // Label and value, in the order in which they were added.
 using Inputs = std::vector<std::pair<std::string, std::string>>;
 
-// What a result depends on: a list of labelled values. The digest goes over labels, values and their lengths,
-// so that
-// ("flags", "-I -O2") and ("flags", "-I-O2") differ; the text is what `--explain` prints and two people can
-// diff.
+// What a result depends on: a list of labelled values. The digest goes over
+// labels, values and their lengths, so that ("flags", "-I -O2") and ("flags",
+// "-I-O2") differ; the text is what `--explain` prints and two people can diff.
 class Key {
  public:
   void add(std::string label, std::string value) { inputs_.emplace_back(std::move(label), std::move(value)); }

@@ -130,8 +130,8 @@ class Compilation {
       const std::lock_guard<std::mutex> guard(mutex_);
       running_.erase(i);
       if (!made) {
-        // Tasks start in order, so those before this one still end: the first of all that fail is named,
-        // always.
+        // Tasks start in order, so those before this one still end:
+        // the first of all that fail is named, always.
         if (!failed_ || next < failed_at_) {
           failed_ = made.error();
           failed_at_ = next;

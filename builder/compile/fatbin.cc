@@ -9,8 +9,8 @@
 namespace scankit {
 namespace {
 
-// The layout is undocumented; these values were read from what nvcc 12.9 and 13.0 write and tried on a
-// driver.
+// The layout is undocumented; these values were read from what
+// nvcc 12.9 and 13.0 write and tried on a driver.
 constexpr std::uint32_t kContainerMagic = 0xBA55ED50;
 constexpr std::uint16_t kContainerVersion = 1, kContainerHeader = 16, kEntryVersion = 0x0101;
 constexpr std::uint16_t kKindPtx = 1, kKindElf = 2;

@@ -27,9 +27,9 @@ struct Fatbin {
   std::vector<std::uint64_t> payloads;  // where each image's payload starts in `bytes`, in the order given
 };
 
-// One container holding every image raw: what cuobjdump and our doctor read. The module does not go through
-// it; it picks the payloads themselves (ARCHITECTURE.md, decision 8), so that no driver's idea of compression
-// matters.
+// One container holding every image raw: what cuobjdump and our doctor read. The
+// module does not go through it; it picks the payloads themselves
+// (ARCHITECTURE.md, decision 8), so that no driver's idea of compression matters.
 Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images);
 
 }  // namespace scankit

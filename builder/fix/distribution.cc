@@ -20,8 +20,8 @@ void put(std::string& to, std::uint32_t value, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
 }
 
-// What the local and the central header have in common: from the version needed to the length of the extra
-// field.
+// What the local and the central header have in common: from
+// the version needed to the length of the extra field.
 std::string common(const InstalledFile& file) {
   std::string out;
   const auto size = static_cast<std::uint32_t>(file.bytes.size());

@@ -43,9 +43,9 @@ struct PartResult {
   bool kept() const { return failed_at == FailedAt::Nothing; }
 };
 
-// Each part by itself, the ones that have not failed yet (in their build, say): what one leaves undone does
-// not stop the next, but a signal does, and an undoing that failed. `request.plan`, `kept` and `run` are set
-// here.
+// Each part by itself, the ones that have not failed yet (in their build,
+// say): what one leaves undone does not stop the next, but a signal does,
+// and an undoing that failed. `request.plan`, `kept` and `run` are set here.
 void execute_parts(const Host& host, const StateFolder& state, ExecuteRequest request,
                    std::vector<PartResult>& parts);
 

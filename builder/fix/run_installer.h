@@ -14,9 +14,9 @@ namespace scankit {
 // much of it is no longer its child: a build starts daemons, and ends before its compilers do. The keeper is
 // the one whom the kernel gives all of these once their parents are gone (PR_SET_CHILD_SUBREAPER, prctl(2)).
 //
-// Where scankit is killed, or the installer ends badly, which is before its work is undone, everything that
-// came of it is ended; the keeper has our lock until then. After a good end nothing is: what stays is meant
-// to.
+// Where scankit is killed, or the installer ends badly, which is before its
+// work is undone, everything that came of it is ended; the keeper has our
+// lock until then. After a good end nothing is: what stays is meant to.
 //
 // To be called in a child that was forked with all signals blocked. `become` is the installer's part, to
 // which the keeper's number is told; it does not return. The keeper ends as the installer did.

@@ -153,8 +153,8 @@ TEST_F(Stranger, ALockThatIsALinkIsNotFollowed) {
   EXPECT_FALSE(Lock::take(linked));
 }
 
-// The list of an installer's changes names a file below a folder that is a link by now, or is one in the
-// copy.
+// The list of an installer's changes names a file below a
+// folder that is a link by now, or is one in the copy.
 TEST_F(Stranger, AListCannotLeadThroughALink) {
   const std::string root = env_.site(), copy = backup("tree-1");
   ASSERT_TRUE(save_tree(root, copy));

@@ -86,8 +86,8 @@ Result<void> verify_import(const std::string& python, const std::string& module,
 }
 
 Result<void> verify_statement(const std::string& python, const std::string& statement) {
-  // By reference: of a moved result gcc 12 takes the short string's bytes for uninitialised when it
-  // optimises.
+  // By reference: of a moved result gcc 12 takes the short
+  // string's bytes for uninitialised when it optimises.
   const auto result = run_python(python, kStatementProgram, {statement}, std::chrono::minutes(5));
   if (!result) return result.error();
   const ProcessResult& ran = *result;

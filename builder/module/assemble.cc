@@ -102,8 +102,8 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
     names += section.name + '\0';
     out += section.bytes;
   }
-  // The old name table and section table stay where they are, dead: moving nothing is what keeps every offset
-  // true.
+  // The old name table and section table stay where they are,
+  // dead: moving nothing is what keeps every offset true.
   Elf64_Shdr& name_table = sections.table[sections.header.e_shstrndx];
   name_table.sh_offset = out.size();
   name_table.sh_size = names.size();
@@ -131,8 +131,8 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
     if (image.unit.size() > 63 || image.sha256.size() != 64)
       return Error{Errc::InvalidArgument, say("unit name \"{}\" is longer than 63 bytes", image.unit), ""};
   SCANKIT_TRY(auto fatbin, write_fatbin(images));
-  // The index holds absolute offsets, so where the fatbin will lie must be known first: right after the file,
-  // aligned.
+  // The index holds absolute offsets, so where the fatbin will
+  // lie must be known first: right after the file, aligned.
   constexpr std::uint64_t kFatbinAlignment = 64;
   const std::uint64_t start =
       (host_module.size() + kFatbinAlignment - 1) / kFatbinAlignment * kFatbinAlignment;

@@ -46,8 +46,8 @@ Error cannot_target(const std::string& what, const std::vector<unsigned>& suppor
           say("the compiler found cannot make code for {}; it targets {}", what, sm_list(supported)), ""};
 }
 
-// The oldest PTX is what most GPUs can translate; below 75 the newest drivers no longer do (CUDA 13's release
-// notes).
+// The oldest PTX is what most GPUs can translate; below 75 the
+// newest drivers no longer do (CUDA 13's release notes).
 Target fallback_ptx(const std::vector<unsigned>& supported) {
   const auto from75 = std::find_if(supported.begin(), supported.end(), [](unsigned sm) { return sm >= 75; });
   return {true, from75 != supported.end() ? *from75 : supported.back(), ""};

@@ -35,8 +35,8 @@ struct TargetChoice {
   bool too_old =
       false;  // second best: PTX since the compiler is older than a GPU, or a driver that may refuse
 };
-// `supported`: the SM numbers that the compiler targets. Errc::Unsupported where it cannot make what is
-// asked.
+// `supported`: the SM numbers that the compiler targets.
+// Errc::Unsupported where it cannot make what is asked.
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported);
 

@@ -27,8 +27,8 @@ inline const Tree kInstalled = {{"bystander.py", "kept"},       {"lines.pth", "/
                                 {"ours.abi3.so", "new"},        {"package/__init__.py", "2"},
                                 {"package/parts/more.py", "2"}, {"package-2.dist-info/RECORD", "2"}};
 
-// An import folder as a user may have it: a winning stale file, and in one of the two cases an older one of
-// ours.
+// An import folder as a user may have it: a winning stale
+// file, and in one of the two cases an older one of ours.
 class Environment {
  public:
   explicit Environment(bool has_older) {

@@ -329,8 +329,8 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   }
   SCANKIT_CHECK(make_tree_private(tree));
   SCANKIT_CHECK(check_files(host, tree, toolchain));
-  // A damaged or foreign one is moved away first; where another build was quicker, its tree is as good as
-  // ours.
+  // A damaged or foreign one is moved away first; where another
+  // build was quicker, its tree is as good as ours.
   if (fetched_folder(host, cache, toolchain).empty())
     (void)::rename(place.c_str(), (staging.path + "/old").c_str());
   if (::rename(tree.c_str(), place.c_str()) != 0 && fetched_folder(host, cache, toolchain).empty())

@@ -268,8 +268,8 @@ std::vector<std::string> environment(const std::string& folder) {
   return variables;
 }
 
-// A template's log runs to thousands of lines: those that name an error, 30 at most, and how many are not
-// shown.
+// A template's log runs to thousands of lines: those that name
+// an error, 30 at most, and how many are not shown.
 std::string nvcc_error_lines(const std::string& log) {
   constexpr int kMost = 30;
   std::string useful;

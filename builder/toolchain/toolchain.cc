@@ -182,10 +182,9 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
 std::string NvrtcCompiler::said() const { return say("NVRTC {} ({})", nvrtc_.version, nvrtc_.origin); }
 
 const std::vector<std::string>& NvrtcCompiler::common_flags() const {
-  // No -lineinfo: it writes the folder into the image. The language is that of the rest of the project.
-  // params.h is shared with the host and marks nothing: NVRTC would refuse its constexpr functions as host
-  // code.
-  // C++20 is NVRTC's from 12.0 on; the device code is C++17 as well.
+  // No -lineinfo: it writes the folder into the image. The language is that of the rest of the
+  // project. params.h is shared with the host and marks nothing: NVRTC would refuse its constexpr
+  // functions as host code. C++20 is NVRTC's from 12.0 on; the device code is C++17 as well.
   static const std::vector<std::string> flags = {"--std=c++20", "--device-as-default-execution-space"};
   static const std::vector<std::string> older = {"--std=c++17", "--device-as-default-execution-space"};
   return nvrtc_.version.starts_with("11.") ? older : flags;

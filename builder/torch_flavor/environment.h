@@ -22,8 +22,8 @@ struct TorchEnvironment {
   std::optional<Error> no_room;         // why nothing can be compiled now; what the cache holds needs no room
 };
 
-// The Error says what is missing and how to get it: an environment, torch, its headers or Python's, a
-// compiler.
+// The Error says what is missing and how to get it: an
+// environment, torch, its headers or Python's, a compiler.
 Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& snapshot);
 
 // Too little memory or disk for the compiler.

@@ -59,8 +59,8 @@ std::string first_error_line(const std::string& log) {
   return first;
 }
 
-// <cstddef> stands for the standard library's headers: clang and a gcc without libstdc++-dev start, but have
-// none.
+// <cstddef> stands for the standard library's headers: clang
+// and a gcc without libstdc++-dev start, but have none.
 Result<ProcessResult> ask_compiler(const CxxCompiler& compiler, const CxxDemand& demand) {
   ProcessRequest request;
   request.argv = compiler.argv;

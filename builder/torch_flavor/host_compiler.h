@@ -30,8 +30,8 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
 
 std::string string_abi_flag(const std::string& string_abi);
 
-// What a compiler predefines, as `-dM -E` prints it, against the demand. Sets kind and version.
-// Errc::Unsupported.
+// What a compiler predefines, as `-dM -E` prints it, against
+// the demand. Sets kind and version. Errc::Unsupported.
 Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand, CxxCompiler& compiler);
 
 }  // namespace scankit

@@ -12,8 +12,8 @@
 
 namespace scankit::fleet {
 
-// What `command` printed with --json, in brief: doctor, env check and validate by themselves, ci by its
-// steps.
+// What `command` printed with --json, in brief: doctor, env
+// check and validate by themselves, ci by its steps.
 Summary summarised(std::string_view json);
 
 // Facts that nodes of one fleet are expected to share, as name and value: what differs between them is what a

@@ -53,8 +53,8 @@ std::vector<std::string> with_one_seed(std::vector<std::string> command, const s
   return command;
 }
 
-// The roster of the folder, where it is one of the same command, else a new one. Another command's is
-// refused.
+// The roster of the folder, where it is one of the same
+// command, else a new one. Another command's is refused.
 Result<Roster> roster_for(const RunOptions& options, const std::vector<std::string>& command) {
   Roster roster = fresh_roster(options, command);
   auto before = read_roster(options.out);

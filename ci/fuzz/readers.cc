@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scankit's readers make of a file or a text, as JSON: a request a line on standard input, an answer a
-// line. truth_by_others.py holds the answers against those of pyelftools, packaging, zipfile, site and
-// importlib.metadata.
+// What scankit's readers make of a file or a text, as JSON: a request a line on
+// standard input, an answer a line. truth_by_others.py holds the answers
+// against those of pyelftools, packaging, zipfile, site and importlib.metadata.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -50,8 +50,8 @@ std::string question_of(const StepRun& run) { return say("Did {} come to its end
 // cannot be used.
 bool said_why(const StepEnd& end) { return end.status == kExitUsage || end.status == kExitFindings; }
 
-// How the step itself went, as one more outcome: so every sink tells of it, and nothing that did not run is
-// green.
+// How the step itself went, as one more outcome: so every sink
+// tells of it, and nothing that did not run is green.
 Outcome step_outcome(const StepRun& run) {
   Outcome outcome{.check = "step-" + run.command.stem, .question = question_of(run)};
   const auto ends_as = [&](CheckState state, std::string why) {
@@ -272,8 +272,8 @@ int refuse(const Error& error, const GateOptions& options, const std::string& qu
 Result<Policy> policy_of(const GateOptions& options, std::string& text) {
   std::string path = options.policy;
   if (path.empty()) {
-    // Looked for by its name, not by whether it can be read: one that cannot be is no policy that is not
-    // there.
+    // Looked for by its name, not by whether it can be read: one
+    // that cannot be is no policy that is not there.
     if (::faccessat(AT_FDCWD, kPolicyFile, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
       return Policy{};
     path = kPolicyFile;

@@ -49,8 +49,8 @@ std::string no_module(const std::string& module, const Snapshot& seen) {
   return looked_for && !found ? say("{} is not installed here", module) : "";
 }
 
-// Its import has failed before the eyes of the doctor, who names the cause; validating would only say so
-// again.
+// Its import has failed before the eyes of the doctor, who
+// names the cause; validating would only say so again.
 bool does_not_import(const std::string& module, const Snapshot& seen) {
   return std::ranges::any_of(seen.observations.value, [&](const Observation& seen_import) {
     return seen_import.module == module && seen_import.variant == "torch-first" &&

@@ -8,8 +8,8 @@
 #include "doctor/base/result.h"
 #include "doctor/model/finding.h"
 
-// What a run may end with, as scankit-ci.yaml says it. The fields, their forms and their texts:
-// policy_fields.cc.
+// What a run may end with, as scankit-ci.yaml says it. The
+// fields, their forms and their texts: policy_fields.cc.
 namespace scankit {
 
 inline constexpr int kPolicySchema = 1;
@@ -39,8 +39,8 @@ struct Policy {
   StepRule doctor, env_check, validate;
 };
 
-// Fails closed: whatever is not understood is an Error, with line and column, and nothing of the file is
-// taken.
+// Fails closed: whatever is not understood is an Error, with
+// line and column, and nothing of the file is taken.
 Result<Policy> parse_policy(std::string_view text, const std::string& name);
 Result<Policy> read_policy(const std::string& path);
 

@@ -63,8 +63,8 @@ TEST(Version, RefusesWhatIsNoVersion) {
   EXPECT_FALSE(Version::parse("99999999999999999999"));
 }
 
-// Every way of filling a block, by the processor's own instructions where it has them, against the portable
-// code.
+// Every way of filling a block, by the processor's own
+// instructions where it has them, against the portable code.
 TEST(Sha256, IsTheSameInPiecesAndByTheProcessor) {
   std::string text;
   for (unsigned length = 0; length < 300; ++length) {

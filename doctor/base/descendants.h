@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
 #include <sys/types.h>
 
-// Children that outlive us: a SIGKILL of scankit leaves no compiler running. The child itself is ended by the
-// kernel (die_with_parent), what it started in turn by a process of ours that does nothing but wait for our
-// end.
+#include <functional>
+
+// Children that outlive us: a SIGKILL of scankit leaves no compiler running.
+// The child itself is ended by the kernel (die_with_parent), what it started
+// in turn by a process of ours that does nothing but wait for our end.
 
 namespace scankit {
 
@@ -22,8 +23,8 @@ namespace scankit {
 
 // SIGKILL to every child that this process has now; a child's number stays its own until it is reaped.
 void kill_own_children();
-// Ends this process as a child ended that waitpid(2) told `status` of: with its exit status, or by its
-// signal.
+// Ends this process as a child ended that waitpid(2) told
+// `status` of: with its exit status, or by its signal.
 [[noreturn]] void end_like(int status);
 
 // To be called in a child between fork and exec. PR_SET_PDEATHSIG is about the *thread* that forked

@@ -203,8 +203,8 @@ Result<void> write_into(const std::string& path, const std::string& file, std::s
   return write_all(fd.get(), bytes, path);
 }
 
-// A file whose name no other file can take. The room for the new bytes is found before the old ones are
-// touched.
+// A file whose name no other file can take. The room for the
+// new bytes is found before the old ones are touched.
 Result<void> overwrite_file(const std::string& path, const std::string& file, std::string_view bytes) {
   const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (fd.get() < 0) return cannot_write(path, errno);

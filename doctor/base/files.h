@@ -6,8 +6,8 @@
 
 #include "doctor/base/result.h"
 
-// Files of our own (what scankit writes, or was told to read). Facts about the examined machine go through
-// Host.
+// Files of our own (what scankit writes, or was told to read).
+// Facts about the examined machine go through Host.
 namespace scankit {
 
 // Owns a descriptor.

@@ -4,8 +4,8 @@
 
 namespace scankit {
 
-// The text under `key`; "" where `json` is no object, or holds no text there. Json: nlohmann::json or
-// ordered_json.
+// The text under `key`; "" where `json` is no object, or holds
+// no text there. Json: nlohmann::json or ordered_json.
 template <class Json>
 std::string json_text(const Json& json, const char* key) {
   const auto found = json.find(key);

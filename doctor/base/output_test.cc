@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user names is written as it is: files, links, devices, FIFOs, descriptors; and read without
-// waiting.
+// What the user names is written as it is: files, links,
+// devices, FIFOs, descriptors; and read without waiting.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -86,8 +86,8 @@ TEST_F(Output, ALinkIsFollowedAndItsFileReplaced) {
   EXPECT_FALSE(write_output(at("loop"), ""));
 }
 
-// It was written in place where no file could be put aside: on a full disk that left neither the old nor the
-// new.
+// It was written in place where no file could be put aside: on
+// a full disk that left neither the old nor the new.
 TEST_F(Output, WhatDoesNotFitLeavesTheOldBytes) {
   const std::string path = at("report.json"), old = "old";
   ASSERT_TRUE(write_output(path, old));

@@ -34,8 +34,8 @@ Result<Pipe> make_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return Error{Errc::Io, say("cannot make a pipe: {}", std::strerror(errno)), ""};
   Pipe made{Descriptor(ends[0]), Descriptor(ends[1])};
-  // The child's descriptors 0 to 3 are assigned by dup2; an end that already has such a number would be
-  // overwritten.
+  // The child's descriptors 0 to 3 are assigned by dup2; an end
+  // that already has such a number would be overwritten.
   for (Descriptor* end : {&made.read, &made.write}) {
     if (end->get() > 3) continue;
     *end = Descriptor(::fcntl(end->get(), F_DUPFD_CLOEXEC, 4));

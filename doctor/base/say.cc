@@ -14,8 +14,8 @@ namespace {
 
 // What else other files ask for: lists of texts, from fmt 10 on.
 [[gnu::used]] bool (*const kPrintable)(std::uint32_t) = &fmt::detail::is_printable;
-// And fmt::format() in their own files; clang leaves an inline function out where all calls of it are
-// inlined.
+// And fmt::format() in their own files; clang leaves an inline
+// function out where all calls of it are inlined.
 [[gnu::used]] std::string (*const kFormat)(fmt::string_view, fmt::format_args) = &fmt::vformat;
 
 const Language* g_language = nullptr;

@@ -27,9 +27,9 @@ std::size_t utf8_sequence_length(std::string_view text, std::size_t at);
 bool is_utf8(std::string_view text);
 // For messages: control bytes, and bytes that are not UTF-8, come out as \xNN.
 std::string printable(std::string_view text);
-// U+0080..U+009F act as escapes on some terminals; U+202A..U+202E and U+2066..U+2069 reorder what the user
-// reads; U+2028 and U+2029 end a line of YAML 1.1, JavaScript and many editors. `sequence` is one well-formed
-// sequence.
+// U+0080..U+009F act as escapes on some terminals; U+202A..U+202E and
+// U+2066..U+2069 reorder what the user reads; U+2028 and U+2029 end a line of
+// YAML 1.1, JavaScript and many editors. `sequence` is one well-formed sequence.
 bool acts_on_terminal(std::string_view sequence);
 // Filled up to its column with spaces, at least one; letters are counted, not bytes.
 std::string in_column(std::string text, std::size_t width);

@@ -196,8 +196,8 @@ std::string python_part(const std::string& tag) {
 
 bool is_for_windows(const std::string& path) { return path.ends_with(".pyd"); }
 
-// Import never opens a file whose suffix is not one of the interpreter's, so the user reads "No module named
-// ...".
+// Import never opens a file whose suffix is not one of the
+// interpreter's, so the user reads "No module named ...".
 std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& module) {
   const Python& python = snapshot.python.value;
   Finding finding{.cause = Cause::PythonAbiTagMismatch, .module = module};

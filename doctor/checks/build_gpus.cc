@@ -209,8 +209,8 @@ CheckResult asks_itself(const Snapshot& snapshot, const SourceFact& fact, std::s
   return {{std::move(finding)}};
 }
 
-// torch lists the architectures of the GPUs present and takes the last one: an IndexError where there is
-// none.
+// torch lists the architectures of the GPUs present and takes
+// the last one: an IndexError where there is none.
 bool torch_asks(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;

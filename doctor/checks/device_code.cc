@@ -149,9 +149,9 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
                                       : unreadable_images(snapshot, code, gpu, *packed));
 }
 
-// Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13 makes of its kernels computes
-// wrong numbers, that for sm_100 right ones on the same card. Of other kernels nothing is known: a note, no
-// verdict.
+// Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13
+// makes of its kernels computes wrong numbers, that for sm_100 right ones
+// on the same card. Of other kernels nothing is known: a note, no verdict.
 void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
   for (std::size_t i = 0; gpu.sm == 103 && i < code.images->size(); ++i) {
     const DeviceImage& image = (*code.images)[i];

@@ -114,8 +114,8 @@ Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidenc
                   .summary = std::move(summary),
                   .evidence = {std::move(evidence)},
                   .fixes = {std::move(fix)}};
-  // Without a module that computes on a GPU, it may well be meant so: a container for CPU work on such a
-  // host.
+  // Without a module that computes on a GPU, it may well be
+  // meant so: a container for CPU work on such a host.
   const auto code = device_code(snapshot);
   if (std::ranges::none_of(code, [](const DeviceCode& of) { return of.module != "torch"; }))
     finding.severity_override = Severity::Note;

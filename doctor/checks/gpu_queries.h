@@ -34,8 +34,8 @@ std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot);
 // compatibility it is the newer one.
 std::optional<Version> kernel_driver(const Snapshot& snapshot);
 std::optional<Version> user_driver(const Snapshot& snapshot);
-// The newest CUDA release that this driver supports; nothing where it is not known. `or_newer`: at least
-// that.
+// The newest CUDA release that this driver supports; nothing
+// where it is not known. `or_newer`: at least that.
 struct SupportedCuda {
   Version cuda;
   bool or_newer = false;

@@ -29,8 +29,8 @@ extern const Check kGlibcNewEnough{.id = "glibc-new-enough",
 
 namespace {
 
-// Which libstdc++ the process loads is the resolver's answer: conda's, the system's or one from
-// LD_LIBRARY_PATH.
+// Which libstdc++ the process loads is the resolver's answer:
+// conda's, the system's or one from LD_LIBRARY_PATH.
 CheckResult libstdcxx_new_enough(const Snapshot& snapshot) {
   return {
       unmet_versions(
@@ -233,8 +233,8 @@ bool belongs_to_another_check(const std::string& soname) {
          is_library_of_another_python(soname);
 }
 
-// What is broken here has no class in the catalogue, so it is said in full and left unknown, never passed
-// over.
+// What is broken here has no class in the catalogue, so it is
+// said in full and left unknown, never passed over.
 void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
     if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;

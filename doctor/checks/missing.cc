@@ -20,8 +20,8 @@ bool takes_strings(const MissingSymbol& symbol) {
          symbol.demangled.find("basic_string") != std::string::npos;
 }
 
-// The newest version node of a library may be older than its release: glibc 2.31's libc.so.6 ends at
-// GLIBC_2.30.
+// The newest version node of a library may be older than its
+// release: glibc 2.31's libc.so.6 ends at GLIBC_2.30.
 std::string provided_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
   if (!unmet.version.starts_with("GLIBC_") || !snapshot.libc.present() || snapshot.libc.value.kind != "glibc")
     return say("{} ends at {}", unmet.library, unmet.provided_max);

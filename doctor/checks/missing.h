@@ -45,8 +45,8 @@ std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
 // torch itself needs it and lacks it: torch-complete says so, and what else lacks it is a symptom.
 bool torch_lost(const Snapshot& snapshot, const std::string& soname);
 
-// Libraries of other torch releases that it needs: neither here nor missing from a torch that should have
-// them.
+// Libraries of other torch releases that it needs: neither
+// here nor missing from a torch that should have them.
 std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy);
 
 }  // namespace scankit

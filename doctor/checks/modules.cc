@@ -284,8 +284,8 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
       .severity_override = Severity::Note};
   for (const Copy& other : others) {
     finding.evidence.push_back(other.at("path", other->path));
-    // Which of two different files wins depends on the folder and the variables of the shell that starts
-    // Python.
+    // Which of two different files wins depends on the folder and
+    // the variables of the shell that starts Python.
     if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other) &&
         !is_covered_on_purpose(winner, other))
       finding.severity_override = Severity::Warning;

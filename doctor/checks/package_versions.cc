@@ -72,8 +72,8 @@ Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering,
   return finding;
 }
 
-// A handler that gives the name another meaning than None has another way: an older name, a function of its
-// own.
+// A handler that gives the name another meaning than None has
+// another way: an older name, a function of its own.
 std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   if (import.masked_value != "None" || is_transformers(import) || import.called_at == 0 ||

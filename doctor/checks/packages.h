@@ -26,8 +26,8 @@ Offering offering(const Snapshot& snapshot, std::size_t import);
 // The import of a package in a child; nullptr where none was made.
 const Observation* seen_package(const Snapshot& snapshot, const std::string& package);
 
-// The package that an import did not find in somebody else's file: "tqdm". "" where it failed for another
-// reason.
+// The package that an import did not find in somebody else's
+// file: "tqdm". "" where it failed for another reason.
 std::string missing_package(const Observation& seen);
 
 std::string import_statement(const PackageImport& import);                 // "from a import b"
@@ -35,8 +35,8 @@ std::string import_place(const PackageImport& import);                     // "a
 std::string release(const std::string& name, const std::string& version);  // "mamba_ssm 2.3.1"
 // " (the copy in the current folder)", where import takes that.
 std::string which_copy(const Snapshot& snapshot, const std::string& package);
-// The finding's module: one that the sibling brings, so that what is said of both stands together; else the
-// sibling.
+// The finding's module: one that the sibling brings, so that
+// what is said of both stands together; else the sibling.
 std::string module_beside(const Snapshot& snapshot, const PackageImport& import);
 
 }  // namespace scankit

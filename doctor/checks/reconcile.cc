@@ -86,8 +86,8 @@ bool torch_import_failed(const Snapshot& snapshot) {
   return torch != nullptr && torch->outcome != "ok";
 }
 
-// The files explain nothing, and the interpreter's own words do: the loader is right about what it could not
-// do.
+// The files explain nothing, and the interpreter's own words
+// do: the loader is right about what it could not do.
 void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& seen, Cause cause) {
   const auto copy = selected_copy(snapshot, seen.module);
   const auto at = static_cast<std::size_t>(&seen - snapshot.observations.value.data());
@@ -173,8 +173,8 @@ bool package_explained(const Report& report, const PackageFound& package) {
   };
   const Observation* seen = seen_package(report.snapshot, package.name);
   const auto explains = [&](const Finding& finding) {
-    // A clone in the current folder that was never built: its own note says so, and the environment lacks
-    // nothing.
+    // A clone in the current folder that was never built: its own
+    // note says so, and the environment lacks nothing.
     if (finding.cause == Cause::ModuleNotBuilt && finding.severity() == Severity::Note)
       return finding.subject == package.name;
     return finding.severity() == Severity::Error && finding.cause != Cause::NoKernelImage &&
@@ -228,8 +228,8 @@ void reconcile(Report& report) {
     if (seen->outcome == "ok") withdraw(report, *seen);
     if (const AskedPackage* package = asked_package(snapshot, module)) weigh_parts(report, *package, *seen);
     if (seen->outcome != "error" || explained(report, module) || to_be_expected(snapshot, *seen)) continue;
-    // A bare failure says nothing about a module that was never tried after torch, because torch itself
-    // failed.
+    // A bare failure says nothing about a module that was never
+    // tried after torch, because torch itself failed.
     if (module != "torch" && seen->variant == "bare" && torch_import_failed(snapshot)) continue;
     add_unexplained(report, *seen);
   }

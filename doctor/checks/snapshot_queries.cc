@@ -98,8 +98,8 @@ std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Exten
 }
 
 std::string interpreter_machine(const Snapshot& snapshot) {
-  // SOABI "cpython-311-x86_64-linux-gnu", "pypy310-pp73-x86_64-linux-gnu": the triplet's first part (PEP
-  // 3149).
+  // SOABI "cpython-311-x86_64-linux-gnu",
+  // "pypy310-pp73-x86_64-linux-gnu": the triplet's first part (PEP 3149).
   const std::string& soabi = snapshot.python.value.soabi;
   const auto system = soabi.find("-linux");
   if (system != std::string::npos) {

@@ -30,14 +30,14 @@ std::vector<Copy> copies(const Snapshot& snapshot);
 std::vector<Copy> selected_copies(const Snapshot& snapshot);  // those that import would take
 std::vector<Copy> whole_copies(const Snapshot& snapshot);     // selected, and an ELF file that could be read
 std::vector<Copy> resolved_copies(const Snapshot& snapshot);  // selected, and the closure was walked
-// Why a check of installed modules does not apply: there is none, or not even a file of one. "" where there
-// is.
+// Why a check of installed modules does not apply: there is
+// none, or not even a file of one. "" where there is.
 std::string no_module_installed(const Snapshot& snapshot);
 std::string no_copy_found(const Snapshot& snapshot);
 std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& module);
 
-// Import takes a file whose name is the module's last part and one of the interpreter's suffixes, nothing
-// else.
+// Import takes a file whose name is the module's last part and
+// one of the interpreter's suffixes, nothing else.
 bool suffix_fits(const Snapshot& snapshot, const Extension& extension);
 // What import would meet in this file, in a word or two; "" where the files say that it loads.
 // Nothing where they do not say.

@@ -15,8 +15,8 @@ std::string symbol_in_words(const MissingSymbol& symbol) {
   return say("{} (torch has {})", readable(symbol), symbol.near.front());
 }
 
-// The installed torch's export tables decide, never its version: a module built for another release may well
-// fit.
+// The installed torch's export tables decide, never its
+// version: a module built for another release may well fit.
 CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
@@ -66,8 +66,8 @@ extern const Check kTorchSymbolsResolve{
 
 namespace {
 
-// Either an older torch's file, or a flag that somebody wrote into a set-up script: the names alone cannot
-// tell.
+// Either an older torch's file, or a flag that somebody wrote
+// into a set-up script: the names alone cannot tell.
 void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& installed, Finding& finding) {
   const std::string made_for = torch_words(built_for);
   if (made_for.empty()) return;
@@ -204,9 +204,9 @@ extern const Check kOwnSymbolsDefined{
     .not_applicable = no_module_installed,
     .run = own_symbols_defined};
 
-// How a module came to miss names of the installed torch, where the files tell: pip built it in a folder of
-// its own, against the torch that it put there; or pip exchanged torch afterwards, for the sake of another
-// package.
+// How a module came to miss names of the installed torch, where the files
+// tell: pip built it in a folder of its own, against the torch that it put
+// there; or pip exchanged torch afterwards, for the sake of another package.
 namespace {
 
 // It tells where a fault comes from that others find: what cannot be read hides nothing here.
@@ -307,8 +307,8 @@ std::string none_with_pybind(const Snapshot& snapshot) {
 const Observation* wants_a_type(const Snapshot& snapshot, const std::string& module) {
   const Observation* seen = deciding_import(snapshot, module);
   if (seen == nullptr || seen->outcome != "error") return nullptr;
-  // pybind11, detail/class.h and pybind11.h. The same words come where the other module was not imported at
-  // all.
+  // pybind11, detail/class.h and pybind11.h. The same words come
+  // where the other module was not imported at all.
   return seen->message.find("referenced unknown base type") != std::string::npos ? seen : nullptr;
 }
 

@@ -10,8 +10,8 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/snapshot_queries.h"
 
-// An installer refuses a wheel by its tags alone (PEP 425, 427, 600, 656), before any file of it is looked
-// at.
+// An installer refuses a wheel by its tags alone (PEP 425,
+// 427, 600, 656), before any file of it is looked at.
 namespace scankit {
 namespace {
 

@@ -8,8 +8,8 @@
 
 namespace scankit {
 
-// Names of an object, read one at a time: libtorch_cpu's are 10 MB, of which a question needs a few hundred
-// bytes.
+// Names of an object, read one at a time: libtorch_cpu's are
+// 10 MB, of which a question needs a few hundred bytes.
 class StringTable {
  public:
   StringTable() = default;

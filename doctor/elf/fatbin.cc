@@ -40,8 +40,8 @@ Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   return out;
 }
 
-// A frame gives its data a block at a time, so that the first one has to be there whole (RFC 8878: 128 KiB at
-// most).
+// A frame gives its data a block at a time, so that the first
+// one has to be there whole (RFC 8878: 128 KiB at most).
 std::string zstd_start(std::string_view packed, std::size_t size) {
   const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
                                                                           ZSTD_freeDStream);

@@ -9,8 +9,8 @@
 
 namespace scankit {
 
-// One device image of a `.nv_fatbin`. The layout is NVIDIA's and undocumented: doctor/elf/README.md has the
-// table.
+// One device image of a `.nv_fatbin`. The layout is NVIDIA's
+// and undocumented: doctor/elf/README.md has the table.
 struct FatbinEntry {
   std::string kind;                       // "cubin", "ptx", "lto", or "kind N"
   unsigned sm = 0;                        // 90
@@ -38,8 +38,8 @@ struct CubinFacts {  // whether it is an "a" or "f" image, only the fatbin entry
   unsigned abi_version = 0;  // 7 of CUDA 12 for sm <= 90, 8 of CUDA 13
 };
 Result<CubinFacts> cubin_facts(std::string_view cubin);
-// EI_ABIVERSION of a cubin, 7 or 8: from its first bytes, without unpacking the rest. 0 where it cannot be
-// read.
+// EI_ABIVERSION of a cubin, 7 or 8: from its first bytes,
+// without unpacking the rest. 0 where it cannot be read.
 unsigned cubin_abi(const FileBytes& file, const FatbinEntry& entry);
 // The toolkit whose compiler made the image ("13.0"), from its .note.nv.tkinfo; "" where it does not say.
 std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry);

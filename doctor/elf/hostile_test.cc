@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A doctor's input is broken by definition: whatever the bytes are, the readers answer, in bounded time and
-// memory.
+// A doctor's input is broken by definition: whatever the bytes
+// are, the readers answer, in bounded time and memory.
 #include <elf.h>
 
 #include <algorithm>

@@ -18,8 +18,8 @@ struct ElfLibrary {
   Dynamic dynamic;
   Symbols symbols;
 };
-// The error's message is what the loader would say where it says something: "file too short", "invalid ELF
-// header".
+// The error's message is what the loader would say where it
+// says something: "file too short", "invalid ELF header".
 Result<std::shared_ptr<const ElfLibrary>> open_library(const Host& host, const std::string& path);
 
 // Libraries by path, so that the processes that are simulated read each once.

@@ -92,9 +92,9 @@ Scope scope_of(std::string_view name) {
 struct Rule {
   std::string_view start, owner;
 };
-// Names of C functions by their prefix. Sources: CPython's Include/ (every public name starts with Py or
-// _Py), torch's csrc (THP*, aoti_torch_*, torch_*), NVIDIA's API references, glibc and the Itanium C++ ABI's
-// runtime.
+// Names of C functions by their prefix. Sources: CPython's Include/ (every
+// public name starts with Py or _Py), torch's csrc (THP*, aoti_torch_*,
+// torch_*), NVIDIA's API references, glibc and the Itanium C++ ABI's runtime.
 constexpr std::array kCNames{Rule{"PyInit_", "own"},        Rule{"Py", "python"},
                              Rule{"_Py", "python"},         Rule{"THP", "torch"},
                              Rule{"THC", "torch"},          Rule{"aoti_torch_", "torch"},

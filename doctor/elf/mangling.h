@@ -20,8 +20,8 @@ std::string symbol_owner(std::string_view name, std::string_view version);
 // "_ZN3c104cuda9SetDeviceEi". Ends before template arguments, ABI tags and parameters. Empty for other names.
 std::string overload_prefix(std::string_view name);
 
-// "c10::cuda::SetDevice" of the demangled "c10::cuda::SetDevice(int)": without parameters, result and
-// cv-qualifiers.
+// "c10::cuda::SetDevice" of the demangled "c10::cuda::SetDevice(int)":
+// without parameters, result and cv-qualifiers.
 std::string qualified_name(const std::string& demangled);
 
 // std::string of the old or of the new ABI in a demangled name; Neither where it names no string.

@@ -7,9 +7,9 @@
 
 #include "doctor/elf/search.h"
 
-// What glibc's loader would do in one process, without doing it: which files it loads, in which order, and
-// where each undefined name finds its definition. Copyable, so that one process with torch serves every
-// extension.
+// What glibc's loader would do in one process, without doing it: which files
+// it loads, in which order, and where each undefined name finds its
+// definition. Copyable, so that one process with torch serves every extension.
 namespace scankit {
 
 struct LoadedObject {
@@ -69,8 +69,8 @@ class ProcessImage {
   int find(const std::string& name) const;
   const std::vector<UnfoundLibrary>& missing_at_start() const { return missing_at_start_; }
   const SearchContext& context() const { return context_; }
-  // The object whose code calls dlopen for `import`: libpython, or the program itself where that is linked
-  // in.
+  // The object whose code calls dlopen for `import`: libpython,
+  // or the program itself where that is linked in.
   int python_object() const;
 
  private:

@@ -7,8 +7,8 @@
 #include "doctor/elf/ld_cache.h"
 #include "doctor/elf/library.h"
 
-// Where glibc's loader looks for a library (elf/dl-load.c, _dl_map_object), as a function of the machine's
-// files.
+// Where glibc's loader looks for a library (elf/dl-load.c,
+// _dl_map_object), as a function of the machine's files.
 namespace scankit {
 
 // What is the same for the whole life of one process.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/elf/symbols.h"
 
-#include <algorithm>
 #include <elf.h>
+
+#include <algorithm>
 
 #include "doctor/base/say.h"
 
@@ -128,8 +129,8 @@ Symbols::Match Symbols::matches(std::uint32_t index, const SymbolQuery& query) c
   const auto number = static_cast<std::uint16_t>(raw & 0x7fff);
   const bool hidden = (raw & 0x8000) != 0;
   if (query.version.empty()) {
-    // Index 2 is the oldest version, which a program linked before versioning means; a newer one only by
-    // default.
+    // Index 2 is the oldest version, which a program linked before
+    // versioning means; a newer one only by default.
     if (number < 3) return {.taken = true};
     return {.taken = false, .only_by_default_version = !hidden};
   }
@@ -259,8 +260,8 @@ namespace {
 
 constexpr std::uint64_t kScanPiece = 1u << 20;
 
-// The prefixes sorted, so that the one a name begins with is found by bisection. None may be a prefix of
-// another.
+// The prefixes sorted, so that the one a name begins with is
+// found by bisection. None may be a prefix of another.
 class PrefixSet {
  public:
   explicit PrefixSet(std::vector<std::string> prefixes) : prefixes_(std::move(prefixes)) {

@@ -28,8 +28,8 @@ TEST(GpuHelper, RefusesALibraryThatIsNoNvrtc) {
   EXPECT_EQ(ran->exit_code, kHelperFailed);
 }
 
-// What lifts a program's floor is a version name in its string table; "GLIBC_2.34" cannot hide from a plain
-// search.
+// What lifts a program's floor is a version name in its string
+// table; "GLIBC_2.34" cannot hide from a plain search.
 TEST(GpuHelper, NeedsNothingNewerThanGlibc217) {
   const std::string_view program = gpu_helper_program();
   ASSERT_GT(program.size(), 4096u);

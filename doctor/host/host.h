@@ -34,8 +34,8 @@ struct DirEntry {
   FileKind kind = FileKind::Other;  // of the entry itself: a link is Symlink
 };
 
-// The one seam between the probes and the machine. All paths are absolute paths as the examined system sees
-// them.
+// The one seam between the probes and the machine. All paths
+// are absolute paths as the examined system sees them.
 class Host {
  public:
   virtual ~Host() = default;

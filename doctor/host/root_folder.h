@@ -15,9 +15,9 @@ class RootFolder {
  public:
   RootFolder(std::string path, RootAccess access);
 
-  // As open(2) of a path that begins at the root: links, ".." and absolute ones too, stay below it. `flags`
-  // are those of open(2) that make no file; with O_NOFOLLOW a link in the last place is opened itself
-  // (O_PATH).
+  // As open(2) of a path that begins at the root: links, ".." and absolute
+  // ones too, stay below it. `flags` are those of open(2) that make no file;
+  // with O_NOFOLLOW a link in the last place is opened itself (O_PATH).
   Result<Descriptor> open(const std::string& path, int flags) const;
   // The path below the root that is free of links.
   Result<std::string> resolve(const std::string& path) const;

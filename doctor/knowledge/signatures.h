@@ -5,8 +5,8 @@
 
 namespace scankit {
 
-// How many arguments MODULE.FUNCTION takes in a release of the distribution that brings the module
-// (signatures.yaml).
+// How many arguments MODULE.FUNCTION takes in a release of the
+// distribution that brings the module (signatures.yaml).
 struct KnownSignature {
   std::string distribution;
   unsigned arguments = 0;

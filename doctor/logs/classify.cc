@@ -87,8 +87,8 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    say("the module was linked with {}, and the installed torch brings no such library", name),
                    "torch.version.cuda", {"torch_incomplete"});
   }
-  // Python opens a file that it has seen. The loader skips one of another machine and says that there is
-  // none.
+  // Python opens a file that it has seen. The loader skips one
+  // of another machine and says that there is none.
   if (soname.starts_with("/") && !module_of(soname).empty())
     return verdict(
         "wrong_machine_arch", "likely",

@@ -29,9 +29,9 @@ Log explain_text(std::string_view text);
 // A file, or "-" for standard input.
 Result<Log> explain_log(const std::string& path);
 
-// What the messages of the imports that failed say by themselves, by the rules that read logs. A check takes
-// it where the files explain nothing: in a library that no table knows, or behind a loader that could not be
-// followed.
+// What the messages of the imports that failed say by themselves, by the rules
+// that read logs. A check takes it where the files explain nothing: in a
+// library that no table knows, or behind a loader that could not be followed.
 void read_observations(Snapshot& snapshot);
 
 }  // namespace scankit

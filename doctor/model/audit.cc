@@ -17,8 +17,8 @@ bool starts_with_one(std::string_view text, const std::array<std::string_view, N
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Whose absence has a name in the catalogue. Another library (libGL, libavutil) is said in full,
-// uncatalogued.
+// Whose absence has a name in the catalogue. Another library
+// (libGL, libavutil) is said in full, uncatalogued.
 std::string cause_of_library(const std::string& soname) {
   constexpr std::array<std::string_view, 4> kTorch{"libtorch", "libc10", "libcaffe2", "libshm.so"};
   constexpr std::array<std::string_view, 9> kCuda{"libcudart.so",   "libcublas",       "libcusparse.so",

@@ -29,8 +29,8 @@ const CauseInfo& info(Cause cause);
 std::optional<Cause> cause_from_slug(std::string_view slug);
 const std::vector<CauseInfo>& all_causes();
 
-// `fact` is a JSON pointer into the snapshot, `value` what stands there; a property test holds every case to
-// that.
+// `fact` is a JSON pointer into the snapshot, `value` what
+// stands there; a property test holds every case to that.
 struct Evidence {
   std::string fact, value;
 };
@@ -97,8 +97,8 @@ struct Outcome {
   bool left_out = false;   // NotApplicable, but not for want of an object: `why` says what was not looked at
 };
 
-// Empty: nothing is broken since there was nothing to look at (doctor/model/target_facts.h). Never green by
-// itself.
+// Empty: nothing is broken since there was nothing to look at
+// (doctor/model/target_facts.h). Never green by itself.
 enum class Verdict { Healthy, Broken, Unknown, Empty };
 // What was asked: whether anything is broken, or whether the environment is still what a file says.
 // Or, by `ci run`, both and more, under a policy.

@@ -23,8 +23,8 @@ struct MissingRequirement {
   unsigned line = 0;
 };
 
-// A name given by --module that import takes for Python files: what is compiled lies inside it, or nothing
-// is.
+// A name given by --module that import takes for Python files:
+// what is compiled lies inside it, or nothing is.
 struct AskedPackage {
   std::string name, path;  // "torchvision", its folder; the file where it is a single one
 };
@@ -59,8 +59,8 @@ struct PythonFunction {
   int least = 0, most = 0;  // arguments; most is -1 with *args or **kwargs
 };
 
-// What the read-only texts of a module's file say: how pybind11 exposes its functions, and where it was
-// built.
+// What the read-only texts of a module's file say: how
+// pybind11 exposes its functions, and where it was built.
 struct ModuleTexts {
   std::string module, path;
   bool read = false;  // the rest is meaningless otherwise

@@ -103,8 +103,8 @@ class TextRedactor {
   void learn_user(const std::string& name);
   void learn_home(const std::string& path);
   void learn_host(const std::string& name);
-  // A word that is a fact, were it also somebody's name or address: a package called as its author, a
-  // version.
+  // A word that is a fact, were it also somebody's name or
+  // address: a package called as its author, a version.
   void learn_fact(const std::string& word) { facts_.insert(word); }
   // Finds names, hosts, addresses and serials in a text, before anything is replaced.
   void learn_from(std::string_view text);

@@ -90,8 +90,8 @@ void add_path_tokens(std::string_view text, const Place& path, std::string_view 
   }
 }
 
-// user:password@host without a scheme, as http_proxy may have it. Not "image:tag@sha256:..." and not
-// "libx.so:name@VERSION".
+// user:password@host without a scheme, as http_proxy may have
+// it. Not "image:tag@sha256:..." and not "libx.so:name@VERSION".
 void add_bare_user_info(std::string_view text, const Place& token, std::vector<Url>& urls) {
   const std::string_view word = token.in(text);
   const auto at = word.rfind('@'), colon = word.find(':');

@@ -6,8 +6,8 @@
 #include "doctor/base/say.h"
 #include "doctor/model/plain_json.h"
 
-// Key order is the order of the fields; absent keys keep the field's default, so an older snapshot stays
-// readable.
+// Key order is the order of the fields; absent keys keep the
+// field's default, so an older snapshot stays readable.
 #define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
 
 namespace nlohmann {

@@ -10,8 +10,8 @@
 // Which torch the examined files were built for, in the report.
 namespace scankit {
 
-// "built_for" of `doctor --json`: one entry a file that could be read, one more a wheel, folder or
-// distribution.
+// "built_for" of `doctor --json`: one entry a file that could
+// be read, one more a wheel, folder or distribution.
 nlohmann::ordered_json built_for_json(const Snapshot& snapshot);
 
 // Each examined file, wheel, folder or distribution, and the same as a sentence beside it.

@@ -4,8 +4,8 @@
 
 namespace scankit {
 
-// Gathers the findings of all outcomes, puts each symptom under its cause, the root first, and decides the
-// verdict.
+// Gathers the findings of all outcomes, puts each symptom
+// under its cause, the root first, and decides the verdict.
 void fold(Report& report);
 
 // The cause to act on first; nullptr where there is no error.

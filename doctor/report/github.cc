@@ -63,8 +63,8 @@ void append(std::string& out, std::string_view level, const std::vector<Annotati
 
 }  // namespace
 
-// Workflow commands, for `cat` in a step. Environment findings have no line of the repository, so none has a
-// file.
+// Workflow commands, for `cat` in a step. Environment findings
+// have no line of the repository, so none has a file.
 std::string doctor_github(const Report& report) {
   constexpr std::array<std::string_view, 3> kLevels{"notice", "warning", "error"};
   std::array<std::vector<Annotation>, 3> levels;

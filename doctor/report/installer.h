@@ -9,8 +9,8 @@
 namespace scankit {
 
 std::string python_path(const Snapshot& snapshot);  // as the user named it, else the resolved file
-// pip where the environment has it, uv or the base Python's pip where it has none, conda for what conda
-// installed.
+// pip where the environment has it, uv or the base Python's
+// pip where it has none, conda for what conda installed.
 std::string install_command(const InstallPackages& fix, const Snapshot& snapshot);
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot);
 // Who has to do what, where there is no such command; "" where there is.

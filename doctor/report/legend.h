@@ -28,8 +28,8 @@ class Legend {
 // The environment's directories of packages ($SITE) and its root ($ENV).
 Legend legend_of(const Snapshot& snapshot);
 
-// A whole text, with the legend below it where there is one; lines for which `is_command` holds stay as they
-// are.
+// A whole text, with the legend below it where there is one;
+// lines for which `is_command` holds stay as they are.
 std::string with_legend(Legend legend, const std::string& text, bool (*is_command)(const std::string& line));
 
 }  // namespace scankit

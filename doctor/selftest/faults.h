@@ -7,8 +7,8 @@
 #include "doctor/base/result.h"
 #include "doctor/model/snapshot.h"
 
-// What selftest plants: real faults, each in a small virtual environment of its own, made without running
-// anything.
+// What selftest plants: real faults, each in a small virtual
+// environment of its own, made without running anything.
 namespace scankit {
 
 inline constexpr const char* kSelftestModule = "scankit_selftest";

@@ -3,10 +3,9 @@
 #include <string>
 #include <vector>
 
-// For tests: a language in which every sentence of the catalogue can be told from everything else.
-// "{} needs {}" becomes "[[<<{}>> \uFF4E\uFF45\uFF45\uFF44\uFF53 <<{}>>]]", with one character for each
-// bracket and no ASCII letter of its own. What is left of ASCII letters in a report is a value, or was never
-// translated.
+// For tests: a language in which every sentence of the catalogue can be told from everything else. "{} needs
+// {}" becomes "[[<<{}>> \uFF4E\uFF45\uFF45\uFF44\uFF53 <<{}>>]]", with one character for each bracket and no
+// ASCII letter of its own. What is left of ASCII letters in a report is a value, or was never translated.
 namespace scankit {
 
 struct PotEntry {

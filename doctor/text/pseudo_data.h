@@ -7,8 +7,8 @@
 
 #include "doctor/base/result.h"
 
-// For tests: what may stand in a text untranslated, once everything that is said is said in the invented
-// language.
+// For tests: what may stand in a text untranslated, once
+// everything that is said is said in the invented language.
 namespace scankit {
 
 // Values of the facts, and what a test adds: names, commands, options.
@@ -42,8 +42,8 @@ class PseudoData {
 // A line for each part of the text that is neither translated nor data, and one where a sentence was cut.
 std::vector<std::string> untranslated(const std::string& text, const PseudoData& data);
 
-// The text with the paths that the legend below a report stands for: what a fact quotes is looked for as a
-// whole.
+// The text with the paths that the legend below a report
+// stands for: what a fact quotes is looked for as a whole.
 std::string without_legend(std::string text);
 
 // The catalogue `pot` in the invented language, compiled into `folder`; its path.

@@ -31,8 +31,8 @@ inline constexpr std::string_view kAssertionMark = "INTERNAL ASSERT FAILED at \"
 // "ATen/core/ivalue_inl.h:2356" of a text that begins with the mark; "" for a place in other headers.
 std::string header_line(std::string_view text);
 
-// The path below the last folder `include`: what is the same wherever torch lies. "" for a header that is not
-// torch's.
+// The path below the last folder `include`: what is the same
+// wherever torch lies. "" for a header that is not torch's.
 std::string torch_header(std::string_view path);
 
 // The numbers of all lines that an assertion in a header's text reaches over: compilers differ in which line

@@ -11,8 +11,8 @@
 namespace scankit {
 namespace {
 
-// A fact that is not a name narrows only where something is left: it may be true of a build of another
-// channel.
+// A fact that is not a name narrows only where something is
+// left: it may be true of a build of another channel.
 void narrow(Set& fits, Set by, const std::string& line, BuiltFor& built_for) {
   if (fits == 0 || (fits & by) == fits) return;
   if ((fits & by) == 0) {
@@ -35,9 +35,9 @@ Set pybind_releases(const SymbolIndex& symbol_index, const BuiltForInput& input)
   });
 }
 
-// torch's cpp_extension gives every extension the number of torch's own build, and a wheel of the index with
-// the old strings was built with -fabi-version=11: no compiler that takes later headers has that number by
-// itself.
+// torch's cpp_extension gives every extension the number of torch's own build,
+// and a wheel of the index with the old strings was built with -fabi-version=11:
+// no compiler that takes later headers has that number by itself.
 bool is_marked_by_an_old_torch(const BuiltForInput& input) {
   return input.pybind_internals.find("_cxxabi1011_") != std::string::npos;
 }

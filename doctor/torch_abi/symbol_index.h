@@ -45,8 +45,7 @@ class SymbolIndex {
   static Result<SymbolIndex> parse(std::string_view bytes);
   // The one that is compiled in; inflated by the first call (some 10 ms and 6 MB).
   static const SymbolIndex& built_in();
-  // In the same format the assertions of torch's headers, as names "c10/core/TensorImpl.h:1723"
-  // (names.h).
+  // In the same format the assertions of torch's headers, as names "c10/core/TensorImpl.h:1723" (names.h).
   static const SymbolIndex& header_lines();
 
   const std::vector<IndexedRelease>& releases() const { return releases_; }

@@ -47,8 +47,8 @@ TEST(SymbolIndex, EveryTruncationIsRefused) {
   EXPECT_FALSE(SymbolIndex::parse(bytes + "x"));
 }
 
-// A flipped byte may leave a valid index with other contents; it must never be read out of bounds (run under
-// ASan).
+// A flipped byte may leave a valid index with other contents;
+// it must never be read out of bounds (run under ASan).
 TEST(SymbolIndex, FlippedBytesAreRefusedOrStayInBounds) {
   const std::string bytes = small_symbol_index();
   for (std::size_t at = 0; at < bytes.size(); ++at)

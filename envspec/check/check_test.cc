@@ -154,8 +154,8 @@ TEST(SpecCheck, TakesAnAbsentTorchForADrift) {
   EXPECT_EQ(answer(here, "torch: {version: \"2.11.*\", cuda: \"13.0\", string_abi: new}"), "drift_torch");
 }
 
-// Facts with which an evidence points into the snapshot, and the line of the spec in every machine-readable
-// report.
+// Facts with which an evidence points into the snapshot, and
+// the line of the spec in every machine-readable report.
 TEST(SpecCheck, SaysWhichLineDemandsItInEveryReport) {
   Report report = report_of(machine(), "python: {version: \"3.11.*\"}\ntorch:\n  version: \">=2.12\"\n");
   ASSERT_EQ(report.findings.size(), 1U);

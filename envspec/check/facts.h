@@ -10,9 +10,8 @@
 #include "doctor/model/snapshot.h"
 #include "envspec/spec/spec.h"
 
-// What the checks of a spec have in common.
-// What spec and lock talk about, of an environment that is here, of an unpacked root, or of a stored
-// snapshot.
+// What the checks of a spec have in common. What spec and lock talk about, of
+// an environment that is here, of an unpacked root, or of a stored snapshot.
 
 namespace scankit {
 

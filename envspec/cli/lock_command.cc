@@ -32,8 +32,8 @@ Result<std::string> hash_of_spec(const std::string& asked) {
   return hash;
 }
 
-// Of a lock that is there already: what its index said of the same versions. One that was edited says
-// nothing.
+// Of a lock that is there already: what its index said of the
+// same versions. One that was edited says nothing.
 std::optional<EnvironmentLock> older_lock(const std::string& path) {
   auto lock = read_lock(path);
   if (lock) return *std::move(lock);

@@ -52,8 +52,8 @@ std::string spec_fields_markdown();
 
 Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
                  const std::string& expected);
-// A key that is no field: the nearest of `known`, or all of them. `field` is the key with what it stands
-// below.
+// A key that is no field: the nearest of `known`, or all of
+// them. `field` is the key with what it stands below.
 Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
                     const std::vector<std::string>& known);
 // That the file says which form it has, and that it is no newer than `newest`. Asked before everything else:

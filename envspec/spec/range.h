@@ -10,10 +10,9 @@
 
 namespace scankit {
 
-// Which versions will do: clauses as in PEP 440 with commas between them, each of which must hold.
-// ">=2.11,<3",
-// "==2.11.*", "~=2.11.1", "!=2.11.2"; a bare "2.11.*" or "2.11.0" means "==". A range without clauses takes
-// any.
+// Which versions will do: clauses as in PEP 440 with commas between them,
+// each of which must hold. ">=2.11,<3", "==2.11.*", "~=2.11.1", "!=2.11.2";
+// a bare "2.11.*" or "2.11.0" means "==". A range without clauses takes any.
 class VersionRange {
  public:
   static Result<VersionRange> parse(std::string_view text);

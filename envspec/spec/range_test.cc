@@ -61,8 +61,8 @@ TEST(VersionRange, NamesItsOldestVersion) {
   EXPECT_EQ(VersionRange::parse("<600")->least(), "");
 }
 
-// An editor refuses by the pattern of the schema what the parser refuses, but for lengths and what it cannot
-// express.
+// An editor refuses by the pattern of the schema what the
+// parser refuses, but for lengths and what it cannot express.
 TEST(VersionRange, RefusesWhatIsNoneAndTheSchemaToo) {
   const std::regex pattern{std::string(form_pattern(FieldForm::Range))};
   for (const char* good :

@@ -27,8 +27,8 @@ struct Refused {
   Error error;
 };
 
-// Builds the tree out of the parser's events: its own node tree would follow aliases and keep doubles of a
-// key.
+// Builds the tree out of the parser's events: its own node
+// tree would follow aliases and keep doubles of a key.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& name) : name_(name) {}

@@ -26,9 +26,8 @@ struct ScanRow {
   bool has(char option) const { return std::string_view(options).find(option) != std::string_view::npos; }
 };
 
-// The first three are upstream's own test in every dtype; the others visit lengths around
-// the edges of tiles, state counts that fill no register, tiny and odd dims, groups, and every option both
-// ways.
+// The first three are upstream's own test in every dtype; the others visit lengths around the edges of
+// tiles, state counts that fill no register, tiny and odd dims, groups, and every option both ways.
 constexpr ScanRow kQuick[] = {
     {kF32, 2, 4, 128, 8, 1, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
     {kF16, 2, 4, 256, 8, 2, "Dzbsf", Delta::Test, Rate::Test, Lay::Plain},
@@ -106,8 +105,8 @@ constexpr ScanRow kLong[] = {
 Fill uniform(double low, double high) { return {FillKind::Uniform, low, high}; }
 Fill normal(double mean, double deviation) { return {FillKind::Normal, mean, deviation}; }
 
-// With softplus the raw value is its inverse's neighbourhood: softplus(-14) = 8e-7, softplus(-7..-2) =
-// 0.001..0.13.
+// With softplus the raw value is its inverse's neighbourhood:
+// softplus(-14) = 8e-7, softplus(-7..-2) = 0.001..0.13.
 Fill delta_fill(Delta kind, bool softplus) {
   switch (kind) {
     case Delta::Test:

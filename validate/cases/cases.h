@@ -73,8 +73,8 @@ std::vector<Case> hostile_cases(std::uint64_t seed);
 // 65536 steps.
 std::vector<Case> long_cases(std::uint64_t seed);
 
-// Of fwd_stateful, bwd_stateful and state_update: a fixed list, and `random` more whose shapes follow the
-// seed.
+// Of fwd_stateful, bwd_stateful and state_update: a fixed
+// list, and `random` more whose shapes follow the seed.
 std::vector<Case> stateful_cases(std::uint64_t seed, int random);
 
 // A scan of one step, a real A and B and C that vary. model: laid out as a model's tensors.

@@ -23,8 +23,8 @@ TEST(Cases, AreTheSameForTheSameSeedAndOtherDataForAnother) {
   }
 }
 
-// A stream that changed would silently change every recorded run: pinned by values of an independent
-// splitmix64.
+// A stream that changed would silently change every recorded
+// run: pinned by values of an independent splitmix64.
 TEST(Cases, DataFollowsThePinnedStream) {
   TensorSpec spec{"u", Dtype::F32, {3}, {1}, 0, 3, {FillKind::Uniform, 0, 1}, 1234567};
   const auto data = make_data(spec);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch.cuda.memory.CUDAPluggableAllocator calls in the child of the small cases: each allocation on the
-// GPU is one of the driver's own and lies between two bands. As on the CPU, bands and fresh memory hold 0xff:
-// NaN in every dtype. The bands are copied back and looked at when memory is freed and whenever the harness
-// asks.
+// What torch.cuda.memory.CUDAPluggableAllocator calls in the child of the small cases:
+// each allocation on the GPU is one of the driver's own and lies between two bands. As
+// on the CPU, bands and fresh memory hold 0xff: NaN in every dtype. The bands are
+// copied back and looked at when memory is freed and whenever the harness asks.
 //
 // Slow (an allocation and a free of the driver's each time, and a wait for the whole context), and nothing
 // that a graph could capture: neither for timing nor for the cases inside a graph.

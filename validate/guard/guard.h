@@ -21,8 +21,8 @@ void scankit_guard_bands(int on);
 // instruction. Here because this library is the one that the harness has.
 double scankit_multiply_adds(double seconds);
 
-// The same on the GPU (gpu_guard.cc). 1; or 0 and what the driver lacks: a library or a function. Before the
-// others.
+// The same on the GPU (gpu_guard.cc). 1; or 0 and what the
+// driver lacks: a library or a function. Before the others.
 int scankit_gpu_guard_start(const char** missing);
 // For CUDAPluggableAllocator.
 void* scankit_gpu_allocate(std::ptrdiff_t size, int device, void* stream);

@@ -14,9 +14,9 @@ namespace scankit::validate {
 // build.
 std::optional<double> predicted_bank_conflicts(std::string_view symbol);
 
-// The kernels that our module launches for the GPU's timed passes, each with its block and grid, once. Empty
-// without `gpu_facts`. The planner is the module's own; what differs is only what the cubin and the driver
-// say.
+// The kernels that our module launches for the GPU's timed passes, each
+// with its block and grid, once. Empty without `gpu_facts`. The planner is
+// the module's own; what differs is only what the cubin and the driver say.
 std::vector<KernelUse> launched_kernels(const Validation& seen);
 
 // Fills `seen.kernels`: registers, memory and threads from the module's cubins, blocks of a multiprocessor

@@ -9,11 +9,11 @@
 // kernel.
 namespace scankit::validate {
 
-// Row-major and contiguous: u, delta, z, dout (batch, dim, length); A (dim, states); D, delta_bias (dim). B,
-// C (batch, groups, states, length), or (dim, states) where constant. D, z and delta_bias are absent where
-// empty. Complex: A, a constant B or C, and the states are pairs of numbers, real part first; so are the
-// steps of a variable B or C, whose rows are then 2 length long; y is twice the real part of the sum over the
-// states.
+// Row-major and contiguous: u, delta, z, dout (batch, dim, length); A (dim, states); D,
+// delta_bias (dim). B, C (batch, groups, states, length), or (dim, states) where constant.
+// D, z and delta_bias are absent where empty. Complex: A, a constant B or C, and the
+// states are pairs of numbers, real part first; so are the steps of a variable B or C,
+// whose rows are then 2 length long; y is twice the real part of the sum over the states.
 //
 // initial_state, dlast_state (batch, dim, states): zero where empty. cu_seqlens, where not empty: batch is 1
 // and sequence s has the steps cu_seqlens[s] to cu_seqlens[s + 1], begun from its own state; the states are

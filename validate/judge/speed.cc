@@ -26,8 +26,8 @@ double state_of(const Timing& timing, const char* name, double otherwise) {
   return found == timing.state.end() ? otherwise : found->second;
 }
 
-// How many of the sorted samples to leave out at either end: the largest k with P(Binomial(n, 1/2) < k) <=
-// 0.025.
+// How many of the sorted samples to leave out at either end:
+// the largest k with P(Binomial(n, 1/2) < k) <= 0.025.
 std::size_t left_out(std::size_t n) {
   double term = std::pow(0.5, static_cast<double>(n)), below = 0;
   std::size_t k = 0;
@@ -108,9 +108,9 @@ std::string clock_changes(const std::vector<Timing>& timings) {
   return say("the GPU's clock was between {:.0f} and {:.0f} MHz while it was timed", low, high);
 }
 
-// Of a scan with one group, D, z, delta_bias and softplus. A state and step forward: decay's product and
-// drive's, two multiply-adds, one exponential; back: those of the states again but for y's, and eight for the
-// gradients.
+// Of a scan with one group, D, z, delta_bias and softplus. A state and step
+// forward: decay's product and drive's, two multiply-adds, one exponential;
+// back: those of the states again but for y's, and eight for the gradients.
 Work work_of(const Timing& t) {
   const double steps = double{1} * t.batch * t.length, elements = steps * t.dim,
                item = element_bytes(t.dtype);

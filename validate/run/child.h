@@ -20,8 +20,8 @@ std::string why_python_does_not_work(const std::string& python);
 // How a child came to its end, in one clause: "the process crashed with SIGSEGV", "the process ended with
 // status 3: last line of stderr".
 std::string describe_end(const ProcessResult& result);
-// "call.py, line 97 in forward": the innermost frame that faulthandler printed when it was ended; "" without
-// one.
+// "call.py, line 97 in forward": the innermost frame that
+// faulthandler printed when it was ended; "" without one.
 std::string where_it_was(const ProcessResult& result);
 // True where the harness's own watchdog ended it.
 bool ended_by_watchdog(const ProcessResult& result);

@@ -37,8 +37,8 @@ std::string phase_in_words(const std::string& what) {
 
 bool is_against(const CaseResult& result) { return result.device.ends_with("@against"); }
 
-// Runs children until no task is left: a crash or hang costs its own case, and the next child goes on behind
-// it.
+// Runs children until no task is left: a crash or hang costs
+// its own case, and the next child goes on behind it.
 class Run {
  public:
   Run(const ValidateRequest& request, Harness harness)

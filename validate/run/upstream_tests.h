@@ -8,10 +8,10 @@
 
 namespace scankit::validate {
 
-// Runs `request.upstream_tests` by the pytest of the environment, which imports the installed module itself;
-// one case among `seen`'s. It has `seconds`; where those end it, the tests that ran decide, and a note tells
-// how many did not. With the commented values there are thousands: they come in an order that the run's seed
-// shuffles.
+// Runs `request.upstream_tests` by the pytest of the environment, which imports the
+// installed module itself; one case among `seen`'s. It has `seconds`; where those end
+// it, the tests that ran decide, and a note tells how many did not. With the commented
+// values there are thousands: they come in an order that the run's seed shuffles.
 void run_upstream_tests(const ValidateRequest& request, const Harness& harness, double seconds,
                         Validation& seen);
 

@@ -58,8 +58,8 @@ TEST_P(WritesBeside, IsCaughtAndNamed) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto v = validated(python, GetParam().module);
   SCANKIT_NEEDS_A_GPU(v);
-  // What lies beside is another tensor where torch's own allocator is in use, whose byte may or may not
-  // matter.
+  // What lies beside is another tensor where torch's own
+  // allocator is in use, whose byte may or may not matter.
   const std::string said = said_on("cuda:0+bands", v);
   EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }

@@ -2,8 +2,8 @@
 #pragma once
 #include <stddef.h>
 
-// The host's own libcurl, by dlopen: its TLS library and its certificates are those that hold on this
-// machine.
+// The host's own libcurl, by dlopen: its TLS library and its
+// certificates are those that hold on this machine.
 namespace scankit_fetch {
 
 struct CurlList;

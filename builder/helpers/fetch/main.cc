@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// scankit-fetch: one file by https, with the host's libcurl, into PATH.part and then, whole and with the
-// right hash, into PATH. A child with a timeout, as scankit-gpu. Progress goes to descriptor 3, one "HAVE
-// TOTAL" a line; the last line of stdout is "fetched<TAB>size=N<TAB>sha256=HEX". Statuses are those of
-// helpers/gpu/library.h.
+// scankit-fetch: one file by https, with the host's libcurl, into PATH.part and then,
+// whole and with the right hash, into PATH. A child with a timeout, as scankit-gpu.
+// Progress goes to descriptor 3, one "HAVE TOTAL" a line; the last line of stdout is
+// "fetched<TAB>size=N<TAB>sha256=HEX". Statuses are those of helpers/gpu/library.h.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// scankit-gpu: what the static scankit cannot do, which is to load the vendor's libraries. It runs as a child
-// with a timeout, prints one record a line (KIND<TAB>key=value<TAB>...) and exits with one of the statuses of
-// library.h.
+// scankit-gpu: what the static scankit cannot do, which is to load the vendor's
+// libraries. It runs as a child with a timeout, prints one record a line
+// (KIND<TAB>key=value<TAB>...) and exits with one of the statuses of library.h.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `scankit-gpu nvrtc` compiles one text for one architecture; `scankit-gpu nvrtc-info` says what an NVRTC can
-// do.
+// `scankit-gpu nvrtc` compiles one text for one architecture;
+// `scankit-gpu nvrtc-info` says what an NVRTC can do.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +136,8 @@ bool is_useful(const char* line, size_t length) {
   return false;
 }
 
-// A template's log runs to thousands of lines: each line that names an error, with the two after it, 30 in
-// all.
+// A template's log runs to thousands of lines: each line that
+// names an error, with the two after it, 30 in all.
 void print_log(const char* log) {
   int printed = 0, dropped = 0, follow = 0;
   while (*log != 0) {

@@ -153,8 +153,8 @@ class Fetcher {
     return choose(files, wheel);
   }
 
-  // By its hash; an index that tells none is taken at the file's name, and the hash is judged after the
-  // download.
+  // By its hash; an index that tells none is taken at the file's
+  // name, and the hash is judged after the download.
   static Result<IndexFile> choose(const std::vector<IndexFile>& files, const WheelPin& wheel) {
     std::string stem = required_name(wheel.name);
     std::ranges::replace(stem, '-', '_');

@@ -21,8 +21,8 @@ InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so
 
 // "" where import may take a file of that name; else why it never does.
 std::string why_not_for_this_python(const Python& python, const std::string& name);
-// Named with a Python tag ("m.cpython-311-x86_64-linux-gnu.so", "m.abi3.so"): an extension, whatever it
-// holds.
+// Named with a Python tag ("m.cpython-311-x86_64-linux-gnu.so",
+// "m.abi3.so"): an extension, whatever it holds.
 bool has_python_tag(const std::string& name);
 
 }  // namespace scankit

@@ -37,8 +37,8 @@ int should_have_it(const ProcessImage& process, int object, const UndefinedSymbo
     longest = word.size();
     best = needed;
   }
-  // A library that is not there at all is another answer: libcusparseLt's names begin with cuSPARSE's word
-  // too.
+  // A library that is not there at all is another answer:
+  // libcusparseLt's names begin with cuSPARSE's word too.
   for (const std::string& soname : process.object(object).library->dynamic.needed) {
     const std::string word = word_of_library(soname);
     if (word.size() > longest && name.starts_with(word)) return -1;
@@ -57,8 +57,8 @@ class Finder {
       const auto undefined = process.object(object).library->symbols.undefined();
       if (!undefined) continue;
       for (const UndefinedSymbol& symbol : *undefined) {
-        // C++ names of torch drift with torch's release: that is another question. GLIBC's are whole
-        // versions.
+        // C++ names of torch drift with torch's release: that is
+        // another question. GLIBC's are whole versions.
         if (symbol.weak || symbol.name.starts_with("_Z") || symbol.version.starts_with("GLIBC")) continue;
         if (process.provider_of(SymbolQuery(symbol), scope) >= 0) continue;
         const int from = should_have_it(process, object, symbol);

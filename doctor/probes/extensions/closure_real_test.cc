@@ -91,8 +91,8 @@ TEST_F(RealClosure, TorchLoadsTheFilesThatWeName) {
     if (std::regex_search(line, match, init)) theirs.insert(path_normalize(match[1].str()));
   for (const std::string& path : ours)
     EXPECT_TRUE(theirs.contains(path)) << "the loader did not load " << path;
-  // Python loads more modules of its own; of what our objects need, the loader must have chosen the same
-  // files.
+  // Python loads more modules of its own; of what our objects
+  // need, the loader must have chosen the same files.
   for (const std::string& path : theirs) {
     const bool torchs = path.starts_with(snapshot_.torch.value.location + "/lib/");
     EXPECT_TRUE(ours.contains(path) || !(torchs || needed.contains(path_basename(path)))) << path;

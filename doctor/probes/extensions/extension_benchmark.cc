@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// extension_benchmark PYTHON MODULE...: how long reading and resolving the modules takes, page cache warm,
-// and the peak memory of the process that did it. The environment's own facts are probed before and not
-// counted.
+// extension_benchmark PYTHON MODULE...: how long reading and resolving the
+// modules takes, page cache warm, and the peak memory of the process that
+// did it. The environment's own facts are probed before and not counted.
 #include <sys/resource.h>
 
 #include <algorithm>

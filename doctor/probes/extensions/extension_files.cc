@@ -161,8 +161,8 @@ class ModuleSearch {
   std::vector<Extension> found_;
 };
 
-// The installed distribution whose RECORD lists the file. Files in RECORD are named relative to the site
-// folder.
+// The installed distribution whose RECORD lists the file.
+// Files in RECORD are named relative to the site folder.
 std::string owner_of_file(const Host& host, const Snapshot& so_far, const std::string& path) {
   constexpr std::size_t kRecordLimit = 1u << 20;  // torch's is longer, and holds none of the modules
   for (const Distribution& d : so_far.distributions.value) {

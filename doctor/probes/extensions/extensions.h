@@ -11,8 +11,8 @@
 
 namespace scankit {
 
-// Fills everything that the file at copy.path says by itself. Returns it opened where it is a whole ELF
-// library.
+// Fills everything that the file at copy.path says by itself.
+// Returns it opened where it is a whole ELF library.
 std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy);
 
 // A name that TORCH_LIBRARY's static initialiser calls: the file makes operators of torch as it is loaded.

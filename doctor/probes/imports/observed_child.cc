@@ -127,8 +127,8 @@ std::vector<std::string> texts_of(const Json& json, const char* key) {
   return texts;
 }
 
-// The first line of `text` that starts with `prefix`, or the last one that is not empty where the prefix is
-// "".
+// The first line of `text` that starts with `prefix`, or the
+// last one that is not empty where the prefix is "".
 std::string pick_line(const std::string& text, std::string_view prefix) {
   std::istringstream lines(text);
   std::string last;
@@ -252,9 +252,9 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process) 
 ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
                             std::chrono::milliseconds timeout,
                             const std::function<void(const std::string& module)>& begins) {
-  // faulthandler writes its stack before our clock ends, while somebody still reads it: a point in time and
-  // not a duration, since Python needs a while to start where a machine is busy. Both clocks are
-  // CLOCK_MONOTONIC.
+  // faulthandler writes its stack before our clock ends, while somebody
+  // still reads it: a point in time and not a duration, since Python needs a
+  // while to start where a machine is busy. Both clocks are CLOCK_MONOTONIC.
   const auto dump_at =
       std::chrono::steady_clock::now() + std::max(std::chrono::milliseconds(200), timeout * 9 / 10);
   const double seconds = std::chrono::duration<double>(dump_at.time_since_epoch()).count();

@@ -15,8 +15,8 @@ Probed<Cpu> probe_cpu(const Host& host);
 Probed<Memory> probe_memory(const Host& host);
 // Free space of the file system that holds `path`.
 Probed<Disk> probe_disk(const Host& host, const std::string& path);
-// Order of evidence: /sys/module/nvidia/version, /proc/driver/nvidia/version, the version in libcuda's file
-// name.
+// Order of evidence: /sys/module/nvidia/version,
+// /proc/driver/nvidia/version, the version in libcuda's file name.
 Probed<Driver> probe_driver(const Host& host);
 // PCI devices of vendor 10de, class display, with the table of knowledge/gpus.yaml; /proc/driver/nvidia for
 // the names.

@@ -55,8 +55,8 @@ std::string gcc_version(const Host& host, const std::string& path) {
   return !tail.empty() && std::isdigit(static_cast<unsigned char>(tail[0])) ? tail : "";
 }
 
-// clang's link leads to ".../llvm-14/bin/clang"; starting it costs 30 ms, and nothing needs more than the
-// major.
+// clang's link leads to ".../llvm-14/bin/clang"; starting it
+// costs 30 ms, and nothing needs more than the major.
 std::string clang_version(const Host& host, const std::string& path) {
   const std::string real = host.realpath(path).value_or("");
   for (const char* marker : {"llvm-", "clang-"}) {

@@ -102,8 +102,8 @@ void read_direct_url(const Host& host, Distribution& distribution) {
                           (*folder)["editable"].is_boolean() && (*folder)["editable"].get<bool>();
   const std::string url = text_in(json, "url");
   if (url.empty()) return;
-  // Also where it is no link to the folder: no index may be asked for that name, which may be another's
-  // there.
+  // Also where it is no link to the folder: no index may be
+  // asked for that name, which may be another's there.
   const bool linked = distribution.editable && url.starts_with("file://");
   distribution.project = linked ? path_of_url(url) : source_in(json);
 }
@@ -114,8 +114,8 @@ class DistributionReader {
 
   std::vector<Distribution> read() {
     for (const PathEntry& entry : python_.sys_path) {
-      // What happens to lie in the current folder is not installed; the standard library holds no
-      // distribution.
+      // What happens to lie in the current folder is not installed;
+      // the standard library holds no distribution.
       if (!entry.exists || entry.origin == "cwd" || entry.origin == "stdlib" || entry.origin == "lib-dynload")
         continue;
       if (entry.path.ends_with(".egg")) read_egg(entry.path);
@@ -167,8 +167,8 @@ class DistributionReader {
     found_.push_back(std::move(distribution));
   }
 
-  // setup.py develop: first line the folder that holds NAME.egg-info, which easy-install.pth puts on the
-  // path.
+  // setup.py develop: first line the folder that holds
+  // NAME.egg-info, which easy-install.pth puts on the path.
   void read_egg_link(const std::string& path) {
     const auto text = read_head(host_, path, 4096);
     if (!text) return;

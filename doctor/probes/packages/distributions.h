@@ -18,8 +18,8 @@ const Distribution* find_distribution(const std::vector<Distribution>& distribut
 // What it was installed from, where that was no index (direct_url.json, PEP 610): an absolute path, or the
 // URL of a requirement ("git+https://host/repository@COMMIT", "https://host/file.whl"); "" for an index.
 std::string source_of(const Host& host, const Distribution& distribution);
-// The .so files that the distribution's RECORD lists and that exist. Empty where there is no RECORD (apt,
-// conda).
+// The .so files that the distribution's RECORD lists and that
+// exist. Empty where there is no RECORD (apt, conda).
 std::vector<std::string> shared_libraries_of(const Host& host, const Distribution& distribution);
 
 }  // namespace scankit

@@ -96,8 +96,8 @@ namespace {
 // What one run of pip installs, it writes within minutes: unpacking torch's CUDA libraries takes the longest.
 constexpr std::int64_t kOneRun = 900;
 
-// RECORD is written at the end of an installation; the files themselves may keep the dates of an installer's
-// cache.
+// RECORD is written at the end of an installation; the files
+// themselves may keep the dates of an installer's cache.
 std::int64_t written(const Host& host, const std::string& path) {
   const auto info = host.stat(path);
   return info ? info->mtime_ns / 1'000'000'000 : 0;
@@ -130,8 +130,8 @@ void read_modules(const Host& host, const Snapshot& snapshot, Packages& packages
   }
 }
 
-// Requirements are installed before what requires them, so the next named distribution after torch brought
-// it.
+// Requirements are installed before what requires them, so the
+// next named distribution after torch brought it.
 std::string what_brought(const Host& host, const Snapshot& snapshot, const Distribution& torch,
                          std::int64_t torch_installed) {
   if (torch.installer != "pip" || torch_installed == 0 || was_named(host, torch)) return {};

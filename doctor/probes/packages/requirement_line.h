@@ -17,8 +17,8 @@ struct RequirementLine {
 };
 std::optional<RequirementLine> parse_requirement(std::string_view line);
 
-// Whether the marker holds for this Python with these extras. Nothing where it asks for what is not known
-// here.
+// Whether the marker holds for this Python with these extras.
+// Nothing where it asks for what is not known here.
 std::optional<bool> marker_holds(std::string_view marker, const Python& python, const std::string& machine,
                                  const std::vector<std::string>& extras);
 

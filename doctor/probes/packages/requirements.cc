@@ -140,8 +140,8 @@ namespace {
 
 constexpr std::size_t kLongestMetadata = 1u << 20, kMostDistributions = 200, kMostMissing = 60;
 
-// Parts of torch in wheels of their own: torch-complete, cuda-wheels-match and triton-fits know which of them
-// count.
+// Parts of torch in wheels of their own: torch-complete,
+// cuda-wheels-match and triton-fits know which of them count.
 bool part_of_torch(const std::string& name) {
   return name.starts_with("nvidia-") || name.starts_with("cuda-") || name == "triton" ||
          name == "pytorch-triton" || name == "pytorch-triton-rocm" || name == "torch";

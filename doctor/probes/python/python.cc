@@ -37,8 +37,8 @@ bool scan(const Host& host, const std::string& path, const std::function<bool(st
   return false;
 }
 
-// `text` between two NULs. Looked for without them: a binary is full of NULs, at each of which a search would
-// stop.
+// `text` between two NULs. Looked for without them: a binary
+// is full of NULs, at each of which a search would stop.
 bool whole_string_in(std::string_view piece, std::string_view text) {
   for (auto at = piece.find(text); at != std::string_view::npos; at = piece.find(text, at + 1)) {
     const std::size_t end = at + text.size();

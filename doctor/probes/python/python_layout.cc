@@ -162,8 +162,8 @@ std::string release_of_conda(const Host& host, const PythonLayout& layout, std::
   return {};
 }
 
-// The executable and the libpython that it would load. Another folder's libpython may be of another patch
-// release.
+// The executable and the libpython that it would load. Another
+// folder's libpython may be of another patch release.
 std::vector<std::string> libraries_of(const Host& host, const PythonLayout& layout) {
   std::vector<std::string> folders{layout.base_prefix + "/" + layout.library_folder};
   if (layout.base_prefix == "/usr") folders.push_back("/usr/lib/" + layout.machine + "-linux-gnu");

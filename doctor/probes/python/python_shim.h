@@ -9,8 +9,8 @@
 
 namespace scankit {
 
-// The interpreter's own file name (a venv's bin/python stays that link), and the scripts that were looked
-// through.
+// The interpreter's own file name (a venv's bin/python stays
+// that link), and the scripts that were looked through.
 struct Interpreter {
   std::string path;
   std::vector<std::string> through;

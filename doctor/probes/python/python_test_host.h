@@ -87,8 +87,8 @@ class PythonTree : public ::testing::Test {
     EXPECT_EQ(::symlink(target.c_str(), at(path).c_str()), 0);
     return at(path);
   }
-  // Bytes in which the probes see an interpreter: an ELF header for x86_64 and the names that CPython 3.8+
-  // brings.
+  // Bytes in which the probes see an interpreter: an ELF header
+  // for x86_64 and the names that CPython 3.8+ brings.
   static std::string interpreter_bytes(std::string_view release = "") {
     std::string bytes(
         "\x7f"

@@ -19,8 +19,8 @@ void compute_sys_path(const Host& host, const PythonLayout& layout, Python& pyth
 // The folders of site-packages among sys_path that could not be listed although they exist: "PATH: why".
 std::vector<std::string> unreadable_site_folders(const Host& host, const Python& python);
 
-// What `import NAME` takes for a package or a single-file module, by sys.path and then by the editable
-// finders.
+// What `import NAME` takes for a package or a single-file
+// module, by sys.path and then by the editable finders.
 struct FoundModule {
   std::string path;      // the package's folder, or the module's file
   bool package = false;  // has an __init__
@@ -42,8 +42,8 @@ struct PthLine {
   std::string file, path;
 };  // path: absolute, not yet known to exist
 
-// Reads .pth files as site.addpackage does, and the finders of editable installs that their code lines would
-// install.
+// Reads .pth files as site.addpackage does, and the finders of
+// editable installs that their code lines would install.
 class PthReader {
  public:
   PthReader(const Host& host, PthRules rules) : host_(host), rules_(rules) {}

@@ -164,8 +164,8 @@ std::string include_of_build(const Host& host, const Python& python) {
   return "";
 }
 
-// setuptools' get_python_inc(): INCLUDEPY where that folder is, else below the base prefix; and the venv's
-// own.
+// setuptools' get_python_inc(): INCLUDEPY where that folder
+// is, else below the base prefix; and the venv's own.
 void find_python_header(const Host& host, const Python& python, BuildTools& tools) {
   const auto version = Version::parse(python.version);
   if (!version || python.base_prefix.empty()) return;

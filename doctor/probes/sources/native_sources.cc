@@ -182,8 +182,8 @@ class Sources {
       torch_open_.emplace_back(from, name);
   }
 
-  // What torch's own CUDA headers include in turn: ATen/cuda/CUDAContext.h wants cuSPARSE, cuBLAS and
-  // cuSOLVER.
+  // What torch's own CUDA headers include in turn:
+  // ATen/cuda/CUDAContext.h wants cuSPARSE, cuBLAS and cuSOLVER.
   void follow_torch_headers() {
     while (!torch_open_.empty() && followed_.size() < kMostHeaders) {
       const auto [from, name] = torch_open_.front();

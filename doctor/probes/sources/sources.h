@@ -20,8 +20,8 @@ std::string answer_of(const Host& host, const std::string& folder, const std::st
 std::string release_in(std::string_view nvcc_version);                  // "13.0"
 void read_limits(std::string_view host_config, BuildTools& tools);      // nvcc's crt/host_config.h
 void read_gcc_floor(std::string_view cxx17_header, BuildTools& tools);  // torch's c10/util/C++17.h
-// torch/utils/cpp_extension.py: its own bounds for nvcc's host compiler, its architectures. Of
-// tools.nvcc_version.
+// torch/utils/cpp_extension.py: its own bounds for nvcc's host
+// compiler, its architectures. Of tools.nvcc_version.
 void read_cpp_extension(std::string_view text, BuildTools& tools);
 
 // The folder that the user named, or where it is "" the current one of a running system. Absent where it

@@ -148,8 +148,8 @@ TargetResolver::TargetResolver(const Host& files, const Snapshot& machine)
       names_(machine, libraries_, SymbolIndex::built_in()),
       site_(site_on_path(machine.python.value)) {}
 
-// DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the tokens only $ORIGIN says anything about another
-// machine.
+// DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the
+// tokens only $ORIGIN says anything about another machine.
 std::vector<TargetLibraries::Folder> TargetResolver::folders_of(const ElfLibrary& library,
                                                                 const std::string& folder) const {
   const std::string& list = library.dynamic.runpath.empty() ? library.dynamic.rpath : library.dynamic.runpath;

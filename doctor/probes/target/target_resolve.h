@@ -75,9 +75,9 @@ struct NameAnswer {
   std::string why;        // Open: what is not known. Provided: what was taken on trust, if anything
 };
 
-// Names by their owner: torch's through the symbol index, those of glibc and libstdc++ by their versions,
-// Python's by the file's tag, CUDA's by the soname; all of them by the export tables where the snapshot has
-// some.
+// Names by their owner: torch's through the symbol index, those of glibc
+// and libstdc++ by their versions, Python's by the file's tag, CUDA's by
+// the soname; all of them by the export tables where the snapshot has some.
 class TargetSymbols {
  public:
   TargetSymbols(const Snapshot& machine, const TargetLibraries& libraries, const SymbolIndex& symbol_index);

@@ -236,8 +236,8 @@ static bool is_nobodys_own(const std::string& soname) {
          std::ranges::any_of(kStarts, [&](std::string_view start) { return soname.starts_with(start); });
 }
 
-// Linked into torch's libraries and exported by them, without being torch's own: the symbol index has none of
-// it.
+// Linked into torch's libraries and exported by them, without
+// being torch's own: the symbol index has none of it.
 static bool torch_may_carry(const std::string& name) {
   if (!name.starts_with("_Z")) return true;
   constexpr std::array<std::string_view, 13> kScopes{"fbgemm", "onnx",    "onnx_torch", "tensorpipe", "gloo",

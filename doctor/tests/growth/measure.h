@@ -29,8 +29,8 @@ std::vector<Family> texts(const std::string& reader, const std::vector<std::stri
                           std::size_t largest, const std::function<void(const std::string&)>& read,
                           const std::string& head = "", const std::string& tail = "");
 
-// Measures at n, 2n and 4n, prints a line of the table, and returns why it grows too fast; "" where it does
-// not.
+// Measures at n, 2n and 4n, prints a line of the table, and
+// returns why it grows too fast; "" where it does not.
 std::string growth_problem(const Family& family);
 
 }  // namespace scankit::growth

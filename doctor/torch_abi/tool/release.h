@@ -20,8 +20,8 @@ struct TorchWheel {
   std::vector<std::string> header_lines;  // places of assertions in its headers (names.h); sorted
 };
 Result<TorchWheel> read_torch_wheel(const std::string& folder);
-// Of a further patch of a minor release: version and headers alone, which now and then differ between
-// patches.
+// Of a further patch of a minor release: version and headers
+// alone, which now and then differ between patches.
 Result<TorchWheel> read_torch_headers(const std::string& folder);
 
 // The same as text, so that the libraries of one wheel can go before the next comes: "KEY<tab>VALUE" lines,
