@@ -111,7 +111,7 @@ shown 0 "$python" -c 'import torch, selective_scan_cuda; print(selective_scan_cu
 says 'selective_scan_cuda'
 shown 0 "$scankit" doctor --python "$python"
 
-step "it computes right"
+step "its results are correct"
 shown 0 "$scankit" validate --python "$python" --quick
 
 printf '\n%squickstart: everything as it should be, %d s%s\n' "$green" "$SECONDS" "$plain"

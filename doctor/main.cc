@@ -31,7 +31,7 @@ std::string welcome() {
       "scankit keeps compiled PyTorch CUDA extensions working.\n\n"
       "  scankit doctor       why does the import fail? (of the Python in front of you, or --python P)\n"
       "  scankit fix          build and install a module that works, or change nothing\n"
-      "  scankit validate     prove that the installed module computes right\n\n"
+      "  scankit validate     prove that the installed module's results are correct\n\n"
       "scankit help lists everything.\n");
 }
 

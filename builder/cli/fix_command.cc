@@ -219,8 +219,8 @@ class FixRun {
     const std::string project = uv_project_of(*host_, report_.snapshot.python.value);
     if (installer_.project.empty() && !project.empty())
       plan_.advice.push_back(say(
-          "{} is a uv project, and uv is not here to be told of this: its next `uv sync` takes out what the "
-          "fix brought. Put uv on PATH and run scankit fix again, or run it after each sync",
+          "{} is a uv project, but uv is not on PATH: the next `uv sync` will remove what this fix installs. "
+          "Put uv on PATH and run scankit fix again, or run it after each sync",
           project));
   }
 
@@ -243,7 +243,7 @@ class FixRun {
             std::ranges::find(elsewhere, target) == elsewhere.end())
           elsewhere.push_back(target);
     if (!elsewhere.empty())
-      unproven_.push_back(say("that the code for {} runs: no such GPU is here", names_of(elsewhere, " ")));
+      unproven_.push_back(say("{} code (no matching GPU on this machine)", names_of(elsewhere, " ")));
   }
 
   void print(const std::string& text) const {
@@ -409,7 +409,7 @@ class FixRun {
 
   void tell_kept(const FixPlan& part) const {
     for (const std::string& module : modules_of(part))
-      print(say("repaired: `import {}` works and computes right", module));
+      print(say("repaired: `import {}` works and its results are correct", module));
     for (const RepairStep& step : part.steps) {
       if (const auto* away = std::get_if<MoveAway>(&step.what))
         print(say("repaired: {} no longer hides {}", away->path, away->module));
@@ -432,8 +432,8 @@ class FixRun {
 
   void tell_what_is_left() const {
     tell_how_to_reach();
-    for (const std::string& part : unproven_) print(say("not proven here: {}", part));
-    if (!unproven_.empty()) print(say("to prove it there: {}", view().proof));
+    for (const std::string& part : unproven_) print(say("not tested: {}", part));
+    if (!unproven_.empty()) print(say("to test it on that GPU: {}", view().proof));
     for (const std::string& todo : plan_.advice) print(say("left for you: {}", todo));
   }
 

@@ -38,7 +38,7 @@ class Text {
     if (!plan_.place.why.empty())
       pasted(say("place"), say("{}, so it goes to {}", plan_.place.why, plan_.place.site));
     if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
-    for (const std::string& part : view_.unproven) line(say("unproven"), part);
+    for (const std::string& part : view_.unproven) line(say("untested"), part);
     if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
     for (const std::string& todo : plan_.advice) pasted(say("left"), say("for you to do: {}", todo));
     pasted(say("undo"), view_.restore);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
-#include <sys/stat.h>
 #include <vector>
 
 #include "doctor/base/result.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/module/module_diff.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <cstring>
-#include <elf.h>
 #include <optional>
 #include <set>
 #include <sstream>

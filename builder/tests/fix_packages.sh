@@ -189,7 +189,7 @@ TOML
   whole >"$work/before"
   without_uv() { env -u UV HOME="$work" PATH=/usr/bin:/bin "$scankit" fix --python "$env/bin/python" --arch compute_75 "$@"; }
   check "without uv there is a plan" status_is 0 without_uv --module causal_conv1d_cuda --dry-run
-  check "which says what uv will do" says "$project is a uv project, and uv is not here to be told of this"
+  check "which says what uv will do" says "$project is a uv project, but uv is not on PATH"
   check "and does it" status_is 0 without_uv --module causal_conv1d_cuda --yes
   check "saying it again" says 'left for you: '
   check "the project is as it was" sh -c "cmp '$project/pyproject.toml' '$work/pyproject.toml' && cmp '$project/uv.lock' '$work/uv.lock'"

@@ -35,8 +35,8 @@ case_json() {
 case_other_machine() {
   fresh
   check "for the GPU of another machine" status_is 0 "$scankit" fix --python "$env/bin/python" --for "$machine" --yes
-  check "it says what was not proven" says "not proven here: that the code for sm_90 runs"
-  check "and what proves it there" says "to prove it there: scankit validate --quick --python $env/bin/python --module causal_conv1d_cuda"
+  check "it says what was not proven" says "not tested: sm_90 code"
+  check "and what proves it there" says "to test it on that GPU: scankit validate --quick --python $env/bin/python --module causal_conv1d_cuda"
   check "the module has that GPU's code" "$env/bin/python" -c 'import torch, causal_conv1d_cuda as m
 assert {image["sm"] for image in m.scankit_info()["images"]} == {90}, m.scankit_info()'
   check "restore" status_is 0 restore
@@ -245,7 +245,7 @@ works_as_printed() {
   line=$(sed -n 's/^in this shell, run first: //p' "$work/out")
   for_good=$(sed -n 's/^once, for every new shell: //p' "$work/out")
   local import="'$env/bin/python' -c 'import torch, causal_conv1d_cuda as m; print(m.__file__)'"
-  check "the line comes before what needs it" sh -c "grep -nE '^(in this shell|to prove it there)' '$work/out' | head -n 1 | grep -q 'in this shell'"
+  check "the line comes before what needs it" sh -c "grep -nE '^(in this shell|to test it on that GPU)' '$work/out' | head -n 1 | grep -q 'in this shell'"
   check "it works in this shell" status_is 0 "${shell[@]}" sh -c "$line && $import"
   check "from the user's folder" grep -q "^$work/home/.local/share/scankit/envs/env-[0-9a-f]*/causal_conv1d_cuda.abi3.so" "$work/out"
   # shellcheck disable=SC2016  # for the inner shell

@@ -48,7 +48,7 @@ CheckResult file_is_whole(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kFileIsWhole{.id = "file-is-whole",
-                                .question = "Is each module's file a whole shared library?",
+                                .question = "Is each module file a complete shared library?",
                                 .needs = kExtensions | kContents,
                                 .confirmed_by_import = true,
                                 .not_applicable = no_module_installed,
@@ -84,7 +84,7 @@ CheckResult machine_matches(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kMachineMatches{.id = "machine-matches",
-                                   .question = "Is each module's file made for this processor?",
+                                   .question = "Is each module file built for this processor?",
                                    .needs = kPython | kExtensions | kContents,
                                    .confirmed_by_import = true,
                                    .not_applicable = no_copy_found,
@@ -169,7 +169,7 @@ CheckResult init_exported(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kInitExported{.id = "init-exported",
-                                 .question = "Does each file hold the module that its name says?",
+                                 .question = "Does each file define the module that its name promises?",
                                  .needs = kExtensions | kImages,
                                  .confirmed_by_import = true,
                                  .not_applicable = no_module_installed,
@@ -275,7 +275,7 @@ CheckResult python_tag_fits(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kPythonTagFits{.id = "python-tag-fits",
-                                  .question = "Is each module's file made for this Python?",
+                                  .question = "Is each module file built for this Python?",
                                   .needs = kPython | kExtensions | kContents,
                                   .confirmed_by_import = true,
                                   .not_applicable = no_copy_found,

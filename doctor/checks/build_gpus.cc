@@ -184,7 +184,7 @@ CheckResult nvcc_knows_archs(const Snapshot& snapshot) { return Question(snapsho
 }  // namespace
 
 extern const Check kNvccKnowsArchs{.id = "nvcc-knows-archs",
-                                   .question = "Does nvcc know the architectures that it will be asked for?",
+                                   .question = "Does nvcc support every requested GPU architecture?",
                                    .needs = kSources,
                                    .not_applicable = needs_no_nvcc,
                                    .run = nvcc_knows_archs,
@@ -248,7 +248,7 @@ CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kBuildNeedsNoGpu{.id = "build-needs-no-gpu",
-                                    .question = "Can the build do without a GPU, where there is none?",
+                                    .question = "Can the build run without a GPU?",
                                     .needs = kSources,
                                     .not_applicable = nothing_to_ask,
                                     .run = build_needs_no_gpu,

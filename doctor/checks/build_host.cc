@@ -136,7 +136,7 @@ CheckResult host_compiler_accepted(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kHostCompilerAccepted{.id = "host-compiler-accepted",
-                                         .question = "Do nvcc and torch accept the C++ compiler?",
+                                         .question = "Do nvcc and torch support the C++ compiler?",
                                          .needs = kSources,
                                          .not_applicable = nullptr,
                                          .run = host_compiler_accepted,
@@ -182,7 +182,7 @@ CheckResult python_headers_found(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kPythonHeadersFound{.id = "python-headers-found",
-                                       .question = "Is there the Python.h of this Python?",
+                                       .question = "Are the headers of this Python installed?",
                                        .needs = kSources | kPython,
                                        .not_applicable = builds_no_python_module,
                                        .run = python_headers_found,
@@ -196,7 +196,7 @@ std::string asks_for_none(const Snapshot& snapshot) {
   const bool brought = std::ranges::any_of(tree.build_requires, [](const std::string& requirement) {
     return normalized_name(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "ninja";
   });
-  return brought ? say("pyproject.toml has ninja brought to the build") : "";
+  return brought ? say("pyproject.toml lists ninja as a build dependency") : "";
 }
 
 CheckResult ninja_found(const Snapshot& snapshot) {
@@ -219,7 +219,7 @@ CheckResult ninja_found(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kNinjaFound{.id = "ninja-found",
-                               .question = "Is there a ninja for the build?",
+                               .question = "Is ninja available to the build?",
                                .needs = kSources | kPython,
                                .not_applicable = asks_for_none,
                                .run = ninja_found,

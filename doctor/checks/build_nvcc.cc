@@ -55,7 +55,7 @@ CheckResult nvcc_found(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kNvccFound{.id = "nvcc-found",
-                              .question = "Is there an nvcc for what the folder builds?",
+                              .question = "Is nvcc available to the build?",
                               .needs = kSources,
                               .not_applicable = needs_no_cuda,
                               .run = nvcc_found,
@@ -107,13 +107,12 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kNvccNewEnough{
-    .id = "nvcc-new-enough",
-    .question = "Is nvcc new enough for the sources and for the headers of torch?",
-    .needs = kSources,
-    .not_applicable = needs_no_nvcc,
-    .run = nvcc_new_enough,
-    .asked = sources_are_here};
+extern const Check kNvccNewEnough{.id = "nvcc-new-enough",
+                                  .question = "Is nvcc new enough for the sources and torch's headers?",
+                                  .needs = kSources,
+                                  .not_applicable = needs_no_nvcc,
+                                  .run = nvcc_new_enough,
+                                  .asked = sources_are_here};
 
 namespace {
 
@@ -145,12 +144,13 @@ CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kNvccMatchesTorch{.id = "nvcc-matches-torch",
-                                     .question = "Is nvcc of the CUDA major that torch was built with?",
-                                     .needs = kSources | kTorch,
-                                     .not_applicable = nobody_compares,
-                                     .run = nvcc_matches_torch,
-                                     .asked = sources_are_here};
+extern const Check kNvccMatchesTorch{
+    .id = "nvcc-matches-torch",
+    .question = "Does nvcc have the CUDA major version that torch was built with?",
+    .needs = kSources | kTorch,
+    .not_applicable = nobody_compares,
+    .run = nvcc_matches_torch,
+    .asked = sources_are_here};
 
 namespace {
 
@@ -190,7 +190,7 @@ CheckResult cuda_headers_found(const Snapshot& snapshot) {
 
 extern const Check kCudaHeadersFound{
     .id = "cuda-headers-found",
-    .question = "Does the toolkit hold the CUDA headers that the sources include?",
+    .question = "Does the toolkit contain the CUDA headers that the sources include?",
     .needs = kSources,
     .not_applicable = no_toolkit,
     .run = cuda_headers_found,

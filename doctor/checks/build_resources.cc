@@ -71,7 +71,7 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kBuildFitsMemory{.id = "build-fits-memory",
-                                    .question = "Is there memory for the compilers that run at once?",
+                                    .question = "Is there enough memory for the parallel compile jobs?",
                                     .needs = kSources,
                                     .not_applicable = needs_no_nvcc,
                                     .run = build_fits_memory,
@@ -141,7 +141,7 @@ CheckResult build_fits_disk(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kBuildFitsDisk{.id = "build-fits-disk",
-                                  .question = "Is there room on the disks that the build writes to?",
+                                  .question = "Is there enough disk space for the build?",
                                   .needs = kSources,
                                   .run = build_fits_disk,
                                   .asked = sources_are_here};
@@ -194,11 +194,12 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kWheelStaysOnDevice{.id = "wheel-stays-on-device",
-                                       .question = "Can a ready wheel be moved to where the build puts it?",
-                                       .needs = kSources,
-                                       .not_applicable = moves_nothing,
-                                       .run = wheel_stays_on_device,
-                                       .asked = sources_are_here};
+extern const Check kWheelStaysOnDevice{
+    .id = "wheel-stays-on-device",
+    .question = "Are the build's temporary directory and output on one file system?",
+    .needs = kSources,
+    .not_applicable = moves_nothing,
+    .run = wheel_stays_on_device,
+    .asked = sources_are_here};
 
 }  // namespace scankit

@@ -68,7 +68,7 @@ CheckResult sources_complete(const Snapshot& snapshot) {
 
 extern const Check kSourcesComplete{
     .id = "sources-complete",
-    .question = "Does the folder hold the files that its build file compiles?",
+    .question = "Does the directory contain every file that its build compiles?",
     .needs = kSources,
     .not_applicable = nullptr,
     .run = sources_complete,
@@ -220,12 +220,13 @@ CheckResult torch_api_present(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kTorchApiPresent{.id = "torch-api-present",
-                                    .question = "Does this torch have the interfaces that the sources use?",
-                                    .needs = kSources | kTorch,
-                                    .not_applicable = nullptr,
-                                    .run = torch_api_present,
-                                    .asked = sources_are_here};
+extern const Check kTorchApiPresent{
+    .id = "torch-api-present",
+    .question = "Does the installed torch have the interfaces that the sources use?",
+    .needs = kSources | kTorch,
+    .not_applicable = nullptr,
+    .run = torch_api_present,
+    .asked = sources_are_here};
 
 namespace {
 
@@ -270,7 +271,7 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
 
 extern const Check kCxxStandardHighEnough{
     .id = "cxx-standard-high-enough",
-    .question = "Do the sources ask for the C++ standard of torch's headers?",
+    .question = "Do the sources request the C++ standard that torch's headers need?",
     .needs = kSources | kTorch,
     .not_applicable = nullptr,
     .run = cxx_standard_high_enough,

@@ -256,7 +256,7 @@ CheckResult call_signatures_match(const Snapshot& snapshot) {
 
 extern const Check kCallSignaturesMatch{
     .id = "call-signatures-match",
-    .question = "Do the packages call the modules with as many arguments as they take?",
+    .question = "Do the packages call the modules with the right number of arguments?",
     .needs = kPython | kPackages,
     .confirmed_by_import = false,
     .not_applicable = nothing_is_called,

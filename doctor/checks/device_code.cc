@@ -18,7 +18,7 @@ std::string no_device_code(const Snapshot& snapshot) {
 std::string gpus_left_out(const Snapshot& snapshot) {
   const bool none_here = snapshot.gpus.state == ProbeState::Absent && snapshot.described.empty();
   return none_here && !device_code(snapshot).empty()
-             ? say("whether the code for GPUs fits yours: none is here (--gpu sm_90 judges for one)")
+             ? say("GPU code: no GPU found (use --gpu sm_90 to check against one)")
              : "";
 }
 
@@ -59,17 +59,16 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
                                    say("or rebuild {} with nvcc -Xfatbin -compress-mode=speed", code.module));
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
-  return {
-      .cause = Cause::NoKernelImage,
-      .subject = code.subject,
-      .module = code.module,
-      .summary = say("its images for {} are packed with {}, which drivers read from {} on; this one is {}",
-                     gpu.name(), packing, floor, version),
-      .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
-                   library ? Evidence{"/driver/value/libcuda_version", version}
-                           : Evidence{"/driver/value/version", version}},
-      .fixes = std::move(fixes),
-      .because_of = Cause::DriverTooOld};
+  return {.cause = Cause::NoKernelImage,
+          .subject = code.subject,
+          .module = code.module,
+          .summary = say("device code for {} is {}-compressed and needs driver {} or newer (installed: {})",
+                         gpu.name(), packing, floor, version),
+          .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
+                       library ? Evidence{"/driver/value/libcuda_version", version}
+                               : Evidence{"/driver/value/version", version}},
+          .fixes = std::move(fixes),
+          .because_of = Cause::DriverTooOld};
 }
 
 // The driver whose libcuda unpacks and reads images, with its evidence.
@@ -196,7 +195,7 @@ CheckResult gpu_arch_covered(const Snapshot& snapshot) {
 
 extern const Check kGpuArchCovered{
     .id = "gpu-arch-covered",
-    .question = "Do torch and each module hold code for every GPU here, in a form that the driver reads?",
+    .question = "Do torch and each module contain code that every GPU here can run?",
     .needs = kGpus | kExtensions | kImages,
     .confirmed_by_import = false,
     .not_applicable = no_device_code,
@@ -283,12 +282,11 @@ CheckResult ptx_loadable(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kPtxLoadable{
-    .id = "ptx-loadable",
-    .question = "Can the driver compile the PTX, where nothing else serves a GPU?",
-    .needs = kGpus | kExtensions,
-    .confirmed_by_import = false,
-    .not_applicable = ptx_not_applicable,
-    .run = ptx_loadable};
+extern const Check kPtxLoadable{.id = "ptx-loadable",
+                                .question = "Can the driver compile the PTX that a GPU depends on?",
+                                .needs = kGpus | kExtensions,
+                                .confirmed_by_import = false,
+                                .not_applicable = ptx_not_applicable,
+                                .run = ptx_loadable};
 
 }  // namespace scankit

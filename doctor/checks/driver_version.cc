@@ -195,7 +195,7 @@ CheckResult driver_parts_match(const Snapshot& snapshot) {
 
 extern const Check kDriverPartsMatch{
     .id = "driver-parts-match",
-    .question = "Are the driver's kernel module and libraries of one version?",
+    .question = "Do the driver's kernel module and libraries have the same version?",
     .needs = 0,
     .confirmed_by_import = false,
     .not_applicable = driver_parts_not_applicable,

@@ -43,7 +43,7 @@ CheckResult active_environment_usable(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kActiveEnvironmentUsable{.id = "active-environment-usable",
-                                            .question = "Can the active environment's Python be used?",
+                                            .question = "Does the active environment's Python work?",
                                             .needs = 0,
                                             .confirmed_by_import = false,
                                             .not_applicable = none_is_broken,
@@ -136,7 +136,7 @@ CheckResult library_path_harmless(const Snapshot& snapshot) {
 
 extern const Check kLibraryPathHarmless{
     .id = "library-path-harmless",
-    .question = "Does LD_LIBRARY_PATH leave the loader the libraries that fit?",
+    .question = "Does LD_LIBRARY_PATH leave the right libraries in place?",
     .needs = kPython | kTorch,
     .confirmed_by_import = true,
     .not_applicable = not_set,
@@ -192,7 +192,7 @@ CheckResult repairs_finished(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kRepairsFinished{.id = "repairs-finished",
-                                    .question = "Did every scankit fix come to its end?",
+                                    .question = "Were all previous scankit fix runs completed?",
                                     .needs = kPython,
                                     .confirmed_by_import = false,
                                     .not_applicable = nothing_unfinished,

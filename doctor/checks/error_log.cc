@@ -72,7 +72,7 @@ std::string quoted_lines(const Log& log) {
 
 extern const Check kLogExplained{
     .id = "log-explained",
-    .question = "Does the log show no error?",
+    .question = "Is the log free of errors?",
     .needs = kLog,
     .run =
         [](const Snapshot& snapshot) {

@@ -73,7 +73,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kGpusVisible{.id = "gpus-visible",
-                                .question = "Does CUDA_VISIBLE_DEVICES leave a GPU to CUDA?",
+                                .question = "Does CUDA_VISIBLE_DEVICES leave a GPU visible?",
                                 .needs = kGpus,
                                 .confirmed_by_import = false,
                                 .not_applicable = visible_gpus_not_applicable,
@@ -185,7 +185,7 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kLibcudaUsable{.id = "libcuda-usable",
-                                  .question = "Does the loader take the driver's own libcuda?",
+                                  .question = "Does the loader use the driver's own libcuda?",
                                   .needs = kGpus,
                                   .confirmed_by_import = false,
                                   .not_applicable = libcuda_not_applicable,

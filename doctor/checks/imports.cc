@@ -108,7 +108,7 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
-                                        .question = "Would every compiled extension of the packages load?",
+                                        .question = "Can every compiled extension be loaded?",
                                         .needs = 0,
                                         .confirmed_by_import = false,
                                         .not_applicable = not_asked,
@@ -207,7 +207,7 @@ CheckResult import_observed(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kImportObserved{.id = "import-observed",
-                                   .question = "Do torch and the modules import in a process of their own?",
+                                   .question = "Do torch and the modules import in a fresh process?",
                                    .needs = 0,
                                    .confirmed_by_import = false,
                                    .not_applicable = not_tried,

@@ -21,7 +21,7 @@ CheckResult glibc_new_enough(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kGlibcNewEnough{.id = "glibc-new-enough",
-                                   .question = "Is this system's glibc as new as each module needs?",
+                                   .question = "Is this system's glibc new enough for each module?",
                                    .needs = kExtensions | kClosures,
                                    .confirmed_by_import = true,
                                    .not_applicable = no_module_installed,
@@ -42,13 +42,12 @@ CheckResult libstdcxx_new_enough(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kLibstdcxxNewEnough{
-    .id = "libstdcxx-new-enough",
-    .question = "Is the libstdc++ that the process loads as new as each module needs?",
-    .needs = kExtensions | kClosures,
-    .confirmed_by_import = true,
-    .not_applicable = no_module_installed,
-    .run = libstdcxx_new_enough};
+extern const Check kLibstdcxxNewEnough{.id = "libstdcxx-new-enough",
+                                       .question = "Is the loaded libstdc++ new enough for each module?",
+                                       .needs = kExtensions | kClosures,
+                                       .confirmed_by_import = true,
+                                       .not_applicable = no_module_installed,
+                                       .run = libstdcxx_new_enough};
 
 namespace {
 
@@ -140,7 +139,7 @@ CheckResult cuda_wheels_match(const Snapshot& snapshot) {
 
 extern const Check kCudaWheelsMatch{
     .id = "cuda-wheels-match",
-    .question = "Have the CUDA libraries what torch and each other need of them?",
+    .question = "Do the installed CUDA libraries provide every symbol torch needs?",
     .needs = kTorch,
     .confirmed_by_import = true,
     .not_applicable = cpu_build,
@@ -220,7 +219,7 @@ CheckResult driver_library_found(const Snapshot& snapshot) {
 
 extern const Check kDriverLibraryFound{
     .id = "driver-library-found",
-    .question = "Is the driver's library there, where a module is linked with it?",
+    .question = "Is the driver's libcuda installed if a module is linked to it?",
     .needs = kExtensions | kClosures,
     .confirmed_by_import = true,
     .not_applicable = no_module_installed,

@@ -116,7 +116,7 @@ CheckResult module_present(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kModulePresent{.id = "module-present",
-                                  .question = "Is every module there that an installed package imports?",
+                                  .question = "Is every module installed that a package imports?",
                                   .needs = kPython | kExtensions | kImporters,
                                   .confirmed_by_import = true,
                                   .not_applicable = nothing_needs_them,
@@ -163,7 +163,7 @@ CheckResult required_present(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kRequiredPresent{.id = "required-present",
-                                    .question = "Is everything that is required installed?",
+                                    .question = "Is every required module and package installed?",
                                     .needs = 0,
                                     .confirmed_by_import = false,
                                     .not_applicable = nothing_required,
@@ -317,7 +317,7 @@ CheckResult single_copy(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kSingleCopy{.id = "single-copy",
-                               .question = "Is there one file of each module, or does the right one win?",
+                               .question = "Is the correct copy of each module the one that gets imported?",
                                .needs = kPython | kExtensions,
                                .confirmed_by_import = true,
                                .not_applicable = no_copy_found,

@@ -143,7 +143,7 @@ CheckResult siblings_offer_names(const Snapshot& snapshot) {
 
 extern const Check kSiblingsOfferNames{
     .id = "siblings-offer-names",
-    .question = "Do the sibling packages offer what the packages import from them?",
+    .question = "Do the installed packages provide what others import from them?",
     .needs = kPython | kPackages,
     .confirmed_by_import = false,
     .not_applicable = nothing_is_imported,
@@ -279,7 +279,7 @@ CheckResult triton_fits(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kTritonFits{.id = "triton-fits",
-                               .question = "Does the installed triton have what the packages take from it?",
+                               .question = "Does the installed triton provide what the packages use?",
                                .needs = kPython | kPackages,
                                .confirmed_by_import = false,
                                .not_applicable = nobody_uses_it,

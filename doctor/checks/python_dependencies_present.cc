@@ -241,7 +241,7 @@ std::string nothing_to_look_at(const Snapshot& snapshot) {
 
 extern const Check kPythonDependenciesPresent{
     .id = "python-dependencies-present",
-    .question = "Are the Python packages installed that torch and the packages around the modules import?",
+    .question = "Are all Python dependencies of torch and the packages installed?",
     .needs = kPython,
     .confirmed_by_import = false,
     .not_applicable = nothing_to_look_at,

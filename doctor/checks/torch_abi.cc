@@ -32,8 +32,8 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
     for (const std::size_t i : drifted)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
     if (const std::size_t n = drifted.size(); n > 0)
-      finding.summary = say_n(n, "it needs {} name that torch {} does not export in any form: {}",
-                              "it needs {} names that torch {} does not export in any form, such as {}", n,
+      finding.summary = say_n(n, "it needs {} symbol that torch {} does not export: {}",
+                              "it needs {} symbols that torch {} does not export, such as {}", n,
                               torch.version, symbol_in_words(copy->missing_symbols[drifted.front()]));
     for (const std::size_t i : foreign) {
       const std::string& soname = copy->missing_libraries[i].soname;
@@ -58,7 +58,7 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
 
 extern const Check kTorchSymbolsResolve{
     .id = "torch-symbols-resolve",
-    .question = "Does the installed torch export every torch name that each module needs?",
+    .question = "Does the installed torch export every symbol that each module needs?",
     .needs = kTorch | kExtensions | kClosures,
     .confirmed_by_import = true,
     .not_applicable = no_module_installed,
@@ -129,7 +129,7 @@ CheckResult string_abi_matches(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kStringAbiMatches{.id = "string-abi-matches",
-                                     .question = "Do the modules and torch agree on the C++ string ABI?",
+                                     .question = "Do the modules and torch use the same C++ string ABI?",
                                      .needs = kTorch | kExtensions | kClosures,
                                      .confirmed_by_import = true,
                                      .not_applicable = no_module_installed,
@@ -196,13 +196,12 @@ CheckResult own_symbols_defined(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kOwnSymbolsDefined{
-    .id = "own-symbols-defined",
-    .question = "Does each module contain the functions of its own that it calls?",
-    .needs = kExtensions | kClosures,
-    .confirmed_by_import = true,
-    .not_applicable = no_module_installed,
-    .run = own_symbols_defined};
+extern const Check kOwnSymbolsDefined{.id = "own-symbols-defined",
+                                      .question = "Does each module define all of its own functions?",
+                                      .needs = kExtensions | kClosures,
+                                      .confirmed_by_import = true,
+                                      .not_applicable = no_module_installed,
+                                      .run = own_symbols_defined};
 
 // How a module came to miss names of the installed torch, where the files
 // tell: pip built it in a folder of its own, against the torch that it put
@@ -253,10 +252,10 @@ Finding exchanged(const Snapshot& snapshot, const Copy& copy, std::size_t at, co
       .cause = Cause::PipReplacedTorch,
       .subject = texts.path,
       .module = texts.module,
-      .summary = say(
-          "torch {} came with the installation of {}, after {} had been installed, which asks it for what "
-          "it does not have",
-          snapshot.torch.value.version, packages.torch_brought_by, texts.module),
+      .summary =
+          say("torch {} came with {}, which was installed after {}; {} was built for another torch and needs "
+              "symbols that this one does not export",
+              snapshot.torch.value.version, packages.torch_brought_by, texts.module, texts.module),
       .evidence = {{"/packages/value/torch_brought_by", packages.torch_brought_by},
                    {"/packages/value/torch_installed", std::to_string(packages.torch_installed)},
                    {"/packages/value/texts/" + std::to_string(at) + "/installed",
@@ -288,7 +287,7 @@ CheckResult built_for_this_torch(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kBuiltForThisTorch{.id = "built-for-this-torch",
-                                      .question = "Were the modules built for the torch that is installed?",
+                                      .question = "Were the modules built for the installed torch?",
                                       .needs = kPackages,
                                       .confirmed_by_import = true,
                                       .not_applicable = no_module_uses_torch,
@@ -348,7 +347,7 @@ CheckResult pybind_internals_agree(const Snapshot& snapshot) {
 
 extern const Check kPybindInternalsAgree{
     .id = "pybind-internals-agree",
-    .question = "Do modules that share C++ types keep them in one place?",
+    .question = "Were modules that share C++ types built with one pybind11?",
     .needs = kExtensions,
     .not_applicable = none_with_pybind,
     .run = pybind_internals_agree};

@@ -125,7 +125,7 @@ CheckResult torch_complete(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kTorchComplete{.id = "torch-complete",
-                                  .question = "Are all libraries there that torch itself loads?",
+                                  .question = "Are all of torch's own libraries installed?",
                                   .needs = kTorch,
                                   .confirmed_by_import = true,
                                   .not_applicable = nullptr,
@@ -324,12 +324,11 @@ CheckResult torch_imported_first(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kTorchImportedFirst{
-    .id = "torch-imported-first",
-    .question = "Does everybody import torch before the modules that need it?",
-    .needs = kTorch | kExtensions | kClosures,
-    .confirmed_by_import = false,
-    .not_applicable = no_module_installed,
-    .run = torch_imported_first};
+extern const Check kTorchImportedFirst{.id = "torch-imported-first",
+                                       .question = "Is torch imported before the modules that need it?",
+                                       .needs = kTorch | kExtensions | kClosures,
+                                       .confirmed_by_import = false,
+                                       .not_applicable = no_module_installed,
+                                       .run = torch_imported_first};
 
 }  // namespace scankit

@@ -178,12 +178,11 @@ CheckResult wheel_fits(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kWheelFits{
-    .id = "wheel-fits",
-    .question = "Would an installer take each named wheel for this Python and system?",
-    .needs = kPython,
-    .confirmed_by_import = false,
-    .not_applicable = no_wheel,
-    .run = wheel_fits,
-    .asked = [](const Snapshot& snapshot) { return !snapshot.wheels.empty(); }};
+extern const Check kWheelFits{.id = "wheel-fits",
+                              .question = "Does each named wheel fit this Python and system?",
+                              .needs = kPython,
+                              .confirmed_by_import = false,
+                              .not_applicable = no_wheel,
+                              .run = wheel_fits,
+                              .asked = [](const Snapshot& snapshot) { return !snapshot.wheels.empty(); }};
 }  // namespace scankit

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/elf/torch_load.h"
 
-#include <algorithm>
 #include <fnmatch.h>
+
+#include <algorithm>
 #include <regex>
 
 #include "doctor/base/files.h"

@@ -65,7 +65,7 @@ void NamesOfLog::take(const std::string& file, const std::string& symbol) {
   if (names.size() < kNames && std::ranges::find(names, symbol) == names.end()) names.push_back(symbol);
 }
 
-std::vector<BuiltFor> NamesOfLog::all_built_for() const {
+std::vector<BuiltFor> NamesOfLog::built_for() const {
   std::vector<BuiltFor> answers;
   for (const auto& [file, names] : by_file_) {
     BuiltForInput input;

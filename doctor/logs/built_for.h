@@ -22,7 +22,7 @@ void add_exporters(const std::string& symbol, Judged& judged);
 class NamesOfLog {
  public:
   void take(const std::string& file, const std::string& symbol);
-  std::vector<BuiltFor> all_built_for() const;
+  std::vector<BuiltFor> built_for() const;
 
  private:
   std::map<std::string, std::vector<std::string>> by_file_;

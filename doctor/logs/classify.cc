@@ -59,7 +59,7 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   const bool torch_itself = around.importing_torch || around.os_error;
   if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
     return verdict("no_driver_libcuda", "certain",
-                   say("the NVIDIA driver's {} is not to be seen from this process", name));
+                   say("the NVIDIA driver's {} is not visible to this process", name));
   if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu.", "libtorch_hip", "libc10_hip"}))
     return verdict("torch_version_mismatch", "likely", say("{} belongs to another build of torch", name),
                    say("the torch release that the module was built with"));

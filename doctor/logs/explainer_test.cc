@@ -65,23 +65,23 @@ TEST(Logs, DateTheTorchNamesThatAreMissing) {
   ASSERT_FALSE(drifted.hits.empty());
   EXPECT_EQ(fact(drifted.hits[0], "exported_by"), "torch 2.1-2.2");
   EXPECT_NE(drifted.hits[0].meaning.find("; torch 2.1-2.2 exports it"), std::string::npos);
-  ASSERT_EQ(drifted.all_built_for.size(), 1u);
-  EXPECT_EQ(drifted.all_built_for[0].file, file);
-  EXPECT_EQ(drifted.all_built_for[0].torch_min, "2.1");
-  EXPECT_EQ(drifted.all_built_for[0].torch_max, "2.2");
+  ASSERT_EQ(drifted.built_for.size(), 1u);
+  EXPECT_EQ(drifted.built_for[0].file, file);
+  EXPECT_EQ(drifted.built_for[0].torch_min, "2.1");
+  EXPECT_EQ(drifted.built_for[0].torch_max, "2.2");
 
   const Log strings =
       explain_text("ImportError: " + file + ": undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs\n");
   EXPECT_EQ(fact(strings.hits[0], "exported_by"), "torch 2.6 or older");
   EXPECT_EQ(fact(strings.hits[0], "exported_with_other_string_abi_by"), "torch 2.7 or newer");
-  ASSERT_EQ(strings.all_built_for.size(), 1u);
-  EXPECT_EQ(strings.all_built_for[0].string_abi, "old");
+  ASSERT_EQ(strings.built_for.size(), 1u);
+  EXPECT_EQ(strings.built_for[0].string_abi, "old");
   // A flag of the set-up script makes old strings with any torch's headers.
-  EXPECT_EQ(strings.all_built_for[0].torch_max, std::nullopt);
+  EXPECT_EQ(strings.built_for[0].torch_max, std::nullopt);
 
   const Log nobodys = explain_text("ImportError: " + file + ": undefined symbol: _ZN2at12no_such_nameEv\n");
   EXPECT_NE(nobodys.hits[0].meaning.find("no known release of torch exports it"), std::string::npos);
-  EXPECT_TRUE(nobodys.all_built_for.empty());
+  EXPECT_TRUE(nobodys.built_for.empty());
 }
 
 TEST(Logs, TellTheOwnersOfSymbolsApart) {

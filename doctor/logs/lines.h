@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <re2/re2.h>
+#include <re2/set.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <re2/re2.h>
-#include <re2/set.h>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -35,9 +35,9 @@ struct Log {
   std::string source;  // file name, "-" for standard input
   bool alone = false;  // nothing but this log was looked at
   std::uint64_t bytes = 0, lines = 0;
-  std::vector<LogHit> hits;             // the root first, then in the order of the log
-  std::vector<BuiltFor> all_built_for;  // of files that it blames, by the torch names that it says they miss
-  std::vector<LogLine> unexplained;     // lines that look like errors and that no rule knows
+  std::vector<LogHit> hits;          // the root first, then in the order of the log
+  std::vector<BuiltFor> built_for;   // of files that it blames, by the torch names that it says they miss
+  std::vector<LogLine> unexplained;  // lines that look like errors and that no rule knows
   // "ann@node17:~$" of shell prompts: whom redaction has to hide. In no snapshot and no report.
   std::vector<std::string> prompts;
 };

@@ -257,7 +257,7 @@ struct Snapshot {
   Probed<Torch> torch;
   Probed<std::vector<Extension>> extensions;
   std::vector<BuiltFor>
-      all_built_for;  // of libraries beside the modules, and of files together: a wheel, a folder
+      built_for;  // of libraries beside the modules, and of files together: a wheel, a folder
   Probed<std::vector<Importer>> importers;
   Probed<std::vector<Observation>> observations;
   Probed<Audit> audit;             // of `doctor --all`, or of packages_asked; NotRun where nobody asked

@@ -105,7 +105,7 @@ SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
 SCANKIT_FIELDS(LogLine, line, text)
-SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, all_built_for, unexplained)
+SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, built_for, unexplained)
 SCANKIT_FIELDS(AuditedSymbol, name, version, owner, needed_by, flipped_exported_by)
 SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
 SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
@@ -129,7 +129,7 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type, places)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk,
-               driver, gpus, toolkits, compilers, python, distributions, torch, extensions, all_built_for,
+               driver, gpus, toolkits, compilers, python, distributions, torch, extensions, built_for,
                importers, observations, sources, build_tools, log, audit, reachable, exports, packages,
                repairs, missing_requirements, package_importers)
 

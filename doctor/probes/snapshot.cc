@@ -110,7 +110,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.torch.value.missing_libraries = std::move(torch_missing);
   snapshot.torch.value.mismatches = std::move(torch_mismatches);
   if (!snapshot.torch.value.mismatches.empty()) snapshot.torch.value.cuda_pins = cuda_pins(host, snapshot);
-  snapshot.all_built_for = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
+  snapshot.built_for = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
   snapshot.packages = probe_packages(host, snapshot);
   snapshot.package_importers = probe_package_importers(host, python);
   snapshot.missing_requirements = probe_requirements(host, snapshot);

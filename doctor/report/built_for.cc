@@ -69,9 +69,9 @@ Json built_for_json(const Snapshot& snapshot) {
                        ? entry_without_built_for(extensions[i], pointer)
                        : entry_of(extensions[i].built_for, pointer + "/built_for"));
   }
-  for (std::size_t i = 0; i < snapshot.all_built_for.size(); ++i)
-    list.push_back(entry_of(snapshot.all_built_for[i], "/built_for/" + std::to_string(i)));
-  const auto& in_log = snapshot.log.value.all_built_for;
+  for (std::size_t i = 0; i < snapshot.built_for.size(); ++i)
+    list.push_back(entry_of(snapshot.built_for[i], "/built_for/" + std::to_string(i)));
+  const auto& in_log = snapshot.log.value.built_for;
   for (std::size_t i = 0; i < in_log.size(); ++i)
     list.push_back(entry_of(in_log[i], "/log/value/built_for/" + std::to_string(i)));
   for (std::size_t i = 0; i < snapshot.audit.value.files.size(); ++i) {
@@ -90,9 +90,9 @@ std::vector<std::pair<std::string, std::string>> built_for_rows(const Snapshot& 
       rows.emplace_back(name, sentence);
   };
   for (const Extension& file : snapshot.extensions.value) add(file.built_for, file.path);
-  for (const BuiltFor& more : snapshot.all_built_for)
+  for (const BuiltFor& more : snapshot.built_for)
     if (more.together > 1) add(more, say("{}, {} files together", more.file, more.together));
-  for (const BuiltFor& named : snapshot.log.value.all_built_for) add(named, named.file);
+  for (const BuiltFor& named : snapshot.log.value.built_for) add(named, named.file);
   return rows;
 }
 

@@ -69,10 +69,10 @@ void write_not_checked(std::string& out, const Report& report) {
 }
 
 void write_built_for(std::string& out, const Snapshot& snapshot) {
-  const auto all_built_for = built_for_rows(snapshot);
-  if (all_built_for.empty()) return;
+  const auto built_for = built_for_rows(snapshot);
+  if (built_for.empty()) return;
   out += "### " + say("Built for") + "\n\n" + columns(say("file"), say("which torch"));
-  for (const auto& [file, sentence] : all_built_for)
+  for (const auto& [file, sentence] : built_for)
     out += "| " + markdown_code(file) + " | " + markdown_escaped(sentence) + " |\n";
   out += "\n";
 }

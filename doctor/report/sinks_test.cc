@@ -140,7 +140,7 @@ TEST(EverySink, ShowsWhichTorchAFileWasBuiltFor) {
   built_for.file = "/w/wheel.whl";
   built_for.together = 3;
   built_for.torch_min = "2.4";
-  report.snapshot.all_built_for = {built_for};
+  report.snapshot.built_for = {built_for};
   for (const std::string_view format : {"text", "markdown", "html", "json"}) {
     const std::string text = render(format, report, {});
     const bool json = format == "json";

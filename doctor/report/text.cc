@@ -39,7 +39,7 @@ std::string module_in_words(const Extension& file) {
   if (!file.selected) text += " (" + say("not used: {}", retold(file.why_not_selected)) + ")";
   if (file.resolved)
     text += " (" +
-            say_n(file.undefined, "{} of {} needed name provided", "{} of {} needed names provided",
+            say_n(file.undefined, "{} of {} undefined symbol resolved", "{} of {} undefined symbols resolved",
                   file.provided, file.undefined) +
             ")";
   return text;
@@ -79,7 +79,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
     const std::string made_for = built_for_sentence(file.built_for, torch);
     if (!made_for.empty()) page.line(10, made_for);
   }
-  for (const BuiltFor& more : snapshot.all_built_for)
+  for (const BuiltFor& more : snapshot.built_for)
     if (more.together > 1) page.line(10, together_sentence(more, torch));
 }
 

@@ -40,8 +40,7 @@ std::vector<std::string> target_lines(const Snapshot& snapshot) {
   if (!snapshot.target_root.empty())
     lines.push_back(say("in the unpacked root {}, of which nothing was run", snapshot.target_root));
   if (!snapshot.named_files.empty())
-    lines.push_back(
-        say("as if this were importable here, and nothing of it was run: {}", join(snapshot.named_files)));
+    lines.push_back(say("analysed as if it were importable, not executed: {}", join(snapshot.named_files)));
   if (!snapshot.described.empty())
     lines.push_back(say("target as described, not as seen: {}", join(snapshot.described)));
   return lines;
@@ -119,7 +118,7 @@ std::string verdict_line(const Report& report) {
   }
   if (const Finding* cause = root(report); cause != nullptr)
     return say("broken: {}", info(cause->cause).slug);
-  if (report.verdict == Verdict::Unknown) return say("neither proven healthy nor broken");
+  if (report.verdict == Verdict::Unknown) return say("inconclusive");
   if (report.verdict == Verdict::Broken) return say("broken");
   return report.snapshot.observations.present() ? say("healthy") : say("healthy, as far as the files tell");
 }

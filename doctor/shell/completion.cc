@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/shell/completion.h"
 
-#include <algorithm>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace scankit {
 

@@ -197,7 +197,7 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   if (!driver.present()) {
     // A login node or an image has none, and that is no drift: the machine that runs the code is another one.
     if (driver.state == ProbeState::Absent)
-      outcome.not_checked.push_back(say("the driver: {} was locked, and none is here", locked.driver));
+      outcome.not_checked.push_back(say("the driver: {} was locked, and no driver was found", locked.driver));
     else
       fact_is_known(outcome, driver.state, why_missing(driver));
     return;

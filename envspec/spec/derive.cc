@@ -113,7 +113,7 @@ class Deriver {
 
   void compiler() {
     const auto& all = facts_.compilers.value;
-    if (all.empty()) return note("host_compiler.kind", say("none is here"));
+    if (all.empty()) return note("host_compiler.kind", say("no compiler was found"));
     const auto parsed = Version::parse(all.front().version);
     out_.spec.compiler = all.front().kind;
     if (parsed) out_.spec.compiler_version = range(std::to_string(parsed->part(0)) + ".*");

@@ -58,7 +58,7 @@ def trouble():
         return []
     seen, words = _library.scankit_gpu_guard_trouble(), []
     if seen.refused:
-        words.append(say("out of memory: {} bytes were asked for on the GPU and not to be had", seen.refused))
+        words.append(say("out of GPU memory: an allocation of {} bytes failed", seen.refused))
     if seen.unknown_frees:
         words.append(say("memory on the GPU was freed that is not allocated ({} times)", seen.unknown_frees))
     return words

@@ -147,7 +147,7 @@ class Bands(unittest.TestCase):
     def test_what_cannot_be_had(self):
         for size in (1 << 50, (1 << 63) - 1, -1):
             self.assertIsNone(self.allocate(size))
-            self.assertIn("out of memory: %d bytes" % (size % (1 << 64)), gpu_guard.trouble()[0])
+            self.assertIn("out of GPU memory: an allocation of %d bytes failed" % (size % (1 << 64)), gpu_guard.trouble()[0])
         self.driver.stub_limit(10000)
         kept = self.allocate(100)
         self.assertIsNone(self.allocate(9000))

@@ -65,8 +65,7 @@ TEST(PretendedGpu, SmallCasesRunOnceMoreBetweenBandsInAChildOfTheirOwn) {
   EXPECT_EQ(told(v, "cuda:0"), "");
   EXPECT_NE(
       told(v, "cuda:0+bands")
-          .find(
-              "fwd wrote behind the end of memory of 10 bytes (byte 1 behind it), which is not its to write"),
+          .find("fwd wrote behind the end of memory of 10 bytes (byte 1 behind it), which it must not write"),
       std::string::npos)
       << told(v, "cuda:0+bands") << notes(v);
   EXPECT_EQ(v.verdict, Verdict::Failed);

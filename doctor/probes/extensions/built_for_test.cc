@@ -97,11 +97,11 @@ TEST_F(BuiltForProbe, AFolderIsOneMoreAnswer) {
   const auto mod = std::ranges::find(snapshot.extensions.value, "mod", &Extension::module);
   ASSERT_NE(mod, snapshot.extensions.value.end());
   EXPECT_EQ(mod->built_for.torch_max, "2.7");
-  ASSERT_EQ(snapshot.all_built_for.size(), 1u);
-  EXPECT_EQ(snapshot.all_built_for[0].file, shop_.path("folder"));
-  EXPECT_EQ(snapshot.all_built_for[0].together, 2u);
-  EXPECT_EQ(snapshot.all_built_for[0].torch_min, "2.3");
-  EXPECT_EQ(snapshot.all_built_for[0].torch_max, "2.5");
+  ASSERT_EQ(snapshot.built_for.size(), 1u);
+  EXPECT_EQ(snapshot.built_for[0].file, shop_.path("folder"));
+  EXPECT_EQ(snapshot.built_for[0].together, 2u);
+  EXPECT_EQ(snapshot.built_for[0].torch_min, "2.3");
+  EXPECT_EQ(snapshot.built_for[0].torch_max, "2.5");
 }
 
 }  // namespace

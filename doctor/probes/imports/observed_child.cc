@@ -77,7 +77,7 @@ std::string kernel_wait(int pid) {
     const std::string file = link_target(proc + "/fd/" + std::to_string(descriptor));
     return file.empty() ? text : say("{} on {}", text, file);
   }
-  if (number == "running") return say("nothing: it computes");
+  if (number == "running") return say("nothing (it is using the CPU)");
   const std::string channel = first_word_of_file(proc + "/wchan");
   return channel == "0" ? "" : channel;
 }

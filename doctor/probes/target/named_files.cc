@@ -188,7 +188,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     if (is_dated && !file.named_itself) groups[file.folder].push_back(copy.built_for);
     if (!is_module(file, copy)) {
       // Not imported by itself, yet it was built for the same torch.
-      if (is_dated) snapshot.all_built_for.push_back(copy.built_for);
+      if (is_dated) snapshot.built_for.push_back(copy.built_for);
       continue;
     }
     copy.sys_path_index = place_on_path(python, file.folder);
@@ -203,7 +203,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     found.push_back({std::move(copy), &file});
   }
   snapshot.modules_asked = snapshot.modules;
-  for (const auto& [name, files] : groups) snapshot.all_built_for.push_back(date_files_together(name, files));
+  for (const auto& [name, files] : groups) snapshot.built_for.push_back(date_files_together(name, files));
   return found;
 }
 
@@ -211,7 +211,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
 bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
   snapshot.wheels = named.wheels;
   snapshot.modules.clear();
-  snapshot.all_built_for.clear();  // --from: those of the snapshot's own files
+  snapshot.built_for.clear();  // --from: those of the snapshot's own files
   snapshot.importers =
       Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
   if (snapshot.python.present()) return true;

@@ -23,7 +23,7 @@ void print(const scankit::BuiltFor& built_for) {
 
 int main(int argc, char** argv) {
   const auto host = scankit::make_real_host();
-  std::vector<scankit::BuiltFor> all_built_for;
+  std::vector<scankit::BuiltFor> built_for;
   for (int i = 1; i < argc; ++i) {
     scankit::Extension copy;
     copy.path = argv[i];
@@ -31,9 +31,9 @@ int main(int argc, char** argv) {
     if (const auto first = name.find('.'); first != name.rfind('.'))
       copy.tag = name.substr(first + 1, name.rfind('.') - first - 1);
     scankit::inspect_file(*host, copy);
-    all_built_for.push_back(copy.built_for);
-    print(all_built_for.back());
+    built_for.push_back(copy.built_for);
+    print(built_for.back());
   }
-  print(scankit::date_together(scankit::SymbolIndex::built_in(), "together", all_built_for));
+  print(scankit::date_together(scankit::SymbolIndex::built_in(), "together", built_for));
   return 0;
 }
