@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # reports.sh SCANKIT PYTHON WORK MODULE: the reports of a right and of a wrong module, given to those who read them: JUnit by the
-# xunit plugin's XSD, the page in a headless browser.
+# xunit plugin's XSD, JSON by its schema, the page in a headless browser.
 set -euo pipefail
 scankit=$1 python=$2 work=$3 module=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,14 +34,18 @@ validated timed 0 --module "$module"
 verdict=$("$scankit" validate --python "$python" --device cpu --seed 5 --module "$right" --no-timing -q "${some[@]}" 2>"$work/quiet.err")
 [[ $verdict == "PASSED: "* && $verdict != *$'\n'* && ! -s $work/quiet.err ]] || { echo "-q is not the verdict alone: $verdict"; exit 1; }
 "$readers" "$root/doctor/report/tests/browser.py" "$browser" "$work"/{right,wrong,hostile,timed}.html
-"$readers" - "$root/doctor/report/schema" "$work" <<'PY'
-import pathlib, sys
+"$readers" - "$root" "$work" <<'PY'
+import json, pathlib, sys
+import jsonschema
 import lxml.etree
-schemas, work = map(pathlib.Path, sys.argv[1:])
+root, work = map(pathlib.Path, sys.argv[1:])
+schemas = root / "doctor/report/schema"
+answer = jsonschema.Draft202012Validator(json.loads((root / "validate/report/schema/validate-1.json").read_text()))
 xsd = lxml.etree.XMLSchema(lxml.etree.parse(str(schemas / "third_party/junit-10.xsd")))
 for name, failures in (("right", 0), ("wrong", 1), ("hostile", 2), ("timed", 0)):
     tree = lxml.etree.parse(str(work / (name + ".xml")))
     xsd.assertValid(tree)
+    answer.validate(json.loads((work / (name + ".json")).read_text()))
     assert tree.getroot().get("failures") == str(failures), (name, tree.getroot().attrib)
 PY
 echo "ok: the reports of validate"
