@@ -5,11 +5,11 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/snapshot.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {
@@ -65,7 +65,7 @@ Snapshot facts_of_environment(const Host& host, const DiagnosisRequest& request)
 Report diagnose_environment(const Host& host, const DiagnosisRequest& request) {
   Report report = diagnose(observed_snapshot(host, request));
   keep_torch_extensions(report);
-  fold(report);
+  decide_root_cause(report);
   return report;
 }
 

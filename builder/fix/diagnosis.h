@@ -15,7 +15,7 @@ struct DiagnosisRequest {
   bool after_a_fix = false;          // an import that was just seen to work gets as long as then
 };
 
-// What `scankit doctor` would say, folded. Where no module is
+// What `scankit doctor` would say. Where no module is
 // named, every extension that uses torch is read, too.
 Report diagnose_environment(const Host& host, const DiagnosisRequest& request);
 

@@ -16,7 +16,6 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {

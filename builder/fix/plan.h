@@ -78,7 +78,7 @@ struct PlanRequest {
 // What the user named, and what is below every module.
 bool concerns(const Finding& finding, const std::vector<std::string>& modules);
 
-// `report` is folded.
+// `report` comes from diagnose().
 Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request);
 
 // What a module of ours would stand behind in the place, as Python looks for it: in the order in which it is

@@ -21,9 +21,9 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/target_facts.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"
 
@@ -257,7 +257,7 @@ int refuse(const Error& error, const GateOptions& options, const std::string& qu
                                .state = CheckState::Unknown,
                                .why = error.message,
                                .could_hide_error = true});
-    fold(report);
+    decide_root_cause(report);
     return report;
   });
   ShowOptions show = options.show;

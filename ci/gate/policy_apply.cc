@@ -3,7 +3,7 @@
 
 #include "ci/gate/policy.h"
 #include "doctor/base/say.h"
-#include "doctor/report/fold.h"
+#include "doctor/checks/root_cause.h"
 
 namespace scankit {
 namespace {
@@ -19,11 +19,11 @@ const CauseRule* rule_of(const Policy& policy, Cause cause) {
 
 bool is_open(const CauseRule& rule, const std::string& today) { return today <= rule.allowed_until; }
 
-// The findings of a folded report, each of which knows what it follows from.
+// The findings of a report, each of which knows what it follows from.
 class Applied {
  public:
-  Applied(const Policy& policy, std::string today, std::vector<Finding> folded)
-      : policy_(policy), today_(std::move(today)), folded_(std::move(folded)) {}
+  Applied(const Policy& policy, std::string today, std::vector<Finding> found)
+      : policy_(policy), today_(std::move(today)), found_(std::move(found)) {}
 
   void to(Finding& finding) const {
     const CauseRule* rule = rule_of(policy_, finding.cause);
@@ -63,11 +63,11 @@ class Applied {
   // The nearest cause above it that the policy names and that was found.
   const CauseRule* rule_above(const Finding& finding) const {
     const Finding* at = same(finding);
-    for (std::size_t steps = 0; at != nullptr && at->because_of && steps < folded_.size(); ++steps) {
-      const auto above = std::ranges::find_if(folded_, [&](const Finding& other) {
+    for (std::size_t steps = 0; at != nullptr && at->because_of && steps < found_.size(); ++steps) {
+      const auto above = std::ranges::find_if(found_, [&](const Finding& other) {
         return other.cause == *at->because_of && other.module == at->module;
       });
-      if (above == folded_.end()) return nullptr;
+      if (above == found_.end()) return nullptr;
       if (const CauseRule* rule = rule_of(policy_, above->cause)) return rule;
       at = &*above;
     }
@@ -75,16 +75,16 @@ class Applied {
   }
 
   const Finding* same(const Finding& finding) const {
-    const auto found = std::ranges::find_if(folded_, [&](const Finding& other) {
+    const auto found = std::ranges::find_if(found_, [&](const Finding& other) {
       return other.cause == finding.cause && other.subject == finding.subject &&
              other.module == finding.module && other.summary == finding.summary;
     });
-    return found == folded_.end() ? nullptr : &*found;
+    return found == found_.end() ? nullptr : &*found;
   }
 
   const Policy& policy_;
   std::string today_;
-  std::vector<Finding> folded_;
+  std::vector<Finding> found_;
 };
 
 // One that ended and has nothing left to allow is said, not failed: the environment is what it should be.
@@ -111,15 +111,14 @@ Outcome allowances(const Policy& policy, const std::string& today, const std::ve
 }  // namespace
 
 void apply_policy(const Policy& policy, const std::string& today, Report& report) {
-  fold(report);
+  decide_root_cause(report);  // a rule reaches the symptoms of its cause
   if (std::ranges::any_of(policy.causes, [](const CauseRule& rule) { return !rule.allowed_until.empty(); })) {
     report.outcomes.push_back(allowances(policy, today, report.findings));
-    fold(report);
   }
   const Applied applied(policy, today, report.findings);
   for (Outcome& outcome : report.outcomes)
     for (Finding& finding : outcome.findings) applied.to(finding);
-  fold(report);
+  decide_root_cause(report);
 }
 
 }  // namespace scankit

@@ -8,8 +8,8 @@
 
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {
@@ -85,7 +85,6 @@ TEST_P(Cases, AreTheSameAfterTheSnapshotWasStored) {
   const auto stored = snapshot_from_json(snapshot_to_json(first.snapshot));
   ASSERT_TRUE(stored);
   Report second = diagnose(*stored);
-  fold(second);
   EXPECT_EQ(errors(first), errors(second));
   EXPECT_EQ(first.verdict, second.verdict);
 }
@@ -137,7 +136,6 @@ TEST(Checks, NeverPassOnFactsThatAreMissing) {
     nothing.python.state = nothing.torch.state = nothing.extensions.state = nothing.importers.state =
         nothing.gpus.state = state;
     Report report = diagnose(nothing);
-    fold(report);
     for (const Outcome& outcome : report.outcomes)
       EXPECT_NE(outcome.state, CheckState::Passed) << outcome.check;
     EXPECT_EQ(report.verdict, Verdict::Unknown);

@@ -53,8 +53,7 @@ const std::vector<const Check*>& all_checks();
 
 struct Check;
 
-// Every check over the snapshot, weighed against the observed imports. Neither folds nor orders:
-// report/fold.h does.
+// Every check over the snapshot, weighed against the imports that were attempted and the log, with the root cause decided.
 Report diagnose(Snapshot snapshot);
 
 // The steps of diagnose().

@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "doctor/checks/check.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {
@@ -117,7 +117,6 @@ Report diagnosed(const Json& test) {
   const auto snapshot = snapshot_from_json(machine_of(test).dump());
   if (!snapshot) throw std::runtime_error(snapshot.error().message);
   Report report = diagnose(*snapshot);
-  fold(report);
   return report;
 }
 

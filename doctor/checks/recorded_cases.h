@@ -14,6 +14,6 @@ namespace scankit {
 std::vector<std::string> case_names();  // "torch_symbols_resolve.old_wheel", sorted
 nlohmann::json case_file(const std::string& name);
 nlohmann::json machine_of(const nlohmann::json& test);  // the snapshot, as changed
-Report diagnosed(const nlohmann::json& test);           // diagnosed and folded
+Report diagnosed(const nlohmann::json& test);           // diagnosed
 
 }  // namespace scankit

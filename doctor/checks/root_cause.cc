@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/fold.h"
+#include "doctor/checks/root_cause.h"
 
 #include <algorithm>
 #include <array>
@@ -15,13 +15,13 @@ struct Link {
 };
 constexpr std::array kLinks{
 #define LINK(symptom, cause) Link{Cause::symptom, Cause::cause},
-#include "doctor/report/fold.def"
+#include "doctor/checks/root_cause.def"
 #undef LINK
 };
 
 constexpr std::array kRank{
 #define RANK(cause) Cause::cause,
-#include "doctor/report/fold.def"
+#include "doctor/checks/root_cause.def"
 #undef RANK
 };
 
@@ -94,7 +94,7 @@ Verdict verdict(const Report& report) {
 
 }  // namespace
 
-void fold(Report& report) {
+void decide_root_cause(Report& report) {
   std::vector<Finding> all;
   for (const Outcome& outcome : report.outcomes)
     all.insert(all.end(), outcome.findings.begin(), outcome.findings.end());
@@ -113,28 +113,6 @@ void fold(Report& report) {
     if (!all[i].because_of) append_with_symptoms(all, i, placed, report.findings);
   for (std::size_t i = 0; i < all.size(); ++i) append_with_symptoms(all, i, placed, report.findings);
   report.verdict = verdict(report);
-}
-
-const Finding* root(const Report& report) {
-  const auto found = std::ranges::find_if(
-      report.findings, [](const Finding& finding) { return is_error(finding) && !finding.because_of; });
-  return found == report.findings.end() ? nullptr : &*found;
-}
-
-Tally tally(const Report& report) {
-  Tally tally;
-  for (const Finding& finding : report.findings) {
-    if (finding.severity() == Severity::Error) ++tally.errors;
-    if (finding.severity() == Severity::Warning) ++tally.warnings;
-    if (finding.severity() == Severity::Note) ++tally.notes;
-  }
-  for (const Outcome& outcome : report.outcomes) {
-    if (outcome.state == CheckState::Passed) ++tally.passed;
-    if (outcome.state == CheckState::NotApplicable && !outcome.not_asked) ++tally.not_applicable;
-    if (outcome.state == CheckState::Unknown) ++tally.unknown;
-    if (outcome.state == CheckState::Crashed) ++tally.crashed;
-  }
-  return tally;
 }
 
 }  // namespace scankit

@@ -2,19 +2,15 @@
 #pragma once
 #include "doctor/model/finding.h"
 
+// One place decides what a set of findings means: which of them is the cause of the others, in which order people deal with
+// them, and what the verdict is. Checks say what is wrong with one statement, reconcile() weighs that against the imports that
+// were attempted, join_log() against an error log; this function reads their outcomes and nothing else. Renderers print it.
 namespace scankit {
 
-// Gathers the findings of all outcomes, puts each symptom
-// under its cause, the root first, and decides the verdict.
-void fold(Report& report);
-
-// The cause to act on first; nullptr where there is no error.
-const Finding* root(const Report& report);
-
-struct Tally {
-  std::size_t errors = 0, warnings = 0, notes = 0;
-  std::size_t passed = 0, not_applicable = 0, unknown = 0, crashed = 0;
-};
-Tally tally(const Report& report);
+// Fills report.findings (each symptom behind its cause, the root first) and report.verdict from report.outcomes and the
+// snapshot. Repeatable: whoever adds, removes or weighs outcomes afterwards (a policy, a selection of modules) calls it again.
+// `because_of` that a check has set is kept where that cause was found too; every other one is decided here, by
+// root_cause.def.
+void decide_root_cause(Report& report);
 
 }  // namespace scankit

@@ -4,6 +4,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/target_facts.h"
 
@@ -124,7 +125,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     return end(CheckState::NotApplicable, more.empty() ? why : more);
   };
   const Missing missing = whole_facts(check.needs, snapshot);
-  // One finding says it; the verdict cannot be a good one (report/fold.cc).
+  // One finding says it; the verdict cannot be a good one (root_cause.cc).
   if (!missing.unknown.empty() && broken_environment(snapshot))
     return not_applicable(say("the active environment's Python cannot be used"));
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
@@ -162,6 +163,7 @@ Report diagnose(Snapshot snapshot) {
   report.snapshot = std::move(snapshot);
   reconcile(report);
   join_log(report);
+  decide_root_cause(report);
   return report;
 }
 

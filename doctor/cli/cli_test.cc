@@ -11,7 +11,6 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {

@@ -15,7 +15,6 @@
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python_choice.h"
-#include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {

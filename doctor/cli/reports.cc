@@ -14,9 +14,9 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/text.h"
 
 namespace scankit {
@@ -24,9 +24,7 @@ namespace {
 
 Report judged(Snapshot snapshot, const Language* language) {
   const Speaking speaking(language);
-  Report report = diagnose(std::move(snapshot));
-  fold(report);
-  return report;
+  return diagnose(std::move(snapshot));
 }
 
 }  // namespace

@@ -23,4 +23,27 @@ std::optional<Cause> cause_from_slug(std::string_view slug) {
   return found->cause;
 }
 
+const Finding* root(const Report& report) {
+  const auto found = std::ranges::find_if(report.findings, [](const Finding& finding) {
+    return finding.severity() == Severity::Error && !finding.because_of;
+  });
+  return found == report.findings.end() ? nullptr : &*found;
+}
+
+Tally tally(const Report& report) {
+  Tally tally;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity() == Severity::Error) ++tally.errors;
+    if (finding.severity() == Severity::Warning) ++tally.warnings;
+    if (finding.severity() == Severity::Note) ++tally.notes;
+  }
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.state == CheckState::Passed) ++tally.passed;
+    if (outcome.state == CheckState::NotApplicable && !outcome.not_asked) ++tally.not_applicable;
+    if (outcome.state == CheckState::Unknown) ++tally.unknown;
+    if (outcome.state == CheckState::Crashed) ++tally.crashed;
+  }
+  return tally;
+}
+
 }  // namespace scankit

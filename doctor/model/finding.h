@@ -115,9 +115,18 @@ struct Report {
       compared_with;  // Drift: "spec" and "lock", and their files; Gate: "policy"
   Snapshot snapshot;
   std::vector<Outcome> outcomes;
-  std::vector<Finding> findings;  // folded and ordered: the root first, symptoms after their cause
+  std::vector<Finding> findings;  // ordered: the root first, symptoms after their cause
   Verdict verdict = Verdict::Unknown;
   std::vector<Step> steps;  // Gate
 };
+
+// The cause to act on first; nullptr where there is no error.
+const Finding* root(const Report& report);
+
+struct Tally {
+  std::size_t errors = 0, warnings = 0, notes = 0;
+  std::size_t passed = 0, not_applicable = 0, unknown = 0, crashed = 0;
+};
+Tally tally(const Report& report);
 
 }  // namespace scankit

@@ -69,7 +69,7 @@ std::string doctor_github(const Report& report) {
   constexpr std::array<std::string_view, 3> kLevels{"notice", "warning", "error"};
   std::array<std::vector<Annotation>, 3> levels;
   for (std::size_t i = 0; i < report.findings.size(); ++i) {
-    // fold() places symptoms right behind their cause.
+    // decide_root_cause() places symptoms right behind their cause.
     if (i > 0 && report.findings[i].because_of) continue;
     levels[static_cast<std::size_t>(report.findings[i].severity())].push_back(annotation_of(report, i));
   }

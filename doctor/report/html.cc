@@ -7,7 +7,6 @@
 #include "doctor/report/built_for.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/html_page.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"

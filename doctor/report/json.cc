@@ -11,7 +11,6 @@
 #include "doctor/report/audit.h"
 #include "doctor/report/built_for.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

@@ -15,7 +15,7 @@ inline constexpr const char* kDoctorSchema = "urn:scankit:doctor:1";    // repor
 inline constexpr const char* kDriftSchema = "urn:scankit:env-check:1";  // report/schema/env-check-1.json
 inline constexpr const char* kGateSchema = "urn:scankit:ci-run:1";      // report/schema/ci-run-1.json
 
-// The answer of `scankit doctor --json`, or of `scankit env check --json`. `report` is folded. Same report,
+// The answer of `scankit doctor --json`, or of `scankit env check --json`. Same report,
 // same bytes.
 std::string doctor_json(const Report& report);
 

@@ -7,7 +7,6 @@
 
 #include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/fold.h"
 #include "doctor/report/prometheus_family.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"

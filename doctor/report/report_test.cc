@@ -214,7 +214,6 @@ TEST(DoctorJson, AnswersToAnyOddSnapshot) {
       const auto snapshot = snapshot_from_json(changed.dump());
       if (!snapshot) continue;  // refused in one line
       Report report = diagnose(*snapshot);
-      fold(report);
       EXPECT_EQ(tally(report).crashed, 0u) << pointer;
       EXPECT_FALSE(doctor_json(report).empty());
       ++answered;

@@ -6,8 +6,8 @@
 
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot_json.h"
-#include "doctor/report/fold.h"
 
 // For the tests of this folder: reports of a recorded machine that a case of doctor/tests/cases changed.
 namespace scankit {
@@ -21,7 +21,6 @@ inline std::string read(const std::string& path) {
 
 inline Report report_of(Snapshot snapshot) {
   Report report = diagnose(std::move(snapshot));
-  fold(report);
   return report;
 }
 

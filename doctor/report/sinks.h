@@ -14,7 +14,7 @@ struct SinkOptions {
   int exit_status = 0;  // with which this run of scankit ends, as far as the findings decide
 };
 
-// Every one takes a folded report. Same report, same bytes: no clock, no host name.
+// Same report, same bytes: no clock, no host name.
 std::string doctor_junit(const Report& report);
 std::string doctor_sarif(const Report& report, const SinkOptions& options);
 std::string doctor_github(const Report& report);

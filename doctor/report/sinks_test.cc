@@ -279,7 +279,7 @@ TEST(ReadJson, IsTheInverseOfTheAnswer) {
     Report again;
     again.snapshot = report.snapshot;
     again.outcomes = *outcomes;
-    fold(again);
+    decide_root_cause(again);
     EXPECT_EQ(doctor_json(again), doctor_json(report)) << name;
   }
 }

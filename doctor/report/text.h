@@ -22,7 +22,7 @@ bool locale_is_utf8(const Environment& variables);
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables);
 
 // The report for a human: what was looked at, the findings with the root first, what was not checked, the
-// verdict, and as the last line the command that repairs it, where there is one. `report` is folded. Same
+// verdict, and as the last line the command that repairs it, where there is one. Same
 // report, same bytes.
 std::string doctor_text(const Report& report, const TextStyle& style);
 

@@ -4,7 +4,6 @@
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/fold.h"
 
 namespace scankit {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
-#include "doctor/report/fold.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/report/json.h"
 #include "doctor/report/sinks.h"
 #include "envspec/spec/derive.h"
@@ -54,7 +54,7 @@ Report report_of(const Snapshot& snapshot, const std::string& yaml) {
   report.compared_with = {{"spec", "s.yaml"}};
   report.snapshot = snapshot;
   if (spec) report.outcomes = check_spec(*spec, snapshot, facts_of(snapshot));
-  fold(report);
+  decide_root_cause(report);
   return report;
 }
 

@@ -7,9 +7,9 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
-#include "doctor/report/fold.h"
 #include "envspec/check/check.h"
 #include "envspec/check/facts.h"
 #include "envspec/cli/commands.h"
@@ -68,7 +68,7 @@ Report judged(const Demands& demands, const Subject& subject) {
     }
     std::ranges::move(*locked, std::back_inserter(report.outcomes));
   }
-  fold(report);
+  decide_root_cause(report);
   return report;
 }
 
