@@ -3,6 +3,8 @@
 
 In norm: ||got - exact|| / ||exact|| beside the same figure of the exact result rounded to the tensor's dtype, and a few
 roundings of fp32 of the terms that were added up: a sum that cancels to almost nothing is only as good as its terms.
+And one element that rounds to its other neighbour: in a tensor of a few elements the exact result may by chance be close
+to numbers of the dtype, which makes its own rounding error no measure of what rounding explains.
 Per element: |got - exact| against  factor * u * |exact| + constant * magnitude,  u the dtype's unit roundoff.
 """
 import torch
@@ -41,7 +43,7 @@ def compare(name, got, exact, magnitude, rounded, dtype, tolerance, spread=None)
     explained = _norm_ratio((rounded - exact).abs(), exact, magnitude, inside)
     return {"name": name, "dtype": str(dtype).replace("torch.", ""), "error": number(error),
             "explained": number(explained), "constant": constant,
-            "bound": number(factor * explained + constant + _cancelled(exact, magnitude, inside)),
+            "bound": number(factor * explained + constant + _cancelled(exact, magnitude, inside) + _one_neighbour(exact, dtype, inside)),
             "worst": _worst(got, exact, bound, difference)}
 
 
@@ -60,6 +62,13 @@ def _cancelled(exact, magnitude, where):
     """What SUM_UNIT of the terms is beside the sums that are left of them."""
     left = float(exact[where].norm())
     return SUM_UNIT * float(magnitude[where & torch.isfinite(magnitude)].norm()) / left if left > 0 else 0.0
+
+
+def _one_neighbour(exact, dtype, where):
+    """The largest element's distance to the next number of the dtype, beside the norm: 2 u where it is alone, next to nothing
+    among thousands."""
+    norm = float(exact[where].norm()) if bool(where.any()) else 0.0
+    return 2 * UNIT[dtype] * float(exact[where].abs().max()) / norm if norm > 0 else 0.0
 
 
 def _worst(got, exact, bound, difference):
