@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "doctor/base/text.h"
+
 namespace scankit {
 namespace {
 

@@ -12,6 +12,7 @@
 #include "builder/fix/verify.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {

@@ -14,6 +14,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"

@@ -13,6 +13,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"

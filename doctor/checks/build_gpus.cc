@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"

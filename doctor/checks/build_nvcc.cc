@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/drivers.h"

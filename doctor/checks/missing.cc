@@ -5,6 +5,7 @@
 #include <array>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
 namespace scankit {
