@@ -66,7 +66,7 @@ void ask_nvml(Snapshot& snapshot) {
     gpu.sm_source = "nvml";
     gpu.memory = std::strtoull(field(record, "memory").c_str(), nullptr, 10);
     for (const Gpu& seen : snapshot.gpus.value)
-      if (gpu.pci_address.ends_with(seen.pci_address)) gpu.pci_device = seen.pci_device;
+      if (is_same_pci_device(gpu.pci_address, seen.pci_address)) gpu.pci_device = seen.pci_device;
     gpus.push_back(std::move(gpu));
   }
   if (!gpus.empty()) snapshot.gpus = Probed<std::vector<Gpu>>::of(std::move(gpus));

@@ -5,6 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/ld_cache.h"
 #include "doctor/knowledge/gpus.h"
@@ -216,6 +217,10 @@ Probed<Driver> probe_driver(const Host& host) {
   return Probed<Driver>::absent(driver.libcuda.empty()
                                     ? say("no nvidia kernel module and no libcuda.so.1")
                                     : say("no nvidia kernel module; {} is a stub", driver.libcuda));
+}
+
+bool is_same_pci_device(const std::string& nvml, const std::string& sysfs) {
+  return !sysfs.empty() && lowered(nvml).ends_with(lowered(sysfs));
 }
 
 Probed<std::vector<Gpu>> probe_gpus(const Host& host) {

@@ -21,6 +21,8 @@ Probed<Driver> probe_driver(const Host& host);
 // PCI devices of vendor 10de, class display, with the table of knowledge/gpus.yaml; /proc/driver/nvidia for
 // the names.
 Probed<std::vector<Gpu>> probe_gpus(const Host& host);
+// NVML writes "00000000:0F:00.0", sysfs "0000:0f:00.0".
+bool is_same_pci_device(const std::string& nvml, const std::string& sysfs);
 Probed<std::vector<Toolkit>> probe_toolkits(const Host& host);
 Probed<std::vector<Compiler>> probe_compilers(const Host& host);
 Compiler describe_compiler(const Host& host, const std::string& path);

@@ -106,5 +106,11 @@ TEST_F(Machine, ReadsAToolkitsVersionFromItsHeader) {
   EXPECT_EQ(toolkits.value[0].version, "12.4");
 }
 
+TEST(Gpus, AreTheSameDeviceInTheSpellingsOfNvmlAndSysfs) {
+  EXPECT_TRUE(is_same_pci_device("00000000:0F:00.0", "0000:0f:00.0"));
+  EXPECT_FALSE(is_same_pci_device("00000000:0F:00.0", "0000:1f:00.0"));
+  EXPECT_FALSE(is_same_pci_device("00000000:0F:00.0", ""));
+}
+
 }  // namespace
 }  // namespace scankit

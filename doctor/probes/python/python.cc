@@ -66,7 +66,7 @@ bool is_patch_level(std::string_view text) {
 
 std::string machine_name(unsigned number) {
   static constexpr std::array<std::pair<unsigned, const char*>, 5> kNames{
-      {{62, "x86_64"}, {183, "aarch64"}, {21, "powerpc64le"}, {243, "riscv64"}, {22, "s390x"}}};
+      {{62, "x86_64"}, {183, "aarch64"}, {21, "ppc64le"}, {243, "riscv64"}, {22, "s390x"}}};
   for (const auto& [machine, name] : kNames)
     if (machine == number) return name;
   return {};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "doctor/base/files.h"
@@ -190,10 +191,13 @@ std::optional<EditableMapping> editable_mapping(const std::string& text) {
 
 namespace {
 
-// _Py_get_env_flag: "0" is off, any other number or text is on.
+// _Py_get_env_flag: a number that is 0 is off, any other number or text is on.
 bool environment_flag(const Host& host, std::string_view name) {
   const auto value = host.env(name);
-  return value && !value->empty() && (*value)[0] != '-' && value->find_first_not_of('0') != std::string::npos;
+  if (!value || value->empty()) return false;
+  char* end = nullptr;
+  const long number = std::strtol(value->c_str(), &end, 10);
+  return *end != '\0' || number != 0;
 }
 
 // os.path.expanduser("~") without getpwuid, in which a static program may die.

@@ -131,7 +131,7 @@ TEST_F(RealPython, UserSiteAndItsSwitches) {
     host_.variables["PYTHONUSERBASE"] = at("base" + std::to_string(interpreter.size()));
     user_package(interpreter);
     compare(interpreter);
-    for (const char* value : {"1", "yes", ""}) {
+    for (const char* value : {"1", "yes", "", "0", "-1", "-0"}) {
       host_.variables["PYTHONNOUSERSITE"] = value;
       compare(interpreter);
     }
