@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one main of scankit: CLI11 parses, the chosen command runs.
+// The one main() of scankit: it chooses the language, lets CLI11 parse the command line, and the
+// callback of the chosen command sets the exit status. An exception that reaches main() is a bug and is
+// reported as one.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -26,6 +28,7 @@
 
 namespace {
 
+// What scankit prints without a command: the three commands that most users need.
 std::string welcome() {
   return scankit::say(
       "scankit keeps compiled PyTorch CUDA extensions working.\n\n"
@@ -40,8 +43,9 @@ std::optional<std::string> variable(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// A full disk, or a closed standard output: no command looks at that itself. The C library forgets why an
-// earlier write failed; one more byte behind an output that is cut anyway tells.
+// Turns an output that was lost into kExitInternal: a full disk, or a standard output that was closed. No
+// command checks that itself. The C library does not remember why an earlier write failed, so one more
+// byte is written, to an output that is incomplete anyway, to get errno.
 int status_with_output(int status) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
@@ -51,6 +55,8 @@ int status_with_output(int status) {
 }
 
 int run(int argc, char** argv) {
+  // The order matters: the language is taken out of the words first, because even the help texts that
+  // CLI11 is given below are translated when the options are added.
   std::vector<std::string> words(argv + 1, argv + argc);
   if (argc > 0) scankit::set_scankit_program(argv[0]);
   const auto language = scankit::choose_language(scankit::take_language_option(words), variable);
@@ -71,7 +77,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return status_with_output(app.exit(asked));
   } catch (const CLI::ParseError& problem) {
-    // As uv has it: "scankit env" alone lists what there is, and is not a success.
+    // As with uv, "scankit env" alone lists its commands, and is a usage error all the same.
     if (const std::string help = scankit::help_of_bare_group(app); !help.empty())
       std::fputs(help.c_str(), stdout);
     else

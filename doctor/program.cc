@@ -17,9 +17,11 @@
 
 namespace scankit {
 
+// The order of the add_... calls is the order of the commands in the help.
 void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words) {
   set_help_style(app);
-  // Its value was taken before anything was said, wherever it is on the command line (doctor/text/choice.h).
+  // Only for the help and to make the parser accept it. main() takes the value out of the command line
+  // before the first text is printed, wherever the option is (doctor/text/choice.h).
   app.add_option_function<std::string>(
          "--lang", [](const std::string&) {},
          say("output language: en, an installed translation, or a .mo file [default: LANGUAGE, LC_ALL, "

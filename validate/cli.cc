@@ -26,9 +26,14 @@
 #include "validate/report/report.h"
 #include "validate/run/run.h"
 
+// `scankit validate`: parses the command line, makes a ValidateRequest of it, and prints what
+// run_validation() found. Everything that can be wrong with the options is checked before the
+// first child starts.
 namespace scankit {
 namespace {
 
+// The options as the user wrote them. An empty string or an absent value means that the option
+// was not given.
 struct Options {
   std::optional<std::string> python;
   std::string module = "selective_scan_cuda", against, baseline, upstream_tests;
@@ -40,7 +45,8 @@ struct Options {
   std::vector<std::string> only, reports;
 };
 
-// Cases that need no list: a block of a model around the module.
+// Ids for --case that are not in the list of cases: the Mamba block around the module, scankit's
+// own and mamba_ssm's.
 constexpr const char *kModelBlock = "model-block", *kModelOfMamba = "model-mamba_ssm";
 
 int report_error(const Error& error, int status) {
@@ -49,12 +55,13 @@ int report_error(const Error& error, int status) {
   return status;
 }
 
-// New data each time, unless the user repeats a run. 32 bits: enough, and easy to copy.
+// New data in each run that has no --seed. 32 bits are enough, and easy to copy.
 std::uint64_t fresh_seed() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return validate::mix(static_cast<std::uint64_t>(now) ^ static_cast<std::uint64_t>(::getpid()) << 40) >> 32;
 }
 
+// All cases of the module, or those of --case in the order of the command line.
 Result<std::vector<validate::Case>> choose_cases(const Options& options, std::uint64_t seed) {
   auto cases = validate::cases_of(options.module, seed, options.full);
   if (options.only.empty()) return cases;
@@ -71,11 +78,13 @@ Result<std::vector<validate::Case>> choose_cases(const Options& options, std::ui
   return chosen;
 }
 
+// The rule for --module and --against. A dotted name such as "package.module" is a module.
 bool names_a_file(const std::string& module) {
   return module.find('/') != std::string::npos || module.ends_with(".so") || module.ends_with(".py");
 }
 
-// A module that there are no cases for computes neither right nor wrong.
+// A module name must be one that there are cases for. A file may have any name: what it contains shows
+// when it is loaded.
 Result<void> check_module_name(const std::string& module) {
   if (names_a_file(module)) return {};
   const auto& known = validate::validated_modules();
@@ -88,6 +97,7 @@ Result<void> check_module_name(const std::string& module) {
                             : say("did you mean {}?", like)};
 }
 
+// A name as it is, or the absolute path of a file: children run in another directory.
 Result<std::string> choose_module(const char* option, const std::string& module) {
   if (!names_a_file(module)) return module;
   const std::string path = module.front() == '/' ? module : path_join(current_directory(), module);
@@ -99,7 +109,8 @@ Result<std::string> choose_module(const char* option, const std::string& module)
   return path;
 }
 
-// Running somebody else's Python is running their code (ARCHITECTURE.md, decision 17).
+// As root, refuses to import files of another user, since importing them runs that user's code
+// (ARCHITECTURE.md, decision 17). Looks at the interpreter, torch and the module.
 Result<void> ours_to_run(const Host& host, const std::string& python, const std::string& module) {
   const auto probed = probe_python(host, python);
   auto foreign = foreign_code(host, probed.value);
@@ -122,6 +133,8 @@ int status_of(validate::Verdict verdict) {
                                                 : kExitInconclusive;
 }
 
+// Only for modules with mamba-ssm's contract: the convolution and VMamba's modules have other functions,
+// and no timed shapes.
 bool cases_are_timed(const std::string& module) {
   const std::string name = module.substr(module.rfind('/') + 1);
   return name.find("causal_conv1d") == std::string::npos && !name.starts_with("selective_scan_cuda_");
@@ -148,13 +161,15 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
   return request;
 }
 
+// The harness's phases for people; anything else is the id of a case.
 std::string in_words(const std::string& what, const std::string& module) {
   if (what == "import torch") return say("importing torch");
   if (what == "import module") return say("importing {}", path_basename(module));
   return what == "timing" ? say("timing it") : what;
 }
 
-// What JSON will hold is English; the progress is for people either way.
+// Sentences that end up in JSON are English, while the progress speaks the user's language: both are
+// produced during the run, so that the language changes for each of them.
 Result<validate::Validation> validated(validate::ValidateRequest request, bool json, bool quiet) {
   const Language* language = spoken_language();
   const Speaking facts(json ? nullptr : language);
@@ -172,7 +187,8 @@ Result<validate::Validation> validated(validate::ValidateRequest request, bool j
   return run_validation(request);
 }
 
-// What the user named by file: the modules, and the run before.
+// The files that the user named: the modules, upstream's tests and the baseline. A baseline is parsed
+// here, since an unusable one should not be reported after minutes of work.
 Result<void> choose_files(const Options& options, validate::ValidateRequest& request) {
   SCANKIT_TRY(request.module, choose_module("--module", options.module));
   if (!options.against.empty()) {
@@ -212,6 +228,8 @@ int tell(const Options& options, const validate::Validation& result) {
   return files != kExitClean ? files : status_of(result.verdict);
 }
 
+// The steps of the command in order, each with the exit status of its failure. A Python that was named and
+// does not work is a usage error; one that was only found makes the answer inconclusive.
 int validate_command(const Options& options) {
   if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
     return report_error({Errc::InvalidArgument, clash, ""}, kExitUsage);
@@ -247,6 +265,7 @@ int validate_command(const Options& options) {
   return tell(options, *result);
 }
 
+// The three groups of --help.
 void add_inputs(CLI::App& command, Options& options) {
   begin_group(command, group_of_input());
   command

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `scankit build`: reads the facts that a build needs, builds, and writes the module and its manifest.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -21,15 +22,14 @@
 namespace scankit {
 namespace {
 
-// Only what a build asks of a machine: no extension is read,
-// so that a build from the cache is a matter of milliseconds.
+// Only what a build needs. No extension is read, so a build from the cache takes milliseconds.
 Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   Snapshot snapshot;
   snapshot.memory = probe_memory(host);
   snapshot.gpus = probe_gpus(host);
   snapshot.driver = probe_driver(host);
   snapshot.toolkits = probe_toolkits(host);
-  // Device code needs no Python: one is asked only for the NVRTC that its torch brought.
+  // Device code needs no Python. One is looked for only because its torch may have brought an NVRTC.
   BrokenEnvironment broken;
   if (auto python = chosen_python(host, options.python, broken)) {
     snapshot.python = probe_python(host, *python);
@@ -60,7 +60,7 @@ void print_comparison(const std::string& name, const Explanation& other, const E
   for (const std::string& line : lines) std::printf("  %s\n", plain(line, false).c_str());
 }
 
-// The fields of a manifest, with what this run did; --explain OTHER reads it.
+// The fields of a manifest, and what this run did. read_explanation() reads this output back.
 void print_json(const BuiltModule& built, const std::string& path, const BuildOptions& options,
                 const Explanation& other) {
   nlohmann::ordered_json json = {{"schema", 1}};
@@ -78,6 +78,7 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
   std::printf("%s", json_document(json).c_str());
 }
 
+// While it runs, Ctrl-C ends the program after saying what is left behind.
 Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,
                                         const BuildRequest& request) {
   const IfInterrupted words(
@@ -89,6 +90,7 @@ Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapsh
 
 }  // namespace
 
+// A file that begins with '{' is a snapshot; `read_machine` reads any other.
 Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
                        TargetRequest& targets) {
   constexpr std::size_t kLimit = 256u << 20;
@@ -110,6 +112,7 @@ Result<void> build_for(const std::string& file, const MachineReader& read_machin
   return {};
 }
 
+// A trailing slash means a directory, even if it does not exist yet.
 Result<std::string> output_path(const std::string& out, const std::string& file) {
   std::string path = path_normalize(path_join(current_directory(), out.empty() ? file : out));
   if (std::filesystem::is_directory(path) || out.ends_with('/')) path = path_join(path, file);
@@ -121,7 +124,7 @@ int run_build(const BuildOptions& options) {
   if (!options.show_manifest.empty()) return show_manifest(options.show_manifest);
   if (options.reproducible) return check_reproducible(options);
   const auto host = make_real_host();
-  // Before a minute of compiling, not after it.
+  // An --out that cannot be written is reported before a minute of compiling and not after it.
   if (!options.out.empty() && !options.out.ends_with('/') && !std::filesystem::is_directory(options.out))
     if (const auto out = regular_output(options.out); !out)
       return report_error("build", out.error(), kExitUsage);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The command lines of build, fix and restore: options, help texts and examples. Each callback sets
+// `exit_status`, and the options live in a shared_ptr that the callback owns.
 #include "builder/cli/cli.h"
 
 #include <CLI/CLI.hpp>
@@ -71,7 +73,8 @@ void add_compilation(CLI::App& command, CompilationOptions& options) {
       ->check(CLI::Range(1u, kLongest));
 }
 
-// What the user gave, to give it again: all but what --check-reproducible sets for its two builds.
+// The user's options as words of a new command line, without those that --check-reproducible sets for its two
+// builds or that change only the output.
 std::vector<std::string> given_again(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {

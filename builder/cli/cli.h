@@ -12,11 +12,11 @@ class App;
 
 namespace scankit {
 
-// What a file that --for names, and that is no snapshot, says of a machine: its GPUs and driver. `name` is
-// what messages call it. This folder knows snapshots alone; main.cc brings the reader of specs.
+// Reads a --for file that is not a snapshot: the machine's GPUs and driver. `name` is what messages call the
+// file. This directory knows snapshots only; main.cc passes the reader of specs.
 using MachineReader = std::function<Result<Snapshot>(const std::string& text, const std::string& name)>;
 
-// scankit build | fix | restore. `exit_status` is set when a command of these runs.
+// Adds scankit build, fix and restore. A command that runs sets `exit_status`, which must outlive `app`.
 void add_builder_commands(CLI::App& app, int& exit_status, const MachineReader& read_machine = {});
 
 }  // namespace scankit

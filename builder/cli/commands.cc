@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What build, fix and restore share: errors, questions, output lines, and the build request.
 #include "builder/cli/commands.h"
 
 #include <unistd.h>
@@ -21,6 +22,7 @@
 namespace scankit {
 namespace {
 
+// Each line indented, translated, and without control characters.
 std::string lines_plain(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -95,6 +97,7 @@ std::string names(const std::vector<unsigned>& archs) {
   return text;
 }
 
+// Which host compiler the candidate needs and gets; NVRTC needs none.
 std::string host_compiler(const Host& host, const Candidate& candidate) {
   if (candidate.kind == Candidate::Kind::Nvrtc) return say("none needed");
   if (candidate.kind == Candidate::Kind::Wheel && !candidate.wheel->nvcc) return say("none needed");
@@ -105,11 +108,12 @@ std::string host_compiler(const Host& host, const Candidate& candidate) {
              candidate.nvcc.host.version, candidate.nvcc.host.path);
 }
 
+// By the file or the wheel: the version may not be known yet in one of the two.
 bool same(const Candidate& a, const Candidate& b) {
   return a.kind == b.kind && a.nvrtc.path == b.nvrtc.path && a.nvcc.path == b.nvcc.path && a.wheel == b.wheel;
 }
 
-// What a build makes with it, "" where it is not taken.
+// The targets that a build makes with the candidate; "" if it is not used.
 std::string taken_for(const Toolchain& toolchain, const Candidate& candidate) {
   std::vector<Target> targets;
   for (std::size_t i = 0; i < toolchain.made_by.size(); ++i)
@@ -118,6 +122,7 @@ std::string taken_for(const Toolchain& toolchain, const Candidate& candidate) {
   return names_of(targets, " ");
 }
 
+// Why a build takes this compiler, or why it does not.
 std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choice,
                     const std::string& makes) {
   if (!makes.empty()) return say("chosen: makes {}", makes);
@@ -145,6 +150,7 @@ void print_candidate(const Host& host, const Candidate& candidate, const Result<
 
 }  // namespace
 
+// Judges every candidate, also those behind the one that is chosen.
 int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
   const Cache cache(request.cache_folder);
   auto found = find_candidates(host, snapshot, request.toolchain, cache);

@@ -17,6 +17,7 @@ struct CompilationOptions {
   unsigned jobs = 0, timeout = 0;  // 0: the default; seconds for one image
 };
 
+// Options as the user gave them; "" means that an option was not given.
 struct BuildOptions {
   std::string python, module, arch, out, show_manifest;
   CompilationOptions compilation;
@@ -24,7 +25,7 @@ struct BuildOptions {
   std::string for_machine;     // the snapshot of a machine whose GPUs the module is for, or a spec
   MachineReader read_machine;  // of a file that is no snapshot
   std::string explain_other;   // --explain OTHER
-  // The command line without what --check-reproducible sets itself.
+  // The user's options without those that --check-reproducible sets itself.
   std::vector<std::string> again;
   bool reproducible = false;
   bool explain = false, list_toolchains = false, json = false;
@@ -37,7 +38,7 @@ int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildReque
 int check_reproducible(const BuildOptions& options);
 // Where a command writes `file`: --out as a file or a folder, else this folder. The folder is made.
 Result<std::string> output_path(const std::string& out, const std::string& file);
-// --show-manifest: prints it, and says whether the file's images are those that it names.
+// --show-manifest: prints the manifest and checks that the file's images are those that it names.
 int show_manifest(const std::string& path);
 
 struct FixOptions {
@@ -56,25 +57,27 @@ struct RestoreOptions {
   bool yes = false;  // also to what lies outside of the environment
 };
 int run_restore(const RestoreOptions& options);
-// What undoing these would do, a line a file, with those that lie outside of the environment.
+// What undoing these journals would do, one line for each file; those outside of the environment come last.
 std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<Journal>& journals);
 
-// Shared: one line to standard error, the compiler's further lines below it. Returns `status`, or kExitUsage
-// where the user gave something unusable.
+// Prints one line to standard error, and below it the compiler's further lines if the hint has several.
+// Returns `status`, or kExitUsage if the user gave something unusable (Errc::InvalidArgument).
 int report_error(const std::string& command, const Error& error, int status);
 void tell(const std::string& line);        // that stays, to standard error
 void print_line(const std::string& line);  // to standard output
-// Asks on a terminal. Nobody: there is none, so that --yes is the only way to agree.
+// The answer on a terminal. Nobody: standard input is not a terminal, so only --yes can agree.
 enum class Answer { Yes, No, Nobody };
 Answer ask(const std::string& question);
+// Checks the options that build and fix share. Flavor and toolchain are left to the caller.
 Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
                                    const CompilationOptions& compilation);
-// Puts the GPUs of another machine, of which this file tells, in the place of those that are here.
+// --for: replaces the GPUs and the driver of `here` by those of the machine that the file describes, and sets
+// `targets` to these GPUs.
 Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
                        TargetRequest& targets);
 struct BrokenEnvironment;
-// The interpreter that a command speaks of; what choose_python notes goes to standard error.
-// An active environment that cannot be used is an Error of Errc::ToolFailed, and `broken` tells of it.
+// The interpreter that a command is about; what choose_python() notes goes to standard error. If an active
+// environment cannot be used, the Error is of Errc::ToolFailed and `broken` describes it.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
 Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken);
 

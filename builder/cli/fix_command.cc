@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `scankit fix`, in the order of FixRun::run(): look (place, recovery, diagnosis, plan), find the compilers,
+// show the plan, ask, build everything, then change the environment part by part, and report. Up to act()
+// nothing in the environment changes, except that an interrupted fix is undone.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +34,7 @@
 namespace scankit {
 namespace {
 
-// One run of `scankit fix`, step by step; `status` is the answer where a step ends it.
+// One run. A step that returns a status has ended the run with it; nullopt means go on.
 class FixRun {
  public:
   explicit FixRun(const FixOptions& options) : options_(options), host_(make_real_host()) {}
@@ -52,8 +55,8 @@ class FixRun {
   }
 
  private:
-  // Where, what is wrong, what to do about it. Recovers an
-  // interrupted fix first, since the facts depend on it.
+  // Where to install, what is wrong, and what to do about it. An interrupted fix is recovered first, since
+  // the facts depend on it.
   std::optional<int> look() {
     auto request = build_request("", options_.arch, options_.compilation);
     if (!request) return report_error("fix", request.error(), kExitUsage);
@@ -88,20 +91,20 @@ class FixRun {
     return options_.module.empty() ? std::vector<std::string>() : std::vector<std::string>{options_.module};
   }
 
-  // What an earlier fix has put into a folder of the user's is
-  // there, although this shell does not look there.
+  // Finds a module that an earlier fix put into a directory where this shell does not look.
   void look_where_it_was_put(const InstallTarget& place) {
     if (place.why.empty() || place.how_to_reach.empty() || !host_->is_directory(place.site)) return;
     put_on_path(place);
   }
 
+  // Whether import takes a module from the place of this plan.
   bool is_in_place() const {
     return std::ranges::any_of(selected_copies(report_.snapshot), [&](const Copy& copy) {
       return path_dirname(copy->path) == plan_.place.site;
     });
   }
 
-  // For ourselves and for what we start.
+  // Puts the place on PYTHONPATH for this process and for what it starts.
   static void put_on_path(const InstallTarget& place) {
     const char* before = std::getenv("PYTHONPATH");
     const std::string old = before == nullptr ? "" : before;
@@ -109,6 +112,7 @@ class FixRun {
     (void)::setenv("PYTHONPATH", (place.site + (old.empty() ? "" : ":" + old)).c_str(), 1);
   }
 
+  // --for: the plan is for that machine's GPUs. `here_` keeps ours, to say what cannot be tested here.
   std::optional<int> look_at_other_machine() {
     if (options_.for_machine.empty()) return std::nullopt;
     here_ = report_.snapshot.gpus;
@@ -118,6 +122,8 @@ class FixRun {
     return std::nullopt;
   }
 
+  // Undoes what a killed fix left, after asking. Has the lock only meanwhile: the plan comes first, and act()
+  // takes it again. With --dry-run it only says what would be undone.
   std::optional<int> recover_interrupted(const std::string& base) {
     const StateFolder state(base);
     if (::access(state.root().c_str(), F_OK) != 0) return std::nullopt;
@@ -177,6 +183,7 @@ class FixRun {
     return std::nullopt;
   }
 
+  // Every file that the plan moves away must be movable, or the fix would fail half-way.
   Result<void> check_moves() const {
     std::vector<std::string> files;
     for (const InstallBundled& ours : ours_of(plan_))
@@ -188,6 +195,7 @@ class FixRun {
     return {};
   }
 
+  // A module that came with scankit, or else a compiler. All modules to build share one toolchain.
   std::optional<int> find_source(const std::string& module) {
     const auto shipped = bundled_module(module);
     if (!shipped) return report_error("fix", shipped.error(), kExitFindings);
@@ -224,7 +232,8 @@ class FixRun {
           project));
   }
 
-  // The import and the numbers on the CPU are proven here in any case.
+  // The import and the results on the CPU are tested here in any case. What cannot be tested is code for GPUs
+  // that this machine does not have.
   void say_what_is_unproven() {
     const auto& gpus = options_.for_machine.empty() ? report_.snapshot.gpus : here_;
     const auto among = [](const Target& target, const std::vector<Gpu>& known) {
@@ -252,6 +261,7 @@ class FixRun {
 
   std::string python() const { return interpreter_of(report_.snapshot.python.value); }
 
+  // What plan_text() and plan_json() need in addition to the plan.
   PlanView view() const {
     PlanView view{&plan_, &report_.snapshot, sources_};
     view.unproven = unproven_;
@@ -269,6 +279,7 @@ class FixRun {
     return status;
   }
 
+  // With --json there is no question, since standard output gets JSON only.
   bool confirmed() const {
     if (options_.yes) return true;
     const Answer answer = options_.json ? Answer::Nobody : ask(say("Do it? [y/N]"));
@@ -280,6 +291,7 @@ class FixRun {
     return answer == Answer::Yes;
   }
 
+  // Builds the modules of one part into `built_`. Modules that came with scankit are there already.
   Result<void> build_modules(const FixPlan& part) {
     for (const std::string& module : modules_of(part)) {
       if (built_.count(module) != 0) continue;  // it came with scankit
@@ -289,6 +301,7 @@ class FixRun {
     return {};
   }
 
+  // A build that fails ends its own part only; the others go on.
   void build_parts() {
     const IfInterrupted words(say(
         "interrupted: the environment was not changed. What was compiled is kept in the cache; run the same "
@@ -300,7 +313,7 @@ class FixRun {
       }
   }
 
-  // What fails is undone by itself; a part that has nothing to do with it stays.
+  // Locks, builds, changes. A part that fails is undone by itself; independent parts stay.
   int act() {
     for (FixPlan& part : parts_of(plan_)) parts_.push_back({std::move(part), FailedAt::Nothing, {}, {}});
     const StateFolder state(plan_.place.base);
@@ -319,8 +332,8 @@ class FixRun {
     return tell_results();
   }
 
-  // Of fixes that were killed before they changed anything. One that did since we looked is not undone here:
-  // nobody has agreed to that.
+  // Removes what fixes left that were killed before they changed anything. One that was interrupted in a
+  // change since recover_interrupted() is not undone here, since the user has not agreed to that.
   static Result<void> clear_what_is_left(const StateFolder& state) {
     SCANKIT_TRY(const auto left, interrupted(state));
     if (!left.empty())
@@ -342,6 +355,7 @@ class FixRun {
     return request;
   }
 
+  // Ends the run before anything was changed.
   int refused(const Error& error) const {
     const int code = report_error("fix", error, kExitFindings);
     report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, code);
@@ -352,6 +366,7 @@ class FixRun {
     return part.failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed;
   }
 
+  // The status is that of the first part that failed; after a signal it is 128 plus its number.
   int tell_results() const {
     const bool any_kept = std::ranges::any_of(parts_, &PartResult::kept);
     FixOutcome outcome{any_kept ? "repaired" : "failed", "", {}};
@@ -382,7 +397,8 @@ class FixRun {
     return end(signal != 0 ? 128 + signal : status, outcome);
   }
 
-  // "repaired" is the doctor's word, too: he looks once more, at all that he was asked about.
+  // The environment counts as repaired only if the doctor agrees: it looks once more at everything that it
+  // was asked about, and what is still broken makes the status kExitFindings.
   int tell_what_is_still_broken(FixOutcome& outcome) const {
     if (!plan_.place.how_to_reach.empty()) put_on_path(plan_.place);
     DiagnosisRequest again = diagnosis_;
@@ -424,6 +440,7 @@ class FixRun {
     }
   }
 
+  // What a failed part leaves: the old state, or with FailedAt::Undoing a half-undone one.
   void tell_undone(const PartResult& part) const {
     for (const RepairStep& step : part.plan.steps)
       print(part.failed_at == FailedAt::Undoing ? say("still wrong, and half undone: {}", step.why)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `build --check-reproducible`: the same command twice, as children, with what must not matter varied. By
-// whole runs of this program, so that it holds for every compiler and flavor, and for our own part too.
+// `build --check-reproducible`: runs the same build twice, as children, and varies what must not matter.
+// Whole runs of this program are compared, so that the check covers every compiler and flavor and scankit's
+// own part too.
 #include <sys/personality.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ struct Variation {
   unsigned jobs;
 };
 
+// Our own variables, with those of the variation in the place of ours.
 std::vector<std::string> environment_of(const Variation& variation) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -48,7 +50,8 @@ std::vector<std::string> environment_of(const Variation& variation) {
   return variables;
 }
 
-// The errors of a build that fails are said as it said them.
+// Runs one build without a cache and gives the directory with its output. A build that fails prints its own
+// errors. umask(2) is inherited by the child, so it is set here and set back afterwards.
 Result<std::string> build_once(const std::vector<std::string>& arguments, const Variation& variation) {
   SCANKIT_CHECK(make_directories(variation.folder + "/tmp"));
   ProcessRequest request;
@@ -81,6 +84,7 @@ struct Built {
   std::string path, bytes, manifest;
 };
 
+// The module and its manifest, read into memory: the directory goes away with the command.
 Result<Built> build_varied(const std::vector<std::string>& arguments, const Variation& variation) {
   SCANKIT_TRY(const std::string folder, build_once(arguments, variation));
   Built built;
@@ -90,7 +94,7 @@ Result<Built> build_varied(const std::vector<std::string>& arguments, const Vari
   return built;
 }
 
-// NVRTC's output depends on addresses, and the helper may not fix them under Docker's default filter.
+// Whether a child may switch off address randomisation for NVRTC. Docker's default filter forbids it.
 bool addresses_can_be_fixed() {
   const int now = ::personality(0xffffffff);
   if (now == -1) return false;
@@ -99,6 +103,7 @@ bool addresses_can_be_fixed() {
   return can;
 }
 
+// Says what differs and keeps both modules, since the directory of the two builds is removed.
 int report_differences(const Built& first, const Built& second) {
   print_line(say("NOT reproducible: two builds of {} differ", path_basename(first.path)));
   for (const std::string& line : module_differences(first.bytes, second.bytes)) print_line("  " + line);
@@ -115,6 +120,7 @@ int report_differences(const Built& first, const Built& second) {
   return kExitFindings;
 }
 
+// Writes the module and its manifest to where `build` would have written them.
 Result<std::string> place(const std::string& out, const Built& built) {
   SCANKIT_TRY(const std::string path, output_path(out, path_basename(built.path)));
   SCANKIT_CHECK(write_file_atomically(path, built.bytes, 0755));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `scankit restore`: undoes the last run of fix, or what is left of an interrupted one. The journals in the
+// environment decide what is undone; fix/trust.h says which of them are believed.
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,6 +21,7 @@
 namespace scankit {
 namespace {
 
+// "back" for files that had an older version, "removed" for those that the fix had added.
 void print_undone(const Journal& journal) {
   print_line(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
   for (const std::string& step : journal.steps) print_line("  " + in_column(say("step"), 9) + retold(step));
@@ -30,8 +33,8 @@ void print_undone(const Journal& journal) {
     if (back.count(op.target) == 0) print_line("  " + in_column(say("removed"), 9) + op.target);
 }
 
-// Where the environment cannot be written now, another folder is looked into: a fix that is kept in the
-// environment must not be told as undone.
+// If the environment cannot be written now, choose_place() picks another directory. A fix whose journal is in
+// the environment must not be reported as undone, or as not there, because of that.
 std::optional<Error> left_in_environment(const Python& python, const InstallTarget& place,
                                          const StateFolder& chosen) {
   if (place.why.empty() || place.base == python.prefix) return std::nullopt;
@@ -44,7 +47,8 @@ std::optional<Error> left_in_environment(const Python& python, const InstallTarg
                say("run scankit restore again when it can be written")};
 }
 
-// Every part of one run, the last one first: the next restore goes on where this one stopped.
+// Undoes every part of one run, the last one first. If one cannot be undone, the next restore continues
+// there. `may_be_empty`: do not mention that a run has no committed journals.
 int restore_run(const StateFolder& state, const std::string& run, bool may_be_empty) {
   for (bool any = may_be_empty;; any = true) {
     const auto undone = undo_last_of(state, run);
@@ -58,8 +62,8 @@ int restore_run(const StateFolder& state, const std::string& run, bool may_be_em
   }
 }
 
-// Asking for a restore is agreeing to what lies in the environment. What lies elsewhere, a journal that came
-// with the environment could have named as well.
+// Whoever asks for a restore agrees to changes inside the environment. A journal that came with the
+// environment may name any path outside, so such a path takes a second agreement.
 bool agreed(const StateFolder& state, const std::vector<Journal>& journals, bool yes) {
   if (yes || outside_of(state, journals).empty()) return true;
   for (const std::string& line : undo_lines(state, journals)) print_line(line);
@@ -69,6 +73,7 @@ bool agreed(const StateFolder& state, const std::vector<Journal>& journals, bool
   return answer == Answer::Yes;
 }
 
+// First finishes what was interrupted and undoes the rest of those runs; otherwise undoes the last run.
 int restore(const StateFolder& state, bool yes) {
   auto lock = Lock::take(state.root());
   if (!lock) return report_error("restore", lock.error(), kExitFindings);

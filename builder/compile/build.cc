@@ -21,7 +21,8 @@
 namespace scankit {
 namespace {
 
-// The compilers of a toolchain, ready to run.
+// The compilers of a toolchain, ready to run. `of_targets` has one pointer into `owned` for each target of
+// the choice; `makers` groups the targets by compiler, for the manifest.
 struct Compilers {
   explicit Compilers(const Toolchain& toolchain) {
     for (const Candidate& candidate : toolchain.compilers) owned.push_back(make_compiler(candidate));
@@ -43,7 +44,9 @@ struct TorchFlavor {
   HostModule host;
 };
 
-// Everything that can be known to be missing is said here, before anything is compiled. Null: universal.
+// Finds everything that the torch flavor needs, so that whatever is missing is reported before
+// anything is compiled. Restricts the device compiler to torch's CUDA major through `targets`. Null
+// for the universal flavor.
 Result<std::shared_ptr<TorchFlavor>> prepare_flavor(const Host& host, const Snapshot& snapshot,
                                                     const BuildRequest& request, TargetRequest& targets) {
   if (request.flavor == Flavor::Universal) return std::shared_ptr<TorchFlavor>();
@@ -53,6 +56,8 @@ Result<std::shared_ptr<TorchFlavor>> prepare_flavor(const Host& host, const Snap
   return flavor;
 }
 
+// Compiles and links the host module against torch. The check that `also_proven` makes later outlives this
+// call, so it owns copies of the environment and of the snapshot.
 Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request, const Cache& cache,
                           const std::shared_ptr<TorchFlavor>& flavor, BuiltModule& built) {
   const TorchEnvironment& environment = flavor->environment;
@@ -73,6 +78,7 @@ Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request,
   return {};
 }
 
+// The images are in the order of compile_units(): each target with all its units.
 Explanation explain(const BundledModule& module, const TorchFlavor* flavor, const CompileRequest& compile) {
   Explanation explanation;
   explanation.module = module.name;
@@ -109,6 +115,7 @@ CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>
   return compile;
 }
 
+// Explains, compiles, and assembles. Explanation and images are matched by their index.
 Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const CompileRequest& compile,
                           const std::vector<ManifestInput::Maker>& makers, const TorchFlavor* flavor) {
   const BundledModule& module = *request.module;
@@ -153,7 +160,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   Probed<Memory> memory = snapshot.memory;
   if (memory.present()) memory.value.available = free_memory(host, memory.value);
   auto compile = compile_request(request, memory, built.targets, compilers, cache);
-  // Not in the cache's folder: where that is full, the build goes on without it.
+  // The cache's directory is not checked: if it is full, the build goes on without it.
   compile.before = [&] { return check_resources(host, memory, {temporary_folder()}); };
   if (flavor) SCANKIT_CHECK(build_flavor(snapshot, request, cache, flavor, built));
   const auto made = compile_into(built, request, compile, compilers.makers, flavor.get());
@@ -164,7 +171,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
 }
 
 Result<void> write_module(const Host& host, const BuiltModule& built, const std::string& path) {
-  // Beside it first: a file that stands at `path` stays until the new one is proven.
+  // Beside the path first: a file that is already at `path` stays until the new one is proven.
   const std::string aside = path + ".unproven-" + std::to_string(::getpid());
   auto good = write_file_atomically(aside, built.bytes, 0755);  // which may fail after the file is there
   if (good) good = assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});

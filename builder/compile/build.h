@@ -13,19 +13,21 @@
 
 namespace scankit {
 
+// Everything that decides what build_module() makes and how; the commands fill it from their options.
 struct BuildRequest {
   const BundledModule* module = nullptr;
   Flavor flavor = Flavor::Universal;
   TargetRequest targets;
   ToolchainRequest toolchain;
   std::string cache_folder;
-  std::uint64_t cache_size = kDefaultCacheSize;
+  std::uint64_t cache_size = kDefaultCacheSize;         // bytes; 0: no cache
   unsigned jobs = 0;                                    // 0: by processors and memory
   std::chrono::milliseconds timeout = kCompileTimeout;  // of one image's compiler
   std::function<void(const std::string&)> progress;
   std::function<void(const Explanation&)> explain;  // before anything is compiled; may be empty
 };
 
+// A finished module in memory. prebuilt_module() makes the same from one that came with scankit.
 struct BuiltModule {
   std::string module;  // its name
   Flavor flavor = Flavor::Universal;
@@ -39,15 +41,15 @@ struct BuiltModule {
   std::vector<BuiltCode> images;  // without their bytes
   std::size_t from_cache = 0, compiled = 0;
   std::string made_for;  // torch flavor: "torch 2.11.0, ...", for people
-  // What this flavor promises more; may be empty.
+  // What the torch flavor promises beyond assert_module(), checked on the file at `path`; else empty.
   std::function<Result<void>(const Host&, const std::string& path)> also_proven;
 };
 
 // "universal", "torch"; "" for the first.
 Result<Flavor> parse_flavor(const std::string& text);
 
-// A host module with device code for the targets. Writes nothing but the cache; the caller places
-// the bytes and asserts them (assertions.h) where they lie.
+// The whole chain: toolchain, device code, assembly. Writes nothing but the cache; the caller places the
+// bytes with write_module(), which checks them where they are.
 Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
 
 // Writes `built` to `path` and proves it there; nothing stays at `path` that was not proven.

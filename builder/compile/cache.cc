@@ -20,6 +20,7 @@
 namespace scankit {
 namespace {
 
+// The first value with the label; null if there is none.
 const std::string* value_of(const Inputs& inputs, const std::string& label) {
   const auto at =
       std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == label; });
@@ -79,15 +80,18 @@ std::string header_of(const std::string& digest, std::string_view bytes) {
 
 }  // namespace
 
+// 256 directories by the first two digits, as git has them, keep each one short.
 std::string Cache::entry_path(const std::string& digest) const {
   return folder_ + "/objects/" + digest.substr(0, 2) + "/" + digest.substr(2);
 }
 
+// By a hash, since a slot's name has blanks and may have slashes.
 std::string Cache::slot_path(const std::string& slot) const {
   return folder_ + "/last/" + sha256_hex(slot).substr(0, 32);
 }
 
-// The time of the last use is the file's: access times are switched off on many machines.
+// Marks an entry as used now. The time of the last use is the file's modification time, since access times
+// are switched off on many machines.
 void Cache::use(const std::string& path) const {
   (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // not on a read-only cache
   const std::lock_guard<std::mutex> guard(mutex_);
@@ -104,6 +108,7 @@ std::vector<std::string> Cache::take_notes() const {
   return std::exchange(notes_, {});
 }
 
+// An entry that others could have written is left alone and noted. A damaged one is removed.
 Cache::Lookup Cache::look_up(const Key& key) const {
   if (limit_ == 0) return {};
   const std::string digest = key.digest(), path = entry_path(digest);
@@ -204,9 +209,10 @@ constexpr std::int64_t kLeftOver = 3600 * kSecond;  // no write of one entry tak
 struct File {
   std::string path;
   std::uint64_t size = 0;
-  std::int64_t used = 0;  // nanoseconds
+  std::int64_t used = 0;  // nanoseconds since the epoch
 };
 
+// Nothing if it is not a regular file. The size is that on disk: st_blocks counts 512 bytes each.
 std::optional<File> look_at(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
@@ -214,7 +220,7 @@ std::optional<File> look_at(const std::string& path) {
               info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
 }
 
-// Everything of ours in the cache: nothing else below the folder is looked at, whatever it is.
+// All entries and slots. Whatever else is below the directory is not ours and is never looked at.
 std::vector<File> cache_files(const std::string& folder) {
   std::vector<File> files;
   for (const char* part : {"/objects", "/last"}) {
@@ -226,17 +232,18 @@ std::vector<File> cache_files(const std::string& folder) {
   return files;
 }
 
-// write_file_atomically() writes to NAME.XXXXXX; a builder that is killed leaves that.
+// Whether a killed builder left the file: write_file_atomically() writes to NAME.XXXXXX and then renames. A
+// file that is younger than an hour may still be written.
 bool is_left_over(const File& file) {
   struct timespec now {};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  // One of the future was written before a clock was put back: nobody writes it any more either.
+  // A time in the future is from before the clock was put back, so that file is old as well.
   const std::int64_t age = now.tv_sec * kSecond + now.tv_nsec - file.used;
   return path_basename(file.path).find('.') != std::string::npos && std::abs(age) > kLeftOver;
 }
 
 bool remove(const File& file) {
-  // A builder that found it in the meantime has its bytes, and will want them again.
+  // A builder that found the entry in the meantime has touched it and will want it again.
   const auto now = look_at(file.path);
   return now && now->used == file.used && ::unlink(file.path.c_str()) == 0;
 }

@@ -16,9 +16,9 @@ namespace scankit {
 // Label and value, in the order in which they were added.
 using Inputs = std::vector<std::pair<std::string, std::string>>;
 
-// What a result depends on: a list of labelled values. The digest goes over
-// labels, values and their lengths, so that ("flags", "-I -O2") and ("flags",
-// "-I-O2") differ; the text is what `--explain` prints and two people can diff.
+// What a result depends on: a list of labelled values. The digest covers labels, values and their lengths,
+// so that ("flags", "-I -O2") and ("flags", "-I-O2") differ. The text is what `--explain` prints and what
+// people can diff.
 class Key {
  public:
   void add(std::string label, std::string value) { inputs_.emplace_back(std::move(label), std::move(value)); }
@@ -30,25 +30,26 @@ class Key {
   Inputs inputs_;
 };
 
-// The inputs of a Key::text().
+// The inputs of a Key::text(). A value with a newline in it does not survive the way there and back.
 Inputs parse_inputs(const std::string& text);
 
 struct InputChange {
   std::string label, before, after;
-  bool is_new = false, is_gone = false;
+  bool is_new = false, is_gone = false;  // neither: the value changed
 };
 // What differs, in the order of `after`; what is gone comes last.
 std::vector<InputChange> changed_inputs(const Inputs& before, const Inputs& after);
 
 inline constexpr std::uint64_t kDefaultCacheSize = 512ull << 20;  // all architectures of all modules: 150 MB
 
-// A content-addressed store of build results below one folder. Entries appear by rename, so that concurrent
-// builders see whole ones; what is returned was hashed again, and only this user or root can have written it
-// (doctor/base/private_files.h): native code comes from here. A store that cannot be written is a slow build,
-// never a failed one: what went wrong is a note.
+// A content-addressed store of build results below one directory. Entries appear by rename, so that
+// concurrent builders see complete ones. Whatever is returned was hashed again, and only this user or root
+// can have written it (doctor/base/private_files.h), since native code comes from here. A store that cannot
+// be written makes a build slow and never makes it fail: the reason becomes a note. All member functions may
+// be called by several threads at once.
 class Cache {
  public:
-  // "": no folder can be believed, and nothing is kept (usable_cache_folder).
+  // `limit` is in bytes; 0 switches the cache off, and so does "" as the directory (usable_cache_folder).
   explicit Cache(std::string folder, std::uint64_t limit = kDefaultCacheSize)
       : folder_(std::move(folder)), limit_(folder_.empty() ? 0 : limit) {}
   Cache(const Cache&) = delete;
@@ -65,12 +66,13 @@ class Cache {
   void store(const Key& key, const std::string& slot, std::string_view bytes) const;
   // The inputs, as Key::text(), with which the slot was last built or found here.
   std::optional<std::string> last_inputs(const std::string& slot) const;
-  // A hit is a build of the slot too.
+  // Notes the inputs of the slot. For a hit as well, which is a build of the slot too.
   void remember(const Key& key, const std::string& slot) const;
-  // Removes what was not used for longest until all of it is within the limit, but nothing that this object
-  // stored or found; and what killed builders left. One process at a time; another one's turn is a no-op.
+  // Removes the entries that were unused for longest until the rest is within the limit, but none that this
+  // object stored or found; also what killed builders left. One process trims at a time; for any other the
+  // call does nothing.
   void trim() const;
-  // What the user should know of the cache, each thing once.
+  // What the user should know about the cache, each thing once. Empties the list.
   std::vector<std::string> take_notes() const;
 
   const std::string& folder() const { return folder_; }
@@ -83,7 +85,7 @@ class Cache {
 
   std::string folder_;
   std::uint64_t limit_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;            // guards all members below
   mutable std::set<std::string> used_;  // paths
   mutable std::vector<std::string> notes_;
   mutable bool stored_ = false, unwritable_ = false;
@@ -91,8 +93,8 @@ class Cache {
 
 // `asked` (--cache-dir), else $XDG_CACHE_HOME/scankit, else $HOME/.cache/scankit.
 Result<std::string> cache_folder(const std::string& asked);
-// The same where only this user or root can write there, or where it is yet to be made; else "", and it is
-// said once why the work is done without a cache.
+// The same, if the directory does not exist yet or only this user or root can write there. Otherwise "",
+// after one line on stderr that says why the work is done without a cache.
 Result<std::string> usable_cache_folder(const std::string& asked);
 // --cache-size: "512M", "2G", "100000"; "" is the default.
 Result<std::uint64_t> parse_cache_size(const std::string& text);

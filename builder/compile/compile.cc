@@ -29,6 +29,7 @@ struct Task {
   const Target* target;
 };
 
+// A compiler's success is checked in its output: an image of the right kind, for the right architecture.
 bool is_image(const std::string& bytes, const Target& target) {
   if (!target.ptx) {
     const auto facts = cubin_facts(bytes);
@@ -38,8 +39,8 @@ bool is_image(const std::string& bytes, const Target& target) {
   return facts && facts->sm == target.sm;
 }
 
-// The device source says of each of its lines which file it is from (kernels/common/amalgamate.cmake): a line
-// "// kernels/..." before the first.
+// The text of each file in the device source, so that a miss can name the file that changed. The amalgamation
+// (kernels/common/amalgamate.cmake) puts a line "// kernels/PATH" before the first line of each file.
 std::map<std::string, std::string> source_parts(std::string_view source) {
   std::map<std::string, std::string> parts;
   std::string name;
@@ -54,6 +55,9 @@ std::map<std::string, std::string> source_parts(std::string_view source) {
   return parts;
 }
 
+// One compile_units() call. `tasks_` has each target with all its units, and `results_` has the same
+// indices. Workers take tasks from `missing_` through `next_`; `mutex_` guards `running_`, `results_`,
+// `failed_` and `done_`.
 class Compilation {
  public:
   Compilation(const CompileRequest& request, std::string folder)
@@ -89,8 +93,8 @@ class Compilation {
 
   void find_cached() {
     std::vector<Miss> misses;
-    // Unit by unit and not target by target: the units stand longest first, and the short ones at the end
-    // leave no processor idle for long.
+    // Unit by unit instead of target by target: units.def has the longest units first, and with the short
+    // ones at the end no processor is idle for long.
     for (std::size_t unit = 0; unit < request_.units.size(); ++unit)
       for (std::size_t i = unit; i < tasks_.size(); i += request_.units.size()) {
         const Task& task = tasks_[i];
@@ -110,6 +114,7 @@ class Compilation {
     for (const std::string& line : misses_in_words(misses)) tell(line);
   }
 
+  // Compares with the inputs of the last build of the same slot; without one, nothing was ever built.
   Miss why_missed(const Task& task, const Key& key, const std::string& damage) const {
     Miss miss{task.unit->name, task.target->name(), Miss::Kind::Damaged, {}, damage};
     if (!damage.empty()) return miss;
@@ -120,6 +125,8 @@ class Compilation {
     return miss;
   }
 
+  // The body of each worker thread. A worker ends at the first failure of any of them; compilers that are
+  // already running end by themselves.
   void work() {
     for (;;) {
       const std::size_t next = next_++;
@@ -130,8 +137,8 @@ class Compilation {
       const std::lock_guard<std::mutex> guard(mutex_);
       running_.erase(i);
       if (!made) {
-        // Tasks start in order, so those before this one still end:
-        // the first of all that fail is named, always.
+        // Tasks start in order, and those before this one still end. So the first of all failing tasks is the
+        // one that is reported, whatever the timing.
         if (!failed_ || next < failed_at_) {
           failed_ = made.error();
           failed_at_ = next;
@@ -151,7 +158,8 @@ class Compilation {
     show_running();
   }
 
-  // The compiler that has run for longest, since a build that stands still waits for that one.
+  // Shows the compiler that has run for longest, since a build that makes no progress waits for that one. The
+  // caller has locked `mutex_`.
   void show_running() const {
     const auto longest = std::ranges::min_element(running_, {}, [](const auto& one) { return one.second; });
     if (longest == running_.end()) return;
@@ -160,6 +168,7 @@ class Compilation {
                    longest->second);
   }
 
+  // Runs one compiler. Stores the image at once, so that an interrupted build goes on from there.
   Result<BuiltCode> compile(const Task& task, const std::string& out) const {
     const DeviceCompiler::Job job{task.unit, task.target, source_path(), out, request_.timeout};
     const KillCount before = count_kills();
@@ -171,6 +180,7 @@ class Compilation {
     return BuiltCode{task.unit->name, *task.target, std::move(*bytes), "", false};
   }
 
+  // Adds the hash and the compiler's version to each image, also to those from the cache.
   std::vector<BuiltCode> collect() {
     std::vector<BuiltCode> images;
     for (auto& result : results_) {
@@ -206,6 +216,7 @@ const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& 
 }
 
 KeyMaker::KeyMaker(const CompileRequest& request) : request_(request) {
+  // A change of this text makes every image in every cache a miss.
   common_.add("format", "device-image-2");
   common_.add("source name", request.source_name);
   common_.add("source", sha256_hex(request.source));
@@ -235,6 +246,7 @@ Result<std::vector<BuiltCode>> compile_units(const CompileRequest& request) {
   return images;
 }
 
+// sched_getaffinity counts the processors that this process may use, which can be fewer than the machine has.
 unsigned compile_jobs(const Probed<Memory>& memory) {
   cpu_set_t usable;
   CPU_ZERO(&usable);

@@ -14,37 +14,40 @@
 #include "doctor/base/process.h"
 #include "doctor/base/result.h"
 
-// What became of a compiler that made no image, in words that name unit, target and what to do.
-
+// Compiling: every unit for every target, from the cache or by child processes (compile.cc), and what is said
+// about a compiler that made no image (compile_failure.cc).
 namespace scankit {
 
 inline constexpr std::chrono::seconds kCompileTimeout{600};  // of one image; ours take 4 s on an idle core
 
+// All pointers and views must outlive the call.
 struct CompileRequest {
-  std::string source_name = "source.cu";  // stands in the compiler's messages
+  std::string source_name = "source.cu";  // in the compiler's messages
   std::string_view source;
   std::vector<Unit> units;
   std::vector<Target> targets;
   const DeviceCompiler* compiler = nullptr;
-  // Of `targets`, in their order, where they are not all made by `compiler`.
+  // One for each of `targets`, in their order. Empty if `compiler` makes all of them.
   std::vector<const DeviceCompiler*> compilers;
   const Cache* cache = nullptr;
   unsigned jobs = 1;
   std::chrono::milliseconds timeout = kCompileTimeout;
-  // Called once, before the first compiler is started: where something is missing that all of them need.
+  // Called once before the first compiler starts, unless all is in the cache. An Error ends the build.
   std::function<Result<void>()> before;
-  // Called with a line that stays: why something is compiled. May be empty.
+  // Called with lines for the user that say why something is compiled. May be empty.
   std::function<void(const std::string&)> progress;
 };
 
+// The compiler that makes the target.
 const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& target);
 
-// What one image depends on. Made once for a request, since the source is hashed, whole and file by file.
+// What one image depends on. Made once for a request, since it hashes the source as a whole and file by file.
+// Keeps a reference to the request.
 class KeyMaker {
  public:
   explicit KeyMaker(const CompileRequest& request);
   Key key(const Unit& unit, const Target& target) const;
-  // Names what an image is for, whatever it depends on (Cache::store).
+  // A name for the image that stays the same when its inputs change (Cache::store).
   std::string slot(const Unit& unit, const Target& target) const;
 
  private:
@@ -52,21 +55,24 @@ class KeyMaker {
   Key common_;
 };
 
-// Every unit for every target, from the cache or by children that run side by side. The first failure stops
-// the rest; its Error holds the compiler's useful lines, the first one in the message.
+// Every unit for every target, from the cache or by children that run side by side. The result has each
+// target with all its units, in the order of the request. The first failure stops the rest; its Error has the
+// compiler's useful lines, the first one in the message and the others in the hint.
 Result<std::vector<BuiltCode>> compile_units(const CompileRequest& request);
 
 // As many children as processors that we may use, and no more than memory allows.
 unsigned compile_jobs(const Probed<Memory>& memory);
 
-// How many processes the kernel killed for want of memory: in our control group, and on the machine.
+// How many processes the kernel has killed for want of memory, in our control group and on the machine.
+// Nothing if the counter cannot be read. Taken before a compiler runs and compared after it was killed.
 struct KillCount {
   std::optional<std::uint64_t> group, machine;
 };
 KillCount count_kills();
 
+// Why the compiler of `job` failed, and what to do. `before`: count_kills() from before its start.
 Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, const KillCount& before);
-// It said that all is well, and what it wrote is not what was asked for.
+// The compiler reported success, but what it wrote is not an image for the target.
 Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran);
 
 // Of a log of any length at most 30 lines: those that name an error, each with the two after it; where none

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns the end of a compiler into a sentence and a next step: a signal, a timeout, want of memory, or the
+// errors in its log. Nothing here runs a compiler.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::size_t kLines = 30, kLineLength = 400;
 
+// The number that follows the word, in text of blank-separated pairs.
 std::optional<std::uint64_t> number_after(const std::string& text, const std::string& word) {
   std::istringstream words(text);
   for (std::string name, value; words >> name;)
@@ -22,8 +25,8 @@ std::optional<std::uint64_t> number_after(const std::string& text, const std::st
   return std::nullopt;
 }
 
-// "0::/job" of cgroup v2, "4:memory:/job" of v1; the counters are oom_kill of memory.events and of
-// memory.oom_control (cgroups(7), the kernel's admin-guide).
+// The kill counter of our control group: oom_kill in memory.events (v2) or in memory.oom_control (v1). A line
+// of /proc/self/cgroup is "0::/job" for v2 and "4:memory:/job" for v1 (cgroups(7), the kernel's admin-guide).
 std::optional<std::uint64_t> kills_of_group() {
   const auto groups = read_whole_file("/proc/self/cgroup");
   if (!groups) return std::nullopt;
@@ -41,6 +44,7 @@ std::optional<std::uint64_t> kills_of_group() {
   return std::nullopt;
 }
 
+// False if either could not be read: an unknown counter proves nothing.
 bool rose(const std::optional<std::uint64_t>& before, const std::optional<std::uint64_t>& after) {
   return before && after && *after > *before;
 }
@@ -70,10 +74,12 @@ bool says_no_memory(const std::string& log) {
                          "annot allocate memory", "failed to map segment", "emory exhausted"});
 }
 
+// Why it failed, and what to do next; both "" if only the log tells.
 struct Said {
   std::string why, next;
 };
 
+// For a compiler that SIGKILL ended. Only the kernel's counters prove that it was its OOM killer.
 Said no_memory(const KillCount& before) {
   const KillCount now = count_kills();
   const std::string next =
@@ -118,6 +124,7 @@ Said said_of(const DeviceCompiler::Job& job, const ProcessResult& ran, const Kil
   return {};
 }
 
+// A word that some tool capitalises lacks its first letter. helpers/gpu/nvrtc.cc has the same words.
 bool is_error(const std::string& line) {
   return holds_any(line, {"error", "fatal", "atastrophic", "undefined", "unresolved", "died due to signal"});
 }
@@ -136,6 +143,7 @@ KillCount count_kills() {
   return count;
 }
 
+// Keeps an error's line and the two after it, which have the source line and the caret.
 std::string useful_lines(const std::string& log) {
   std::vector<std::string> lines;
   std::istringstream stream(log);

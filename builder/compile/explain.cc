@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a build depends on, as text and as JSON, and how two builds differ. Inputs that all images share are
+// written once, in front of the images.
 #include "builder/compile/explain.h"
 
 #include <algorithm>
@@ -15,6 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// In the order of the first image.
 Inputs shared_by_all(const std::vector<ExplainedImage>& images) {
   Inputs shared = images.empty() ? Inputs() : images[0].inputs;
   for (const ExplainedImage& image : images)
@@ -43,6 +46,7 @@ Json json_of(const Inputs& inputs) {
   return json;
 }
 
+// The image for the same unit and target; null if there is none.
 const ExplainedImage* same_image(const std::vector<ExplainedImage>& images, const ExplainedImage& wanted) {
   const auto at = std::find_if(images.begin(), images.end(), [&](const ExplainedImage& image) {
     return image.unit == wanted.unit && image.target == wanted.target;
@@ -52,7 +56,7 @@ const ExplainedImage* same_image(const std::vector<ExplainedImage>& images, cons
 
 std::string image_name(const ExplainedImage& image) { return image.unit + " " + image.target; }
 
-// One line for a change, with the images that have it: a changed compiler is one fact, not one an image.
+// Collects the images that have the same change, so that a changed compiler is one line.
 class Differences {
  public:
   void add(const std::string& change, const std::string& image) {
@@ -60,6 +64,7 @@ class Differences {
     images_[change].push_back(image);
   }
 
+  // `all`: how many images there are, to say "all images" instead of a long list.
   std::vector<std::string> lines(std::size_t all) const {
     std::vector<std::string> out;
     for (const std::string& change : order_) {

@@ -10,6 +10,7 @@
 
 namespace scankit {
 
+// One image of the explanation: for which unit and target, and all inputs of its key.
 struct ExplainedImage {
   std::string unit, target;
   Inputs inputs;
@@ -24,13 +25,14 @@ struct Explanation {
   std::vector<ExplainedImage> images;
 };
 
-// Labels and values, for programs and comparisons: said in no language.
+// Labels and values, for programs and for diff: the same in every language.
 std::string explanation_text(const Explanation& explanation);
 
 // The fields "module", "inputs", "image_inputs" (those that all images share) and "images" of a manifest and
 // of `--explain --json`.
 void add_explanation(nlohmann::ordered_json& json, const Explanation& explanation);
-// From a manifest, from a module that holds one, or from the output of `--explain --json`.
+// Reads a manifest, a module with one inside, or the output of `--explain --json`. Implemented in
+// module/manifest.cc, which knows how to find the manifest in a module.
 Result<Explanation> read_explanation(const std::string& path);
 
 // `--explain OTHER`: every difference, label by label, in words. Empty where both depend on the same.

@@ -9,8 +9,8 @@
 namespace scankit {
 namespace {
 
-// The layout is undocumented; these values were read from what
-// nvcc 12.9 and 13.0 write and tried on a driver.
+// NVIDIA does not document the layout. These values were read from what nvcc 12.9 and 13.0 write and tried on
+// a driver; doctor/elf/README.md has the table of fields.
 constexpr std::uint32_t kContainerMagic = 0xBA55ED50;
 constexpr std::uint16_t kContainerVersion = 1, kContainerHeader = 16, kEntryVersion = 0x0101;
 constexpr std::uint16_t kKindPtx = 1, kKindElf = 2;
@@ -22,7 +22,7 @@ struct IsaVersion {
   std::uint16_t major = 0, minor = 0;
 };
 
-// ".version 9.0" of a PTX text.
+// The ISA version of a PTX text, from its line ".version 9.0"; nothing if the first 4 KiB have no such line.
 std::optional<IsaVersion> ptx_isa(const std::string& text) {
   const std::string word = "\n.version ";
   const auto at = text.find(word);
@@ -39,7 +39,8 @@ std::optional<IsaVersion> ptx_isa(const std::string& text) {
   return IsaVersion{static_cast<std::uint16_t>(major), static_cast<std::uint16_t>(minor)};
 }
 
-// CUDA 12 cubins of sm <= 90 are ABI version 7, written as 1.7; ABI version 8 as 1.8.
+// The version field of a cubin's entry: 1 and the cubin's EI_ABIVERSION, as nvcc writes it. ABI version 7
+// (CUDA 12, up to sm_90) becomes 1.7, version 8 becomes 1.8.
 std::optional<IsaVersion> cubin_version(const std::string& bytes) {
   if (bytes.size() < 64 || !bytes.starts_with("\177ELF\2\1")) return std::nullopt;
   return IsaVersion{1, static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[8]))};
@@ -53,6 +54,7 @@ std::uint64_t flags_of(const Target& target) {
   return flags;
 }
 
+// The header of one entry; the payload, padded to 8 bytes, follows it.
 void append_entry(std::string& out, const BuiltCode& image, IsaVersion version) {
   const bool ptx = image.target.ptx;
   append_little_endian<std::uint16_t>(out, ptx ? kKindPtx : kKindElf);
@@ -76,6 +78,7 @@ void append_entry(std::string& out, const BuiltCode& image, IsaVersion version) 
 
 }  // namespace
 
+// The container's header has the size of all entries, so it comes last. Payload offsets include it.
 Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
   Fatbin fatbin;
   std::string entries;

@@ -22,14 +22,15 @@ struct BuiltCode {
   std::string compiler;  // the CUDA release that made it: "12.9", "13.0.88"
 };
 
+// What write_fatbin() makes: the container's bytes, and where the images are in them.
 struct Fatbin {
   std::string bytes;
   std::vector<std::uint64_t> payloads;  // where each image's payload starts in `bytes`, in the order given
 };
 
-// One container holding every image raw: what cuobjdump and our doctor read. The
-// module does not go through it; it picks the payloads themselves
-// (ARCHITECTURE.md, decision 8), so that no driver's idea of compression matters.
+// One container with every image uncompressed, for cuobjdump and our doctor. The module does not go through
+// it: it picks the payloads by its own index (ARCHITECTURE.md, decision 8), so that no driver has to unpack
+// anything. Errc::Malformed if an image is not what its target says.
 Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images);
 
 }  // namespace scankit

@@ -21,6 +21,8 @@ constexpr std::uint64_t kCompiler = 200u << 20;
 // Images of every architecture, and nvcc's own files, stay below this.
 constexpr std::uint64_t kFiles = 100u << 20;
 
+// One counter of memory.stat, in bytes; 0 if it cannot be read. `key` ends with a blank, so that
+// "inactive_file " does not match a longer name.
 std::uint64_t reclaimable(const Host& host, const std::string& group, const std::string& key) {
   const auto text = host.read_file(group + "/memory.stat", 1u << 16);
   std::istringstream lines(text ? *text : "");
@@ -29,7 +31,8 @@ std::uint64_t reclaimable(const Host& host, const std::string& group, const std:
   return 0;
 }
 
-// What a group leaves of its limit.
+// Bytes that a group leaves below its limit; nothing if it has no limit. Its usage counts page cache, and
+// inactive file pages are what the kernel drops first (cgroup v2 and v1 name them differently).
 std::optional<std::uint64_t> left_of(const Host& host, const ControlGroup& group) {
   const auto limit = limit_of(host, group);
   const auto used =
@@ -74,6 +77,7 @@ Result<void> check_resources(const Host& host, const Probed<Memory>& memory,
   for (const std::string& folder : folders) {
     struct ::statvfs disk;
     const std::string there = existing_part(folder);
+    // f_bavail is what an unprivileged user may take; f_bfree counts the blocks reserved for root as well.
     if (::statvfs(there.c_str(), &disk) != 0) continue;
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     if (free < kFiles)

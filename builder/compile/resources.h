@@ -10,8 +10,8 @@
 // Memory and disk for a build: asked before it starts, since a compiler that is killed halfway says nothing.
 namespace scankit {
 
-// What this process may still take: the machine's available memory, and below each limit of its control
-// groups what is not used (a cached file gives way).
+// Bytes of memory that this process may still take: the machine's available memory, and below each limit of
+// its control groups what is not used. Page cache that the kernel can drop counts as free.
 std::uint64_t free_memory(const Host& host, const Memory& memory);
 
 // Room for one compiler, and for the files of a build in each of the folders; the Error says which is too

@@ -15,6 +15,7 @@
 namespace scankit {
 namespace {
 
+// A snapshot with observed imports. Facts are stored in English, whatever the user's language.
 Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
   const Speaking facts_are_english(nullptr);
   Progress progress;
@@ -36,8 +37,8 @@ Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
   return snapshot;
 }
 
-// Of the extensions of all packages those alone count that use torch: the others are not scankit's business,
-// and the doctor does not speak of them unless it is asked to.
+// Of the extensions of all packages, keeps findings about those that use torch. The others are not scankit's
+// business, and the doctor does not mention them unless it is asked to.
 void keep_torch_extensions(Report& report) {
   const auto about_torch = [&](const Finding& finding) {
     return std::ranges::any_of(report.snapshot.audit.value.files, [&](const AuditedFile& file) {

@@ -10,18 +10,19 @@
 #include "doctor/base/sha256.h"
 #include "doctor/base/tool_version.h"
 
-// By hand: minizip writes to a file by name and stamps what the caller cannot set. APPNOTE.TXT 4.3.7, 4.3.12
-// and 4.3.16; a wheel has neither comments nor 4 GB.
-
+// The ZIP archive is written by hand: minizip writes to a named file only and stamps fields that the caller
+// cannot set. The formats are in APPNOTE.TXT, 4.3.7 (local header), 4.3.12 (central directory) and 4.3.16
+// (its end). A wheel has no comments and stays below 4 GB, so ZIP64 is not needed.
 namespace scankit {
 namespace {
 
+// Appends the lowest `bytes` bytes of the value, little-endian.
 void put(std::string& to, std::uint32_t value, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
 }
 
-// What the local and the central header have in common: from
-// the version needed to the length of the extra field.
+// The fields that a local header and a central one have in common, from the version needed to the length of
+// the extra field.
 std::string common(const InstalledFile& file) {
   std::string out;
   const auto size = static_cast<std::uint32_t>(file.bytes.size());
@@ -72,7 +73,7 @@ std::string stored_zip(const std::vector<InstalledFile>& files) {
 
 namespace {
 
-// RECORD's hash: base64 with the URL alphabet, without padding.
+// The hash as RECORD has it: base64 with the URL alphabet, without padding (PEP 427).
 std::string record_hash(std::string_view bytes) {
   Sha256 hash;
   hash.update(bytes.data(), bytes.size());
@@ -100,7 +101,7 @@ std::string dist_info_name(const std::string& module) {
   return distribution_stem(module) + "-" + kToolVersion + ".dist-info";
 }
 
-// ".cpython-311-x86_64-linux-gnu.so" -> "311"; "" of the universal flavor.
+// ".cpython-311-x86_64-linux-gnu.so" -> "311"; "" for the universal flavor.
 static std::string python_of(const BuiltModule& built) {
   constexpr std::string_view kBefore = ".cpython-";
   const auto at = built.file.find(kBefore);
@@ -115,6 +116,7 @@ std::string wheel_tag(const BuiltModule& built) {
                         : "cp" + python + "-cp" + python + "-linux_x86_64";
 }
 
+// Adds RECORD, which lists the module, every file and itself. Its own line has no hash and no size.
 static std::vector<InstalledFile> with_record(const BuiltModule& built, std::vector<InstalledFile> files) {
   std::string record = record_line({built.file, built.bytes});
   for (const InstalledFile& file : files) record += record_line(file);
@@ -124,6 +126,7 @@ static std::vector<InstalledFile> with_record(const BuiltModule& built, std::vec
   return files;
 }
 
+// The files that an installed distribution and a wheel both have.
 static std::vector<InstalledFile> common_files(const BuiltModule& built) {
   const std::string folder = dist_info_name(built.module) + "/", python = python_of(built);
   std::string name = distribution_stem(built.module), needs(">=3.8");

@@ -8,9 +8,8 @@
 
 namespace scankit {
 
-// The module as an installed distribution (packaging.python.org, "Recording installed projects" and the wheel
-// format), so that pip lists and uninstalls it.
-// Each module is a distribution of its own.
+// A module as an installed distribution, so that pip lists and uninstalls it (packaging.python.org,
+// "Recording installed projects" and the wheel format). Each module is a distribution of its own.
 std::string module_file(const std::string& module);        // selective_scan_cuda.abi3.so
 std::string distribution_stem(const std::string& module);  // scankit_selective_scan_cuda
 std::string dist_info_name(const std::string& module);     // scankit_selective_scan_cuda-VERSION.dist-info
@@ -19,16 +18,18 @@ struct InstalledFile {
   std::string path;  // relative to the import folder
   std::string bytes;
 };
-// "cp38-abi3-manylinux_2_17_x86_64"; of the torch flavor the Python's own, "cp311-cp311-linux_x86_64".
+// "cp38-abi3-manylinux_2_17_x86_64" for the universal flavor. A torch flavor's tag names its own Python and
+// no glibc: "cp311-cp311-linux_x86_64".
 std::string wheel_tag(const BuiltModule& built);
 // Its line of RECORD, with the hash.
 std::string record_line(const InstalledFile& file);
-// The files of the dist-info folder, RECORD last.
+// The files of the .dist-info directory as an installer leaves them, RECORD last.
 std::vector<InstalledFile> dist_info_files(const BuiltModule& built);
-// Those of a wheel, which leave to the installer what it writes itself.
+// Those of a wheel: without INSTALLER and REQUESTED, which the installer writes.
 std::vector<InstalledFile> wheel_info_files(const BuiltModule& built);
 
-// The files as a ZIP archive, uncompressed and dated 1980: the same bytes from the same files.
+// The files as a ZIP archive, uncompressed and dated 1980, so that the same files give the same bytes. Sizes
+// and offsets must stay below 4 GB.
 std::string stored_zip(const std::vector<InstalledFile>& files);
 
 }  // namespace scankit

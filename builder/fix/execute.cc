@@ -25,6 +25,8 @@
 namespace scankit {
 namespace {
 
+// One part, in four steps: prepare() stages, change() runs installers and renames, verify() imports, commit()
+// keeps. roll_back() is the end after a failure of any step but the first, which has changed nothing.
 class Execution {
  public:
   Execution(const Host& host, const StateFolder& state, const ExecuteRequest& request, const std::string& id)
@@ -47,6 +49,7 @@ class Execution {
     return Interruption::check();
   }
 
+  // Installers run first: they may bring or remove files that ours are put next to or replace.
   Result<void> change() {
     if (runs_installer(plan_)) SCANKIT_CHECK(run_installers());
     SCANKIT_TRY(auto operations, own_operations());
@@ -55,6 +58,8 @@ class Execution {
     return Interruption::check();
   }
 
+  // A module of ours is proven by a call. For other steps the doctor must no longer find what the plan
+  // repaired, and modules of earlier parts must still work.
   Result<void> verify() {
     for (const InstallBundled& ours : ours_of(plan_)) SCANKIT_CHECK(verify_module(ours));
     bool look_again = false;
@@ -77,6 +82,7 @@ class Execution {
     SCANKIT_CHECK(transaction_.commit());
     return FixResult{transaction_.journal().id, notes_};
   }
+  // The variables of this process are set back as well, or the next part would be verified with them.
   Error roll_back(const Error& why) {
     for (const auto& [name, before] : variables_)
       (void)(before ? ::setenv(name.c_str(), before->c_str(), 1) : ::unsetenv(name.c_str()));
@@ -98,20 +104,21 @@ class Execution {
     return verify_import(request_.python, ours.module, path_join(plan_.place.site, ours.file), extra);
   }
 
-  // The journal is English, the progress is not.
+  // The journal is in English, unlike the progress, so `line` is called with English as the language.
   void note_step(const std::function<std::string()>& line) {
     const Speaking the_journal_is_english(nullptr);
     transaction_.add_step(line());
   }
 
-  // What an installer may change: all of an environment that is one folder; of a Python among other programs
-  // its packages and their programs.
+  // The directories that an installer may change. A venv or a conda environment is one directory. For a
+  // Python among other programs, as in /usr, only its packages and their programs are saved.
   std::vector<std::string> roots(const Snapshot& snapshot) const {
     const Python& python = snapshot.python.value;
     if (python.kind == "venv" || python.kind == "uv" || python.kind == "conda") return {python.prefix};
     return {plan_.place.site, python.prefix + "/bin"};
   }
 
+  // Keeps the old pyproject.toml and uv.lock, once for each part.
   Result<void> leave_project(std::vector<Operation>& left) {
     if (request_.project.empty() || project_left_) return {};
     project_left_ = true;
@@ -122,6 +129,8 @@ class Execution {
     return {};
   }
 
+  // The old files get their second names before the first installer starts, and the installers' changes are
+  // noted after the last one has ended.
   Result<void> run_installers() {
     const Snapshot before = request_.facts();
     progress_.act(say("giving every file of {} a second name in the backup", plan_.place.base));
@@ -145,7 +154,8 @@ class Execution {
     return note_versions(before, request_.facts());
   }
 
-  // An installer that exchanges torch on behalf of another package breaks every compiled extension.
+  // Writes every changed version into the journal. An Error if torch was exchanged though no step asked for
+  // it: an installer that does that for another package's sake breaks every compiled extension.
   Result<void> note_versions(const Snapshot& before, const Snapshot& after) {
     bool torch_meant = false;
     for (const RepairStep& step : plan_.steps)
@@ -171,8 +181,9 @@ class Execution {
     return {};
   }
 
-  // Of all modules together: the records first, then the files that Python imports, then what hides them; the
-  // winner of today goes last.
+  // Our own renames, for all modules together: scripts and records first, then the files that Python imports,
+  // then what hides them. The file that import takes today goes last, so that what import takes changes in
+  // the last step.
   Result<std::vector<Operation>> own_operations() {
     std::vector<Operation> operations;
     const auto add = [&](const std::vector<Operation>& more) {
@@ -207,7 +218,7 @@ class Execution {
     return operations;
   }
 
-  // For the programs that verify: they must see what a new shell will see.
+  // Sets the variable for the programs that verify: they must see what a new shell will see.
   void set_here(const SetVariable& variable) {
     const char* before = std::getenv(variable.name.c_str());
     variables_.emplace_back(variable.name,
@@ -216,7 +227,7 @@ class Execution {
                                   : ::setenv(variable.name.c_str(), variable.value.c_str(), 1));
   }
 
-  // `uv sync` takes out what the project does not name.
+  // Gives the uv project a source entry for each module: `uv sync` removes what is not in the project.
   Result<void> tell_project() {
     std::vector<Operation> left;
     SCANKIT_CHECK(leave_project(left));
@@ -234,7 +245,7 @@ class Execution {
     return transaction_.note_ends();
   }
 
-  // Of what the plan repaired, nothing may be found again.
+  // An Error if the doctor finds a cause again that the plan repaired.
   Result<void> still_wrong(const Report& report) const {
     for (const Finding& finding : report.findings) {
       if (finding.severity() != Severity::Error) continue;
@@ -260,7 +271,8 @@ class Execution {
 
 }  // namespace
 
-// A journal that is neither done nor undone: the next fix or restore goes on with it, and nothing else may.
+// Whether a journal is neither done nor undone. The next fix or restore continues it, and nothing else may be
+// changed before that. Unreadable journals count as such.
 static bool is_unfinished(const StateFolder& state) {
   const auto journals = state.journals();
   return !journals || std::ranges::any_of(*journals, [](const Journal& journal) {
@@ -273,6 +285,7 @@ Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const 
   failed_at = FailedAt::Preparation;
   SCANKIT_TRY(const std::string id, state.next_id());
   Execution execution(host, state, request, id);
+  // No journal exists yet, so there is nothing to undo: the staged files are removed.
   if (auto prepared = execution.prepare(); !prepared) {
     std::error_code ignored;
     std::filesystem::remove_all(state.root() + "/staging", ignored);

@@ -10,6 +10,7 @@
 
 namespace scankit {
 
+// What all parts of a run share, and the part to execute. The pointers must outlive the call.
 struct ExecuteRequest {
   const FixPlan* plan = nullptr;                              // one part of it (parts.h)
   const std::map<std::string, BuiltModule>* built = nullptr;  // by name, modules_of(*plan) among them
@@ -22,6 +23,8 @@ struct ExecuteRequest {
   std::function<Report()> diagnose;  // as before the fix
   std::function<Snapshot()> facts;   // the same without an import
 };
+// How far a part came. Preparation: staging, an installer, or a change failed. Verification: everything was
+// in place and did not work.
 enum class FailedAt { Nothing, Preparation, Verification, Undoing };  // Undoing: the old state is not back
 
 struct FixResult {
@@ -29,8 +32,8 @@ struct FixResult {
   std::vector<std::string> notes;  // what the user is to know
 };
 
-// Stages, journals, changes, verifies; on any failure everything is as it was. The caller holds the lock, has
-// recovered and holds an Interruption. `failed_at` tells a failed verification from a failed preparation.
+// Stages, writes the journal, changes, and verifies. On a failure everything is as it was before, unless
+// `failed_at` is Undoing. The caller has the lock, has called recover(), and keeps an Interruption alive.
 Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const ExecuteRequest& request,
                               FailedAt& failed_at);
 
@@ -43,9 +46,9 @@ struct PartResult {
   bool kept() const { return failed_at == FailedAt::Nothing; }
 };
 
-// Each part by itself, the ones that have not failed yet (in their build,
-// say): what one leaves undone does not stop the next, but a signal does,
-// and an undoing that failed. `request.plan`, `kept` and `run` are set here.
+// Executes each part by itself, except those that have failed already, as in their build. A part that fails
+// does not stop the next one; a signal does, and so does an undoing that failed, since the environment is
+// then in neither state. `request.plan`, `kept` and `run` are set here.
 void execute_parts(const Host& host, const StateFolder& state, ExecuteRequest request,
                    std::vector<PartResult>& parts);
 

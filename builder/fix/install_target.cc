@@ -20,20 +20,21 @@
 namespace scankit {
 namespace {
 
+// The first entry of that origin: site-packages, or Debian's dist-packages.
 const PathEntry* path_entry_of(const Python& python, const std::string& origin) {
   for (const PathEntry& entry : python.sys_path)
     if (entry.origin == origin && entry.path.ends_with("-packages")) return &entry;
   return nullptr;
 }
 
-// By the rights that the process acts with; access(2) asks for those of who started it.
+// By the effective user, whose rights the process acts with; access(2) asks for the real user.
 bool may_write(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
 
 std::string managed_by_the_system(const Python& python) {
   return say("{} is managed by the operating system's package manager (EXTERNALLY-MANAGED)", python.prefix);
 }
 
-// `unusable`: why it cannot be written, where it cannot.
+// The environment's own site-packages. Sets `unusable` to the reason if it cannot be used.
 Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
   const PathEntry* site = path_entry_of(python, "site");
   if (python.externally_managed) unusable = managed_by_the_system(python);
@@ -47,6 +48,7 @@ Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
   return InstallTarget{python.prefix, site->path, ""};
 }
 
+// site.py's rule on Linux: $PYTHONUSERBASE or ~/.local, and below it lib/pythonX.Y/site-packages.
 Result<InstallTarget> user_site(const Host& host, const Python& python) {
   if (!python.user_site_enabled)
     return Error{Errc::Unsupported,
@@ -61,6 +63,7 @@ Result<InstallTarget> user_site(const Host& host, const Python& python) {
       .base = base, .site = base + "/lib/python" + minor + "/site-packages", .elsewhere = true};
 }
 
+// A directory that the user named. `how_to_reach` is set if this Python does not look there.
 InstallTarget folder(const Host& host, const Python& python, const std::string& target) {
   const std::string path = path_normalize(path_join(current_directory(), target));
   InstallTarget place{.base = path, .site = path, .elsewhere = true};
@@ -72,8 +75,8 @@ InstallTarget folder(const Host& host, const Python& python, const std::string& 
   return place;
 }
 
-// One folder for each environment: ~/.local/share/scankit/envs/NAME-HASH (XDG base directories). The name is
-// for people, the hash of the whole path tells two of one name apart.
+// One directory for each environment: ~/.local/share/scankit/envs/NAME-HASH (XDG base directories). The name
+// is for people, and the hash of the whole path and of the ABI distinguishes environments of the same name.
 Result<InstallTarget> folder_for(const Host& host, const Python& python) {
   std::string data = host.env("XDG_DATA_HOME").value_or("");
   const std::string home = host.env("HOME").value_or("");
@@ -141,6 +144,7 @@ Error foreign_journal(const ForeignCode& foreign) {
 
 Result<void> check_place(const InstallTarget& place) {
   const std::string site = existing_part(place.site), base = existing_part(place.base);
+  // Both may not exist yet; the deepest directory that does exist decides.
   struct stat site_info, base_info;
   if (::stat(site.c_str(), &site_info) != 0 || ::stat(base.c_str(), &base_info) != 0)
     return Error{Errc::Io, say("cannot look at {}: {}", site, std::strerror(errno)), ""};
@@ -191,7 +195,7 @@ void add_to_project(const Installer& uv, const std::string& project, const std::
   // As the user would write it: the entry then holds on every machine that has the project.
   for (const std::string& wheel : wheels) command.argv.push_back("./" + wheel.substr(project.size() + 1));
   if (run_installer(command, lock)) return;
-  // The lock needs the index, the entry does not.
+  // Locking needs the package index, and the entry alone does not: --frozen leaves uv.lock out.
   command.argv.insert(command.argv.begin() + static_cast<std::ptrdiff_t>(uv.program.size()) + 1, "--frozen");
   if (run_installer(command, lock)) {
     notes.push_back(say("{} names the module now, but uv.lock could not be brought up to it: run `uv lock`",

@@ -10,8 +10,8 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/probes/python/python_choice.h"
 
-// `uv sync` makes an environment what its project says, and takes out the rest: a fix must stand there too.
-
+// Where a fix puts its files, and whether this user may write there; for an environment of a uv project, also
+// the record in the project, without which the next `uv sync` would remove the module again.
 namespace scankit {
 
 // Where a module goes: an import folder, and beside it the folder that remembers what was changed.
@@ -24,16 +24,17 @@ struct InstallTarget {
   std::string why;           // where nobody named it: why it is not the environment itself
 };
 
-// `target`: "user", a folder, or "": the environment's own site-packages where this user may write there,
-// else the user site, where this Python looks at it, else a folder of the user's for this environment alone.
+// `target` is "user", a directory, or "". With "" it is the environment's own site-packages where this
+// user may write there; else the user site, if this Python looks at it; else a directory of the user's for
+// this environment alone.
 Result<InstallTarget> choose_place(const Host& host, const Python& python, const std::string& target);
 
-// As root in another user's files: what they would make root do.
+// For root in another user's files: running them, or obeying a journal there, gives that user root's rights.
 Error foreign_place(const ForeignCode& foreign);
 Error foreign_journal(const ForeignCode& foreign);
 
-// Refusals that must come before anything is made: not writable, foreign-owned, state folder on another file
-// system. Creates nothing.
+// Refuses what would fail later: a place that cannot be written, one that another user owns, or a state
+// directory on another file system. Creates nothing.
 Result<void> check_place(const InstallTarget& place);
 
 // A line that puts the folder first on Python's path, in the words of the user's shell ($SHELL).
@@ -41,7 +42,7 @@ std::string path_line(const std::string& shell, const std::string& folder);
 // The line that has every new shell of that kind run `line`.
 std::string start_line(const std::string& shell, const std::string& line);
 
-// Of a file that is to be moved away, wherever it lies: its folder can be written, and root leaves other
+// Whether a file may be moved away, wherever it is: its directory must be writable, and root leaves other
 // users' files where they are.
 Result<void> may_move(const Host& host, const std::string& file);
 
@@ -50,11 +51,11 @@ std::string interpreter_of(const Python& python);
 
 // The module as a wheel, the same bytes from the same module.
 std::string wheel_bytes(const BuiltModule& built);
-// Where it lies for the project, below a folder of ours.
+// The wheel's path in the project: PROJECT/.scankit/wheels/NAME.whl.
 std::string project_wheel(const std::string& project, const BuiltModule& built);
 
-// A source entry for each wheel in pyproject.toml, and uv.lock brought up to it where that can be done here.
-// What could not is a note: the environment is repaired all the same.
+// Adds a source entry for each wheel to pyproject.toml and brings uv.lock up to date if that is possible. A
+// failure is a note and not an Error, since the environment is repaired all the same.
 void add_to_project(const Installer& uv, const std::string& project, const std::vector<std::string>& wheels,
                     int lock, std::vector<std::string>& notes);
 

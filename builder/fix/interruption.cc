@@ -19,6 +19,7 @@ void note_signal(int number) { came = number; }
 
 Interruption::Interruption() {
   came = 0;
+  // No SA_RESTART: a signal must interrupt waitpid(2), so that run_installer() can pass it on.
   struct sigaction action = {};
   action.sa_handler = note_signal;  // NOLINT(cppcoreguidelines-pro-type-union-access): as POSIX declares it
   for (std::size_t i = 0; i < kSignals.size(); ++i) {

@@ -4,8 +4,8 @@
 
 namespace scankit {
 
-// While it lives, Ctrl-C, a hang-up and a polite kill are noted in place of ending the process, so that a
-// change can be undone first.
+// While an object lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process, so that a change
+// can be undone first. One object at a time: the state is global, as signal handlers are.
 class Interruption {
  public:
   Interruption();
@@ -13,6 +13,7 @@ class Interruption {
   Interruption& operator=(const Interruption&) = delete;
   ~Interruption();
   static int signal();  // 0: none came
+  // Errc::Conflict once a signal has come.
   static Result<void> check();
 };
 

@@ -29,6 +29,7 @@ constexpr std::array<std::pair<Journal::State, const char*>, 4> kStates = {
 constexpr std::array kKinds = {Operation::Kind::Place, Operation::Kind::Save, Operation::Kind::Replace,
                                Operation::Kind::Tree, Operation::Kind::Keep};
 
+// from_json() must go on reading the journals of earlier releases, or restore cannot undo their fixes.
 Json to_json(const Journal& journal) {
   Json json;
   json["schema"] = kSchema;
@@ -50,12 +51,13 @@ Json to_json(const Journal& journal) {
   return json;
 }
 
-// What check_journal() compares must be spelt in one way.
+// Absolute and normalised: check_journal() compares paths as texts, so each must have one spelling.
 bool is_clean(const std::string& path) {
   return path.empty() ||
          (path[0] == '/' && path_normalize(path) == path && path.find('\0') == std::string::npos);
 }
 
+// Throws nlohmann::json::exception if a field is missing; from_json() catches it.
 std::optional<Operation> operation_from(const Json& json) {
   Operation op;
   const std::string kind = json.at("kind");
@@ -118,7 +120,7 @@ Result<std::vector<Journal>> StateFolder::journals() const {
       return Error{Errc::Malformed, say("{} is no journal that this scankit wrote", file),
                    say("compare it with its neighbours; while it is there, scankit changes nothing in this "
                        "environment")};
-    // What is done or undone asks for nothing; it is looked at when it is to be undone.
+    // A journal that is done or undone asks for nothing now; it is checked when it is to be undone.
     const bool unfinished =
         journal->state == Journal::State::Applying || journal->state == Journal::State::Undoing;
     if (unfinished) SCANKIT_CHECK(check_journal(*this, *journal));

@@ -7,8 +7,9 @@
 
 namespace scankit {
 
-// What one fix changes in an environment, written down before it is changed. Lies in
-// <base>/.scankit/journal/ID.json.
+// What one part of a fix changes in an environment, written down before it is changed:
+// <base>/.scankit/journal/ID.json. The doctor reads the states too (doctor/probes/packages/repairs.cc), so
+// new ones must be taught to it.
 struct Journal {
   enum class State {
     Applying,   // found at a start: the fix was killed; it is undone
@@ -33,15 +34,18 @@ class StateFolder {
   std::string staging(const std::string& id) const { return root_ + "/staging/" + id; }
   std::string backup(const std::string& id) const { return root_ + "/backup/" + id; }
 
-  // Room for the journal of an undoing, held while there is some: on a full disk the undoing must be able to
-  // say that it is done.
+  // Takes up disk space while there is some, and release_room() frees it for the undoing: on a full disk the
+  // undoing must still be able to write that it is done.
   Result<void> hold_room() const;
   void release_room() const;
 
-  // Oldest first; empty where there never was one. Errc::Malformed names a journal that cannot be read, or an
-  // unfinished one that asks for what no fix does; Errc::PermissionDenied where the folder is not our own.
+  // All journals, oldest first; empty if there never was one. Errc::Malformed names a journal that cannot be
+  // read, or an unfinished one that asks for something that no fix does. Errc::PermissionDenied if the
+  // directory is not our own.
   Result<std::vector<Journal>> journals() const;
+  // An id that no journal and no backup has.
   Result<std::string> next_id() const;
+  // Replaces the journal atomically, so a kill leaves the state before or the one after.
   Result<void> write(const Journal& journal) const;
 
  private:

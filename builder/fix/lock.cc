@@ -16,7 +16,7 @@ namespace scankit {
 
 namespace {
 
-// A holder may have removed the file after we opened it: a lock on that keeps nobody out.
+// A holder may have removed the file after we opened it, and a lock on a removed file is worthless.
 bool is_still_at(const std::string& path, const struct stat& opened) {
   struct stat now {};
   return ::lstat(path.c_str(), &now) == 0 && now.st_ino == opened.st_ino && now.st_dev == opened.st_dev;
@@ -28,7 +28,8 @@ Result<Lock> Lock::take(const std::string& folder) {
   SCANKIT_CHECK(check_own_folder(folder));
   SCANKIT_CHECK(make_directories(folder));
   const std::string path = folder + "/lock";
-  // Not through a link, and not a second name of something: its content is replaced below.
+  // The content is replaced below, so a link or a second name of another file is refused. O_NONBLOCK: a FIFO
+  // at this name must not stop us.
   Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
   struct stat info {};
   const bool opened = fd.get() >= 0 && ::fstat(fd.get(), &info) == 0;

@@ -6,13 +6,15 @@
 
 namespace scankit {
 
-// Serialises those who change one environment. The kernel lets go of it when the holder dies.
+// Serialises the processes that change one environment. The kernel releases the lock when its last holder
+// dies: the descriptor is inherited by installers, so the lock outlives a scankit that is killed.
 class Lock {
  public:
-  // Errc::Conflict, with the holder's process id, where somebody else holds it.
+  // Errc::Conflict if another process has the lock; the message has that process's id.
   static Result<Lock> take(const std::string& folder);
   int descriptor() const { return fd_.get(); }  // a child that inherits it holds the lock too
-  // Lets go of it, and takes the lock file and a folder that holds nothing else out of the environment.
+  // Releases the lock and removes the lock file, and the directory if nothing else is in it. For a run that
+  // changed nothing in an environment that had no .scankit before.
   void leave_no_trace() &&;
 
  private:

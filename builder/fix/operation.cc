@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Every function here must be repeatable: it looks at which of the names exist and sees from that how far an
+// earlier call came that was killed. fix/kill_test.cc kills a transaction at each of its system calls.
 #include "builder/fix/operation.h"
 
 #include <fcntl.h>
@@ -41,8 +43,8 @@ Error something_is_there(const std::string& from, const std::string& to) {
   return {Errc::Conflict, say("cannot move {} to {}: something is there", from, to), ""};
 }
 
-// Fails where `to` exists: what appeared there meanwhile is not ours to overwrite. A kernel or file system
-// without RENAME_NOREPLACE gets the plain rename; the lock keeps other fixers out.
+// Fails if `to` exists: what appeared there meanwhile is not ours to overwrite. If the kernel or the file
+// system does not know RENAME_NOREPLACE, this is a check and a plain rename; the lock keeps other fixes out.
 Result<void> move(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
     if (errno == EEXIST) return something_is_there(from, to);
@@ -54,13 +56,14 @@ Result<void> move(const std::string& from, const std::string& to) {
   return fsync_directory(path_dirname(from));
 }
 
+// rename(2) replaces `to` in one step, but does nothing if both are names of one file: callers rule that out.
 Result<void> move_over(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) return refused_move(from, to);
   SCANKIT_CHECK(fsync_directory(path_dirname(to)));
   return fsync_directory(path_dirname(from));
 }
 
-// A second name for the same bytes, so that the first can be taken over by a rename.
+// Gives the bytes a second name before a rename takes the first. EEXIST: an earlier call made it.
 Result<void> add_name(const std::string& file, const std::string& name) {
   if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, name.c_str(), 0) != 0 && errno != EEXIST) {
     const int number = errno;
@@ -81,7 +84,9 @@ Result<void> undo_replace(const Operation& op) {
   return move_over(op.backup, op.target);
 }
 
-// What an interrupted installer left cannot be told from what the user installed since: it is kept.
+// Puts the old files of a tree back. What an interrupted installer left cannot be told from what the
+// user installed since, so it is kept in BACKUP.found; what a noted installer brought is dropped with
+// the staging directory.
 Result<void> undo_tree(const Operation& op, std::vector<std::string>& notes) {
   if (!is_there(op.backup)) return {};
   const std::string found = op.backup + ".found", dropped = op.staged + ".undone";

@@ -12,8 +12,9 @@
 namespace scankit {
 namespace {
 
-// The variables of setup.py: mamba-ssm since 1.0.1, causal-conv1d since 1.0.0. SKIP leaves the CUDA part out;
-// FORCE keeps it from asking its project's releases for a built wheel, which has one.
+// The variables that setup.py reads: mamba-ssm's since 1.0.1, causal-conv1d's since 1.0.0. SKIP leaves the
+// CUDA part out. FORCE keeps setup.py from downloading a built wheel of its project's release, which would
+// have that part.
 constexpr std::array kModelPackages = {
     ModelPackage{"mamba-ssm", "selective_scan_cuda", "from mamba_ssm import Mamba", "MAMBA_SKIP_CUDA_BUILD",
                  "MAMBA_FORCE_BUILD"},
@@ -26,8 +27,9 @@ const Distribution* installed(const Snapshot& snapshot, const std::string& requi
 
 Error nobody_can(const Installer& installer) { return {Errc::Unsupported, installer.why, installer.instead}; }
 
-// What a build against the installed torch needs beside it (their pyproject.toml's build-system table).
-// cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which setuptools 70 has no more.
+// What a build without isolation needs and the environment lacks (the build-system table of these
+// packages' pyproject.toml). cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which
+// setuptools 70 dropped.
 std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
   std::vector<std::string> missing;
   const auto torch = Version::parse(snapshot.torch.value.version);
@@ -38,7 +40,8 @@ std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
   return missing;
 }
 
-// An installer that exchanges torch on behalf of another package breaks every compiled extension.
+// Pins torch unless the change is about torch: an installer that exchanges it for another package's sake
+// breaks every compiled extension.
 void hold_torch(const Snapshot& snapshot, PackageChange& change) {
   const std::string version = installed_version(snapshot, "torch");
   if (version.empty() || version == "?") return;
@@ -47,6 +50,7 @@ void hold_torch(const Snapshot& snapshot, PackageChange& change) {
   change.held = {"torch==" + version};
 }
 
+// A temporary directory that lives as long as the plan's step, since the commands name it.
 Result<void> make_work_folder(ChangePackages& made) {
   if (made.work) return {};
   SCANKIT_TRY(TemporaryDirectory work, TemporaryDirectory::create("scankit-build"));
@@ -54,9 +58,10 @@ Result<void> make_work_folder(ChangePackages& made) {
   return {};
 }
 
-// pip builds a source folder in place, and setuptools takes what an earlier build left in its `build` folder
-// for finished: objects for the torch of that day. This file, which setuptools reads beside setup.cfg
-// (from 65.6 on), has all of it built again, and in a folder of ours.
+// pip builds a source directory in place, and setuptools takes objects from an earlier build in its `build`
+// directory for finished, although they may be for another torch. DIST_EXTRA_CONFIG names a file that
+// setuptools reads in addition to setup.cfg (from 65.6 on); ours makes it build everything again, in a
+// directory of ours.
 Result<void> build_apart(ChangePackages& made) {
   SCANKIT_CHECK(make_work_folder(made));
   const std::string settings = path_join(made.work->path(), "build.cfg");
@@ -68,10 +73,10 @@ Result<void> build_apart(ChangePackages& made) {
   return {};
 }
 
-// The tools of a build go into a folder of ours, which PYTHONPATH shows to that build alone: the
-// environment's own setuptools, or its lack of one, stays as it is. pip itself would take what it sees there
-// for installed in the environment, so the package is built and installed alone, and what it depends on by a
-// second command.
+// The tools of a build go into a directory of ours that PYTHONPATH shows to that build alone, so that the
+// environment's own setuptools, or its lack of one, stays as it is. pip would take what it sees there for
+// installed in the environment. So pip builds and installs the package alone, and a second command without
+// PYTHONPATH installs its dependencies.
 Result<void> bring_build_tools(const Host& host, const std::vector<std::string>& tools, ChangePackages& made,
                                const PackageChange& change) {
   SCANKIT_CHECK(make_work_folder(made));
@@ -109,8 +114,9 @@ std::string file_url(const std::string& path) {
   return url;
 }
 
-// Under the name of what came from a file, a folder or a repository an index may hold anything, put there by
-// anybody. Such a distribution is installed again from where it came, or not at all.
+// The requirement that installs the distribution again from where it came. For what came from a file, a
+// directory or a repository no index is asked: somebody may have published something else there under the
+// same name. `again`: it is only to be installed again; any other change of such a distribution is an Error.
 Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, const std::string& requirement,
                                    bool again) {
   const Distribution* known = installed(snapshot, requirement);
@@ -130,7 +136,7 @@ Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, c
   return known->name + " @ " + (source.starts_with('/') ? file_url(source) : source);
 }
 
-// Of what is installed again from a folder or a file of the user's.
+// The path of the user's directory or file that the requirement names; "" for any other requirement.
 std::string local_source(const Host& host, const Snapshot& snapshot, const std::string& requirement) {
   const Distribution* known =
       requirement.find(" @ file://") == std::string::npos ? nullptr : installed(snapshot, requirement);
@@ -160,6 +166,7 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   ChangePackages made;
   for (std::string& requirement : change.requirements) {
     SCANKIT_TRY(requirement, requirement_of(host, snapshot, requirement, change.reinstall));
+    // A wheel is installed and not built.
     if (local_source(host, snapshot, requirement).ends_with(".whl")) change.from_source.clear();
   }
   made.installer = installer_of(host, snapshot, required_name(change.requirements.front()));
@@ -193,8 +200,8 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   return made;
 }
 
-// What is installed again is installed alone. Then comes what it needs and what is not there at all: a torch
-// without its CUDA wheels is as broken as one without its own files.
+// What is installed again is installed alone. A second command brings those of its dependencies that are not
+// there at all: a torch without its CUDA wheels is as broken as one without its own files.
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const InstallPackages& fix) {
   SCANKIT_TRY(
       ChangePackages made,

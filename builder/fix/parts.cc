@@ -10,7 +10,7 @@
 namespace scankit {
 namespace {
 
-// What a step works on: names that it shares with the steps that it needs.
+// The names that a step is about. Two steps with a common name depend on each other.
 std::vector<std::string> names_in_step(const RepairStep& step) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
@@ -49,6 +49,7 @@ class Sets {
   std::vector<unsigned> first_;
 };
 
+// In the order of execution.
 enum class Level { BelowAll, Modules, Packages };
 
 Level level_of(const RepairStep& step) {
@@ -69,7 +70,7 @@ void divide_into_parts(std::vector<RepairStep>& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (share_a_name(steps[i], steps[j])) sets.join(i, j);
-  // What stands below everything draws its set down, a package draws it up.
+  // One step below everything takes its whole set down there; otherwise a package takes its set up.
   const auto level_of_set = [&](unsigned set) {
     Level highest = Level::Modules;
     for (std::size_t i = 0; i < steps.size(); ++i) {

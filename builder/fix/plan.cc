@@ -22,19 +22,21 @@ namespace {
 
 constexpr const char* kOldestTorch = "1.13";  // that the modules work with: module_fixes() offers none below
 
+// Exactly this target: a cubin of an older minor version would run as well, but it is not what --arch names.
 bool holds_image_for(const Extension& extension, const Target& target) {
   return std::ranges::any_of(extension.images, [&](const DeviceImage& image) {
     return image.sm == target.sm && image.specific == target.specific && (image.kind == "ptx") == target.ptx;
   });
 }
 
-// What Python of this environment calls the file of that flavor: the first of its own endings names no ABI
-// but its own.
+// The file name of a module of that flavor. The torch flavor has the first suffix of this Python, which names
+// its own ABI and no other.
 std::string module_file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor) {
   const auto& suffixes = snapshot.python.value.extension_suffixes;
   return flavor == Flavor::Universal || suffixes.empty() ? module_file(module) : module + suffixes.front();
 }
 
+// A selected copy of ours, by its file name, that lacks a target which the user named; else null.
 const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest& request) {
   for (const Extension& extension : snapshot.extensions.value)
     if (extension.selected &&
@@ -45,8 +47,8 @@ const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest
   return nullptr;
 }
 
-// Whether import would take this file before the one that is to stand in the place, or could never take it
-// again: a second file in the same folder only leaves a reader in doubt.
+// Whether import would take this file before `file` in the place. A file in the place itself counts too,
+// although import may never take it: two files of one module only leave readers in doubt.
 bool hides(const Snapshot& snapshot, const Extension& extension, const InstallTarget& place,
            const std::string& file) {
   if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
@@ -60,8 +62,8 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallTa
   return path_basename(extension.path) != file;
 }
 
-// The script that `source` runs where the environment is activated: conda runs every file of a folder, a venv
-// has one for sh.
+// The script that runs when the environment is activated: conda runs every file of activate.d, a venv has one
+// script for sh. "" if there is none.
 std::string activation_of(const Python& python) {
   struct stat info;
   const std::string file = python.prefix + "/bin/activate";
@@ -69,6 +71,8 @@ std::string activation_of(const Python& python) {
   return ::stat(file.c_str(), &info) == 0 ? file : "";
 }
 
+// Goes through the findings of a report, where a cause comes before its symptoms, and collects steps.
+// What no fix can repair becomes `unrepaired`, with what the user can do as `advice`.
 class Planner {
  public:
   Planner(const Host& host, const Report& report, const PlanRequest& request)
@@ -101,7 +105,7 @@ class Planner {
     return plan_;
   }
 
-  // By the user's installer, where the doctor offers that.
+  // Whether the doctor offers torch itself as a package for the user's installer.
   bool torch_can_be_installed() const {
     return std::ranges::any_of(report_.findings, [&](const Finding& finding) {
       return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
@@ -111,8 +115,8 @@ class Planner {
     });
   }
 
-  // A symptom goes with its cause, our module settles whatever is wrong with the file that it replaces, and a
-  // file that goes into the backup, since a good one lies behind it, takes its own faults along.
+  // Whether an earlier step settles the finding. A symptom goes with its cause; a module of ours settles
+  // whatever is wrong with the file that it replaces; a file that is moved away takes its own faults along.
   bool settled(const Finding& finding) const {
     return std::ranges::any_of(plan_.steps, [&](const RepairStep& step) {
       if (step.about != finding.module) return false;
@@ -123,6 +127,7 @@ class Planner {
     });
   }
 
+  // Takes the first fix that scankit can make. If it can make none, the fixes become advice.
   void repair(const Finding& finding) {
     std::vector<std::string> instead;
     const bool named = finding.summary.find(finding.subject) != std::string::npos;
@@ -158,8 +163,8 @@ class Planner {
                snapshot_.torch.value.version);
   }
 
-  // A module that scankit carries and that is wrong as a whole is exchanged, whatever its check advises: what
-  // stands in its place is proven by a call, and by the doctor, who must not find it again.
+  // A module that scankit carries and that is wrong as a whole is replaced, whatever its check advises. The
+  // replacement is proven by a call and by the doctor, who must not find the cause again.
   std::optional<InstallBundled> replacement(const Finding& finding) const {
     constexpr std::array kWhole = {Cause::ImportCrash,          Cause::ImportHang,
                                    Cause::VariantNameMismatch,  Cause::SignatureMismatch,
@@ -172,8 +177,8 @@ class Planner {
     return ours(finding.module);
   }
 
-  // As the check ordered them. A torch without CUDA is exchanged only where a GPU would gain by it: it is
-  // gigabytes, and our module's CPU path works with the torch that is here.
+  // The fixes in the order of the check. One exception: without a GPU a torch without CUDA stays, since
+  // another one is gigabytes, and our module's CPU path works with the torch that is installed.
   std::vector<Fix> preferred(const Finding& finding) const {
     std::vector<Fix> fixes = finding.fixes;
     const bool gpu = snapshot_.gpus.present() && !snapshot_.gpus.value.empty();
@@ -186,6 +191,7 @@ class Planner {
   using What = decltype(RepairStep::what);
   static Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
 
+  // The step that makes a fix, or an Error if scankit cannot make it; its message may give a reason.
   Result<What> step_of(const Fix& fix, const Finding& finding) const {
     if (const auto* module = std::get_if<InstallModule>(&fix)) return What(ours(module->module));
     if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(*shadow);
@@ -209,7 +215,8 @@ class Planner {
                : say("{}: this needs someone who may write there, or a venv of your own", request_.place.why);
   }
 
-  // A copy that this user cannot move hides nothing from a folder that comes before it.
+  // Moves a hiding file away. If this user may not move it and the place is another directory, our module
+  // goes there instead: that directory comes first on the path, so that the file no longer hides anything.
   Result<What> shadow_step(const RemoveShadow& shadow) const {
     const auto movable = may_move(host_, shadow.path);
     if (movable || !request_.place.elsewhere) return What(MoveAway{shadow.path, shadow.module});
@@ -218,13 +225,14 @@ class Planner {
     return What(ours(shadow.module));
   }
 
-  // Only the loader's own: what else the user set, he set on purpose.
+  // Only the loader's variables are changed. Any other was set by the user on purpose.
   Result<What> variable_step(const SetEnvironment& fix) const {
     if (fix.name != "LD_LIBRARY_PATH" && fix.name != "LD_PRELOAD") return not_ours_to_do();
     const bool writable = !request_.place.elsewhere && !snapshot_.python.value.externally_managed;
     return What(SetVariable{fix.name, fix.value, writable ? activation_of(snapshot_.python.value) : ""});
   }
 
+  // Drops a change of the same packages as before, and adds the module that a model package needs.
   void add(RepairStep step) {
     if (auto* packages = std::get_if<ChangePackages>(&step.what)) {
       const auto same = [&](const RepairStep& other) {
@@ -238,8 +246,9 @@ class Planner {
     plan_.steps.push_back(std::move(step));
   }
 
-  // The package's CUDA part is not built: ours takes its place, unless one is there that works. A module that
-  // another release of the package brought takes that release's arguments; ours takes those of all.
+  // The CUDA part of the package is not built: our module takes its place, unless a module is there that
+  // works. A module that came with another release of the package takes that release's arguments, while ours
+  // takes those of all releases.
   void add_module_below(const ModelPackage& model, bool with_package) {
     const std::string module(model.module);
     const Observation* seen = deciding_import(snapshot_, module);
@@ -285,6 +294,7 @@ class Planner {
     return {module, module_file_of(snapshot_, module, request_.flavor)};
   }
 
+  // Nothing is broken; these are wishes: an architecture that our module lacks, or the torch flavor.
   void add_lacking() {
     if (const Extension* lacking = our_copy_that_lacks(snapshot_, request_))
       plan_.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
@@ -297,7 +307,8 @@ class Planner {
             {say("{} of the torch flavor was asked for", module), "", module, ours(module)});
   }
 
-  // By our own record of it: another build may bear the same name.
+  // Whether import takes this module of ours. The distribution's record decides, since another build may have
+  // the same file name.
   bool is_taken(const InstallBundled& wanted) const {
     return std::ranges::any_of(snapshot_.extensions.value, [&](const Extension& extension) {
       return extension.module == wanted.module && extension.selected &&
@@ -305,6 +316,7 @@ class Planner {
     });
   }
 
+  // Says why there are no steps. A module whose import was not seen to work makes the plan Inconclusive.
   void conclude() {
     if (!plan_.unrepaired.empty()) {
       plan_.kind = FixPlan::Kind::NotRepairable;
@@ -340,7 +352,7 @@ class Planner {
     return modules;
   }
 
-  // Whose import must have been seen to work. Where nothing was imported at all, every module is in doubt.
+  // The modules whose import must have been seen to work; all of them if nothing was imported.
   std::vector<std::string> of_interest() const {
     if (!request_.modules.empty()) return request_.modules;
     const auto modules = installed_modules();

@@ -13,7 +13,7 @@
 
 namespace scankit {
 
-// A module of ours is built and put into the place.
+// A module of ours is built, or taken as it came with scankit, and put into the place.
 struct InstallBundled {
   std::string module;
   std::string file;  // its name in the place: that of its flavor
@@ -33,11 +33,12 @@ struct ChangePackages {
   std::vector<std::string> statements;                      // what must work afterwards
   std::shared_ptr<const TemporaryDirectory> work;           // that the commands name: the tools of a build
 };
-// A variable of the loader, in the script that activates the environment.
+// A variable of the loader, set in the script that activates the environment.
 struct SetVariable {
   std::string name, value;  // "": unset
   std::string file;         // the script; "" where there is none: the user's shell has to be told
 };
+// One repair, and the finding that it is for.
 struct RepairStep {
   std::string why;    // one sentence: what is wrong
   std::string cause;  // the slug of the finding, "" where the user asked
@@ -75,14 +76,16 @@ struct PlanRequest {
   Flavor flavor = Flavor::Universal;
 };
 
-// What the user named, and what is below every module.
+// Whether a finding is about one of the modules or about what is below every module. True for every finding
+// if no module is named.
 bool concerns(const Finding& finding, const std::vector<std::string>& modules);
 
-// `report` comes from diagnose().
+// Decides what to do. `report` comes from diagnose(). Changes nothing in the environment. An Error concerns
+// what the user asked for by name; what cannot be repaired is part of the plan.
 Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request);
 
-// What a module of ours would stand behind in the place, as Python looks for it: in the order in which it is
-// moved away, what import takes today last.
+// The files that import would take before a module of ours in the place, and those next to it. They are in
+// the order in which they are moved away: what import takes today is the last one.
 std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallBundled& ours,
                                     const InstallTarget& place);
 

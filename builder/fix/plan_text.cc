@@ -20,6 +20,8 @@ using Json = nlohmann::ordered_json;
 
 std::string backup_of(const FixPlan& plan) { return StateFolder(plan.place.base).root() + "/backup"; }
 
+// The plan for people. Long directories are replaced by names that a legend explains, except in lines that a
+// user may copy into a shell.
 class Text {
  public:
   explicit Text(const PlanView& view) : view_(view), plan_(*view.plan) {}
@@ -113,6 +115,7 @@ class Text {
   std::vector<std::pair<std::string, bool>> lines_;  // and whether the legend leaves it as it is
 };
 
+// One step of `scankit fix --json`; what is not there is null.
 struct StepJson {
   const PlanView& view;
   Json operator()(const InstallBundled& ours) const {

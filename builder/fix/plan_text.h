@@ -18,7 +18,7 @@ struct ModuleSource {
   std::vector<std::string> notes;    // of the choice
 };
 
-// What there is to tell of a plan beside itself.
+// What the output needs in addition to the plan.
 struct PlanView {
   const FixPlan* plan = nullptr;
   const Snapshot* snapshot = nullptr;

@@ -23,10 +23,10 @@ extern char** environ;
 namespace scankit {
 namespace {
 
-// All of this runs after a fork of a process that may have threads: no memory is allocated.
-//
-// Who dies leaves us its children before we hear of its death, so nobody is left when nobody is ours. Without
-// /proc this waits for their own end, which serves as well.
+// Kills everything below the keeper. All of this runs after a fork of a process that may have threads,
+// so nothing here allocates memory. A process that dies leaves us its children before we hear of its
+// death, so once we have no child none is left. Without /proc this waits until they end by themselves,
+// which is as good.
 void end_descendants(pid_t installer) {
   if (installer > 0) ::kill(installer, SIGKILL);
   do {
@@ -34,7 +34,8 @@ void end_descendants(pid_t installer) {
   } while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR);
 }
 
-// What came of an installer that ended badly ends with it; a daemon of one that ended well is meant to stay.
+// Ends as the installer did. Processes of an installer that failed end with it; a daemon of one that
+// succeeded is meant to stay.
 [[noreturn]] void end_as(int status) {
   if (status != 0) end_descendants(0);
   end_like(status);
@@ -54,6 +55,7 @@ void keep_installer(pid_t parent, const std::function<void(pid_t)>& become) {
   if (installer < 0) ::_exit(126);
   if (installer == 0) become(self);
   for (;;) {
+    // The parent is gone: after a kill of scankit the keeper's parent is another process.
     if (::getppid() != parent) {
       end_descendants(installer);
       ::_exit(128 + SIGKILL);
@@ -63,13 +65,14 @@ void keep_installer(pid_t parent, const std::function<void(pid_t)>& become) {
     int status = 0;
     for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)
       if (ended == installer) end_as(status);
-    // The terminal's signals, and one to the whole group, the installer gets itself.
+    // Only what the parent sent to us alone is passed on: the terminal signals the whole group.
     if (info.si_code == SI_USER && info.si_pid == parent) ::kill(installer, info.si_signo);
   }
 }
 
 namespace {
 
+// The form that execve takes. Made before the fork, since nothing may allocate after it.
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> out;
   for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
@@ -77,7 +80,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// Ours come first: of two equal names getenv takes the first.
+// Our variables, replaced by those of the command that have the same name.
 std::vector<std::string> variables(const InstallerCommand& command) {
   std::vector<std::string> all = command.environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -90,8 +93,8 @@ std::vector<std::string> variables(const InstallerCommand& command) {
   return all;
 }
 
-// A file that needs no place and no removal; the installer reads it as /proc/PID/fd/N, of us: `pip --python`
-// starts another pip, which does not get our descriptors.
+// A file without a name, so that none has to be removed. The installer reads it as /proc/PID/fd/N of this
+// process: `pip --python` starts another pip, which does not inherit descriptors.
 Result<Descriptor> constraints_file(const std::vector<std::string>& lines) {
   Descriptor file(::memfd_create("constraints", MFD_CLOEXEC));
   std::string text;
@@ -106,7 +109,7 @@ struct Kept {
   int lock, constraints;
 };
 
-// Only what may be called between fork and exec: our threads, if any, are not in the child.
+// The installer's side of the fork, where only async-signal-safe functions may be called.
 [[noreturn]] void become(const InstallerCommand& command, char* const* argv, char* const* envp, Kept kept,
                          pid_t keeper, const sigset_t& signals) {
   die_with_parent(keeper);
@@ -122,7 +125,7 @@ struct Kept {
   ::_exit(127);
 }
 
-// A signal of ours alone (not the terminal's Ctrl-C, which it gets itself) is passed on.
+// Waits for the keeper and passes on one signal to us alone; Ctrl-C reaches the installer by itself.
 int wait_for(pid_t child) {
   int status = 0, passed_on = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -17,13 +17,14 @@
 namespace scankit {
 namespace {
 
+// True if one of them cannot be examined: the rename then says what is wrong.
 bool one_file_system(const std::string& path, const std::string& folder) {
   struct stat file, other;
   return ::lstat(path.c_str(), &file) != 0 || ::stat(folder.c_str(), &other) != 0 ||
          file.st_dev == other.st_dev;
 }
 
-// In the script, for whoever reads it.
+// The line, with a comment that says where it came from.
 std::string line_of(const SetVariable& variable, const std::string& fix) {
   std::string line("\n# scankit fix ");
   line.append(fix).append("; scankit restore takes it out\n").append(shell_line(variable)).append("\n");
@@ -37,7 +38,7 @@ Result<void> Staging::make_folders(const std::string& site) const {
   return {};
 }
 
-// Two files may have the same name in two folders.
+// A number makes the name unique, since two files may have the same name in two directories.
 std::string Staging::backup_for(const std::string& path) {
   return path_join(backup_, std::to_string(++saved_) + "-" + path_basename(path));
 }
@@ -73,7 +74,7 @@ Result<std::vector<Operation>> Staging::install(const BuiltModule& built, const 
   return operations;
 }
 
-// Over an older one, where there is one.
+// Replaces an older file of that name, if there is one.
 Result<Operation> Staging::place_file(const std::string& target, const std::string& bytes) {
   SCANKIT_CHECK(make_directories(path_dirname(target)));
   if (!one_file_system(path_dirname(target), staging_))
@@ -85,8 +86,8 @@ Result<Operation> Staging::place_file(const std::string& target, const std::stri
                    replaces ? backup_for(target) : "", sha256_hex(bytes)};
 }
 
-// A folder of PYTHONPATH may lie on another disk, where nothing can be renamed into our backup: then the
-// backup is beside it.
+// A directory of PYTHONPATH may be on another disk, from which nothing can be renamed into our backup. The
+// backup is then in a .scankit next to the file.
 Result<Operation> Staging::move_away(const std::string& path) {
   std::string backup = backup_for(path);
   if (!one_file_system(path, backup_)) {

@@ -14,8 +14,8 @@
 namespace scankit {
 namespace {
 
-// What is left in the staging folder are files of ours that found no place, or were taken out of it, and
-// second names of files that are all back.
+// Removes the staging directory. What is left in it are files of ours that found no place or were taken out
+// again, and second names of files that are all back.
 void drop_staging(const StateFolder& state, const std::string& id) {
   std::error_code ignored;
   std::filesystem::remove_all(state.staging(id), ignored);
@@ -28,6 +28,8 @@ void drop_unchanged_in(const Journal& journal) {
     if (op.kind == Operation::Kind::Tree) drop_unchanged(op.backup);
 }
 
+// Undoes the operations from the last to the first. The journal becomes Undone only when all of them are, so
+// a kill in here leaves a journal that recover() goes through again.
 Result<void> undo_all(const StateFolder& state, Journal& journal, std::vector<std::string>& notes) {
   state.release_room();
   SCANKIT_CHECK(make_directories(state.staging(journal.id)));
@@ -45,6 +47,7 @@ Result<void> undo_all(const StateFolder& state, Journal& journal, std::vector<st
 Result<void> Transaction::apply(const std::vector<Operation>& operations) {
   const Speaking the_journal_is_english(nullptr);
   if (journal_.operations.empty()) SCANKIT_CHECK(state_.hold_room());
+  // The order is what makes a kill harmless: the journal is on the disk before the first operation is made.
   journal_.state = Journal::State::Applying;
   journal_.operations.insert(journal_.operations.end(), operations.begin(), operations.end());
   SCANKIT_CHECK(state_.write(journal_));
@@ -74,7 +77,7 @@ Result<void> Transaction::commit() {
 
 Error Transaction::roll_back(const Error& why) {
   const Speaking the_journal_is_english(nullptr);
-  // A journal that could not be written has changed nothing.
+  // A transaction whose journal could not be written has changed nothing.
   if (const auto known = state_.journals();
       known && std::ranges::none_of(*known, [&](const Journal& one) { return one.id == journal_.id; })) {
     drop_staging(state_, journal_.id);
@@ -128,8 +131,8 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
   return {};
 }
 
-// Looks at every operation before the first is undone. A saved file whose place the same fix took is no
-// conflict, nor is a file of an installer that the same fix then changed.
+// Looks at every operation before the first one is undone. Two cases only look like conflicts: a saved file
+// whose place the same fix took, and a file of an installer that the same fix changed afterwards.
 static Result<void> can_undo_all(const Journal& journal) {
   std::set<std::string> ours, placed;
   for (const Operation& op : journal.operations) {
@@ -186,6 +189,7 @@ Result<std::vector<Journal>> interrupted(const StateFolder& state) {
   return journals;
 }
 
+// The runs of interrupted journals, with their committed parts; else the last committed run.
 Result<std::vector<Journal>> next_to_undo(const StateFolder& state) {
   SCANKIT_TRY(const auto journals, state.journals());
   std::set<std::string> runs;

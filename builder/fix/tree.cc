@@ -20,7 +20,7 @@ namespace {
 
 using Kind = TreeEntry::Kind;
 
-// A copy of a folder: its old files, what it held, and what the installer made of it.
+// The parts of a copy: the old files, the list of what was there, and the list of changes.
 std::string files_of(const std::string& copy) { return copy + "/files"; }
 std::string before_of(const std::string& copy) { return copy + "/before"; }
 std::string after_of(const std::string& copy) { return copy + "/after"; }
@@ -32,14 +32,14 @@ Error refused(const std::string& path) {
           say("cannot keep or put back {}: {}", path, std::strerror(number)), ""};
 }
 
-// The whole file system: a tree has thousands of folders, and one fsync each would take minutes.
+// Flushes the whole file system: an fsync of each of thousands of directories would take minutes.
 Result<void> flush(const std::string& folder) {
   const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0 || ::syncfs(fd.get()) != 0) return refused(folder);
   return {};
 }
 
-// pip and conda write into these; everything else they replace.
+// Small files that pip and conda write into. Everything else they replace.
 bool rewritten_in_place(const std::string& path, const TreeEntry& entry) {
   constexpr std::uint64_t kSmall = 1u << 20;
   return entry.size <= kSmall &&
@@ -47,6 +47,7 @@ bool rewritten_in_place(const std::string& path, const TreeEntry& entry) {
           path.find(".egg-info/") != std::string::npos || path == "conda-meta/history");
 }
 
+// A copy with mode, times and, for root, owner. `to` must not exist.
 Result<void> copy_file(const std::string& from, const std::string& to) {
   struct stat info;
   if (::lstat(from.c_str(), &info) != 0) return refused(from);
@@ -79,7 +80,8 @@ Result<void> link_file(const std::string& from, const std::string& to) {
   return {};
 }
 
-// A copy where the second name is refused: another user's file, a mounted one, too many names.
+// Keeps one file: a link, or a copy if it may be written into or if the link is refused (another user's file,
+// one mounted over, too many names). Reads the errno that link_file() left, so nothing may come in between.
 Result<void> keep_file(const std::string& from, const std::string& to, const std::string& path,
                        TreeEntry& entry) {
   const bool file = entry.kind == Kind::File;
@@ -91,6 +93,7 @@ Result<void> keep_file(const std::string& from, const std::string& to, const std
   return copy_file(from, to);
 }
 
+// A directory with the mode of `like`, always writable for us. One that exists is fine.
 Result<void> make_folder(const std::string& like, const std::string& folder) {
   struct stat info;
   const mode_t mode = ::lstat(like.c_str(), &info) == 0 ? info.st_mode & 07777 : 0755;
@@ -116,7 +119,7 @@ TreeList changed(const TreeList& before, const TreeList& now) {
   return after;
 }
 
-// Written into: the backup is the same file.
+// Whether the file was written into: its backup is a name of the same file, so the old bytes are gone.
 bool lost(const TreeEntry& old, const TreeEntry& now) {
   return old.kind == Kind::File && now.kind == Kind::File && !old.copied && old.inode == now.inode;
 }
@@ -136,12 +139,14 @@ TreeChanges sorted_out(const TreeList& before, const TreeList& after) {
   return changes;
 }
 
+// One restore_tree() call. `root` and `copy` may have been prepared by somebody else, so no path is followed
+// over a symbolic link below them.
 struct Restoration {
   const std::string &root, &copy, &aside;
   unsigned moved = 0;
   std::set<std::string> plain_target = {}, plain_copy = {};  // folders on whose way there is no link
 
-  // A list that somebody else wrote may name what lies behind a link of the tree.
+  // A list that somebody else wrote may name a path behind a link of the tree.
   Result<void> refuse_links(const std::string& path) {
     if (!passes_a_link(root, path, plain_target) && !passes_a_link(files_of(copy), path, plain_copy))
       return {};
@@ -162,7 +167,9 @@ struct Restoration {
     return ::rename(from.c_str(), to.c_str()) == 0 ? Result<void>() : Result<void>(refused(from));
   }
 
-  // The name never dangles: the old file gets a name beside, which is renamed over the new one.
+  // The name never dangles: the old file gets a name in `aside`, which is renamed over the new one. A
+  // target that is the old file already must not come to that rename: rename(2) does nothing if both names
+  // are of one file.
   Result<void> put_back(const std::string& path, const TreeEntry& old) {
     SCANKIT_CHECK(refuse_links(path));
     const std::string target = path_join(root, path), kept = path_join(files_of(copy), path);
@@ -182,13 +189,14 @@ struct Restoration {
     return ::rename(name.c_str(), target.c_str()) == 0 ? Result<void>() : Result<void>(refused(target));
   }
 
+  // Keeps the new file under a name in `aside`, while its own name stays until the old file takes it over.
   Result<void> link_aside(const std::string& path) {
     std::string to = aside_for(path);
     while (is_there(to)) to = aside_for(path);
     return link_file(path_join(root, path), to);
   }
 
-  // Only Python's own cache may be left in it, or what the user put there since.
+  // Removes a directory that the installer made, with Python's cache in it, unless it has other files.
   void drop_folder(const std::string& path) {
     const std::string folder = path_join(root, path);
     if (passes_a_link(root, path + "/", plain_target)) return;

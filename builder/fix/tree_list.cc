@@ -15,6 +15,7 @@
 namespace scankit {
 namespace {
 
+// `below` is "" at the root. conda's pkgs and envs are its package cache and its other environments.
 bool left_out(const std::string& below, const std::string& name) {
   if (name == "__pycache__" || name == ".scankit") return true;
   return below.empty() && (name == "pkgs" || name == "envs");
@@ -48,6 +49,7 @@ TreeEntry entry_of(const struct stat& info) {
   return entry;
 }
 
+// Never follows a link, and skips everything but files, links and directories.
 Result<TreeList> list_tree(const std::string& root) {
   TreeList list;
   std::vector<std::string> open = {""};
@@ -70,8 +72,7 @@ Result<TreeList> list_tree(const std::string& root) {
 
 namespace {
 
-// One entry a line, the name last: with %XX for what would end a line, and for what is no ASCII, since a name
-// is bytes.
+// A name is bytes: %XX stands for what would end a field or a line, and for what is not ASCII.
 std::string escaped(const std::string& name) {
   static const char* digits = "0123456789ABCDEF";
   std::string text;
@@ -101,7 +102,7 @@ std::string unescaped(const std::string& text) {
   return name;
 }
 
-// A list moves files, and somebody else may have written it.
+// Whether the path stays in the tree: a list that somebody else may have written moves files.
 bool is_below(const std::string& name) {
   return !name.empty() && name[0] != '/' && path_normalize(name) == name && name != ".." && name != "." &&
          !name.starts_with("../") && name.find('\0') == std::string::npos;

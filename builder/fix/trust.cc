@@ -35,13 +35,15 @@ std::string without_links(const std::string& path) {
   return code ? path : real.string();
 }
 
-// What undoing would touch: of a folder that is gone through what it holds, of all else a name in its folder.
+// The path that undoing would touch. A tree is entered, so its own links count; any other target is a name in
+// its directory, and the name itself is not followed.
 std::string real_place(const Operation& op) {
   if (op.kind == OpKind::Tree) return without_links(op.target);
   return path_join(without_links(path_dirname(op.target)), path_basename(op.target));
 }
 
-// A module or a package: what hides another one, and is moved away for that. Never ".bashrc", "id_rsa.pub".
+// Whether Python could import the target: a module or a package that hid another one and was moved away for
+// that. Never ".bashrc" or "authorized_keys", by which a planted journal could take over an account.
 bool is_importable(const Operation& op) {
   const std::string name = path_basename(op.target);
   constexpr std::array kEndings = {".so", ".py", ".pyc", ".pyd", ".dll", ".dylib", ".dist-info", ".egg-info"};
@@ -54,6 +56,7 @@ bool is_importable(const Operation& op) {
   return identifier && (is_folder(op.backup) || is_folder(op.target));
 }
 
+// Whether the target is a file that a fix writes in the uv project around the environment.
 bool is_of_the_project(const Operation& op, const std::string& environment) {
   const std::string project = path_dirname(environment);
   if (op.kind == OpKind::Keep) {
@@ -65,7 +68,7 @@ bool is_of_the_project(const Operation& op, const std::string& environment) {
          op.target.ends_with(".whl");
 }
 
-// Its own folder, or where that is on another disk, one beside the file that was moved away.
+// Our backup directory, or one next to a file that was moved away on another disk.
 bool is_own_backup(const StateFolder& state, const Journal& journal, const Operation& op) {
   const std::string folder = path_dirname(op.backup);
   return folder == state.backup(journal.id) ||
@@ -73,6 +76,7 @@ bool is_own_backup(const StateFolder& state, const Journal& journal, const Opera
           folder == path_join(path_dirname(op.target), ".scankit/backup/" + journal.id));
 }
 
+// The rules of check_journal() for one operation. All paths are normalised already (journal.cc).
 bool could_be_ours(const StateFolder& state, const Journal& journal, const Operation& op) {
   if (!op.staged.empty() && path_dirname(op.staged) != state.staging(journal.id)) return false;
   if (!op.backup.empty() && !is_own_backup(state, journal, op)) return false;

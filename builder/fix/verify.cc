@@ -13,8 +13,8 @@ extern "C" char** environ;
 namespace scankit {
 namespace {
 
-// The user's environment, since PYTHONPATH and the loader's variables are part of the question, without what
-// makes Python run or print other things.
+// The user's environment, since PYTHONPATH and the loader's variables are part of the question, without the
+// variables that make Python run or print other things.
 std::vector<std::string> child_variables() {
   constexpr std::array<std::string_view, 4> kDropped = {
       "PYTHONSTARTUP=", "PYTHONINSPECT=", "PYTHONVERBOSE=", "PYTHONDONTWRITEBYTECODE="};
@@ -39,6 +39,8 @@ std::string how_it_ended(const ProcessResult& ran) {
   return say("it ended with status {}: {}", ran.exit_code, last_line(ran.err));
 }
 
+// Runs in "/", so that no file of the current directory is imported. The answer comes on descriptor 3, since
+// torch and other libraries may print to the other two.
 Result<ProcessResult> run_python(const std::string& python, const char* program,
                                  std::vector<std::string> arguments, std::chrono::milliseconds timeout) {
   ProcessRequest request;

@@ -7,19 +7,21 @@
 
 namespace scankit {
 
-// Loads the file alone, without torch unless it is linked with it, in a child of the environment's Python:
-// glibc floor, Python ABI, entry point. Cheap, and before anything in the environment has changed.
+// Loads the file alone, in a child of the environment's Python; torch is imported first only if the module
+// is linked with it. Shows a wrong glibc, a wrong Python ABI or a missing entry point, before anything in
+// the environment changes.
 Result<void> verify_loads(const std::string& python, const std::string& module, const std::string& file,
                           bool with_torch);
 
-// `import torch; import MODULE` as the user would, in a child; asserts that `__file__` is `expected` and that
-// its forward gives the numbers of the recurrence or the convolution, on the CPU and, where torch sees a GPU,
-// there. `extra_path` is put before sys.path (for a folder that is on no path yet). Errc::Conflict: another
-// file was imported; Errc::ToolFailed: the import failed, hung or crashed; Errc::Malformed: wrong numbers.
+// Runs `import torch; import MODULE` as the user would, in a child. Asserts that `__file__` is `expected` and
+// that the forward gives the numbers of the recurrence or of the convolution, on the CPU and, if torch sees
+// one, on the GPU. `extra_path` is put in front of sys.path, for a directory that is on no path yet; "" for
+// none. Errc::Conflict: another file was imported. Errc::ToolFailed: the import failed, hung or crashed.
+// Errc::Malformed: wrong numbers.
 Result<void> verify_import(const std::string& python, const std::string& module, const std::string& expected,
                            const std::string& extra_path);
 
-// The statement in a fresh interpreter, with nothing imported before it: "from mamba_ssm import Mamba".
+// Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
 Result<void> verify_statement(const std::string& python, const std::string& statement);
 
 }  // namespace scankit

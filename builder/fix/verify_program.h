@@ -3,9 +3,9 @@
 
 namespace scankit {
 
-// Both run in the user's Python (3.8 and up) and answer on descriptor 3, which is moved away first so that
-// nobody's noise lands in it. The end is _exit: what the interpreter does while closing down is no part of
-// the question.
+// These programs run in the user's Python (3.8 and newer) and answer on descriptor 3, which they move away
+// first so that nothing else writes to it. They end with os._exit: what the interpreter does while shutting
+// down is not part of the question. This one has the arguments NAME PATH LINKED; LINKED is "torch" or "".
 inline constexpr const char* kLoadProgram = R"(
 import os, sys
 channel = os.dup(3)
@@ -24,6 +24,7 @@ os.write(channel, b'ok')
 os._exit(0)
 )";
 
+// The argument is the statement. sys.path loses the current directory, which `python -c` puts into it.
 inline constexpr const char* kStatementProgram = R"(
 import os, sys
 channel = os.dup(3)
@@ -39,8 +40,8 @@ except BaseException as problem:
 os._exit(0)
 )";
 
-// The expected numbers come from the recurrence or the convolution in plain Python floats, not from any build
-// of the module.
+// Arguments: MODULE EXPECTED EXTRA. The expected numbers come from the recurrence or the convolution in plain
+// Python floats, not from any build of the module.
 inline constexpr const char* kImportAndCallProgram = R"(
 import os, sys
 channel = os.dup(3)

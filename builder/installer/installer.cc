@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finding the installer. Nothing is run: an installer is recognised by its files, by the snapshot's records
+// and by a few variables. The commands themselves are in installer_commands.cc.
 #include "builder/installer/installer.h"
 
 #include <algorithm>
@@ -16,6 +18,7 @@
 namespace scankit {
 namespace {
 
+// Skips relative entries, as PATH may have them: what they mean depends on the current directory.
 std::string first_program(const Host& host, const std::vector<std::string>& candidates) {
   for (const std::string& path : candidates)
     if (path.starts_with('/') && host.is_program(path)) return path;
@@ -38,7 +41,9 @@ std::string find_uv(const Host& host, const Python& python) {
   return first_program(host, candidates);
 }
 
-// The conda that made the environment, if it is still there: conda-meta/history begins with its command line.
+// The conda that made the environment, if it is still there. CONDA_EXE and MAMBA_EXE are what the shell
+// functions of conda and mamba export. Next come the conda of the prefix itself, for a base environment, and
+// the one above "envs". conda-meta/history records the command lines that changed the environment.
 std::string find_conda(const Host& host, const Python& python) {
   std::vector<std::string> candidates;
   for (const char* name : {"CONDA_EXE", "MAMBA_EXE"}) candidates.push_back(host.env(name).value_or(""));
@@ -63,7 +68,7 @@ Installer none(std::string why, std::string instead) {
   return {.why = std::move(why), .instead = std::move(instead)};
 }
 
-// root would run another user's program.
+// The installer, or None if root would run another user's program.
 Installer if_ours(const Host& host, Installer installer) {
   const auto foreign = foreign_to_root(host, installer.program[0]);
   if (!foreign) return installer;
@@ -72,8 +77,9 @@ Installer if_ours(const Host& host, Installer installer) {
               say("run scankit as that user"));
 }
 
-// `uv sync` and `uv run` make <project>/.venv, or the folder that UV_PROJECT_ENVIRONMENT names. A project has
-// a pyproject.toml, and a uv.lock as soon as uv has resolved it.
+// `uv sync` and `uv run` make <project>/.venv, or the directory that UV_PROJECT_ENVIRONMENT names, relative
+// to the project. A project has a pyproject.toml, and a uv.lock as soon as uv has resolved it; without
+// uv.lock the directory does not count as a project of uv's.
 std::string uv_project(const Host& host, const Python& python) {
   const auto is_project = [&](const std::string& folder) {
     return host.exists(path_join(folder, "uv.lock")) && host.exists(path_join(folder, "pyproject.toml"));
@@ -91,7 +97,8 @@ std::string uv_project(const Host& host, const Python& python) {
   return named_from_here ? here : "";
 }
 
-// uv.lock is TOML: each [[package]] begins with its name.
+// The names of all packages in uv.lock. It is TOML that uv writes itself: the name of each [[package]] has a
+// line of its own, while a dependency's name is inside an indented inline table and does not begin the line.
 std::set<std::string> locked_by(const Host& host, const std::string& project) {
   std::set<std::string> names;
   constexpr std::size_t kLimit = 64u << 20;
@@ -116,6 +123,7 @@ Installer uv(const Host& host, const Python& python, std::string why) {
   return if_ours(host, std::move(installer));
 }
 
+// A pip setting that asks for --user makes every install into a venv fail; the commands then set PIP_USER=0.
 Installer pip(const Host& host, const Python& python, std::vector<std::string> program, std::string why) {
   const bool venv = python.prefix != python.base_prefix;
   return if_ours(host, {.kind = Installer::Kind::Pip,
@@ -131,11 +139,13 @@ const Distribution* distribution_of(const Snapshot& snapshot, const std::string&
   return nullptr;
 }
 
+// pixi writes conda-meta/pixi into its environments and keeps them in PROJECT/.pixi/envs.
 bool is_pixi(const Host& host, const Python& python) {
   return host.exists(python.base_prefix + "/conda-meta/pixi") ||
          python.base_prefix.find("/.pixi/envs/") != std::string::npos;
 }
 
+// For a package that conda's records name; `package` only serves the messages.
 Installer conda(const Host& host, const Python& python, const Distribution& package) {
   if (is_pixi(host, python))
     return none(say("{} came from pixi, which keeps the environment as its project says", package.name),
@@ -152,7 +162,8 @@ Installer conda(const Host& host, const Python& python, const Distribution& pack
                         .why = say("conda installed {}", package.name)});
 }
 
-// A venv without pip can be served by the pip of the Python that it was made from (pip 22.3, `--python`).
+// The base Python, if its pip can serve a venv without pip (pip 22.3, `--python`); "" if it has none. The
+// last two directories are Debian's and Ubuntu's.
 std::string base_with_pip(const Host& host, const Python& python) {
   const auto dot = python.version.find('.', python.version.find('.') + 1);
   const std::string minor = "python" + python.version.substr(0, dot);
@@ -166,7 +177,9 @@ std::string base_with_pip(const Host& host, const Python& python) {
 
 std::vector<std::string> pip_of(const std::string& interpreter) { return {interpreter, "-m", "pip"}; }
 
-// Of an environment that may be changed, and a package that conda did not install.
+// The installer for what comes from a package index, in an environment that may be changed. uv comes first if
+// it made the environment or installed torch: pip would change files behind the back of uv's records. Else
+// pip, else whatever can serve an environment without pip.
 Installer index_installer(const Host& host, const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   // pip is code of the environment, and uv starts its Python.
@@ -223,6 +236,7 @@ Installer installer_of(const Host& host, const Snapshot& snapshot, const std::st
   return index_installer(host, snapshot);
 }
 
+// Tries what serves the environment itself, then any uv, then each python3 of PATH that has a pip.
 Installer downloader_of(const Host& host, const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   if (snapshot.python.present()) {
@@ -236,7 +250,8 @@ Installer downloader_of(const Host& host, const Snapshot& snapshot) {
   add_path(host, "python3", pythons);
   for (const std::string& candidate : pythons) {
     const std::string real = host.realpath(candidate).value_or("");
-    // Its pip, by the layout of every distribution: <prefix>/lib/pythonX.Y/site-packages/pip.
+    // The version is what follows "python" in the name of the file, "3.11" of python3.11. Every distribution
+    // keeps pip below <prefix>/lib/pythonX.Y, so that no interpreter has to be started.
     Python guess{.version = path_basename(real).substr(std::min<std::size_t>(6, path_basename(real).size()))};
     guess.base_prefix = path_dirname(path_dirname(real));
     if (!base_with_pip(host, guess).empty())

@@ -11,6 +11,7 @@
 // Found by what lies there; nothing is run here. The commands are data, to be shown before they are run.
 namespace scankit {
 
+// What installer_of() and downloader_of() found. The words of `program` begin every command line.
 struct Installer {
   enum class Kind { None, Pip, Uv, Conda };
   Kind kind = Kind::None;
@@ -32,9 +33,11 @@ Installer installer_of(const Host& host, const Snapshot& snapshot, const std::st
 // the operating system may serve too. None: scankit-fetch is what is left.
 Installer downloader_of(const Host& host, const Snapshot& snapshot);
 
-// The uv project whose `uv sync` makes this environment, also where uv itself is not here; or "".
+// The directory of the uv project whose `uv sync` makes this environment, even if uv itself is not installed;
+// "" if there is no such project.
 std::string uv_project_of(const Host& host, const Python& python);
 
+// One command as data: a plan shows it, run_installer() (fix/run_installer.h) runs it.
 struct InstallerCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", beside what is inherited
@@ -43,6 +46,7 @@ struct InstallerCommand {
 };
 std::string shown(const InstallerCommand& command);  // as a shell takes it
 
+// What is to change, independent of the installer; change_commands() translates it into command lines.
 struct PackageChange {
   std::vector<std::string> requirements;  // "torch==2.11.0", "einops"; or the path of a wheel
   bool upgrade = false;
@@ -62,7 +66,7 @@ bool kept_by_sync(const Installer& installer, const PackageChange& change);
 // another hash is refused by the installer. pip and uv only.
 InstallerCommand unpack_command(const Installer& downloader, const std::string& requirements,
                                 const std::string& folder);
-// What a build wants beside what is installed, into a folder of ours.
+// Installs further packages that a build needs into a directory of ours. pip and uv only.
 InstallerCommand tools_command(const Installer& installer, const std::vector<std::string>& requirements,
                                const std::string& folder);
 // One wheel as a file in `folder`, without what it depends on. pip only: uv has no such command.

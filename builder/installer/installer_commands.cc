@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The words of pip, uv and conda for each PackageChange. An option that an installer of some age does not
+// know fails the whole command, so anything new here needs a look at the oldest release that must work.
 #include <algorithm>
 
 #include "builder/installer/installer.h"
@@ -22,13 +24,14 @@ std::string conda_requirement(const std::string& requirement) {
   return (name == "torch" ? "pytorch" : name) + rest;
 }
 
+// --no-input: a question could not be answered, since standard input is /dev/null (fix/run_installer.cc).
 Words pip_words(const Installer& installer, const char* verb) {
   Words argv = installer.program;
   add(argv, {"--disable-pip-version-check", "--no-input", verb});
   return argv;
 }
 
-// Where nothing but the named packages is installed, nothing else can be exchanged.
+// The constraints that the command needs. A command that installs nothing but the named packages needs none.
 Words held_by(const PackageChange& change) {
   return change.reinstall || !change.dependencies ? Words{} : change.held;
 }
@@ -68,6 +71,8 @@ InstallerCommand uv_forget(const Installer& installer, const PackageChange& chan
   return {argv, {}, installer.project, {}};
 }
 
+// `uv pip` changes the environment alone; the next `uv sync` may undo that (kept_by_sync). A file has no name
+// for --reinstall-package, so --reinstall is used for it.
 InstallerCommand uv_pip_change(const Installer& installer, const PackageChange& change) {
   Words argv = installer.program;
   add(argv, {"pip", "install", "--python", installer.environment});
@@ -84,7 +89,8 @@ InstallerCommand uv_pip_change(const Installer& installer, const PackageChange& 
   return {argv, {}, installer.project, held_by(change)};
 }
 
-// The project's own records (pyproject.toml, uv.lock) are changed, so that the next sync keeps the change.
+// Changes the project's own records (pyproject.toml, uv.lock), so that the next sync keeps the change. A new
+// requirement takes `uv add`; what the lock names already is installed again by `uv sync`.
 InstallerCommand uv_project_change(const Installer& installer, const PackageChange& change) {
   Words argv = installer.program;
   const bool again = change.reinstall;
@@ -102,6 +108,7 @@ InstallerCommand uv_project_change(const Installer& installer, const PackageChan
   return {argv, {}, installer.project, {}};
 }
 
+// conda has no constraints for one command: --freeze-installed keeps every installed package.
 InstallerCommand conda_change(const Installer& installer, const PackageChange& change) {
   Words argv = installer.program;
   add(argv, {"install", "--yes", "--prefix", installer.environment});
@@ -112,12 +119,14 @@ InstallerCommand conda_change(const Installer& installer, const PackageChange& c
   return {argv, {}, "", {}};
 }
 
+// `uv sync` reinstalls only what uv.lock names.
 bool all_locked(const Installer& installer, const PackageChange& change) {
   return std::ranges::all_of(change.requirements, [&](const std::string& requirement) {
     return !is_file(requirement) && installer.locked.contains(required_name(requirement));
   });
 }
 
+// Whether the project's records can express the change; a path would be valid on this machine only.
 bool project_can(const Installer& installer, const PackageChange& change) {
   if (installer.project.empty()) return false;
   if (change.reinstall) return all_locked(installer, change);

@@ -27,6 +27,7 @@ Result<std::vector<T>> read_table(std::string_view bytes, std::uint64_t offset, 
   return table;
 }
 
+// The header, the section table and its names, copied out of the file.
 struct Sections {
   Elf64_Ehdr header{};
   std::vector<Elf64_Shdr> table;
@@ -37,6 +38,7 @@ struct Sections {
   }
 };
 
+// SHT_NOBITS takes no space in the file, whatever its offset and size say (gABI, Sections).
 Result<std::string> contents(std::string_view elf, const Elf64_Shdr& section) {
   if (section.sh_type == SHT_NOBITS) return std::string();
   if (section.sh_offset > elf.size() || section.sh_size > elf.size() - section.sh_offset)
@@ -44,6 +46,8 @@ Result<std::string> contents(std::string_view elf, const Elf64_Shdr& section) {
   return std::string(elf.substr(section.sh_offset, section.sh_size));
 }
 
+// With 0xff00 sections or more, e_shnum is 0 and the number is in the first section header (gABI, ELF
+// Header). A module never has that many, so such a file counts as one without a table.
 Result<Sections> read_sections(std::string_view elf) {
   Sections sections;
   SCANKIT_TRY(auto header, read_table<Elf64_Ehdr>(elf, 0, 1, say("the file header")));
@@ -60,13 +64,13 @@ Result<Sections> read_sections(std::string_view elf) {
   return sections;
 }
 
-// The entry of `.scankit.images`; the module's loader reads the same 128 bytes.
+// Appends one entry of `.scankit.images`, 128 bytes: ImageEntry of kernels/common/driver_images.h.
 void append_index_entry(std::string& index, const BuiltCode& image, std::uint64_t offset,
                         std::uint64_t section) {
   append_little_endian<std::uint32_t>(index, image.target.ptx ? 1u : 2u);
   append_little_endian<std::uint32_t>(index, image.target.sm);
   append_little_endian<std::uint32_t>(index, 0);
-  // Where .nv_fatbin lay: a tool that moves the section (strip, patchelf) leaves `offset - this` true.
+  // Where .nv_fatbin is now. strip and patchelf may move the section, and `offset` minus this stays right.
   append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(section));
   append_little_endian<std::uint64_t>(index, offset);
   append_little_endian<std::uint64_t>(index, image.bytes.size());
@@ -87,6 +91,7 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
       if (sections.name(old) == section.name)
         return Error{Errc::Conflict, say("the host module already has a section {}", section.name),
                      say("start from the module as it was built, without device images")};
+  // The new sections lack SHF_ALLOC and an address: no segment covers them, and nothing maps them.
   std::string out(elf);
   std::string names = sections.names;
   for (const ModuleSection& section : added) {
@@ -102,8 +107,8 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
     names += section.name + '\0';
     out += section.bytes;
   }
-  // The old name table and section table stay where they are,
-  // dead: moving nothing is what keeps every offset true.
+  // The old name table and the old section table stay where they are, unused. Every offset in the file stays
+  // right because nothing moves.
   Elf64_Shdr& name_table = sections.table[sections.header.e_shstrndx];
   name_table.sh_offset = out.size();
   name_table.sh_size = names.size();
@@ -131,8 +136,9 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
     if (image.unit.size() > 63 || image.sha256.size() != 64)
       return Error{Errc::InvalidArgument, say("unit name \"{}\" is longer than 63 bytes", image.unit), ""};
   SCANKIT_TRY(auto fatbin, write_fatbin(images));
-  // The index holds absolute offsets, so where the fatbin will
-  // lie must be known first: right after the file, aligned.
+  // The index contains absolute offsets, so the place of the fatbin must be known before it is
+  // appended: directly behind the file, aligned. append_sections() computes the same place, and the
+  // check below compares both.
   constexpr std::uint64_t kFatbinAlignment = 64;
   const std::uint64_t start =
       (host_module.size() + kFatbinAlignment - 1) / kFatbinAlignment * kFatbinAlignment;

@@ -12,22 +12,25 @@
 // changes; they are appended, and a new section header table after them. The same input gives the same bytes.
 namespace scankit {
 
+// A section to append, with its alignment in bytes.
 struct ModuleSection {
   std::string name;
   std::string bytes;
   std::uint64_t alignment = 8;
 };
 
-// Errc::Malformed where `elf` is no 64-bit little-endian ELF file with a section table; Errc::Conflict where
-// it already has a section of one of the names. Offsets of the appended bytes come back in `offsets`, in the
-// order given.
+// Returns the file with the sections appended. Their offsets in the new file are added to `offsets`, in the
+// order given. Errc::Malformed if `elf` is not a 64-bit little-endian ELF file with a section table;
+// Errc::Conflict if it already has a section of one of the names.
 Result<std::string> append_sections(std::string_view elf, const std::vector<ModuleSection>& sections,
                                     std::vector<std::uint64_t>& offsets);
 
 // The bytes of a section; Errc::NotFound where there is none of that name.
 Result<std::string> section_bytes(std::string_view elf, std::string_view name);
 
-// Host module + images + manifest -> the finished module: .nv_fatbin, .scankit.images, .scankit.manifest.
+// Host module + images + manifest -> the finished module, with .nv_fatbin, .scankit.images and
+// .scankit.manifest at its end (builder/README.md has the layout). The order of `images` is the order in the
+// file and in the index.
 Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
                                     std::string_view manifest);
 

@@ -28,6 +28,8 @@ Error broken(const std::string& path, const std::string& what) {
           say("nothing was installed; please report this with the output of `scankit build --explain`")};
 }
 
+// The universal module must load with every glibc from the floor on: DT_NEEDED and the version needs say what
+// the loader will look for.
 Result<void> check_loader_facts(const ElfLibrary& library) {
   for (const std::string& needed : library.dynamic.needed)
     if (std::find(kAllowedLibraries.begin(), kAllowedLibraries.end(), needed) == kAllowedLibraries.end())
@@ -41,8 +43,8 @@ Result<void> check_loader_facts(const ElfLibrary& library) {
   return {};
 }
 
-// Every name that the dynamic table defines for others. Not by the hash table, through which only names can
-// be asked.
+// Every name that the dynamic symbol table defines for others; PyInit_<module> must be the only one. Read by
+// the section .dynsym, since through the hash table a name can only be looked up, not listed.
 Result<void> check_exports(const std::string& path, std::string_view file, const std::string& module) {
   const auto table = section_bytes(file, ".dynsym");
   if (!table) return table.error();
@@ -62,8 +64,9 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
   return found ? Result<void>() : broken(path, say("it does not export {}", init));
 }
 
-// A module for old drivers holds what they read: the cubin ABI and the PTX ISA of the compiler that was
-// chosen for them.
+// A module for old drivers contains only what they read: the cubin ABI version and the PTX ISA of the
+// compiler that was chosen for them. Images that came with scankit name no compiler and are not
+// checked again.
 Result<void> check_cubin_abi(const std::string& path, const BuiltCode& image, std::string_view payload) {
   if (image.compiler.empty()) return {};
   if (image.target.ptx) {
@@ -80,7 +83,8 @@ Result<void> check_cubin_abi(const std::string& path, const BuiltCode& image, st
                           facts.abi_version, wanted));
 }
 
-// The container, as the doctor and cuobjdump read it, and what each payload says of itself.
+// The container as the doctor and cuobjdump read it, and what each payload says about itself. Both must name
+// the architecture that was asked for, in the order of the promise.
 Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promise) {
   const auto entries = find_device_images(library.image);
   if (!entries) return entries.error();
@@ -128,7 +132,8 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-// Follows the index as the module's loader does: absolute offset, size, hash.
+// Follows the index as the module's loader does: absolute offset, size, hash. In an entry the SM number is at
+// byte 4, the offset at 16, the size at 24, the hash at 32 and the unit's name at 64.
 Result<void> check_index(const std::string& path, std::string_view file, const ModulePromise& promise) {
   const auto section = section_bytes(file, ".scankit.images");
   if (!section) return section.error();

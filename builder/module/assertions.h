@@ -8,8 +8,8 @@
 
 namespace scankit {
 
-// What a finished module must hold. The file is read back with the doctor's own readers, not with the code
-// that wrote it, so that what is promised to the user is what the doctor will see on his machine.
+// What a finished module must contain. The file is read back with the doctor's own readers and not with the
+// code that wrote it, so that what is promised here is what the doctor will see on the user's machine.
 struct ModulePromise {
   std::string module;             // exports PyInit_<module> and nothing else
   std::vector<BuiltCode> images;  // each there with its size and hash

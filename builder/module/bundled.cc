@@ -7,6 +7,7 @@
 #include "builder/toolchain/wheel_toolchains.h"
 #include "doctor/base/say.h"
 
+// scankit_embed() of the build puts a file's bytes between SYMBOL and SYMBOL_end.
 #define SCANKIT_EMBEDDED(symbol)  \
   extern "C" const char symbol[]; \
   extern "C" const char symbol##_end[]
@@ -20,10 +21,12 @@ SCANKIT_EMBEDDED(scankit_device_causal_conv1d);
 namespace scankit {
 namespace {
 
+// SM numbers: the oldest architecture of a release, and the last one with the older cubin ABI version.
 constexpr unsigned kOldest = 60, kNewestOfOldCubinAbi = 90;
 
-// Up to sm_90 CUDA 12's cubins have the older ABI version, which drivers before 580 read; what came later is
-// CUDA 13's, the oldest release that makes it, since a driver of 13.0 is then enough.
+// The compiler for an architecture in a release. Up to sm_90 it is CUDA 12: its cubins have the older ABI
+// version, which drivers before 580 read. Newer architectures come from the oldest CUDA 13 that knows them,
+// since a driver of that release is then enough. Null if no compiler makes it.
 const char* maker_of(unsigned sm) {
   for (const char* id : {"nvrtc-12.9.86", "nvrtc-13.0.88", "nvrtc-13.5.37"}) {
     const WheelToolchain& toolchain = wheel_toolchain(id);
@@ -33,6 +36,7 @@ const char* maker_of(unsigned sm) {
   return nullptr;
 }
 
+// One part for each compiler, in the order of maker_of(), and one for the PTX.
 std::vector<ReleasePart> make_parts() {
   std::vector<ReleasePart> parts;
   for (const char* id : {"nvrtc-12.9.86", "nvrtc-13.0.88", "nvrtc-13.5.37"}) {
@@ -43,8 +47,9 @@ std::vector<ReleasePart> make_parts() {
     }
     parts.push_back(std::move(part));
   }
-  // For GPUs that come later. An old NVRTC: what it writes (ISA 8.1) every driver from 530 on translates.
-  // compute_80: all that are older have a cubin, and the kernels round bf16 by an instruction from there on.
+  // PTX for GPUs that come later. From an old NVRTC, since every driver from 530 on translates what it
+  // writes (ISA 8.1). compute_80: every older GPU has a cubin, and from 80 on the kernels round to bf16
+  // by an instruction.
   parts.push_back({"nvrtc-12.1.105", {{true, 80, ""}}});
   return parts;
 }
@@ -62,6 +67,7 @@ std::string_view between(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
+// Splits the flags of a units.def line at blanks; none of them contains one.
 Unit unit_of(const char* name, const char* flags) {
   Unit unit{name, {}};
   std::istringstream words(flags);

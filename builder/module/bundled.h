@@ -11,7 +11,8 @@
 
 namespace scankit {
 
-// One part of the shipped module: what one compiler makes of it. The parts' targets are sorted and disjoint.
+// One part of a `--release` build: the targets that one compiler makes. The targets of each part are sorted,
+// and no target is in two parts.
 struct ReleasePart {
   std::string toolchain;  // the id of a WheelToolchain
   std::vector<Target> targets;
@@ -19,6 +20,7 @@ struct ReleasePart {
 // Every architecture from sm_60 to the newest that any of the pinned compilers knows.
 const std::vector<ReleasePart>& release_parts();
 
+// One module that scankit can build. The views are into the program's own data and never end.
 struct BundledModule {
   std::string name;                // "selective_scan_cuda"
   std::string_view host_module;    // NAME.abi3.so without device images

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
+// Numbers as ELF files and fatbins have them, on a host of any byte order.
 namespace scankit {
 
 template <class T>
@@ -24,6 +25,7 @@ T read_little_endian(std::string_view bytes, std::size_t at) {
   return value;
 }
 
+// Appends zeros until the length is a multiple of `alignment`.
 inline void pad_to(std::string& out, std::size_t alignment) {
   out.append((alignment - out.size() % alignment) % alignment, '\0');
 }

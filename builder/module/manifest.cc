@@ -14,6 +14,8 @@
 
 namespace scankit {
 
+// One compiler is the object "toolchain"; several are the array "toolchains", each with its targets.
+// module/prebuilt.cc reads both forms.
 std::string write_manifest(const ManifestInput& input) {
   nlohmann::ordered_json json;
   json["schema"] = 1;
@@ -58,7 +60,8 @@ Error bad_manifest(const std::string& name, const std::string& why) {
           say("build the module anew, or take the copy that lies beside it")};
 }
 
-// What the file is where it is no whole library: a web page, a git-lfs pointer, a part of a module.
+// The manifest's text. A file that is not a whole library is named for what it is: a web page, a git-lfs
+// pointer, a part of a module.
 Result<std::string> manifest_in(const std::string& path) {
   const auto host = make_real_host();
   auto source = host->open(path);
@@ -73,6 +76,7 @@ Result<std::string> manifest_in(const std::string& path) {
   return no_manifest(path, retold(manifest.error().message));
 }
 
+// Skips values that are not texts, which only another program can have written.
 Inputs inputs_of(const Json& json) {
   Inputs inputs;
   if (!json.is_object()) return inputs;
@@ -81,6 +85,7 @@ Inputs inputs_of(const Json& json) {
   return inputs;
 }
 
+// Checks what every reader of a manifest relies on: "module" is a text, "images" is an array.
 Result<Json> parse(const std::string& name, const std::string& text) {
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return bad_manifest(name, say("it is no JSON"));
@@ -89,6 +94,7 @@ Result<Json> parse(const std::string& name, const std::string& text) {
   return json;
 }
 
+// Puts the shared inputs back in front of each image's own (add_explanation() took them out).
 Result<Explanation> explanation_of(const std::string& name, const std::string& text) {
   SCANKIT_TRY(const Json json, parse(name, text));
   if (!json.contains("image_inputs"))

@@ -17,8 +17,8 @@
 namespace scankit {
 namespace {
 
-// Both files are ours, or what a compiler gave us: read with bounds all the same, and a table that lies
-// outside reads as an empty one.
+// Reads `count` structures at `offset`; an empty table if they are not all inside the file. The files are
+// ours or a compiler's, but a damaged one must not end the comparison.
 template <class T>
 std::vector<T> table_at(std::string_view bytes, std::uint64_t offset, std::uint64_t count) {
   if (offset > bytes.size() || count > (bytes.size() - offset) / sizeof(T)) return {};
@@ -27,6 +27,7 @@ std::vector<T> table_at(std::string_view bytes, std::uint64_t offset, std::uint6
   return table;
 }
 
+// The same for a range of bytes: empty if it is not all inside.
 std::string_view piece(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
   if (offset > bytes.size() || size > bytes.size() - offset) return {};
   return bytes.substr(offset, size);
@@ -38,6 +39,7 @@ std::string name_at(std::string_view names, std::uint64_t offset) {
   return std::string(rest.substr(0, rest.find('\0')));
 }
 
+// One section: its name, its index in the table, its address, and its bytes in the file.
 struct Part {
   std::string name;
   std::size_t index = 0;
@@ -45,6 +47,7 @@ struct Part {
   std::string_view bytes;
 };
 
+// Views into `file`, which must outlive it. `parts` leaves out section 0, the null entry.
 struct Elf {
   std::string_view file;
   std::vector<Elf64_Shdr> headers;
@@ -75,7 +78,9 @@ std::optional<Elf> read_elf(std::string_view file) {
   return elf;
 }
 
-// The symbol that covers the byte at `offset` of the section; "" where none says so.
+// The symbol whose range covers the byte at `offset` of the section; "" if no symbol does. st_value
+// is an address in a linked file and an offset in a relocatable one, whose sections have address 0
+// (gABI, Symbol Table).
 std::string symbol_at(const Elf& elf, const Part& part, std::uint64_t offset) {
   for (const Elf64_Shdr& table : elf.headers) {
     if (table.sh_type != SHT_SYMTAB && table.sh_type != SHT_DYNSYM) continue;
@@ -93,6 +98,7 @@ std::string symbol_at(const Elf& elf, const Part& part, std::uint64_t offset) {
   return "";
 }
 
+// The length of the shorter one if it is the beginning of the other.
 std::size_t first_differing_byte(std::string_view a, std::string_view b) {
   const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return static_cast<std::size_t>(at.first - a.begin());
@@ -144,6 +150,7 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
 
 namespace {
 
+// One image as the index of a module names it; `bytes` is a view into the file.
 struct IndexedImage {
   std::string unit, target;
   bool ptx = false;
@@ -188,6 +195,7 @@ std::string text_difference(const std::string& where, std::string_view first, st
   return say("{}: the ends of its lines differ", where);
 }
 
+// PTX is compared as text, line by line; a cubin is an ELF file and compared by sections.
 void add_image(const IndexedImage& a, const IndexedImage& b, std::vector<std::string>& lines) {
   if (a.bytes == b.bytes && a.unit == b.unit && a.target == b.target) return;
   const std::string where = say("image {} for {}", a.unit, a.target);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+// For --check-reproducible: what differs between two builds, down to the section and the symbol.
 namespace scankit {
 
 // In which images, sections and symbols two builds of one module differ, in words; empty where they are the

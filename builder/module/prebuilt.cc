@@ -86,6 +86,7 @@ bool whole(const BundledModule& module, const std::vector<BuiltCode>& images,
   });
 }
 
+// In the order of the images, which is ascending: choose_targets() relies on that.
 std::vector<Target> targets_of(const std::vector<BuiltCode>& images) {
   std::vector<Target> targets;
   for (const BuiltCode& image : images)
@@ -93,6 +94,9 @@ std::vector<Target> targets_of(const std::vector<BuiltCode>& images) {
   return targets;
 }
 
+// Whether the shipped images are enough for the request. A list must be there word for word. For the GPUs
+// here they count as a compiler that targets what they contain, so a GPU may also run a cubin of an older
+// minor version, or PTX. `notes` then says which.
 bool serves(const std::vector<Target>& held, const TargetRequest& request,
             const Probed<std::vector<Gpu>>& gpus, std::vector<std::string>& notes) {
   const auto has = [&](const Target& target) { return std::ranges::find(held, target) != held.end(); };
@@ -112,7 +116,8 @@ bool serves(const std::vector<Target>& held, const TargetRequest& request,
   });
 }
 
-// The file is read whole once: what is written later is what was judged.
+// Reads the file once and as a whole: what is written later is what was judged here. The manifest is changed
+// to name the module that is asked for and our own host module.
 Result<std::optional<BuiltModule>> from_file(const std::string& path, const BundledModule& module,
                                              const TargetRequest& request,
                                              const Probed<std::vector<Gpu>>& gpus) {

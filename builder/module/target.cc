@@ -15,6 +15,7 @@ Error bad_target(const std::string& word) {
           say("write native, all, or a list such as sm_90,sm_80,compute_75")};
 }
 
+// Accepts sm_90, compute_90, 90, 9.0, and 90a or 90f; without a prefix it is a cubin.
 Result<Target> parse_target(const std::string& word) {
   Target target;
   std::string digits = word;
@@ -46,15 +47,16 @@ Error cannot_target(const std::string& what, const std::vector<unsigned>& suppor
           say("the compiler found cannot make code for {}; it targets {}", what, sm_list(supported)), ""};
 }
 
-// The oldest PTX is what most GPUs can translate; below 75 the
-// newest drivers no longer do (CUDA 13's release notes).
+// The oldest PTX is what most GPUs can translate. From CUDA 13 on drivers translate nothing below 75 (its
+// release notes), so the choice starts there if the compiler allows it.
 Target fallback_ptx(const std::vector<unsigned>& supported) {
   const auto from75 = std::find_if(supported.begin(), supported.end(), [](unsigned sm) { return sm >= 75; });
   return {true, from75 != supported.end() ? *from75 : supported.back(), ""};
 }
 
-// A cubin runs on its own major from its own minor up (CUDA C++ Programming Guide, binary compatibility),
-// except that the Tegra chips 72, 87 and 101/110 are families of their own.
+// A cubin runs on GPUs of its own major version from its own minor version on (CUDA C++ Programming Guide,
+// Binary Compatibility). The Tegra chips 72, 87, 88 and 101/110 are exceptions: their cubins are taken for
+// that chip alone.
 std::optional<unsigned> cubin_for(unsigned gpu, const std::vector<unsigned>& supported) {
   std::optional<unsigned> best;
   for (unsigned sm : supported) {
@@ -64,6 +66,9 @@ std::optional<unsigned> cubin_for(unsigned gpu, const std::vector<unsigned>& sup
   return best;
 }
 
+// One target for each GPU: the best cubin, or PTX if the compiler is older than the GPU or if the GPU's
+// architecture is unknown. A GPU that the compiler no longer supports is an Error: PTX of a newer
+// architecture does not run on it.
 Result<void> add_native(const std::vector<Gpu>& gpus, const std::vector<unsigned>& supported,
                         TargetChoice& choice) {
   for (const Gpu& gpu : gpus) {
@@ -89,6 +94,7 @@ Result<void> add_native(const std::vector<Gpu>& gpus, const std::vector<unsigned
   return {};
 }
 
+// Cubins by number, then PTX, each once: the order of the images in a module.
 void sort_targets(std::vector<Target>& targets) {
   const auto key = [](const Target& t) { return std::tuple(t.ptx, t.sm, t.specific); };
   std::sort(targets.begin(), targets.end(),
@@ -96,6 +102,8 @@ void sort_targets(std::vector<Target>& targets) {
   targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
 }
 
+// Without a GPU the module gets PTX alone, and a note that says so: a build host is often not the machine
+// that runs the module.
 Result<void> add_default(const Probed<std::vector<Gpu>>& gpus, const std::vector<unsigned>& supported,
                          TargetChoice& choice) {
   if (gpus.present() && !gpus.value.empty()) return add_native(gpus.value, supported, choice);

@@ -9,10 +9,11 @@
 // What device code is made for.
 namespace scankit {
 
+// One architecture that device code is made for: sm_90 is a cubin, compute_90 is PTX.
 struct Target {
   bool ptx = false;
   unsigned sm = 0;       // 90
-  std::string specific;  // "", "a", "f"
+  std::string specific;  // "", or "a" and "f": for this architecture, or its family, alone
   std::string name() const { return (ptx ? "compute_" : "sm_") + std::to_string(sm) + specific; }
   bool operator==(const Target&) const = default;
 };
@@ -20,9 +21,11 @@ struct Target {
 // "sm_80, sm_90, compute_75"
 std::string names_of(const std::vector<Target>& targets, const std::string& separator);
 
+// What --arch asks for. Default: for the GPUs here, or PTX if there is no GPU. Native: for the GPUs here, or
+// an Error. All: every architecture of the compiler, and one PTX.
 struct TargetRequest {
   enum class Kind { Default, Native, All, List } kind = Kind::Default;
-  std::vector<Target> list;
+  std::vector<Target> list;  // of Kind::List
   std::string
       cuda;  // the compiler is of this release's major, for a module that is linked with torch; "": any
 };
@@ -35,8 +38,8 @@ struct TargetChoice {
   bool too_old =
       false;  // second best: PTX since the compiler is older than a GPU, or a driver that may refuse
 };
-// `supported`: the SM numbers that the compiler targets.
-// Errc::Unsupported where it cannot make what is asked.
+// `supported`: the SM numbers that the compiler targets, in ascending order. Errc::Unsupported if it cannot
+// make what is asked.
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported);
 

@@ -13,10 +13,13 @@
 namespace scankit {
 namespace {
 
+// The one nvcc that comes as wheels.
 const WheelToolchain& nvcc_wheels() { return wheel_toolchain("nvcc-13.0.88"); }
 
+// No name of a kind has a slash in it.
 bool is_path(const std::string& asked) { return asked.find('/') != std::string::npos; }
 
+// The hint for a machine without a compiler. `cuda`: the release that a torch flavor demands, "" for any.
 std::string how_to_bring_one(const Snapshot& snapshot, const std::string& cuda = "") {
   const std::string python =
       snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
@@ -31,7 +34,7 @@ std::string how_to_bring_one(const Snapshot& snapshot, const std::string& cuda =
 Candidate of(Nvrtc nvrtc) { return {.kind = Candidate::Kind::Nvrtc, .nvrtc = std::move(nvrtc)}; }
 Candidate of(Nvcc nvcc) { return {.kind = Candidate::Kind::Nvcc, .nvcc = std::move(nvcc)}; }
 
-// The wheel's compiler where it was fetched, else the wheel.
+// The compiler that was fetched from the wheel, or else the wheel itself, which is still to be fetched.
 Candidate wheel_candidate(const Host& host, const Cache& cache, const WheelToolchain& wheel) {
   const std::string folder = fetched_folder(host, cache, wheel);
   if (!folder.empty()) {
@@ -42,6 +45,7 @@ Candidate wheel_candidate(const Host& host, const Cache& cache, const WheelToolc
   return {.kind = Candidate::Kind::Wheel, .wheel = &wheel};
 }
 
+// Adds the NVRTC wheels: with `here` those that were fetched already, else those that were not.
 void add_wheels(const Host& host, const Cache& cache, bool here, std::vector<Candidate>& all) {
   for (const WheelToolchain& wheel : wheel_toolchains()) {
     if (wheel.nvcc) continue;
@@ -50,6 +54,7 @@ void add_wheels(const Host& host, const Cache& cache, bool here, std::vector<Can
   }
 }
 
+// Every compiler at a path: an nvcc, a library, a toolkit's root, or a site-packages directory.
 Result<std::vector<Candidate>> at_path(const Host& host, const std::string& asked) {
   const std::string path = path_normalize(path_join(current_directory(), asked));
   const std::string origin = say("named with --toolchain");
@@ -71,13 +76,14 @@ const std::string& candidate_version(const Candidate& candidate) {
                                                    : candidate.wheel->version;
 }
 
-// As torch's own build of extensions has it: the major of the compiler is that of torch.version.cuda.
+// torch's own build of extensions has the same rule: the compiler's major version is that of
+// torch.version.cuda. True if the request names no release.
 bool is_of_cuda(const Candidate& candidate, const std::string& cuda) {
   const auto wanted = Version::parse(cuda), has = Version::parse(candidate_version(candidate));
   return !wanted || (has && has->part(0) == wanted->part(0));
 }
 
-// Of a compiler that is identified.
+// What the compiler would make of the request, whatever the driver. The compiler must be identified.
 Result<TargetChoice> targets_by(const Candidate& candidate, const TargetRequest& request,
                                 const Snapshot& snapshot) {
   if (!is_of_cuda(candidate, request.cuda))
@@ -102,8 +108,8 @@ void sort_toolchain_targets(Toolchain& toolchain) {
     std::tie(toolchain.choice.targets[i], toolchain.made_by[i]) = all[i];
 }
 
-// What several compilers can make together, each target by the first that can: of a list alone, since what
-// the others mean depends on the compiler.
+// What several compilers can make together, each target by the first that can. For a list only: what "native"
+// and "all" mean depends on the one compiler. Nothing if a target has no compiler.
 std::optional<Toolchain> combine(const std::vector<Candidate>& candidates, const TargetRequest& request,
                                  bool may_download) {
   if (request.kind != TargetRequest::Kind::List) return std::nullopt;
@@ -132,6 +138,7 @@ std::optional<Toolchain> combine(const std::vector<Candidate>& candidates, const
   return toolchain;
 }
 
+// One compiler makes all targets.
 Toolchain alone(Candidate candidate, TargetChoice choice) {
   Toolchain toolchain;
   toolchain.made_by.assign(choice.targets.size(), 0);
@@ -145,7 +152,7 @@ FetchRequest fetch_request(const Host& host, const Snapshot& snapshot, const Too
   return {wheel, downloader_of(host, snapshot), wish.fetch, wish.progress};
 }
 
-// The shipped module: every architecture from the compiler that shipped.h gives it to.
+// The toolchain of --release, by release_parts() of module/bundled.h.
 Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
   Toolchain toolchain;
   for (const ReleasePart& part : release_parts()) {
@@ -161,7 +168,8 @@ Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
   return toolchain;
 }
 
-// For the GPUs that are here the driver that is here must read it; a list may be meant for another machine.
+// The same, checked against the driver. It must read what is made for the GPUs here; a list may be meant for
+// another machine, so it is not checked.
 Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest& request,
                                   const Candidate& candidate) {
   SCANKIT_TRY(TargetChoice choice, targets_by(candidate, request, snapshot));
@@ -178,7 +186,8 @@ Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest&
   return choice;
 }
 
-// What is agreed to must be possible, or the plan would promise it.
+// Whether what is missing can be fetched. The user is about to agree to a plan, which must not promise a
+// download that is impossible.
 Result<void> check_way(const Host& host, const Snapshot& snapshot, const ToolchainRequest& wish,
                        const Toolchain& toolchain) {
   if (toolchain.missing().empty() || wish.fetch) return {};
@@ -189,6 +198,7 @@ Result<void> check_way(const Host& host, const Snapshot& snapshot, const Toolcha
                downloader.instead};
 }
 
+// The Error that offers a download. `lacking_here`: why no compiler here fits, or "" if none was looked for.
 Error needs_download(const Toolchain& toolchain, const std::string& lacking_here) {
   const WheelToolchain& wheel = *toolchain.missing().front();
   const std::string fix = say("{} makes it ({} MB): fetch it with --allow-download", wheel.requirements(),
@@ -242,6 +252,8 @@ Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot&
   if (any || wish.asked == "nvrtc" || wish.asked == "nvrtc-wheel") add_wheels(host, cache, true, all);
   if (any || wish.asked == "nvcc")
     for (Nvcc& nvcc : find_nvcc(host, snapshot)) all.push_back(of(std::move(nvcc)));
+  // nvcc from wheels comes last of all that is here, and last of all that could be fetched: it needs a host
+  // compiler, and NVRTC does not.
   Candidate scratch = wheel_candidate(host, cache, nvcc_wheels());
   const bool scratch_here = scratch.kind == Candidate::Kind::Nvcc;
   if (((any || wish.asked == "nvcc") && scratch_here) || wish.asked == "nvcc-wheel") all.push_back(scratch);
@@ -294,6 +306,9 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     return toolchain;
   }
   SCANKIT_TRY(std::vector<Candidate> candidates, find_candidates(host, snapshot, wish, cache));
+  // The first compiler here that fits without reservation wins at once. `second_best` is the first
+  // one here that fits with a reservation (TargetChoice::too_old). `to_fetch` is the first wheel that
+  // fits without reservation.
   std::optional<Toolchain> second_best, to_fetch;
   std::string lacks;
   Error last;
@@ -346,11 +361,13 @@ Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, cons
   if (missing.empty()) return {};
   for (const WheelToolchain* wheel : missing)
     SCANKIT_CHECK(fetch_wheels(host, cache, fetch_request(host, snapshot, wish, wheel)));
+  // Until now the architectures were those of the table of wheels; the fetched compiler is asked for its own.
   SCANKIT_TRY(toolchain, choose_toolchain(host, snapshot, request, cache, wish));
   if (toolchain.missing().empty()) return {};
   return Error{Errc::Io, say("{} was fetched and cannot be found again", missing.front()->id), ""};
 }
 
+// The candidate must be identified and no longer a wheel.
 std::unique_ptr<DeviceCompiler> make_compiler(const Candidate& candidate) {
   if (candidate.kind == Candidate::Kind::Nvcc) return std::make_unique<NvccCompiler>(candidate.nvcc);
   return std::make_unique<NvrtcCompiler>(candidate.nvrtc);

@@ -16,6 +16,7 @@
 // one that was fetched before; an nvcc that is here; with consent, an NVRTC wheel.
 namespace scankit {
 
+// What the user asked for, and what they agreed to.
 struct ToolchainRequest {
   std::string asked;          // --toolchain: "", "nvrtc", "nvrtc-wheel", "nvcc", "nvcc-wheel", or a path
   bool may_download = false;  // the user said so, or will be asked before anything is done
@@ -23,9 +24,10 @@ struct ToolchainRequest {
   std::function<void(const std::string&)> progress;
   WheelFetcher fetch;  // where there is neither uv nor pip
 };
+// Errc::InvalidArgument for a --toolchain that is neither a kind nor a path.
 Result<void> check_request(const std::string& asked);  // before anything is looked for
 
-// A compiler that is here, or could be.
+// A compiler that is here, or that could be fetched. Only the member of its kind is meaningful.
 struct Candidate {
   enum class Kind { Nvrtc, Nvcc, Wheel } kind = Kind::Nvrtc;
   Nvrtc nvrtc;
@@ -35,15 +37,17 @@ struct Candidate {
   const std::vector<unsigned>& archs() const;
   std::string release() const;  // "13.0", "13.0.88"; "" where it is not known
 };
-// All that the wish admits, in the order in which they are tried.
+// Every compiler that the request admits, in the order in which they are tried. Files only: nothing is
+// started and no version is known yet, except for wheels.
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
                                                const ToolchainRequest& wish, const Cache& cache);
-// Asks a compiler that is here; an Error means that it cannot be used at all.
+// Asks a compiler for its version and architectures. An Error means that it cannot be used at all.
 Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate);
-// What it would make of the request.
+// Identifies the candidate and says what it would make of the request.
 Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                            const Cache& cache, Candidate& candidate);
 
+// The compilers of a build, and which of them makes which target.
 struct Toolchain {
   TargetChoice choice;
   std::vector<Candidate> compilers;  // those that are used
@@ -58,7 +62,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
 // The commands that complete_toolchain() would run.
 std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot, const Cache& cache,
                                        const Toolchain& toolchain);
-// Fetches what is missing and chooses again.
+// Fetches what is missing and chooses again. Does nothing if nothing is missing.
 Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
                                 const Cache& cache, const ToolchainRequest& wish, Toolchain& toolchain);
 

@@ -17,10 +17,12 @@ struct Unit {
   std::vector<std::string> flags;
 };
 
-// What makes one unit for one target into one image, as a child process. The cache, the order of the work,
-// the faults and the manifest are the same for all of them (compile.h).
+// Makes one unit for one target into one image, by a child process. The cache, the order of the work,
+// failures and the manifest are the same for every compiler (compile/compile.h). compile() is called by
+// several threads at once.
 class DeviceCompiler {
  public:
+  // One call of compile(). The pointers outlive it.
   struct Job {
     const Unit* unit = nullptr;
     const Target* target = nullptr;
@@ -36,13 +38,15 @@ class DeviceCompiler {
   virtual std::string said() const = 0;     // for people: "NVRTC 13.0 (toolkit /usr/local/cuda)"
   // The flags that every unit gets, before its own.
   virtual const std::vector<std::string>& common_flags() const = 0;
-  // Labels of its own that the bytes depend on, beside those that key_of() adds for all.
+  // Adds the inputs that only this compiler has; KeyMaker::key() adds those of all compilers. An input that
+  // is left out here makes the cache return stale code.
   virtual void add_inputs(Key& key) const = 0;
-  // Runs the compiler; a child that fails is a result. Its standard error holds the useful lines of its log,
-  // errors first.
+  // Runs the compiler. A child that fails is a result and not an Error; its `err` then has the useful lines
+  // of the compiler's log, errors first.
   virtual Result<ProcessResult> compile(const Job& job) const = 0;
 };
 
+// NVRTC in a child: the helper scankit-gpu loads the library. Implemented in toolchain.cc.
 class NvrtcCompiler final : public DeviceCompiler {
  public:
   explicit NvrtcCompiler(Nvrtc nvrtc) : nvrtc_(std::move(nvrtc)) {}

@@ -7,7 +7,7 @@
 
 namespace scankit {
 
-// Read from what NVRTC 11.7 to 13.5 writes (doctor/knowledge/drivers.yaml).
+// Read from what NVRTC 11.7 to 13.5 writes; doctor/knowledge/drivers.yaml has the drivers for each.
 unsigned cubin_abi_of(const std::string& release, unsigned sm) {
   constexpr unsigned kOldCubinAbi = 7, kNewCubinAbi = 8, kLastOfOld = 90;
   const auto version = Version::parse(release);
@@ -22,8 +22,9 @@ bool ptx_fits(const std::string& isa, const std::string& release) {
 
 namespace {
 
-// The library's own version counts where there is one: a forward compatibility libcuda reads more than the
-// kernel module beside it. A Windows driver's number compares with no Linux one.
+// The version that decides. That of libcuda counts if there is one: a forward-compatibility libcuda reads
+// more than the installed kernel module. Nothing under WSL, since a Windows driver's number compares with
+// no Linux driver's.
 std::optional<Version> driver_version(const Probed<Driver>& driver) {
   if (!driver.present() || driver.value.libcuda_kind == "wsl") return std::nullopt;
   const bool library = !driver.value.libcuda_version.empty() && driver.value.libcuda_kind != "stub";
@@ -44,6 +45,7 @@ DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
   if (!here || !made_by) return {};
   for (const Target& target : targets) {
     if (target.ptx) {
+      // A driver translates the PTX of its own CUDA release and of older ones.
       const auto cuda = cuda_of_driver(*here);
       if (cuda && !cuda->or_newer && *made_by > cuda->cuda && made_by->part(0) >= cuda->cuda.part(0))
         return {say("driver {} does not translate the PTX of CUDA {}", text_of(*here), release), true};

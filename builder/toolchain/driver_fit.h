@@ -11,17 +11,17 @@ namespace scankit {
 // How a compiler of a CUDA release writes, so that a finished module can be held to it: drivers differ in
 // what they read.
 
-// EI_ABIVERSION of its cubins; 0 where the release is none.
+// EI_ABIVERSION of the cubins of a compiler of this CUDA release ("13.0"); 0 if it is not a version.
 unsigned cubin_abi_of(const std::string& release, unsigned sm);
-// Whether the driver of the release's own time translates PTX of this ISA ("8.1"). Nothing newer may come
-// out of a compiler that is taken for old drivers' sake.
+// Whether a driver of the release's own time translates PTX of this ISA ("8.1"). A compiler that is chosen
+// for the sake of old drivers must not write anything newer.
 bool ptx_fits(const std::string& isa, const std::string& release);
 
-// Why this machine's driver is not promised to run what a compiler of `release` makes: its cubin ABI version,
-// or PTX of its ISA. "" where it is, or where no driver is known.
+// Whether this machine's driver runs what a compiler of `release` makes, by the cubins' ABI version and the
+// PTX's ISA. `why` is "" if it does, or if no driver is known; else it is a sentence for the user.
 struct DriverFit {
   std::string why;
-  bool refused = false;  // certainly not; else nobody says
+  bool refused = false;  // it certainly does not; false with a `why`: not promised
 };
 DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
                      const std::vector<Target>& targets);

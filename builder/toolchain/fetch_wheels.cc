@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr auto kFetchTimeout = std::chrono::minutes(60);
 
-// Without a cache, a folder that lives as long as this process: a compiler runs from where it lies.
+// Where compilers are kept. Without a cache that is a directory that lives as long as this process, since a
+// compiler runs from where it is. "" if no directory can be made.
 std::string toolchains_folder(const Cache& cache) {
   if (!cache.folder().empty()) return cache.folder() + "/toolchains";
   static const auto ours = TemporaryDirectory::create("scankit-toolchains");
@@ -39,13 +40,15 @@ std::string place_of(const Cache& cache, const WheelToolchain& toolchain) {
   return toolchains_folder(cache) + "/" + toolchain.id;
 }
 
+// In the name of a .dist-info directory '-' is written as '_' (the wheel format's escaping).
 std::string record_path(const std::string& folder, const WheelPin& wheel) {
   std::string name = wheel.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return folder + "/" + name + "-" + wheel.version + ".dist-info/RECORD";
 }
 
-// PEP 427: urlsafe base64 without padding. -> hex
+// RECORD has hashes in URL-safe base64 without padding (PEP 427); the pins are in hex. "" if a character is
+// not a digit of it.
 std::string hex_of_base64(const std::string& text) {
   std::string hex;
   unsigned bits = 0, held = 0;
@@ -65,7 +68,9 @@ struct Recorded {
   std::string path, sha256;  // below the folder of unpacking; hex, "" where RECORD gives none (itself)
 };
 
-// "nvidia/cuda_nvrtc/lib/libnvrtc.so.12,sha256=...,104857600": none of these wheels has a comma in a name.
+// The files below nvidia/ that RECORD lists, sorted by path. A line is "PATH,sha256=...,SIZE", and no path
+// in these wheels has a comma. Paths with ".." are dropped: the pinned hash then differs, and the
+// directory is refused.
 std::vector<Recorded> recorded_files(const Host& host, const std::string& folder, const WheelPin& wheel) {
   std::vector<Recorded> files;
   const auto record = host.read_file(record_path(folder, wheel));
@@ -80,13 +85,15 @@ std::vector<Recorded> recorded_files(const Host& host, const std::string& folder
   return files;
 }
 
-// RECORD lies beside the files that it vouches for: who plants those writes it too, but not the pin.
+// RECORD comes with the files that it vouches for, so somebody who plants files writes RECORD too. They
+// cannot change the hash over its lines that is compiled into scankit.
 bool is_the_pinned_record(const std::vector<Recorded>& files, const WheelPin& wheel) {
   std::string lines;
   for (const Recorded& file : files) lines.append(file.path).append(",").append(file.sha256).append("\n");
   return sha256_hex(lines) == wheel.files;
 }
 
+// Cheap: reads the RECORDs and hashes none of the files.
 bool holds_every_wheel(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
   return host.is_directory(folder + toolchain.folder) &&
          std::ranges::all_of(toolchain.wheels, [&](const WheelPin& wheel) {
@@ -94,8 +101,8 @@ bool holds_every_wheel(const Host& host, const std::string& folder, const WheelT
          });
 }
 
-// Of every recorded file and of each folder on the way to it. Where that much is ours, no file can have been
-// put beside them either, which a compiler would load.
+// Checks every recorded file and each directory on the way to it. If all of these are private, no other user
+// can have added a file that the compiler would load.
 Result<void> check_all_private(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
   std::set<std::string> paths = {folder};
   for (const WheelPin& wheel : toolchain.wheels)
@@ -107,6 +114,7 @@ Result<void> check_all_private(const Host& host, const std::string& folder, cons
   return {};
 }
 
+// Hashes every file: several hundred MB. fetched_folder() remembers the result in the cache.
 Result<void> check_files(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
   for (const WheelPin& wheel : toolchain.wheels)
     if (!is_the_pinned_record(recorded_files(host, folder, wheel), wheel))
@@ -126,6 +134,7 @@ Result<void> check_files(const Host& host, const std::string& folder, const Whee
   return {};
 }
 
+// The key of a check of the files: it is valid as long as sizes, times and inodes stay the same.
 Key identity_of(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
   Key key;
   key.add("format", "checked-wheels-2");
@@ -143,6 +152,7 @@ Key identity_of(const Host& host, const std::string& folder, const WheelToolchai
   return key;
 }
 
+// A lower bound while an installer adds and removes files; errors end the count.
 std::uint64_t bytes_below(const std::string& folder) {
   std::uint64_t bytes = 0;
   std::error_code ignored;
@@ -154,8 +164,9 @@ std::uint64_t bytes_below(const std::string& folder) {
   return bytes;
 }
 
-// Neither pip nor uv tells a program how far it is, but what they wrote can be counted: pip downloads into
-// TMPDIR, which lies in the folder too. uv downloads into its own cache: there only time passes.
+// Shows progress while the installer runs. Neither pip nor uv reports its progress to a program, but what
+// they wrote can be counted: pip downloads into TMPDIR, which is in the same directory. uv downloads into its
+// own cache, so for uv only the time passes.
 class Watch {
  public:
   Watch(const FetchRequest& request, std::string folder)
@@ -187,7 +198,7 @@ class Watch {
   std::thread thread_;
 };
 
-// What an installer says last is why it gave up.
+// The last line that an installer prints is its reason; lines that name an error become the hint.
 Error installer_failure(const FetchRequest& request, const InstallerCommand& command,
                         const ProcessResult& ran) {
   std::string useful, last;
@@ -204,6 +215,7 @@ Error installer_failure(const FetchRequest& request, const InstallerCommand& com
           say("the command was: {}", shown(command)) + "\n" + useful};
 }
 
+// Room for the download and for two unpacked copies.
 Result<void> check_disk_for_wheels(const std::string& folder, const WheelToolchain& toolchain) {
   struct ::statvfs disk;
   const std::uint64_t needed = toolchain.download() + 2 * toolchain.unpacked;  // pip unpacks, then moves
@@ -216,6 +228,7 @@ Result<void> check_disk_for_wheels(const std::string& folder, const WheelToolcha
                say("name another folder with --cache-dir")};
 }
 
+// A requirements file for --require-hashes: the installer itself refuses other bytes.
 std::string requirement_lines(const WheelToolchain& toolchain) {
   std::string text;
   for (const WheelPin& wheel : toolchain.wheels)
@@ -223,14 +236,15 @@ std::string requirement_lines(const WheelToolchain& toolchain) {
   return text;
 }
 
-// A fetch holds its folder locked for as long as it runs; the kernel lets go of it however that ends.
+// A running fetch keeps its directory locked, and the kernel releases the lock however the fetch ends. -1 if
+// somebody else has it.
 Descriptor locked_folder(const std::string& path) {
   Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (folder.get() < 0 || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return Descriptor(-1);
   return folder;
 }
 
-// Removed with all it holds, unless it was put in place.
+// The directory of one fetch, removed at the end; by then, what was fetched has been renamed away.
 struct FetchFolder {
   std::string path;
   Descriptor lock;
@@ -243,6 +257,7 @@ struct FetchFolder {
   }
 };
 
+// Runs pip or uv. TMPDIR is inside the staging directory, where Watch sees what is downloaded.
 Result<void> unpack_wheels(const FetchRequest& request, const std::string& staging) {
   const std::string list = staging + "/requirements.txt", temporary = staging + "/tmp";
   SCANKIT_CHECK(make_directories(temporary));
@@ -262,8 +277,8 @@ Result<void> unpack_wheels(const FetchRequest& request, const std::string& stagi
   return ran.ok() ? Result<void>() : installer_failure(request, command, ran);
 }
 
-// What a fetch that was killed left. Its time alone says nothing (a clock jumps, that of a file server is
-// another one), but it keeps a fetch safe that has made its folder and not locked it yet.
+// Removes what killed fetches left. The lock decides: a time alone proves nothing, since clocks jump and a
+// file server has its own. The age only protects a fetch that has made its directory and not locked it yet.
 void remove_leftovers(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
@@ -329,8 +344,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   }
   SCANKIT_CHECK(make_tree_private(tree));
   SCANKIT_CHECK(check_files(host, tree, toolchain));
-  // A damaged or foreign one is moved away first; where another
-  // build was quicker, its tree is as good as ours.
+  // A damaged or foreign tree is moved away first. If another build was quicker, its tree is as good as ours.
   if (fetched_folder(host, cache, toolchain).empty())
     (void)::rename(place.c_str(), (staging.path + "/old").c_str());
   if (::rename(tree.c_str(), place.c_str()) != 0 && fetched_folder(host, cache, toolchain).empty())

@@ -10,24 +10,27 @@
 // Compilers that came as wheels: <cache>/toolchains/ID, brought once, by the user's own installer.
 namespace scankit {
 
-// Where it lies if it is whole: RECORD of each wheel says what is pinned of it, every file has the hash that
-// RECORD says, and only this user or root can have written there, for a compiler is code that runs. Hashed
-// again where sizes or times have changed.
+// The directory of a fetched compiler, or "" if it is not complete. A compiler is code that runs, so all
+// of this must hold: the RECORD of each wheel is the pinned one, every file has the hash that RECORD
+// names, and only this user or root can have written there. Files are hashed again if a size, a time or an
+// inode has changed.
 std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain);
 
 // The way for machines with neither uv nor pip: unpacks the wheels into `folder`. Empty: there is none.
 using WheelFetcher =
     std::function<Result<void>(const std::vector<WheelPin>& wheels, const std::string& folder)>;
 
+// What to fetch, and by what: `downloader`, or `otherwise` if its kind is None.
 struct FetchRequest {
   const WheelToolchain* toolchain = nullptr;
   Installer downloader;
   WheelFetcher otherwise;  // for a downloader of kind None
   std::function<void(const std::string&)> progress;
 };
-// What is run for it, to be shown before; `cache` only says where.
+// The command that brings it, for the plan. `cache` only gives the destination.
 std::string shown_fetch(const Cache& cache, const FetchRequest& request);
-// Fetches, checks and puts it in place at once: a build that is killed, or a second one, leaves nothing half.
+// Fetches into a directory aside, checks it, and renames it into place, so that a fetch that is killed, or a
+// second one at the same time, leaves nothing incomplete.
 Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchRequest& request);
 
 }  // namespace scankit

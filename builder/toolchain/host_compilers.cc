@@ -15,6 +15,7 @@
 namespace scankit {
 namespace {
 
+// Majors, as in HostCompilerRange.
 struct Row {
   const char* release;
   unsigned gcc_max, clang_min, clang_max;
@@ -41,7 +42,8 @@ bool is_compiler_name(const std::string& name) {
   return false;
 }
 
-// The plain names first: what the user has chosen as theirs; then the newest.
+// Plain names come first, since they are what the user has chosen as the default; then the newest version. A
+// longer name has a longer number: "g++-12" comes before "g++-9".
 bool comes_first(const std::string& a, const std::string& b) {
   const auto rank = [](const std::string& name) {
     return std::pair(name.find("++-") != std::string::npos ? 1 : 0, name.starts_with("clang") ? 1 : 0);
@@ -55,6 +57,7 @@ unsigned compiler_major(const Compiler& compiler) {
   return version ? version->part(0) : 0;
 }
 
+// A compiler of unknown version is out of every range; a range that is not known admits all others.
 bool in_range(const Compiler& compiler, const HostCompilerRange& range) {
   const unsigned major = compiler_major(compiler);
   if (major == 0) return false;

@@ -15,15 +15,16 @@ struct HostCompilerRange {
 };
 std::string shown(const HostCompilerRange& range);  // "gcc up to 15, clang 7 to 20"
 
-// By the nvcc's own crt/host_config.h in one of the folders, else by its release ("13.0").
+// The range by the nvcc's own crt/host_config.h, in the first of the directories that has one, else by the
+// table of releases ("13.0"). All zeros if neither knows it.
 HostCompilerRange host_compiler_range(const Host& host, const std::vector<std::string>& include_folders,
                                       const std::string& release);
 
-// g++ and clang++ of PATH, with the versions that distributions append ("g++-12"), after what NVCC_CCBIN,
-// CUDAHOSTCXX and CXX name.
+// First what NVCC_CCBIN, CUDAHOSTCXX and CXX name, then g++ and clang++ on PATH, also under the names with a
+// version that distributions have ("g++-12"). Each is asked for its version.
 std::vector<Compiler> find_host_compilers(const Host& host);
 
-// The first that is in the range. The Error says what is here and what would be taken.
+// The first compiler in the range. The Error says which compilers are here and which would be accepted.
 Result<Compiler> choose_host_compiler(const std::vector<Compiler>& compilers, const HostCompilerRange& range,
                                       const std::string& release);
 

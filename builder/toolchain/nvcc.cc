@@ -25,6 +25,7 @@ std::string how_to_complete(const Nvcc& nvcc) {
                  std::string(nvcc.release.starts_with("12.") ? " (CUDA 13)" : ""));
 }
 
+// A part of the toolkit is missing; the hint says how to complete it.
 Error incomplete(const Nvcc& nvcc, const std::string& missing) {
   return {Errc::NotFound, say("{} cannot compile: {} is missing", nvcc.path, missing), how_to_complete(nvcc)};
 }
@@ -33,8 +34,8 @@ std::vector<std::string> include_folders(const Nvcc& nvcc) {
   return {nvcc.root + "/include", nvcc.root + "/targets/x86_64-linux/include", "/usr/include"};
 }
 
-// The programs that nvcc starts, and the library that every image takes its mathematics from. Debian has
-// them all in one folder.
+// nvcc itself, the programs that it starts, and libdevice, the library of mathematical functions for device
+// code. All of them decide over the image, so all of them go into its hash. The second places are Debian's.
 Result<std::vector<std::string>> programs_of(const Host& host, const Nvcc& nvcc) {
   std::vector<std::string> files = {nvcc.path};
   const std::vector<std::vector<std::string>> wanted = {
@@ -52,7 +53,7 @@ Result<std::vector<std::string>> programs_of(const Host& host, const Nvcc& nvcc)
   return files;
 }
 
-// nvcc includes cuda_runtime.h into everything, and that the headers of crt/.
+// The directory of cuda_runtime.h. nvcc includes that header into every file, and it includes those of crt/.
 Result<std::string> find_headers(const Host& host, const Nvcc& nvcc) {
   for (const std::string& folder : include_folders(nvcc)) {
     if (!host.exists(folder + "/cuda_runtime.h")) continue;
@@ -62,6 +63,7 @@ Result<std::string> find_headers(const Host& host, const Nvcc& nvcc) {
   return incomplete(nvcc, nvcc.root + "/include/cuda_runtime.h");
 }
 
+// The headers that are part of every compilation, for the hash.
 std::vector<std::string> headers_of(const Host& host, const std::string& include) {
   std::vector<std::string> files = {include + "/cuda_runtime.h", include + "/cuda_runtime_api.h"};
   if (const auto entries = host.list(include + "/crt"))
@@ -80,6 +82,7 @@ std::string release_of_headers(const Host& host, const std::string& include) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
+// Standard output of one `nvcc QUESTION`; an Error if it fails or takes 20 seconds.
 Result<std::string> answer(const Nvcc& nvcc, const std::string& question) {
   ProcessRequest request;
   request.argv = {nvcc.path, question};
@@ -97,7 +100,7 @@ std::string full_version(const std::string& text) {
   return text.substr(at + 3, text.find_first_not_of("0123456789.", at + 3) - at - 3);
 }
 
-// "sm_75\nsm_80\n", or of an nvcc before 11.1, which has no such option, nothing.
+// "sm_75\nsm_80\n" -> {75, 80}, sorted. Architectures with a suffix ("sm_90a") are skipped.
 std::vector<unsigned> archs_in(const std::string& text) {
   std::vector<unsigned> archs;
   for (std::size_t at = text.find("sm_"); at != std::string::npos; at = text.find("sm_", at + 3)) {
@@ -110,6 +113,8 @@ std::vector<unsigned> archs_in(const std::string& text) {
   return archs;
 }
 
+// The memo in the cache is a hash over all files, the version, and the list of architectures, a line each. It
+// is valid for exactly these files: size, time and inode of each are in its key.
 Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
                       const std::vector<std::string>& files) {
   Key key;
@@ -145,6 +150,7 @@ Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
   return {};
 }
 
+// Headers of another release do not compile with this nvcc, or compile to something else.
 Result<void> check_release(const Host& host, const Nvcc& nvcc) {
   const auto version = Version::parse(nvcc.version);
   if (!version || nvcc.archs.empty())
@@ -162,8 +168,9 @@ Result<void> check_release(const Host& host, const Nvcc& nvcc) {
   return {};
 }
 
-// A script that starts the compiler somewhere else ("exec /usr/local/cuda-13.0/bin/nvcc "$@""): what lies
-// beside it is not what compiles. Its last word that names an nvcc; "" where the file is none.
+// The nvcc behind a wrapper script such as `exec /usr/local/cuda-13.0/bin/nvcc "$@"`: the toolkit belongs to
+// that one and not to the script. Takes the last word of the script that names an nvcc, or the script itself
+// if there is no such word or file. "" if `path` is not a script.
 std::string behind_script(const Host& host, const std::string& path) {
   constexpr std::size_t kLimit = 1u << 14;
   const auto info = host.stat(path);
@@ -254,13 +261,14 @@ Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cac
 
 namespace {
 
+// 0 if the text is not a version.
 unsigned release_major(const std::string& text) {
   const auto version = Version::parse(text);
   return version ? version->part(0) : 0;
 }
 
-// The variables of nvcc and of the host compiler that add flags and headers are left out: what they say would
-// be in the image and not in the key.
+// The variables that the compilation gets. Those of nvcc and of the host compiler that add flags or include
+// directories are left out: what they add would be in the image and not in the key.
 std::vector<std::string> environment(const std::string& folder) {
   std::vector<std::string> variables = {std::string("TMPDIR=").append(folder), "LC_ALL=C"};
   for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH"})
@@ -268,8 +276,8 @@ std::vector<std::string> environment(const std::string& folder) {
   return variables;
 }
 
-// A template's log runs to thousands of lines: those that name
-// an error, 30 at most, and how many are not shown.
+// A template's log has thousands of lines. Keeps those that name an error, 30 at most, and says how many are
+// left out; the beginning of the log if no line names one.
 std::string nvcc_error_lines(const std::string& log) {
   constexpr int kMost = 30;
   std::string useful;
@@ -307,7 +315,7 @@ void NvccCompiler::add_inputs(Key& key) const {
 }
 
 Result<ProcessResult> NvccCompiler::compile(const Job& job) const {
-  // By its bare name: the path would be in the messages.
+  // nvcc runs in the source's directory and gets the bare name, since a path would be in its messages.
   const std::string folder = path_dirname(job.source);
   ProcessRequest request;
   request.argv = {nvcc_.path,

@@ -9,6 +9,8 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
+// nvcc with the parts that it starts and the headers that it includes, which come as several packages: all of
+// them are looked for before anything is compiled.
 namespace scankit {
 
 struct Nvcc {
@@ -22,20 +24,23 @@ struct Nvcc {
   Compiler host;  // the one that a build uses
 };
 
-// CUDA_HOME, PATH, /usr/local, conda's, the wheels of the environment, and `prefixes`. Files only.
+// The toolkits of the snapshot (CUDA_HOME, PATH, /usr/local), conda's, the wheels of the environment, and
+// `prefixes`. Files only; identify_nvcc() fills the rest.
 std::vector<Nvcc> find_nvcc(const Host& host, const Snapshot& snapshot,
                             const std::vector<std::string>& prefixes = {});
-// The one of a toolkit's root, a prefix of wheels, or its own path; no path where there is none.
+// The nvcc at a toolkit's root, at a prefix of wheels, or at its own path; without one, `path` is "".
 Nvcc nvcc_at(const Host& host, const std::string& path, const std::string& origin);
 
-// Asks it, in children, and looks for all that a compilation needs; the Error names what is missing and how
-// to bring it. The answer is kept in the cache under the files' sizes and times.
+// Asks it for version and architectures, in children, and looks for everything that a compilation needs. The
+// Error names what is missing and how to get it. The answers are kept in the cache, keyed by the files'
+// sizes and times.
 Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc);
 
 // For the torch flavor: the first of a CUDA major ("13") that can be used, or why there is none.
 Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cache& cache,
                            const std::string& major);
 
+// nvcc as a child. The Nvcc must have passed identify_nvcc(), which also chose the host compiler.
 class NvccCompiler final : public DeviceCompiler {
  public:
   explicit NvccCompiler(Nvcc nvcc) : nvcc_(std::move(nvcc)) {}

@@ -23,6 +23,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// Flags are compared as sets of words; the same set in another order is a change as well.
 void add_flags(const InputChange& change, std::vector<std::string>& out) {
   const auto before = words_of(change.before), after = words_of(change.after);
   const std::size_t start = out.size();
@@ -37,7 +38,7 @@ bool is_hash(const std::string& word) {
   return word.size() == 64 && word.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Hashes in full are for machines.
+// The value with its hashes cut to 12 digits.
 std::string shortened(const std::string& value) {
   std::string text;
   for (const std::string& word : words_of(value))
@@ -53,6 +54,7 @@ std::string without_hash(const std::string& value) {
   return text;
 }
 
+// Hashes mean nothing to people: a changed one becomes "changed", or "has other bytes".
 std::string in_words(const InputChange& change) {
   const bool part = change.label.starts_with(kSourcePart) && change.label.find('/') != std::string::npos;
   const std::string name = part ? change.label.substr(std::string(kSourcePart).size()) : change.label;
@@ -110,6 +112,7 @@ std::vector<std::string> changes_in_words(const Inputs& before, const Inputs& af
 }
 
 std::vector<std::string> misses_in_words(const std::vector<Miss>& misses) {
+  // Misses are few, so that a search for each is cheap; the groups keep the order of their first miss.
   const auto reason = [](const Miss& miss) {
     return std::tie(miss.target, miss.kind, miss.changes, miss.entry);
   };

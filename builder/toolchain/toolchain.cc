@@ -13,8 +13,9 @@
 namespace scankit {
 namespace {
 
-// libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so.11.2, and torch's own libnvrtc-672ee683.so.11.2; not
-// libnvrtc-builtins, not the "alt" twins, and not the unversioned link that only a linker wants.
+// Accepts libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so.11.2, and torch's own libnvrtc-672ee683.so.11.2.
+// Refuses libnvrtc-builtins, the "alt" twins, and the unversioned link that only a linker wants. A full
+// version such as libnvrtc.so.13.0.88 is refused too: it is the target of the link that is accepted.
 bool is_nvrtc(const std::string& name) {
   const auto version = name.find(".so.");
   if (version == std::string::npos || version + 4 >= name.size()) return false;
@@ -23,12 +24,14 @@ bool is_nvrtc(const std::string& name) {
   return stem.starts_with("libnvrtc-") && !stem.starts_with("libnvrtc-builtins");
 }
 
+// "12" of libnvrtc.so.12, "11" of libnvrtc.so.11.2.
 std::string library_major(const std::string& file) {
   const auto at = file.find(".so.") + 4;
   return file.substr(at, std::min(file.find('.', at), file.size()) - at);
 }
 
-// Newest first, so that a folder that holds two majors offers the newer one first.
+// Adds the libraries of one directory, newest first, each with the builtins of the same major. One file under
+// several names is added once.
 void add_folder(const Host& host, const std::string& folder, const std::string& origin,
                 std::vector<Nvrtc>& found) {
   const auto entries = host.list(folder);
@@ -76,6 +79,7 @@ std::vector<std::pair<std::string, std::string>> folders(const Host& host, const
   return all;
 }
 
+// "75,80,90", as the helper prints the architectures.
 Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
   std::vector<unsigned> numbers;
   std::size_t at = 0;
@@ -90,6 +94,7 @@ Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
   return numbers;
 }
 
+// The key of the memo: it is valid as long as the files are the same.
 Result<Key> file_identity(const Host& host, const Nvrtc& nvrtc) {
   Key key;
   for (const std::string& path : {nvrtc.path, nvrtc.builtins}) {
@@ -103,7 +108,7 @@ Result<Key> file_identity(const Host& host, const Nvrtc& nvrtc) {
   return key;
 }
 
-// "13.0\n75,80,90\nSHA\n"
+// Reads what identify() stored: "13.0\n75,80,90\nSHA\n". False if it is not of that form.
 bool from_memo(const std::string& memo, Nvrtc& nvrtc) {
   const auto first = memo.find('\n');
   const auto second = memo.find('\n', first + 1);
@@ -132,8 +137,8 @@ Result<void> may_load(const Host& host, const Nvrtc& nvrtc) {
 std::vector<Nvrtc> find_nvrtc(const Host& host, const Snapshot& snapshot) {
   std::vector<Nvrtc> found;
   for (const auto& [folder, origin] : folders(host, snapshot)) add_folder(host, folder, origin, found);
-  // What was left behind by another torch comes after that of the torch that is here: its driver need not
-  // read it. Releases of CUDA 11 share the library's name.
+  // A library that another torch left behind comes after that of the torch that is installed: the driver may
+  // not read what it makes. All releases of CUDA 11 have the same library name.
   const std::string cuda = snapshot.torch.value.cuda, major = cuda.substr(0, cuda.find('.'));
   if (!major.empty())
     std::stable_partition(found.begin(), found.end(), [&](const Nvrtc& nvrtc) {
@@ -182,9 +187,9 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
 std::string NvrtcCompiler::said() const { return say("NVRTC {} ({})", nvrtc_.version, nvrtc_.origin); }
 
 const std::vector<std::string>& NvrtcCompiler::common_flags() const {
-  // No -lineinfo: it writes the folder into the image. The language is that of the rest of the
-  // project. params.h is shared with the host and marks nothing: NVRTC would refuse its constexpr
-  // functions as host code. C++20 is NVRTC's from 12.0 on; the device code is C++17 as well.
+  // No -lineinfo, which writes the directory into the image. C++20 is the language of the whole project and
+  // NVRTC's from 12.0 on; the device code is valid C++17 as well. params.h is shared with the host and has no
+  // __device__ marks, so without the second flag NVRTC would refuse its constexpr functions as host code.
   static const std::vector<std::string> flags = {"--std=c++20", "--device-as-default-execution-space"};
   static const std::vector<std::string> older = {"--std=c++17", "--device-as-default-execution-space"};
   return nvrtc_.version.starts_with("11.") ? older : flags;

@@ -88,6 +88,7 @@ const std::vector<WheelToolchain>& wheel_toolchains() {
   return all;
 }
 
+// `id` must be in the table.
 const WheelToolchain& wheel_toolchain(const std::string& id) {
   const auto& all = wheel_toolchains();
   return *std::find_if(all.begin(), all.end(), [&](const WheelToolchain& one) { return one.id == id; });

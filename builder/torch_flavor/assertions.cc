@@ -11,7 +11,7 @@
 namespace scankit {
 namespace {
 
-// torch's own libraries need the run-time libraries of C++, too.
+// What a module may name in DT_NEEDED. The C++ run-time libraries are loaded for torch anyway.
 constexpr std::array<std::string_view, 10> kAllowed = {
     "libtorch_python.so", "libtorch_cpu.so", "libc10.so",  "libstdc++.so.6", "libgcc_s.so.1",
     "libc.so.6",          "libpthread.so.0", "libdl.so.2", "libm.so.6",      "ld-linux-x86-64.so.2"};
@@ -25,7 +25,7 @@ std::string report_it() {
   return say("nothing was installed; please report this with the output of `scankit build --explain`");
 }
 
-// A compiler of another distribution brings a newer libstdc++ than the environment's processes load.
+// A compiler of another distribution links against a newer libstdc++ than the environment's processes load.
 Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const TorchEnvironment& environment) {
   return broken_torch_module(
       path, say("it needs {} of {}, which has {} at most", unmet.version, unmet.library, unmet.provided_max),
@@ -33,6 +33,7 @@ Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const To
           environment.compiler.version));
 }
 
+// Binds every undefined symbol and version as the loader would after `import torch`.
 Result<void> check_resolution(const Host& host, const Snapshot& snapshot, const TorchEnvironment& environment,
                               Extension& copy) {
   ExtensionResolver resolver(host, snapshot);

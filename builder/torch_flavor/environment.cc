@@ -19,10 +19,12 @@ constexpr std::uint64_t kMemory = 1'000'000'000, kDisk = 64'000'000;
 
 std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes / 1'000'000); }
 
+// The way out that every Error here offers.
 std::string or_universal() {
   return say("scankit build without --flavor torch makes a module that needs neither");
 }
 
+// The module needs one CPython with the GIL, and the name that this Python gives its extensions.
 Result<void> judge_python(const Snapshot& snapshot) {
   if (!snapshot.python.present())
     return Error{Errc::NotFound,
@@ -40,6 +42,7 @@ Result<void> judge_python(const Snapshot& snapshot) {
   return {};
 }
 
+// A torch for CUDA or the CPU, with its headers and a known string ABI; a guessed one may not load.
 Result<void> judge_torch(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   if (!snapshot.torch.present())
@@ -64,7 +67,9 @@ Result<void> judge_torch(const Snapshot& snapshot) {
   return {};
 }
 
-// Where distributions put them: beside torch; conda-forge, Debian.
+// Finds the three libraries where distributions put them: with torch, in the environment's lib (conda-forge),
+// or in the system's (Debian). Their identities go into the cache key, since a torch of the same version can
+// be another build.
 Result<void> find_libraries(const Host& host, const Snapshot& snapshot, TorchEnvironment& found) {
   const Torch& torch = snapshot.torch.value;
   const std::array folders{path_join(torch.location, "lib"), path_join(snapshot.python.value.prefix, "lib"),
@@ -88,6 +93,7 @@ Result<void> find_libraries(const Host& host, const Snapshot& snapshot, TorchEnv
   return {};
 }
 
+// A system's Python has its headers in a package of its own; any other brings them or has none.
 Error no_python_header(const Python& python, const BuildTools& tools) {
   const auto version = Version::parse(python.version);
   const std::string series = version ? version->major_minor() : python.version;
@@ -104,7 +110,8 @@ Error no_python_header(const Python& python, const BuildTools& tools) {
               series, or_universal())};
 }
 
-// As the doctor would judge a folder of sources, which this build has none of.
+// What the doctor's probe finds for a directory of sources. This build has no such directory, so the snapshot
+// gets one in its place.
 BuildTools tools_of(const Host& host, const Snapshot& snapshot) {
   Snapshot asked = snapshot;
   asked.sources = Probed<SourceTree>::of({});
@@ -115,7 +122,7 @@ BuildTools tools_of(const Host& host, const Snapshot& snapshot) {
 
 }  // namespace
 
-// One compiler of one file runs: what fits is known beforehand.
+// One compiler compiles one file, so that what it needs is known beforehand.
 Result<void> evaluate_resources(const Probed<Memory>& known, const std::vector<BuildPlace>& places) {
   if (known.present()) {
     const Memory& memory = known.value;
@@ -149,6 +156,7 @@ Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& sna
   found.python_include = tools.python_include;
   found.python_version = snapshot.python.value.version;
   found.suffix = snapshot.python.value.extension_suffixes.front();
+  // Two of the headers that the binding includes; a distribution that strips headers lacks them.
   for (const char* header : {"torch/csrc/autograd/python_variable.h", "ATen/ops/empty_strided_ops.h"})
     if (!host.exists(path_join(path_join(torch.location, "include"), header)))
       return Error{Errc::NotFound, say("torch {} lacks its header {}", torch.version, header),

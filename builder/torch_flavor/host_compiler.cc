@@ -15,6 +15,7 @@
 namespace scankit {
 namespace {
 
+// A name with a slash is a path; any other is looked up on PATH. "" if there is no such program.
 std::string which(const Host& host, const std::string& name) {
   if (name.find('/') != std::string::npos) {
     std::string file = path_normalize(path_join(current_directory(), name));
@@ -26,7 +27,7 @@ std::string which(const Host& host, const std::string& name) {
   return "";
 }
 
-// The value of `#define NAME value`.
+// The value of `#define NAME value`; "" if the macro is not defined.
 std::string macro(std::string_view macros, std::string_view name) {
   const std::string line = std::string("#define ").append(name).append(" ");
   const auto at = macros.find(line);
@@ -43,8 +44,8 @@ std::string macro_version(std::string_view macros, const char* major, const char
   return macro(macros, major) + "." + macro(macros, minor) + "." + macro(macros, patch);
 }
 
-// ISO C++: the value of __cplusplus for each standard. A compiler that knows the flag but not yet all of the
-// language says less: gcc 10 gives 201709 for -std=c++20, and torch's headers refuse it.
+// The value of __cplusplus for each ISO C++ standard. A compiler that knows the flag but not all of the
+// language defines a smaller one: gcc 10 has 201709 for -std=c++20, and torch's headers refuse it.
 unsigned long cplusplus_of(const std::string& standard) {
   return standard == "17" ? 201703 : standard == "20" ? 202002 : standard == "23" ? 202302 : 201402;
 }
@@ -59,8 +60,8 @@ std::string first_error_line(const std::string& log) {
   return first;
 }
 
-// <cstddef> stands for the standard library's headers: clang
-// and a gcc without libstdc++-dev start, but have none.
+// Preprocesses one include with the flags of the build. <cstddef> is there to find the standard library's
+// headers: clang, or a gcc without libstdc++-dev, starts well and has none.
 Result<ProcessResult> ask_compiler(const CxxCompiler& compiler, const CxxDemand& demand) {
   ProcessRequest request;
   request.argv = compiler.argv;
@@ -72,6 +73,7 @@ Result<ProcessResult> ask_compiler(const CxxCompiler& compiler, const CxxDemand&
   return run_process(request);
 }
 
+// Runs the compiler and judges its answer; as root, another user's compiler is not run.
 Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& compiler) {
   const std::string& path = compiler.argv.front();
   if (const auto foreign = foreign_to_root(host, path))
@@ -108,6 +110,8 @@ std::string how_to_get_one(const CxxDemand& demand) {
       gcc, gcc);
 }
 
+// $CXX may have several words, "ccache g++"; the first is the program. If it does not fit, no other is taken
+// in its place: the user has named one.
 Result<CxxCompiler> named_by_user(const Host& host, const std::string& cxx, const CxxDemand& demand) {
   CxxCompiler compiler;
   compiler.argv = split_nonempty(cxx, " ");
@@ -132,6 +136,7 @@ std::string string_abi_flag(const std::string& string_abi) {
 }
 
 Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand, CxxCompiler& compiler) {
+  // clang defines __GNUC__ as well, as gcc 4.2, so that gcc's floor does not apply to it.
   const bool clang = !macro(macros, "__clang_major__").empty();
   compiler.kind = clang ? "clang" : "gcc";
   compiler.version = clang

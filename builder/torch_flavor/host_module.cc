@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A compilation depends on every header that it reads, and which these are is known only afterwards. So the
+// cache has two entries: one lists the headers with their hashes, under a key without them (key_of_headers);
+// the other is the module, under a key with the hash of that list (whole_key). A build looks up the list,
+// hashes the headers as they are now, and looks up the module.
 #include "builder/torch_flavor/host_module.h"
 
 #include <algorithm>
@@ -34,7 +38,8 @@ constexpr const char* kExports = "exports.map";
 
 using Words = std::vector<std::string>;
 
-// No path among them: that of the headers goes in by add_folders(), and stays out of the bytes by a map.
+// The flags that are part of the key. No path is among them: the include directories come from add_folders(),
+// and a prefix map keeps them out of the bytes.
 Words compile_flags(const TorchEnvironment& environment) {
   return {
       "-std=c++" + environment.cxx_standard,
@@ -51,6 +56,7 @@ Words compile_flags(const TorchEnvironment& environment) {
       string_abi_flag(environment.string_abi)};
 }
 
+// -u pulls the module's own PyInit_ out of the archive of entries; the version script exports nothing else.
 Words link_flags(const std::string& module) {
   return {"-shared", "-Wl,-u,PyInit_" + module, std::string("-Wl,--version-script=") + kExports,
           "-Wl,--gc-sections,-z,relro,-z,now,--build-id=sha1,--as-needed", "-s"};
@@ -61,11 +67,12 @@ void add_folders(const TorchEnvironment& environment, Words& argv) {
   for (const std::string& folder :
        {torch, path_join(torch, "torch/csrc/api/include"), environment.python_include})
     argv.insert(argv.end(), {"-isystem", folder});
-  // Checks in inline functions of torch hold __FILE__.
+  // Checks in torch's inline functions contain __FILE__.
   argv.push_back("-ffile-prefix-map=" + environment.torch_folder + "=torch");
   argv.push_back("-ffile-prefix-map=" + environment.python_include + "=python");
 }
 
+// The inputs that are known before the compilation; both keys have them.
 void add_inputs(const HostModuleRequest& request, Key& key) {
   const TorchEnvironment& environment = *request.environment;
   key.add("binding source", sha256_hex(request.parts.source));
@@ -78,7 +85,7 @@ void add_inputs(const HostModuleRequest& request, Key& key) {
   key.add("c++ flags", join(compile_flags(environment), " "));
 }
 
-// Under which the list of the headers that a compilation read is kept: which they are is known only then.
+// The key of the list of headers. The directories are part of it, since the list has absolute paths.
 Key key_of_headers(const HostModuleRequest& request) {
   Key key;
   key.add("format", "torch-headers-1");
@@ -87,7 +94,7 @@ Key key_of_headers(const HostModuleRequest& request) {
   return key;
 }
 
-// Names without the folders of torch and Python, so that two machines have one key.
+// A hash of the list without the directories of torch and Python, so that it is the same everywhere.
 std::string headers_digest(const TorchEnvironment& environment, const std::string& headers) {
   std::string all = headers;
   for (const std::string& folder : {environment.torch_folder, environment.python_include})
@@ -96,6 +103,7 @@ std::string headers_digest(const TorchEnvironment& environment, const std::strin
   return sha256_hex(all);
 }
 
+// The key of the linked module. `headers`: a list as headers_now() makes it.
 Key whole_key(const HostModuleRequest& request, const std::string& headers) {
   Key key;
   key.add("format", "torch-host-module-1");
@@ -108,7 +116,7 @@ Key whole_key(const HostModuleRequest& request, const std::string& headers) {
   return key;
 }
 
-// "SHA PATH\n" of each; nothing where one is not there any more.
+// The list for these files, "SHA PATH\n" for each; nothing if one of them is no longer there.
 std::optional<std::string> headers_now(const Words& paths) {
   std::string all;
   for (const std::string& path : paths) {
@@ -119,6 +127,7 @@ std::optional<std::string> headers_now(const Words& paths) {
   return all;
 }
 
+// The paths of such a list. 64 hex digits and a blank come before each.
 Words paths_in(const std::string& headers) {
   Words paths;
   std::istringstream lines(headers);
@@ -127,6 +136,7 @@ Words paths_in(const std::string& headers) {
   return paths;
 }
 
+// Both lists have the same paths in the same order.
 std::string first_changed_header(const std::string& before, const std::string& now) {
   std::istringstream old_lines(before), new_lines(now);
   for (std::string a, b; std::getline(old_lines, a) && std::getline(new_lines, b);)
@@ -134,8 +144,8 @@ std::string first_changed_header(const std::string& before, const std::string& n
   return "";
 }
 
-// The tools' own lines that name an error, not the template instantiations around them; all where none does.
-// The driver's last line only says that there was one.
+// The tools' own lines that name an error, without the template instantiations around them; all lines if none
+// does. The last line of collect2 only says that there was an error.
 std::string tool_error_lines(const std::string& log) {
   std::istringstream lines(log);
   Words errors, all;
@@ -156,6 +166,7 @@ std::string tool_error_lines(const std::string& log) {
 
 enum class BuildStep { Compile, Link };
 
+// The first useful line becomes the message, the others become the hint.
 Error step_failure(BuildStep step, const ProcessResult& ran) {
   const std::string lines = tool_error_lines(ran.err);
   std::string why = retold(lines.substr(0, lines.find('\n')));
@@ -179,6 +190,7 @@ Result<void> run_step(BuildStep step, Words argv, const std::string& folder) {
   return {};
 }
 
+// One compilation and one link in a temporary directory. run() gives the module's bytes and sets `headers`.
 class Building {
  public:
   Building(const HostModuleRequest& request, std::string folder)
@@ -194,6 +206,7 @@ class Building {
     SCANKIT_CHECK(compile());
     SCANKIT_TRY(const std::string listed, read_whole_file(path_join(folder_, "libtorch.d")));
     Words paths = dependencies_in(listed);
+    // The one relative path is our own source, which is in the key already.
     std::erase_if(paths, [](const std::string& path) { return !path.starts_with('/'); });
     const auto now = headers_now(paths);
     if (!now) return Error{Errc::Conflict, say("torch's headers changed while they were compiled"), ""};
@@ -203,7 +216,7 @@ class Building {
   }
 
  private:
-  // Relative names in a folder of our own: nothing of its path gets into the object.
+  // Relative names in a directory of our own, so that nothing of its path gets into the object.
   Result<void> compile() const {
     Words argv = environment_.compiler.argv;
     const Words flags = compile_flags(environment_);
@@ -234,9 +247,11 @@ void tell_progress(const HostModuleRequest& request, const std::string& line) {
   if (request.progress) request.progress(line);
 }
 
+// Names the module for Cache::last_inputs(), which explains a later miss.
 std::string slot_of(const HostModuleRequest& request) { return std::string("torch/").append(request.module); }
 
-// What the cache holds for it. `headers`: those of now that an earlier compilation read.
+// The module's bytes from the cache, or nothing after telling the user why. Sets `headers` to the current
+// list of the headers that an earlier compilation read; "" if there was none or if one is gone.
 std::optional<std::string> find_cached(const HostModuleRequest& request, std::string& headers) {
   const std::string slot = slot_of(request);
   if (const auto before = request.cache->find(key_of_headers(request))) {
@@ -255,7 +270,7 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
   const auto last = request.cache->last_inputs(slot);
   if (!last) return std::nullopt;
   Inputs old = parse_inputs(*last), fresh = whole_key(request, headers).inputs();
-  // Where no list of headers fits this compiler and torch, that label says nothing.
+  // Without a list of headers for this compiler and torch, the label "headers" says nothing.
   const auto is_headers = [](const auto& input) { return input.first == "headers"; };
   if (headers.empty()) std::erase_if(old, is_headers), std::erase_if(fresh, is_headers);
   for (const std::string& change : changes_in_words(old, fresh))
@@ -297,6 +312,7 @@ Result<HostModule> build_host_module(const HostModuleRequest& request) {
   return module;
 }
 
+// gcc escapes a blank and '#' with a backslash and doubles a dollar; a backslash continues a line.
 std::vector<std::string> dependencies_in(std::string_view makefile) {
   std::vector<std::string> files;
   std::string word;

@@ -11,7 +11,8 @@
 
 namespace scankit {
 
-// What scankit carries for it (kernels/torch_parts.cmake).
+// What scankit carries for the build (kernels/torch_parts.cmake): one source file, and archives of everything
+// that includes no header of torch and is therefore the same for every torch.
 struct TorchParts {
   std::string_view source;          // the one file that includes torch's headers
   std::string_view entries, parts;  // archives: each module's PyInit_; everything else
@@ -32,9 +33,9 @@ struct HostModule {
   bool from_cache = false;
 };
 
-// Compiles the one file and links the module, or takes it from the cache, where the compiler, its flags,
-// torch, Python and every header that was read are what they were. The Error holds the compiler's errors, the
-// first in the message.
+// Compiles the one file and links the module. Takes it from the cache if the compiler, its flags, torch,
+// Python and every header that was read are the same as before. The Error has the compiler's errors, the
+// first one in the message.
 Result<HostModule> build_host_module(const HostModuleRequest& request);
 
 // The files that `-MD` lists in Make's syntax, without the target.

@@ -15,8 +15,11 @@
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/help.h"
 
+// The command line of `scankit fleet`, and small functions about commands that its parts share. CLI11 must
+// not see the words behind "--" and the options for Slurm, so that take_words() removes them first.
 namespace scankit::fleet {
 
+// The commands that print JSON about one node. Others would run on every node without a result to merge.
 Result<std::vector<std::string>> checked_command(std::vector<std::string> command) {
   static const std::vector<std::string> known = {"doctor", "validate", "env", "ci"};
   const std::string hint = say("write it behind --, as in: scankit fleet run --slurm --out DIR -- doctor");
@@ -42,6 +45,7 @@ std::string option_value(const std::vector<std::string>& command, const std::str
   return "";
 }
 
+// The same option may name different files on the nodes; the hashes show it.
 std::map<std::string, std::string> input_hashes(const std::vector<std::string>& command) {
   std::map<std::string, std::string> hashes;
   for (const char* name : {"--policy", "--spec", "--lock", "--baseline"}) {
@@ -67,6 +71,7 @@ double now() {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count()) / 1000;
 }
 
+// 16 hexadecimal digits. Unique enough for a directory of results, and not a secret.
 std::string fresh_id() {
   std::random_device entropy;
   std::string bytes;
@@ -86,7 +91,7 @@ namespace {
 
 using namespace fleet;
 
-// What CLI11 shall not see: the command behind "--", and behind --slurm the options that are not ours.
+// What CLI11 does not see: the command behind "--", and the options for Slurm.
 struct Taken {
   std::vector<std::string> engine_options, command;
 };
@@ -96,6 +101,8 @@ bool takes_no_value(const std::string& option) {
          option == "--help" || option == "-h";
 }
 
+// Behind --slurm an option that is not in this list goes to Slurm. A new option of `fleet run` must
+// be added here.
 bool is_ours(const std::string& option) {
   static const std::vector<std::string> ours = {"--out",    "--timeout", "--expect", "--scankit",
                                                 "--report", "--fail-on", "--color"};
@@ -103,6 +110,8 @@ bool is_ours(const std::string& option) {
   return takes_no_value(name) || std::ranges::find(ours, name) != ours.end();
 }
 
+// Only for `fleet run` and `fleet node`. The value of an own option ("--out DIR") stays with it; what
+// follows an option of Slurm's goes to Slurm, too, since nobody here knows whether it takes a value.
 Taken take_words(std::vector<std::string>& words) {
   Taken taken;
   const auto fleet_at = std::ranges::find(words, "fleet");
@@ -228,7 +237,7 @@ void add_run(CLI::App& fleet_command, int& exit_status, const Taken& taken,
   });
 }
 
-// For srun and for Kubernetes, not for people: it stays out of the help.
+// What srun and Kubernetes start on each node. It is not for people, and does not appear in the help.
 void add_node(CLI::App& fleet_command, int& exit_status, const Taken& taken) {
   const auto options = std::make_shared<NodeOptions>();
   options->command = taken.command;
@@ -268,6 +277,7 @@ void add_report(CLI::App& fleet_command, int& exit_status) {
 
 }  // namespace
 
+// The whole command line is kept as well, because an allocation runs it again.
 void add_fleet_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words) {
   const std::vector<std::string> all = words;
   const Taken taken = take_words(words);

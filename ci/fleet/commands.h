@@ -11,6 +11,7 @@
 // What the parsed command lines do; cli.cc parses.
 namespace scankit::fleet {
 
+// The options of `fleet run --k8s`.
 struct KubernetesOptions {
   std::string kind = "daemonset", image, claim, name_space, out;
   int nodes = 0, gpus = 0;
@@ -24,8 +25,8 @@ struct RunOptions {
   std::vector<std::string> words;           // the whole line, to be given again inside an allocation
   std::string out;
   int timeout = 900;    // seconds that a node has
-  std::string expect;   // nodes beside those of the allocation
-  std::string scankit;  // where scankit lies on the nodes
+  std::string expect;   // nodes in addition to those of the allocation
+  std::string scankit;  // path of scankit on the nodes
   KubernetesOptions manifest;
   ShowOptions show;
 };
@@ -35,6 +36,7 @@ int run_kubernetes(const RunOptions& options);
 std::string kubernetes_manifest(const RunOptions& options, const std::vector<std::string>& command,
                                 const std::string& fleet);
 
+// The options of the hidden `fleet node`; the launcher writes them.
 struct NodeOptions {
   std::string fleet, out, node, command_sha256;
   double launched = 0;

@@ -10,6 +10,8 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
+// What differs between nodes: facts, measured numbers and clocks. A difference alone is never a fault; it
+// helps to explain why one of a thousand nodes fails.
 namespace scankit::fleet {
 namespace {
 
@@ -24,6 +26,7 @@ void of_probe(const Probed<T>& probe, const std::string& name, FactsByName& fact
     facts[name] = probe.state == ProbeState::Absent ? "none" : say("unknown: {}", probe.note);
 }
 
+// "8 x NVIDIA H100": number and kind, whatever the order.
 std::string gpus_in_words(const std::vector<Gpu>& gpus) {
   std::map<std::string, std::size_t> kinds;
   for (const Gpu& gpu : gpus) ++kinds[gpu.name.empty() ? gpu.pci_device : gpu.name];
@@ -54,7 +57,8 @@ void of_machine(const Snapshot& s, FactsByName& facts) {
     if (!name.starts_with("scankit.")) facts["$" + name] = value;  // what was asked is no fact of the node
 }
 
-// The files under diagnosis, and the libraries that they are bound to: by what they hold, not by their names.
+// The files under diagnosis by their SHA-256, and the libraries that they use by build-id: a path says
+// little about the content.
 void of_files(const Snapshot& s, FactsByName& facts) {
   for (const std::string& module : s.modules) facts["module:" + module] = "not here";
   if (s.extensions.present())
@@ -94,11 +98,12 @@ namespace {
 
 using Values = std::map<std::string, std::vector<std::string>>;  // value, the nodes that have it
 
-// A spread of less than this share of the median is noise of the clock, not of the hardware; a case's error
-// follows which of its elements came nearest to the bound, and only orders of magnitude mean something.
+// The smallest deviation that counts, as a share of the median. Below 10 % a time differs by the clock,
+// not by the hardware. The error of a case depends on which element came nearest to its bound, so that
+// only a multiple means something.
 constexpr double kLeastSpeed = 0.10, kLeastError = 1.0;
-// 1.4826 times the median absolute deviation is the standard deviation of normal noise; beyond five of them
-// lies one of two million.
+// The median absolute deviation times 1.4826 is the standard deviation of normal noise. Five standard
+// deviations exclude all but one in two million samples.
 constexpr double kDeviations = 5 * 1.4826;
 constexpr std::size_t kFewest = 3;  // of two that differ, neither is the odd one
 // NTP keeps clocks within milliseconds; a second is lost by a daemon that started late.
@@ -110,7 +115,8 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Among what a node's measure counts: GPUs of one kind, or processors.
+// The hardware that a measure depends on: numbers are only compared between nodes with the same CPU, or
+// the same GPUs.
 std::string measured_kind(const NodeResult& node, const std::string& measure) {
   const auto fact = node.facts.find(measure.starts_with("cpu") ? "cpu" : "gpus");
   return fact == node.facts.end() ? "" : fact->second;
@@ -122,6 +128,8 @@ struct Sample {
   bool disturbed;
 };
 
+// Reports the samples that are too far from the median. Faster than the others is reported too, lower
+// errors are not.
 void judge_samples(const Measure& measure, const std::string& kind, const std::vector<Sample>& samples,
                    FleetReport& report) {
   std::vector<double> values, away;
@@ -170,6 +178,7 @@ bool follows(const Values& values, const Values& leader) {
   });
 }
 
+// The common value is the one that more than half of the nodes have; without one, all values are listed.
 Difference difference_of(const std::string& fact, const Values& values, std::size_t told) {
   Difference difference;
   difference.fact = fact;
@@ -187,6 +196,7 @@ Difference difference_of(const std::string& fact, const Values& values, std::siz
 
 }  // namespace
 
+// A fact that only differs because another one does is listed with that one (`with_it`).
 void compare_facts(FleetReport& report) {
   std::map<std::string, Values> facts;
   std::vector<std::string> told;
@@ -232,8 +242,9 @@ void find_outliers(FleetReport& report) {
   for (const auto& [key, values] : all) report.medians.push_back({key.first, key.second, median_of(values)});
 }
 
-// A node's line reaches the launcher after it was sent, and was sent after the launch: between the two lies
-// by how much the clocks differ, however slow the network.
+// Bounds for the difference of the clocks, without knowing the network's delay: a node's line
+// arrives after it was sent, and was sent after the launch. The launch gives the upper bound, the
+// arrival the lower one.
 void judge_clock(NodeEvent& node, const AskedNode* asked) {
   node.clock_low = -std::numeric_limits<double>::infinity();
   node.clock_high = std::numeric_limits<double>::infinity();

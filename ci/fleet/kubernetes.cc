@@ -14,6 +14,8 @@
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"
 
+// `scankit fleet run --k8s`: writes a manifest and says what to do with it, because applying it is the
+// user's decision. The manifest is built as JSON and written as YAML.
 namespace scankit::fleet {
 namespace {
 
@@ -41,6 +43,8 @@ void emit(YAML::Emitter& out, const Json& json) {
   }
 }
 
+// The node's name comes from the downward API (spec.nodeName): inside a pod the host name is that
+// of the pod.
 Json container(const RunOptions& options, const std::vector<std::string>& command, const std::string& fleet) {
   const KubernetesOptions& k = options.manifest;
   std::vector<std::string> words = {"fleet",
@@ -70,10 +74,11 @@ Json container(const RunOptions& options, const std::vector<std::string>& comman
 Json pod(const RunOptions& options, const std::vector<std::string>& command, const std::string& fleet) {
   const KubernetesOptions& k = options.manifest;
   Json spec{{"automountServiceAccountToken", false}, {"terminationGracePeriodSeconds", 5}};
-  // A node that is cordoned or tainted is one that a doctor should see.
+  // Tolerates every taint: a node that is cordoned or tainted is one that should be looked at.
   spec["tolerations"] = Json::array({{{"operator", "Exists"}}});
   for (const std::string& selector : k.node_selector)
     spec["nodeSelector"][selector.substr(0, selector.find('='))] = selector.substr(selector.find('=') + 1);
+  // A job's pods are spread over the nodes by anti-affinity: one pod for each host.
   if (k.kind == "job") {
     spec["restartPolicy"] = "Never";
     spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
@@ -106,6 +111,7 @@ Json manifest(const RunOptions& options, const std::vector<std::string>& command
           {"spec", spec}};
 }
 
+// Comments at the top of the manifest.
 std::string what_to_do(const RunOptions& options, const std::string& fleet) {
   const std::string& given = options.manifest.name_space;
   const std::string space = given.empty() ? "" : " -n " + shell_quoted(given);

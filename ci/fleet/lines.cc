@@ -11,6 +11,7 @@
 #include "ci/fleet/merge.h"
 #include "doctor/base/say.h"
 
+// Lines between nodes and launcher, the reassembly of files from them, and reading a directory of results.
 namespace scankit::fleet {
 namespace {
 using Json = nlohmann::ordered_json;
@@ -26,6 +27,7 @@ std::string line_text(const Line& line) {
   return std::string(kMark) + json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
+// A prefix is allowed: srun --label and kubectl --prefix put the node's name in front.
 std::optional<Line> line_of(std::string_view text) {
   const auto at = text.find(kMark);
   if (at == std::string_view::npos) return std::nullopt;
@@ -47,6 +49,8 @@ std::string as_parts(const std::string& node, std::string_view text) {
   return lines;
 }
 
+// Part 0 starts a new text, since a restarted container sends its file again. Lines of one node
+// arrive in order.
 std::optional<std::string> Assembler::add(const Line& line) {
   if (line.event == "started") texts_.erase(line.node);
   if (line.event == "part") {
@@ -79,7 +83,8 @@ Collected::File problem(const std::string& name, std::string why) {
   return {name, {TextState::Foreign, std::move(why), {}}};
 }
 
-// What `kubectl logs --prefix` or srun's own output holds, among anything else.
+// A log, such as that of `kubectl logs --prefix` or srun's own output, which contains the lines of many
+// nodes among other text. A file without its end is read as well, and then reported as truncated.
 void take_log(const std::string& name, const std::string& text, Files& files) {
   Assembler assembler;
   LineCutter cutter;
@@ -98,7 +103,7 @@ void take_log(const std::string& name, const std::string& text, Files& files) {
   if (told == 0) files.push_back(problem(name, say("it is no result of a node of a fleet")));
 }
 
-// write_file_atomically() writes into NAME.XXXXXX first.
+// write_file_atomically() writes to NAME.XXXXXX and renames it when it is complete.
 bool left_by_a_killed_write(const std::string& name) {
   return name.size() > 12 && name.substr(name.size() - 12).starts_with(".json.");
 }
@@ -126,8 +131,8 @@ void take_file(const std::string& folder, const std::string& name, bool regular,
 
 using ListedNames = std::vector<std::pair<std::string, bool>>;  // and whether it is a regular file
 
-// What each of them holds. Hashing is most of the work, and the files know nothing of each other. Nobody sets
-// the language (Speaking) while the threads read it.
+// Reads all files with several threads, since hashing is most of the work. No thread sets the language
+// (Speaking) while they run.
 std::vector<Files> read_all(const std::string& folder, const ListedNames& names) {
   std::vector<Files> all(names.size());
   std::atomic<std::size_t> next{0};
@@ -145,6 +150,8 @@ std::vector<Files> read_all(const std::string& folder, const ListedNames& names)
 
 }  // namespace
 
+// Every file is collected, also what does not belong there: it is reported, not ignored. A missing roster
+// is only a problem if the user does not name the nodes.
 Result<Collected> collect(const std::string& folder) {
   Collected collected;
   collected.folder = folder;

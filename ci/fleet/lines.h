@@ -33,11 +33,12 @@ class Assembler {
   std::map<std::string, std::string> texts_;  // by node
 };
 
-// How long a node may look for facts beside its command, and the launcher waits for both.
+// How long a node may collect facts in addition to its command, and how long the launcher waits for both.
+// `timeout` is that of the command, in seconds.
 std::chrono::seconds facts_limit(int timeout);
 std::chrono::seconds node_deadline(int timeout);
 
-// Cuts a stream into lines.
+// Cuts a stream into lines. What follows the last line end stays inside until more comes.
 class LineCutter {
  public:
   template <class Take>

@@ -8,6 +8,9 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 
+// Merges what a directory contains into one report. Every node that was expected appears in it, and the
+// rule is that unknown is never green: a node passes only with a whole result of status 0 for this fleet
+// and this command.
 namespace scankit::fleet {
 namespace {
 
@@ -26,7 +29,7 @@ std::string_view state_word(TextState state) {
   }
 }
 
-// Of the roster; without one, that of most files.
+// The fleet's id from the roster; without one, the id that most of the files have.
 std::string fleet_of(const Collected& collected) {
   if (collected.roster) return collected.roster->fleet;
   std::map<std::string, std::size_t> seen;
@@ -40,7 +43,7 @@ bool same_answer(const NodeResult& a, const NodeResult& b) {
   return a.started == b.started && a.ended == b.ended && a.end == b.end && a.exit_status == b.exit_status;
 }
 
-// The one that counts: under the name that the node itself writes, else what came last.
+// Of several results of one node: the file under the name that the node itself writes, else the latest.
 const Collected::File& counted(const FilePointers& files) {
   const auto& node = files.front()->read.node.node;
   for (const auto* file : files)
@@ -48,6 +51,8 @@ const Collected::File& counted(const FilePointers& files) {
   return **std::ranges::max_element(files, {}, [](const auto* file) { return file->read.node.ended; });
 }
 
+// What a whole result says. Only statuses of "something was found" make a node Failed; usage errors,
+// internal errors and statuses that scankit does not have leave it Unknown.
 void judge_answer(NodeEvent& line) {
   const NodeResult& r = *line.result;
   line.exit_status = r.exit_status;
@@ -84,7 +89,7 @@ void judge_answer(NodeEvent& line) {
     line.why = say("the command ended with status {}: {}", r.exit_status, r.said);
 }
 
-// A node of which no whole result is there.
+// Why there is no whole result of a node, from its damaged file or from what the launcher saw.
 void judge_silence(NodeEvent& line, const Collected& collected) {
   for (const auto& file : collected.files)
     if (file.name == node_file_name(line.name) && file.read.state != TextState::Whole) {
@@ -125,6 +130,8 @@ void judge_silence(NodeEvent& line, const Collected& collected) {
   if (!asked.problem.empty()) line.why += ": " + asked.problem;
 }
 
+// Chooses one result. Copies of it are reported as strays; a result of another status makes the node
+// Unknown, since nobody knows which one is true.
 void judge_files(NodeEvent& line, const FilePointers& files, FleetReport& report) {
   const auto& chosen = counted(files);
   line.result = chosen.read.node;
@@ -144,6 +151,7 @@ void judge_files(NodeEvent& line, const FilePointers& files, FleetReport& report
   }
 }
 
+// A node that read another policy or spec than the launcher has answered another question.
 void judge_inputs(NodeEvent& line, const Roster& roster) {
   for (const auto& [option, hash] : roster.inputs) {
     const auto seen = line.result->inputs.find(option);
@@ -163,7 +171,7 @@ void note_of_roster(NodeEvent& line, const Roster& roster) {
   if (line.result && !asked->second.problem.empty()) line.notes.push_back(asked->second.problem);
 }
 
-// Which node each whole file is of; the others are named.
+// The whole results of this fleet and command, by node. All other files become strays.
 std::map<std::string, FilePointers> sorted_out(const Collected& collected, FleetReport& report) {
   std::map<std::string, FilePointers> of_node;
   for (const auto& file : collected.files) {
@@ -180,6 +188,7 @@ std::map<std::string, FilePointers> sorted_out(const Collected& collected, Fleet
   return of_node;
 }
 
+// One line for each cause with the nodes that have it: errors first, and what most nodes have first.
 void take_causes(FleetReport& report) {
   std::map<std::tuple<std::string, std::string, std::string>, CauseLine> lines;
   for (const NodeEvent& node : report.nodes) {
@@ -262,6 +271,7 @@ std::size_t FleetReport::count(Verdict verdict) const {
   return static_cast<std::size_t>(std::ranges::count(nodes, verdict, &NodeEvent::verdict));
 }
 
+// A slow node that had other work to do is no warning.
 std::size_t FleetReport::warnings() const {
   const auto apart = std::ranges::count(nodes, true, &NodeEvent::clock_apart);
   const auto worse =
@@ -269,6 +279,7 @@ std::size_t FleetReport::warnings() const {
   return differences.size() + static_cast<std::size_t>(apart + worse);
 }
 
+// An unknown node counts whatever --fail-on says.
 int exit_status_of(const FleetReport& report, const std::string& fail_on) {
   std::vector<int> statuses;
   for (const NodeEvent& node : report.nodes) {

@@ -10,7 +10,7 @@
 
 namespace scankit::fleet {
 
-// What lies in a folder of results, as it was read. Nothing in it is judged yet.
+// The content of a directory of results, as it was read. Nothing in it is judged yet.
 struct Collected {
   std::string folder;
   std::optional<Roster> roster;
@@ -20,12 +20,13 @@ struct Collected {
     ReadNode read;
   };
   std::vector<File> files;            // by name
-  std::vector<std::string> expected;  // named by the user, beside the roster
+  std::vector<std::string> expected;  // named by the user, in addition to the roster
 };
 Result<Collected> collect(const std::string& folder);
 
 // How a node is counted. Unknown is never green: only an answer of status 0 is Passed.
 enum class Verdict { Passed, Failed, Unknown };
+// One node of the report.
 struct NodeEvent {
   std::string name;
   Verdict verdict = Verdict::Unknown;
@@ -39,27 +40,32 @@ struct NodeEvent {
   bool clock_known = false, clock_apart = false;
 };
 
+// A fact in which nodes differ.
 struct Difference {
   std::string fact, common;  // the value that most nodes have; "" where no half of them agrees
   std::size_t agreeing = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> others;  // value, nodes
   std::vector<std::string> with_it;  // facts that differ because this one does, between the same nodes
 };
+// A measured number of a node that is far from the median of its kind.
 struct Outlier {
   std::string node, measure, unit, kind;  // kind: the hardware that it was compared among
   double value = 0, median = 0, spread = 0;
   bool worse = false;      // slower, or less exact
   bool disturbed = false;  // the machine was busy: no warning
 };
+// A file in the directory that does not count.
 struct Stray {
   std::string file, kind,
       why;  // "foreign", "truncated", "damaged", "newer", "duplicate", "other_fleet", "log"
 };
+// A cause with the nodes on which it was found.
 struct CauseLine {
   Cause cause;
   std::vector<std::string> nodes;
 };
 
+// Everything that the output formats print.
 struct FleetReport {
   std::string folder, fleet, engine, tool_version;
   std::vector<std::string> command;
@@ -81,7 +87,8 @@ void compare_facts(FleetReport& report);
 void find_outliers(FleetReport& report);
 void judge_clock(NodeEvent& node, const AskedNode* asked);
 
-// 0, 1, 3, 4, 6 or 7, after the precedence of exit_status.h. `fail_on`: "error", "warning" or "never".
+// The exit status of the report, by the precedence of gate_status(). `fail_on`: "error",
+// "warning" or "never".
 int exit_status_of(const FleetReport& report, const std::string& fail_on);
 
 }  // namespace scankit::fleet

@@ -19,11 +19,15 @@
 #include "doctor/model/snapshot_json.h"
 #include "doctor/report/escape.h"
 
+// `scankit fleet node`: what runs on each node. It runs the command as a child, collects the node's facts,
+// writes one file, and tells the launcher on standard output when it started and when it is done.
 namespace scankit::fleet {
 namespace {
 
+// The same program, even if its path is not in PATH or was replaced meanwhile.
 constexpr const char* kSelf = "/proc/self/exe";
 
+// --node, else what Kubernetes or Slurm calls the node, else its host name.
 std::string name_of_this_node(const NodeOptions& options) {
   for (const std::string& name :
        {options.node, environment_value("SCANKIT_NODE"), environment_value("SLURMD_NODENAME")})
@@ -32,7 +36,7 @@ std::string name_of_this_node(const NodeOptions& options) {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
 }
 
-// The last lines of what a command said, as one.
+// The last line of a text, of which at most the last 400 bytes count.
 std::string end_of(const std::string& text) {
   std::string end = text.substr(text.size() - std::min<std::size_t>(text.size(), 400));
   while (end.ends_with('\n')) end.pop_back();
@@ -40,6 +44,7 @@ std::string end_of(const std::string& text) {
   return plain(end, true);
 }
 
+// Looks at the Python and the modules of the command, so that the facts are about the same environment.
 Result<std::string> separate_snapshot(const NodeOptions& options) {
   ProcessRequest request;
   request.argv = {kSelf, "snapshot", "--no-import"};
@@ -58,7 +63,8 @@ Result<std::string> separate_snapshot(const NodeOptions& options) {
   return std::move(ran.out);
 }
 
-// Of the snapshot that doctor left there, else of one of their own.
+// The facts come from the snapshot that doctor wrote, or else from a snapshot of their own. A node without
+// facts still has its answer.
 void take_facts(const NodeOptions& options, const std::string& left, NodeResult& node) {
   auto text = left.empty() ? Result<std::string>(Error{Errc::NotFound, "", ""}) : read_whole_file(left);
   if (!text) text = separate_snapshot(options);
@@ -69,7 +75,8 @@ void take_facts(const NodeOptions& options, const std::string& left, NodeResult&
     node.facts_problem = snapshot.error().message;
 }
 
-// Runs the command; its JSON, or "". `facts`: where doctor shall leave those that it looked at anyway.
+// Runs the command and returns its JSON, or "". `facts` is the file into which doctor writes its snapshot,
+// so that the node is not looked at twice.
 std::string run_command(const NodeOptions& options, const std::string& facts, NodeResult& node) {
   ProcessRequest request;
   request.argv = {kSelf};
@@ -93,7 +100,8 @@ std::string run_command(const NodeOptions& options, const std::string& facts, No
   return ran->out;
 }
 
-// A folder of that name that is not the launcher's would take the file and never be read.
+// With --shared the directory must be the launcher's: another one of the same name, such as a local disk,
+// would take the file and nobody would read it.
 Result<void> write_result(const NodeOptions& options, const std::string& node, const std::string& text) {
   if (options.out.empty()) return Error{Errc::NotFound, say("no folder was named"), ""};
   if (options.shared) {
@@ -134,12 +142,14 @@ int run_node(const NodeOptions& options) {
   take_facts(options, facts, node);
   node.ended = now();
   const std::string text = node_text(node, result);
+  // A node that cannot write its file sends it through standard output.
   const auto written = write_result(options, node.node, text);
   if (!written) std::fputs(as_parts(node.node, text).c_str(), stdout);
   const bool handed_over = !written && !options.out.empty();
   tell_launcher({"done", node.node, node.ended, "", handed_over ? written.error().message : ""});
   if (options.stay) {
-    // The first process of a container has no default for signals: without a handler it could only be killed.
+    // The first process of a container has no default actions for signals (pid_namespaces(7)): without a
+    // handler it ignores SIGTERM and has to be killed.
     ::signal(SIGTERM, [](int) { ::_exit(kExitClean); });
     for (;;) ::pause();
   }

@@ -8,6 +8,9 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
+// A node's file: one line of JSON, {header, "result": the command's own JSON, "sha256": digest of
+// everything before}. The header can be read without parsing the result, which may be large, and the
+// digest at the end shows that the file is whole.
 namespace scankit::fleet {
 namespace {
 
@@ -68,9 +71,10 @@ NodeResult node_of(const Json& json) {
   return node;
 }
 
+// A file that cannot be used, with the reason.
 ReadNode not_whole(TextState state, std::string why) { return {state, std::move(why), {}}; }
 
-// The number behind urn:scankit:fleet-node:, 0 where the text does not begin as such a file does.
+// The number behind "urn:scankit:fleet-node:"; 0 where the text does not begin as such a file does.
 int schema_of(std::string_view text) {
   const std::string head = R"({"$schema":")" + std::string(kSchema);
   if (!text.starts_with(head)) return 0;
@@ -117,6 +121,8 @@ std::string with_digest(std::string body) {
   return std::move(body).append(kDigestKey) + digest + "\"}\n";
 }
 
+// The checks go from the outside to the inside: schema, completeness, digest, header. "result"
+// is not parsed.
 ReadNode read_node_text(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const int schema = schema_of(text);

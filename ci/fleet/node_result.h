@@ -19,14 +19,16 @@ struct Cause {
 struct Failure {
   std::string what, why;  // "cpu q011-fp32-...", one line
 };
-// A number that nodes of one kind should agree on: of the same name, and where `device` is alike.
+// A measured number that should be the same on nodes of the same kind. Measures are compared by
+// name and unit.
 struct Measure {
   std::string name, unit;  // "cuda:0 fwd float32 B8 D2048 L2048 N16 cold", "ms"
   double value = 0;
   bool disturbed = false;  // taken while the machine had something else to do
 };
 
-// The command's own JSON in brief. A thousand nodes are merged from this; the whole lies beside it.
+// The command's JSON in brief. A thousand nodes are merged from their summaries; the complete JSON is in
+// the same file.
 struct Summary {
   std::string verdict;  // the command's word; "" where it printed no JSON
   std::vector<Cause> causes;
@@ -36,6 +38,7 @@ struct Summary {
   std::vector<Measure> measures;
 };
 
+// The header of a node's file.
 struct NodeResult {
   std::string fleet, node, tool_version;
   std::vector<std::string> command;           // "doctor", "--python", ...
@@ -56,6 +59,7 @@ std::string node_text(const NodeResult& node, std::string_view result);
 // The last step of it: `body` is such a file up to its digest.
 std::string with_digest(std::string body);
 
+// Foreign: not a node's file at all. Newer: written by a later scankit.
 enum class TextState { Whole, Foreign, Truncated, Damaged, Newer };
 struct ReadNode {
   TextState state = TextState::Foreign;

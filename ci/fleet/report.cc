@@ -19,6 +19,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
+// Reads the JSON of commands in brief, has the sentences that several output formats share, and
+// runs `fleet report`.
 namespace scankit::fleet {
 namespace {
 
@@ -27,6 +29,7 @@ using ParsedJson = nlohmann::json;
 // Enough to tell what is wrong; the file holds all of it.
 constexpr std::size_t kMostKept = 20;
 
+// The array of that name, or an empty one: a command of another version may lack it.
 const ParsedJson& list(const ParsedJson& json, const char* key) {
   static const ParsedJson none = ParsedJson::array();
   const auto found = json.find(key);
@@ -52,8 +55,8 @@ void take_findings(const ParsedJson& json, Summary& summary) {
                                     : json_text(open, "question") + " " + json_text(open, "why"));
 }
 
-// The largest share of its bound that any result of a device and dtype took: what a GPU that computes a
-// little wrong differs in long before a case fails.
+// The largest share of its bound that any result of a device and dtype used. A GPU that computes slightly
+// wrong shows here long before a case fails.
 void take_errors(const ParsedJson& one, const std::string& device, std::map<std::string, double>& worst) {
   for (const ParsedJson& tensor : list(one, "tensors")) {
     const auto found = tensor.find("worst");
@@ -65,6 +68,7 @@ void take_errors(const ParsedJson& one, const std::string& device, std::map<std:
   }
 }
 
+// The cases of validate. Without that command's JSON nothing is found and nothing is added.
 void take_cases(const ParsedJson& json, Summary& summary) {
   std::map<std::string, double> worst;
   for (const ParsedJson& one : list(json, "cases")) {
@@ -87,6 +91,7 @@ void take_cases(const ParsedJson& json, Summary& summary) {
   }
 }
 
+// Each timed pass becomes a measure, with its shape in the name: only equal shapes are compared.
 void take_timing(const ParsedJson& json, Summary& summary) {
   for (const ParsedJson& timing : list(json, "timing")) {
     if (!timing.is_object()) continue;
@@ -127,6 +132,7 @@ Summary summarised(std::string_view text_of_command) {
 
 namespace {
 
+// An output format. Those for programs are English.
 struct Sink {
   std::string_view format;
   bool for_programs;
@@ -214,7 +220,8 @@ std::string rendered(std::string_view format, const FleetReport& report, int exi
 
 namespace {
 
-// "@FILE": a name a line, as `kubectl get nodes -o name` writes them; else a list of hosts.
+// --expect: a list of hosts, or "@FILE" with names, as `kubectl get nodes -o name`
+// writes them ("node/NAME").
 Result<std::vector<std::string>> expected_nodes(const std::string& wish) {
   constexpr std::size_t kListLimit = 1u << 20;
   std::string text = wish;

@@ -12,12 +12,12 @@
 
 namespace scankit::fleet {
 
-// What `command` printed with --json, in brief: doctor, env
-// check and validate by themselves, ci by its steps.
+// What a command printed with --json, in brief: for doctor, env check and validate itself, for
+// ci its steps.
 Summary summarised(std::string_view json);
 
-// Facts that nodes of one fleet are expected to share, as name and value: what differs between them is what a
-// broken one has. A fact that could not be read says so.
+// Facts that the nodes of one fleet should share, by name. Where they differ may be what is wrong with a
+// node. A fact that could not be read has a value that says so.
 std::map<std::string, std::string> facts_of(const Snapshot& snapshot);
 
 inline constexpr const char* kReportSchema = "urn:scankit:fleet-report:1";  // schema/fleet-report-1.json

@@ -9,6 +9,7 @@
 #include "doctor/report/html_page.h"
 #include "validate/report/plot.h"
 
+// The HTML report, with the frame of doctor's page and the plots of validate's.
 namespace scankit::fleet {
 namespace {
 
@@ -35,7 +36,7 @@ std::string html_nodes(const FleetReport& report, Verdict verdict, const std::st
   return sections.empty() ? "" : html::heading(title) + sections;
 }
 
-// One point a node; what judges it is drawn, too.
+// One point for each node, and the median to which it was compared.
 std::string measure_plot(const FleetReport& report, const Measure& median) {
   Plot plot{median.name, {say("node"), 0, 1, false}, {median.unit, 0, 1, false}, {}, {}};
   std::set<std::string> odd;
@@ -57,7 +58,7 @@ std::string measure_plot(const FleetReport& report, const Measure& median) {
   return validate::plot_svg(plot);
 }
 
-// The measures that tell nodes apart come first.
+// The measures with the most outliers come first; at most kMostPlots are drawn.
 std::string plots(const FleetReport& report) {
   std::map<std::string, std::size_t> odd;
   for (const Outlier& o : report.outliers) ++odd[o.measure];

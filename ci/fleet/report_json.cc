@@ -6,6 +6,8 @@
 #include "doctor/base/say.h"
 #include "doctor/model/plain_json.h"
 
+// The JSON of `scankit fleet`; ci/fleet/schema/fleet-report-1.json describes it. Missing values are null,
+// and fields are only added within one schema.
 namespace scankit::fleet {
 namespace {
 using Json = nlohmann::ordered_json;
@@ -13,6 +15,7 @@ using Json = nlohmann::ordered_json;
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
+// All fields are always there, so that a reader needs no check for their presence.
 Json node_json(const NodeEvent& node) {
   static constexpr const char* kVerdicts[] = {"passed", "failed", "unknown"};
   Json json{{"node", node.name},

@@ -3,9 +3,12 @@
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 
+// The report as GitHub-flavored Markdown, for the summary of a CI job. Everything from files is escaped: a
+// node's message could contain markup.
 namespace scankit::fleet {
 namespace {
 
+// A table of two columns; without rows it is left out altogether.
 class Table {
  public:
   Table(const std::string& title, const std::string& left, const std::string& right)

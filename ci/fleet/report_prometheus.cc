@@ -9,6 +9,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/prometheus_family.h"
 
+// Metrics for node_exporter's textfile collector. Each sample has the fleet's id as a label, so that files
+// of two fleets do not collide.
 namespace scankit::fleet {
 namespace {
 
@@ -27,7 +29,8 @@ std::string_view word(Verdict verdict) {
   return verdict == Verdict::Failed ? "failed" : "unknown";
 }
 
-// A node that passed is a number only: a thousand of them would be a thousand series.
+// Nodes that passed are only counted: a series for each of a thousand healthy nodes would be
+// a thousand series.
 void write_nodes(Out& out, const FleetReport& report) {
   auto counts = out.family("nodes", "Nodes by what they came to");
   const std::size_t failed = report.count(Verdict::Failed), unknown = report.count(Verdict::Unknown);
@@ -44,7 +47,8 @@ void write_nodes(Out& out, const FleetReport& report) {
                    "1");
 }
 
-// The same sample twice is refused by the collector: lines of a cause may differ in their summary alone.
+// Lines of one cause may differ only in their summary, which is not a label. They are merged, because the
+// collector rejects a file with a repeated sample.
 void write_causes(Out& out, const FleetReport& report) {
   std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> found;
   for (const CauseLine& line : report.causes)

@@ -6,10 +6,12 @@
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
+// The report for people: what is wrong comes first, and what a thousand nodes have in common
+// takes one line.
 namespace scankit::fleet {
 namespace {
 
-// How many lines of a kind are shown without -v: a cluster can fail as a whole.
+// How many lines of one kind are shown without -v: if a whole cluster fails, the first ones say enough.
 constexpr std::size_t kMostLines = 20;
 
 class Text {
@@ -47,7 +49,7 @@ class Text {
     line("");
     line(text);
   }
-  // Shows the first of them; says how many are left out.
+  // Shows the first items, and says how many are left out.
   template <class Items, class Show>
   void some(const Items& items, Show show) {
     const std::size_t most = style_.verbose ? items.size() : kMostLines;

@@ -14,10 +14,11 @@
 #include "doctor/host/host.h"
 #include "doctor/model/plain_json.h"
 
+// First the lists of hosts, then fleet.json and its lock.
 namespace scankit::fleet {
 namespace {
 
-// Four times the largest cluster there is; a slip of the keyboard must not fill the memory.
+// More than the largest cluster has; a typing error such as node[1-99999999] must not fill the memory.
 constexpr std::size_t kMostHosts = 65536;
 constexpr std::size_t kMostDigits = 9;
 
@@ -39,7 +40,7 @@ std::size_t number(std::string_view digits) {
   return value;
 }
 
-// "1-3" or "07": the digits of each number, padded as the first is.
+// "1-3" or "07". Numbers are padded with zeros to the length of the first one, as Slurm does.
 Result<Names> one_range(std::string_view list, std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string_view low = range.substr(0, dash),
@@ -56,7 +57,7 @@ Result<Names> one_range(std::string_view list, std::string_view range) {
   return names;
 }
 
-// What stands between two brackets: "1-3,7".
+// The text between two brackets: "1-3,7".
 Result<Names> ranges(std::string_view list, std::string_view inside) {
   Names names;
   for (std::size_t begin = 0; begin <= inside.size();) {
@@ -69,7 +70,7 @@ Result<Names> ranges(std::string_view list, std::string_view inside) {
   return names;
 }
 
-// One element of the list, which has any number of brackets.
+// One element of the list. With several brackets the result is every combination of them.
 Result<Names> one_pattern(std::string_view list, std::string_view pattern) {
   Names names{""};
   while (!pattern.empty()) {
@@ -97,7 +98,7 @@ Result<std::vector<std::string>> expanded_hosts(std::string_view list) {
   constexpr std::string_view kBetween = ", \t\n";
   Names names;
   for (std::size_t begin = 0; begin < list.size();) {
-    // A comma within brackets separates numbers, not names.
+    // A comma inside of brackets separates numbers, not names.
     std::size_t end = begin;
     for (bool inside = false; end < list.size(); ++end) {
       if (list[end] == '[') inside = true;
@@ -193,7 +194,7 @@ Result<Roster> roster_of(const std::string& text) {
 }
 
 Result<Roster> read_roster(const std::string& folder) {
-  // By the host, which waits for no FIFO: the folder may be anybody's.
+  // Through Host, which never waits for a FIFO: anybody may have written into the directory.
   constexpr std::size_t kMost = 64u << 20;
   SCANKIT_TRY(const std::string text, make_real_host()->read_file(path_join(folder, kRosterFile), kMost));
   return roster_of(text);

@@ -20,6 +20,8 @@ Result<std::vector<std::string>> expanded_hosts(std::string_view list);
 inline constexpr const char* kRosterFile = "fleet.json";
 inline constexpr const char* kRosterSchema = "urn:scankit:fleet-roster:1";  // schema/fleet-roster-1.json
 
+// What the launcher saw of one node. Times are seconds since 1970 by the launcher's clock, unless the
+// comment says otherwise.
 struct AskedNode {
   double asked = 0;                  // when it was launched, by the launcher's clock as all of these
   double started = 0, reported = 0;  // when its lines came; 0: none did
@@ -29,6 +31,7 @@ struct AskedNode {
   std::string problem;               // "it could not write its file: ...": said by itself, or by the engine
 };
 
+// The content of fleet.json.
 struct Roster {
   std::string fleet, tool_version, engine, job, launch;
   std::vector<std::string> command;
@@ -45,7 +48,7 @@ Result<Roster> roster_of(const std::string& text);
 Result<Roster> read_roster(const std::string& folder);  // Errc::NotFound where there is none
 Result<void> write_roster(const std::string& folder, const Roster& roster);
 
-// Held by who launches into the folder; the kernel lets go of it when the holder dies.
+// The lock of the process that launches into the directory. The kernel releases it when that process ends.
 Result<Descriptor> lock_folder(const std::string& folder);
 
 }  // namespace scankit::fleet

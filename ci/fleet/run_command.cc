@@ -19,11 +19,15 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 
+// `scankit fleet run --slurm`. Outside of an allocation it runs itself inside a new one; inside of one it
+// launches the nodes that have not answered yet and reports over all. Running the same line again
+// continues an interrupted fleet.
 namespace scankit::fleet {
 namespace {
 
-// Names the launch that salloc was started for: what runs inside has the folder's lock already, and
-// fleet.json tells the outer one that it ran.
+// The variable that names the launch for which salloc was started. The process inside the allocation
+// relies on the outer one's lock, and writes this id into fleet.json, which tells the outer process
+// that it ran.
 constexpr const char* kLaunch = "SCANKIT_FLEET_LAUNCH";
 
 int complained(const Error& error, int status) {
@@ -47,15 +51,16 @@ Roster fresh_roster(const RunOptions& options, const std::vector<std::string>& c
   return roster;
 }
 
-// All nodes must compute the same cases, or their errors could not be compared.
+// All nodes must compute the same cases, or their errors could not be compared. The seed comes from the
+// fleet's id, so that a continued fleet has it too.
 std::vector<std::string> with_one_seed(std::vector<std::string> command, const std::string& fleet) {
   if (command.front() == "validate" && option_value(command, "--seed").empty())
     command.insert(command.end(), {"--seed", std::to_string(std::stoul(fleet.substr(0, 8), nullptr, 16))});
   return command;
 }
 
-// The roster of the folder, where it is one of the same
-// command, else a new one. Another command's is refused.
+// The roster of the directory if it belongs to the same command with the same input files, else a new one.
+// The roster of another command is an error: results of two commands must not mix.
 Result<Roster> roster_for(const RunOptions& options, const std::vector<std::string>& command) {
   Roster roster = fresh_roster(options, command);
   auto before = read_roster(options.out);
@@ -78,7 +83,7 @@ Result<Roster> roster_for(const RunOptions& options, const std::vector<std::stri
   return before;
 }
 
-// Those without an answer that ended by itself.
+// The nodes that have no answer yet. A command that ended by itself has answered, whatever its status.
 std::vector<std::string> open_nodes(const FleetReport& report, const std::vector<std::string>& nodes) {
   std::set<std::string> done;
   for (const NodeEvent& line : report.nodes)
@@ -98,6 +103,8 @@ std::string program_on_nodes(const RunOptions& options) {
   return own_program().value_or("scankit");
 }
 
+// Inside of an allocation: completes the roster, and launches the nodes that are open. Expected nodes that
+// the job does not have are noted with Slurm's reason.
 Result<void> run_open_nodes(const RunOptions& options, const SlurmJob& job, bool slurm_options_count,
                             Roster& roster) {
   SCANKIT_TRY(std::vector<std::string> nodes, host_names(job.nodes));
@@ -129,7 +136,8 @@ Result<void> run_open_nodes(const RunOptions& options, const SlurmJob& job, bool
   return launch(how, roster);
 }
 
-// Takes what selects nodes: a step over a part of the job would leave the others unasked and unnamed.
+// Refuses options that select nodes: a step over a part of the job would leave the other nodes
+// without an answer.
 Result<void> fit_for_a_step(const std::vector<std::string>& options) {
   for (const std::string& option : options)
     for (const char* name : {"-N", "-w", "-x", "-n", "--nodes", "--nodelist", "--exclude", "--ntasks"})
@@ -142,7 +150,7 @@ Result<void> fit_for_a_step(const std::vector<std::string>& options) {
 
 int allocate(const RunOptions& options, const Roster& roster) {
   std::vector<std::string> slurm = options.engine_options;
-  // To go on, those nodes are needed that have not answered.
+  // A continued fleet asks for exactly the nodes that have not answered.
   if (!roster.nodes.empty()) {
     const auto report = report_of(options.out);
     if (!report) return complained(report.error(), kExitInternal);
@@ -167,7 +175,7 @@ int allocate(const RunOptions& options, const Roster& roster) {
     return after && after->launch == id;
   });
   if (status != kExitClean) return status;
-  // salloc's own status is 0 also where a signal ended what ran inside: the folder tells what came of it.
+  // salloc's own status is 0 even if a signal ended what ran inside, so that the directory decides.
   const auto report = report_of(options.out);
   if (!report) return complained(report.error(), kExitInternal);
   if (exit_status_of(*report, options.show.fail_on) == kExitClean) return kExitClean;
@@ -197,6 +205,8 @@ int run_fleet(const RunOptions& given) {
     if (const auto fits = fit_for_a_step(options.engine_options); !fits)
       return complained(fits.error(), kExitUsage);
   Descriptor lock;
+  // The process inside the allocation of an outer `fleet run` must not wait for the lock that the
+  // outer one has.
   if (!granted_to_us) {
     auto taken = lock_folder(options.out);
     if (!taken) return complained(taken.error(), kExitUsage);

@@ -24,9 +24,12 @@
 
 extern char** environ;
 
+// Slurm's commands: what they say about a cluster, what their error messages mean, and running inside a
+// new allocation. slurm_launch.cc runs the nodes.
 namespace scankit::fleet {
 namespace {
 
+// The output of one command. Its first line of errors is the reason where it fails.
 Result<std::string> said_by(std::vector<std::string> argv) {
   ProcessRequest request;
   request.argv = std::move(argv);
@@ -38,6 +41,7 @@ Result<std::string> said_by(std::vector<std::string> argv) {
                say("see what \"scontrol ping\" says")};
 }
 
+// A message of Slurm's, what to do about it, and the exit status that it comes to.
 struct Known {
   std::string_view text;  // what Slurm's line holds, in lower case
   std::string_view next;
@@ -119,6 +123,8 @@ Result<std::vector<std::string>> host_names(const std::string& list) {
   return names;
 }
 
+// %N|%T|%E: name, state in its long form, and the reason that an administrator gave. An error of sinfo is
+// ignored: the launch itself will show which nodes work.
 std::map<std::string, std::string> unusable_nodes(const std::vector<std::string>& nodes) {
   std::map<std::string, std::string> unusable;
   if (nodes.empty()) return unusable;
@@ -141,6 +147,7 @@ std::map<std::string, std::string> unusable_nodes(const std::vector<std::string>
   return unusable;
 }
 
+// Both commands must work: srun starts the nodes, and scontrol expands their names.
 Result<void> slurm_is_here() {
   const auto version = said_by({"srun", "--version"});
   if (version && said_by({"scontrol", "--version"})) return {};
@@ -160,14 +167,16 @@ std::optional<Explained> explain_slurm(std::string_view line) {
 
 namespace {
 
+// Read by a signal handler. A pid fits into sig_atomic_t (int) on Linux.
 volatile std::sig_atomic_t salloc_pid = 0;
 
 void pass_on(int signal) {
   if (salloc_pid > 0) ::kill(static_cast<pid_t>(salloc_pid), signal);
 }
 
-// salloc stays in our process group and on our terminal, unlike the children of run_process(): it must see
-// the user's Ctrl-C, give the allocation back, and outlive our own death by SIGKILL.
+// While salloc runs, this process ignores SIGINT and passes SIGTERM on. salloc stays in its process group
+// and on its terminal, unlike the children of run_process(): it must get the user's Ctrl-C itself and give
+// the allocation back, also after this process was killed.
 class Signals {
  public:
   Signals() {
@@ -191,6 +200,8 @@ class Signals {
   }, terminate_{};
 };
 
+// SIGINT is reset to its default in the child: an ignored signal would stay ignored there (POSIX exec),
+// and Ctrl-C would not reach salloc.
 int spawn(const std::vector<std::string>& argv, int error_end, pid_t& pid) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
@@ -211,7 +222,8 @@ int spawn(const std::vector<std::string>& argv, int error_end, pid_t& pid) {
   return failed;
 }
 
-// What it writes to standard error goes on to ours; the lines that Slurm says are looked at.
+// Copies salloc's standard error to that of this process, and looks at the lines that Slurm itself wrote.
+// The first one with a known meaning counts.
 std::optional<Explained> pass_errors_on(int end) {
   std::optional<Explained> explained;
   LineCutter lines;
@@ -230,6 +242,8 @@ std::optional<Explained> pass_errors_on(int end) {
 
 }  // namespace
 
+// --no-kill keeps the allocation when one of its nodes fails. If the program ran, its status is the
+// answer; otherwise the reason is in what salloc said.
 int in_allocation(const std::vector<std::string>& slurm_options, const std::vector<std::string>& words,
                   const std::function<bool()>& began) {
   const auto self = own_program();

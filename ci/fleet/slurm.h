@@ -12,6 +12,7 @@
 // Slurm by its own commands, nothing of its libraries: those differ from site to site.
 namespace scankit::fleet {
 
+// The allocation that this process runs in, from $SLURM_JOB_ID and $SLURM_JOB_NODELIST.
 struct SlurmJob {
   std::string id, nodes;  // "7", "node[1-4]"
 };
@@ -26,18 +27,19 @@ std::map<std::string, std::string> unusable_nodes(const std::vector<std::string>
 // srun, salloc and scontrol, before anything is asked of them.
 Result<void> slurm_is_here();
 
-// A line of Slurm's, with what it comes to and what to do next; nothing where the line says nothing known.
+// What a message of Slurm's means, and what to do next.
 struct Explained {
   std::string sentence;
   int exit_status = 0;
 };
 std::optional<Explained> explain_slurm(std::string_view line);
 
-// Runs this program, `words` its command line, inside a new allocation; its exit status, or that of having
-// got none. `began` tells whether it ran at all.
+// Runs this program inside a new allocation, with `words` as its command line. Returns its exit status, or
+// that of not getting an allocation. `began` says whether the program ran at all.
 int in_allocation(const std::vector<std::string>& slurm_options, const std::vector<std::string>& words,
                   const std::function<bool()>& began);
 
+// What launch() starts: `scankit` is the program's path on the nodes, `out` the directory for results.
 struct Launch {
   std::string scankit, out;
   std::vector<std::string> nodes, slurm_options;

@@ -12,6 +12,8 @@
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 
+// One srun over all nodes that are still open. Its standard output carries the nodes' lines, its standard
+// error what Slurm says about them; both are noted in the roster.
 namespace scankit::fleet {
 namespace {
 
@@ -21,7 +23,8 @@ std::vector<std::string> srun_words(const Launch& how, const Roster& roster, dou
   const std::string count = std::to_string(how.nodes.size());
   const std::string launched_at = fmt::format("{:.3f}", launched),
                     timeout = fmt::format("{:.0f}", roster.timeout);
-  // One node's end must end no other: neither its bad status, nor its crash, nor that it is early.
+  // The end of one node must not end the others, whether it fails, crashes or is simply early
+  // (--kill-on-bad-exit=0, --no-kill, --wait=0).
   std::vector<std::string> words = {"srun",
                                     "--nodes=" + count,
                                     "--ntasks=" + count,
@@ -40,8 +43,8 @@ std::vector<std::string> srun_words(const Launch& how, const Roster& roster, dou
   return words;
 }
 
-// What srun says of nodes goes to those nodes: "srun: error: node[2-3]: tasks 1-2: Killed", and whatever else
-// names one.
+// Finds out which nodes a line of srun's is about: "srun: error: node[2-3]: tasks 1-2: Killed", or any
+// other line that contains a node's name as a whole word.
 void blame(const std::string& line, const Launch& how, Roster& roster) {
   static const RE2 task("error: ([^ ]+): tasks? [0-9,-]+: (.*)");
   std::string who, what;
@@ -67,7 +70,8 @@ void blame(const std::string& line, const Launch& how, Roster& roster) {
   }
 }
 
-// What is seen of one launch while it runs.
+// What is seen of the launch while it runs: lines of nodes on standard output, and messages
+// on standard error.
 class Watch {
  public:
   Watch(const Launch& how, Roster& roster) : how_(how), roster_(roster) {}
@@ -102,6 +106,7 @@ class Watch {
     if (how_.progress) how_.progress(++done_);
   }
 
+  // Writes a file for a node that could not write it itself.
   void keep(AskedNode& node, const Line& line, const std::string& text) {
     node.problem = say("it could not write its file, and handed it to the launcher: {}", line.text);
     const auto kept = write_file_atomically(path_join(how_.out, node_file_name(line.node)), text);
@@ -135,7 +140,7 @@ Result<void> launch(const Launch& how, Roster& roster) {
   request.on_out = [&](std::string_view bytes) { watch.out(bytes); };
   request.on_err = [&](std::string_view bytes) { watch.err(bytes); };
   SCANKIT_TRY(const auto ran, run_process(request));
-  // A killed srun leaves its tasks running until the allocation ends.
+  // If srun is killed, its tasks go on until the allocation ends; scancel ends the step.
   if (ran.timed_out && !watch.step().empty()) {
     ProcessRequest cancel;
     cancel.argv = {"scancel", watch.step()};

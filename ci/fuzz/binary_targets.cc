@@ -18,6 +18,7 @@
 #include "doctor/probes/target/wheel.h"
 #include "doctor/text/catalogue.h"
 
+// The readers of binary formats: ELF files, fatbins, wheels and message catalogues.
 namespace scankit::fuzz {
 namespace {
 
@@ -36,7 +37,8 @@ class Memory : public ByteSource {
   std::string_view bytes_;
 };
 
-// A folder in memory, for readers that want a path: one for the process, since each input is read and gone.
+// A directory in memory for readers that want a path, used by all inputs of the process in turn. On a disk
+// the fuzzer would spend its time there.
 const std::string& folder_in_memory() {
   static const std::string path = [] {
     if (::access("/dev/shm", W_OK) == 0) ::setenv("TMPDIR", "/dev/shm", 1);
@@ -46,6 +48,7 @@ const std::string& folder_in_memory() {
   return path;
 }
 
+// Not atomic: no other process reads the file, and a rename for each input would be slow.
 void write_plain(const std::string& path, std::string_view bytes) {
   FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) std::abort();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scankit's readers make of a file or a text, as JSON: a request a line on
-// standard input, an answer a line. truth_by_others.py holds the answers
-// against those of pyelftools, packaging, zipfile, site and importlib.metadata.
+// What scankit's readers make of a file or a text, as JSON: one request for each line on standard input, one
+// answer for each line on standard output. truth_by_others.py compares the answers with those of pyelftools,
+// packaging, zipfile, site and importlib.metadata.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -54,6 +54,7 @@ Json in_range(const std::string& range, const std::string& version) {
   return {{"holds", holds ? Json(*holds) : Json(nullptr)}};
 }
 
+// One Python for all requests of a process: probing it takes longer than all else.
 Json marker(const Host& host, const Json& ask) {
   static const auto python = probe_python(host, ask.at("python").get<std::string>());
   if (!python.present()) return {{"error", "no Python"}};

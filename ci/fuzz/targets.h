@@ -3,8 +3,8 @@
 #include <span>
 #include <string_view>
 
-// Every reader of what a stranger may have written, as a function of its bytes. One fuzzer is made of each,
-// and the unit tests feed each its corpus.
+// Every reader of data that a stranger may have written, as a function of its bytes. Each becomes one
+// fuzzer, and the unit tests run each over its corpus.
 namespace scankit::fuzz {
 
 struct Target {

@@ -27,9 +27,12 @@
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 
+// The readers of text formats. Results are used in some way ("(void)x.size()"), so that nothing is
+// optimized away and what was read is also written again.
 namespace scankit::fuzz {
 namespace {
 
+// A directory for readers that want files; it lives as long as the process.
 const std::string& state_base() {
   static const auto folder = TemporaryDirectory::create("scankit-fuzz");
   static const std::string path = folder ? folder->path() : "";
@@ -43,7 +46,8 @@ void read_snapshot(std::string_view input) {
   (void)snapshot_to_json(redacted(*snapshot)).size();
 }
 
-// With the hashes that belong to what the parts say: whoever forges a lock can count them too.
+// The lock with hashes that match its parts. Otherwise nearly every mutated input would fail at the
+// integrity check, and the code behind it would never be reached; a forger can compute the hashes as well.
 std::string with_hashes(std::string_view lock) {
   auto json = nlohmann::json::parse(lock, nullptr, false);
   if (!json.is_object()) return std::string(lock);
@@ -86,7 +90,7 @@ void read_log(std::string_view input) { (void)explain_text(input); }
 
 void read_node(std::string_view input) {
   (void)fleet::read_node_text(input);
-  // With the digest that belongs to it: whoever forges a result can count it too.
+  // With a digest that matches, for the same reason.
   std::string body(input);
   while (body.ends_with('\n') || body.ends_with('}')) body.pop_back();
   (void)fleet::read_node_text(fleet::with_digest(std::move(body)));

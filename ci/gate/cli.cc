@@ -11,6 +11,8 @@
 #include "doctor/cli/cli.h"
 #include "doctor/command_line/help.h"
 
+// The command line of `scankit ci`. The options of a subcommand are shared with its callback, since CLI11
+// fills them after the function that declares them has returned.
 namespace scankit {
 namespace {
 
@@ -37,6 +39,7 @@ void add_run(CLI::App& ci, int& exit_status) {
       ->add_option("--python", options->python,
                    say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
       ->type_name("PATH");
+  // With --out the answers stay, and --resume can use them again.
   auto* out = command->add_option("--out", options->out, say("directory that keeps the answer of each step"));
   out->type_name("DIR");
   command

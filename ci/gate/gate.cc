@@ -27,6 +27,9 @@
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"
 
+// `scankit ci run`: runs doctor, env check and validate as children of this program, reads their answers,
+// applies the policy, and prints one report. Children instead of function calls, because a step may hang,
+// crash or use up memory, and each has its own time limit.
 namespace scankit {
 namespace {
 
@@ -50,8 +53,8 @@ std::string question_of(const StepRun& run) { return say("Did {} come to its end
 // cannot be used.
 bool said_why(const StepEnd& end) { return end.status == kExitUsage || end.status == kExitFindings; }
 
-// How the step itself went, as one more outcome: so every sink
-// tells of it, and nothing that did not run is green.
+// How the step itself went, as one more outcome, so that every output format reports it and nothing that
+// did not run looks green.
 Outcome step_outcome(const StepRun& run) {
   Outcome outcome{.check = "step-" + run.command.stem, .question = question_of(run)};
   const auto ends_as = [&](CheckState state, std::string why) {
@@ -89,11 +92,14 @@ int raw_status(const StepRun& run) {
   return said_why(*run.end) ? run.end->status : kExitInternal;
 }
 
+// The exit status of a step whose findings fail under the policy.
 int found_status(const PolicyStep& step) {
   if (step.name == "env_check") return kExitDrift;
   return step.name == "validate" ? kExitValidationFailed : kExitFindings;
 }
 
+// Doctor's answer is a snapshot, which is judged here; the other answers are outcomes already, and
+// are only translated.
 std::vector<Outcome> outcomes_of(const StepRun& run) {
   if (run.snapshot) return diagnose(*run.snapshot).outcomes;
   std::vector<Outcome> outcomes = run.outcomes;
@@ -105,6 +111,7 @@ std::vector<Outcome> outcomes_of(const StepRun& run) {
   return outcomes;
 }
 
+// One run. run() executes the steps in order, and report() judges what they left.
 class Gate {
  public:
   Gate(const GateOptions& options, Policy policy, std::string policy_text)
@@ -113,6 +120,8 @@ class Gate {
     allow_empty_ = options.allow_empty || policy_.allow_empty == true;
   }
 
+  // `kept`: the folder is the user's (--out), so that answers need a key for --resume. Hashing the program
+  // and looking at the environment is left out otherwise.
   Result<void> run(const std::string& folder, bool kept) {
     SCANKIT_TRY(const std::string program, own_program());
     std::string hash, environment;
@@ -137,6 +146,8 @@ class Gate {
 
   bool allows_empty() const { return allow_empty_; }
 
+  // The steps' outcomes in order, each after the outcome of the step itself; `ends` remembers where the
+  // outcomes of each step end, because the policy changes their findings before the statuses are computed.
   Report report() const {
     Report report;
     report.asked = Asked::Gate;
@@ -164,12 +175,15 @@ class Gate {
   }
 
  private:
+  // What doctor saw, once it has run; nullptr before.
   const Snapshot* seen() const {
     for (const StepRun& run : runs_)
       if (run.snapshot) return &*run.snapshot;
     return nullptr;
   }
 
+  // The step's status under the policy. A crash outranks a finding, and a finding outranks
+  // what is unknown.
   int status_of(const StepRun& run, const std::vector<Outcome>& outcomes) const {
     const int raw = raw_status(run);
     if (raw != kExitClean) return raw;
@@ -199,7 +213,8 @@ class Gate {
     return {};
   }
 
-  // False where no time is left. What is started knows how much it has, so that it can answer in part.
+  // Shortens the step's time limit to what is left of --budget; false where nothing is left. Doctor gets
+  // the budget as an option, so that it can answer in part.
   bool fit_in_budget(StepRun& run) {
     using std::chrono::milliseconds;
     constexpr milliseconds kLeast{50}, kToReport{100};
@@ -211,6 +226,7 @@ class Gate {
                         options_.budget);
       return false;
     }
+    // A stored snapshot (--from) is read at once and needs no budget.
     const bool reads_here = std::ranges::find(run.command.argv, "--from") == run.command.argv.end();
     if (deadline_ && run.command.name == "doctor" && reads_here) {
       const milliseconds own = std::max(timeout - kToReport, kLeast / 2);
@@ -245,7 +261,8 @@ class Gate {
   std::vector<StepRun> runs_;
 };
 
-// Every report says that nothing passed: one of yesterday would say otherwise.
+// The run cannot begin. The report files are written all the same: otherwise those of an earlier run would
+// still be there and could say that everything passed.
 int refuse(const Error& error, const GateOptions& options, const std::string& question, int status) {
   report_error(error);
   const Diagnosis diagnosis([&] {
@@ -269,11 +286,12 @@ int refuse(const Error& error, const GateOptions& options, const std::string& qu
   return status;
 }
 
+// The policy and its text, which is a part of the steps' keys.
 Result<Policy> policy_of(const GateOptions& options, std::string& text) {
   std::string path = options.policy;
   if (path.empty()) {
-    // Looked for by its name, not by whether it can be read: one
-    // that cannot be is no policy that is not there.
+    // Only a file that does not exist means "no policy". One that exists and cannot be read, or a dangling
+    // link, is an error: otherwise a wrong permission would switch the policy off.
     if (::faccessat(AT_FDCWD, kPolicyFile, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
       return Policy{};
     path = kPolicyFile;

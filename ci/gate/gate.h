@@ -21,8 +21,8 @@ int run_gate(const GateOptions& options);
 
 int run_policy_schema();
 
-// The exit status of several steps: 3, then 2, then the 1, 5,
-// 6 or 7 of the first that has one, then 4, then 0.
+// The exit status of several steps: an internal error (3) outranks wrong usage (2), then comes the first
+// of 1, 5, 6 and 7, then inconclusive (4), then 0.
 int gate_status(const std::vector<int>& steps);
 
 }  // namespace scankit

@@ -21,7 +21,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
-// What scankit_embed() put into the program.
+// The templates are embedded in the executable (scankit_embed() in CMake makes the two symbols of each
+// file); each macro makes a function that returns one of them.
 #define TEMPLATE(name)                                                                          \
   extern "C" const char scankit_template_##name[];                                              \
   extern "C" const char scankit_template_##name##_end[];                                        \
@@ -41,6 +42,8 @@ TEMPLATE(npd)
 TEMPLATE(npd_json)
 #undef TEMPLATE
 
+// `scankit ci init KIND`: writes files that run scankit in CI, under Slurm or in Kubernetes. A pipeline
+// fetches a scankit whose hash is written into the file, since it runs with the permissions of the CI job.
 namespace scankit {
 namespace {
 
@@ -50,6 +53,7 @@ Error wrong(std::string message, std::string hint) {
   return {Errc::InvalidArgument, std::move(message), std::move(hint)};
 }
 
+// --sha256 in lower case; "" where it is not given.
 Result<std::string> hash_option(std::string hash) {
   std::ranges::transform(hash, hash.begin(),
                          [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -58,7 +62,7 @@ Result<std::string> hash_option(std::string hash) {
   return wrong(say("--sha256 takes 64 hexadecimal digits"), say("sha256sum FILE prints them"));
 }
 
-// What can be written into a file of YAML, and fetched by a shell that gets it as a variable.
+// The value goes into a YAML file and to a shell as a variable: one line, without control characters.
 Result<void> check_form(const std::string& where) {
   const bool one_line =
       std::ranges::all_of(where, [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
@@ -68,7 +72,8 @@ Result<void> check_form(const std::string& where) {
   return {};
 }
 
-// A file that is there answers for itself, so that a wrong --sha256 is told here and not by the pipeline.
+// A file that exists gives its own hash, so that a wrong --sha256 is reported here and not
+// in the pipeline.
 Result<ScankitSource> from_file(ScankitSource source, const CiInitOptions& options) {
   const std::string path =
       source.where.starts_with('/') ? source.where : path_join(options.out, source.where);
@@ -98,6 +103,7 @@ Result<ScankitSource> scankit_source(const CiInitOptions& options) {
     if (!source.sha256.empty()) return source;
     return wrong(say("--scankit with a URL needs --sha256"), say("sha256sum FILE prints it"));
   }
+  // Without --scankit the user has to commit a copy of this program, unless one is there already.
   const bool default_place =
       !options.scankit && ::access(path_join(options.out, source.where).c_str(), F_OK) != 0;
   if (!default_place) return from_file(std::move(source), options);
@@ -107,6 +113,7 @@ Result<ScankitSource> scankit_source(const CiInitOptions& options) {
   return source;
 }
 
+// Single quotes: YAML then knows only one escape, the doubled quote.
 std::string yaml_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? "''" : std::string(1, c);
@@ -119,6 +126,7 @@ std::string with_script(std::string text, const std::string& name, std::string_v
   if (at == std::string::npos) return text;
   const std::size_t line = text.rfind('\n', at) + 1;
   const std::string indent = text.substr(line, at - line);
+  // The license line and "#!" mean nothing inside a YAML block.
   while (script.starts_with('#')) script.remove_prefix(script.find('\n') + 1);
   std::string lines;
   for (std::size_t begin = 0; begin < script.size();) {
@@ -129,6 +137,7 @@ std::string with_script(std::string text, const std::string& name, std::string_v
   return text.replace(line, indent.size() + place.size(), lines);
 }
 
+// The order must be that of ci/templates/install-environment.sh.
 std::string environment_file(const std::string& folder) {
   const auto entries = make_real_host()->list(folder);
   if (!entries) return "";
@@ -178,7 +187,8 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-// Also of a link that leads nowhere: writing would put something in its place.
+// True for a dangling link too, and for a path that cannot be looked at: only a name that is certainly
+// free is free.
 bool is_there(const std::string& path) {
   return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
@@ -188,7 +198,8 @@ std::string replaced(std::string text, const std::string& place, const std::stri
   return text;
 }
 
-// The image is the one with an installer for what the environment is made from.
+// Puts the scripts and values into a template. The image has the installer that the
+// environment's file needs.
 std::string filled(std::string text, const ScankitSource& source, const std::string& environment) {
   const bool conda = environment.starts_with("environment.");
   text = with_script(std::move(text), "INSTALL_ENVIRONMENT", install_environment());
@@ -203,7 +214,7 @@ struct Planned {
   unsigned mode = 0644;
 };
 
-// The policy is the user's own once it is there: only `init policy --force` writes over it.
+// The files to write. A policy that exists belongs to the user: only `init policy --force` overwrites it.
 std::vector<Planned> planned(const Kind& kind, const CiInitOptions& options, const ScankitSource& source) {
   std::vector<Planned> files;
   for (const File& file : kind.files)
@@ -217,7 +228,7 @@ std::vector<Planned> planned(const Kind& kind, const CiInitOptions& options, con
   return files;
 }
 
-// What the pipeline will install, and what the user has to do before it can run.
+// What the pipeline will install, and what the user has to commit before it can run.
 void say_next_steps(const CiInitOptions& options, const ScankitSource& source) {
   const std::string environment = environment_file(options.out);
   const auto line = [](const std::string& text) { std::cout << plain(text, false) << "\n"; };
@@ -264,7 +275,7 @@ int run_ci_init(const CiInitOptions& options) {
     return kExitUsage;
   }
   const std::vector<Planned> files = planned(*kind, options, source);
-  // All or none: half a set would be neither the old one nor the new.
+  // All files or none: a mixture of old and new files would be neither.
   std::vector<std::string> there;
   for (const Planned& file : files)
     if (!options.force && is_there(file.path)) there.push_back(file.path);

@@ -11,7 +11,8 @@ namespace scankit {
 
 struct CiInitOptions;
 
-// The scankit that a pipeline fetches: no name that an index resolves, since anybody could publish one.
+// The scankit that a pipeline fetches: a path or a URL with a hash, never a name that an index resolves,
+// since anybody could publish a package of that name.
 struct ScankitSource {
   std::string where;    // a URL, or a path in the repository (or an absolute one, on the runner)
   std::string sha256;   // the only bytes that the pipeline installs or runs

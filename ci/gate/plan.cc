@@ -19,6 +19,7 @@
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 
+// Decides what each step runs, whether it has anything to look at, and what its answer depends on.
 namespace scankit {
 namespace {
 
@@ -28,6 +29,7 @@ bool has_option(const StepRule& rule, std::string_view option) {
   });
 }
 
+// The value of an option in the policy's args, as "--x V" or "--x=V".
 std::string option_value(const StepRule& rule, const std::string& option, const std::string& otherwise) {
   for (std::size_t i = 0; i < rule.args.size(); ++i) {
     if (rule.args[i].starts_with(option + "=")) return rule.args[i].substr(option.size() + 1);
@@ -38,6 +40,8 @@ std::string option_value(const StepRule& rule, const std::string& option, const 
 
 bool is_here(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+// Why there is nothing to validate. A module that doctor did not look for, or that is a file,
+// may be there.
 std::string no_module(const std::string& module, const Snapshot& seen) {
   if (seen.python.state == ProbeState::Absent || seen.python.state == ProbeState::Failed)
     return say("there is no Python to validate with");
@@ -49,8 +53,7 @@ std::string no_module(const std::string& module, const Snapshot& seen) {
   return looked_for && !found ? say("{} is not installed here", module) : "";
 }
 
-// Its import has failed before the eyes of the doctor, who
-// names the cause; validating would only say so again.
+// Doctor saw the import fail and names the cause; validate could only repeat that.
 bool does_not_import(const std::string& module, const Snapshot& seen) {
   return std::ranges::any_of(seen.observations.value, [&](const Observation& seen_import) {
     return seen_import.module == module && seen_import.variant == "torch-first" &&
@@ -59,6 +62,7 @@ bool does_not_import(const std::string& module, const Snapshot& seen) {
   });
 }
 
+// Importing another user's module as root runs that user's code, so that it needs --import here, too.
 std::string not_validated(const StepRule& rule, const GateOptions& options, const Snapshot* seen) {
   if (options.no_import) return "--no-import";
   if (seen == nullptr) return "";
@@ -79,6 +83,7 @@ void add_required(const Policy& policy, const GateOptions& options, std::vector<
     for (const std::string& name : *names) argv.push_back("--require=" + name);
 }
 
+// A word of the command line that is not a regular file adds nothing.
 void add_file(std::string& key, const std::string& path) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -92,7 +97,7 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
   const StepRule& rule = policy.*(step.place);
   StepCommand command{.name = std::string(step.command), .stem = std::string(step.command)};
   std::ranges::replace(command.stem, ' ', '-');
-  // What is stored and parsed is English; the report is said in the user's language.
+  // Answers are stored and parsed in English; the report is printed in the user's language.
   command.argv = {program, "--lang", "en"};
   const std::string& name = command.name;
   for (std::size_t at = 0; at != std::string::npos;) {
@@ -100,6 +105,7 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
     command.argv.push_back(name.substr(at, space == std::string::npos ? space : space - at));
     at = space == std::string::npos ? space : space + 1;
   }
+  // A stored snapshot is of another machine: options about this one's Python do not apply.
   const bool elsewhere = has_option(rule, "--from");
   if (!options.python.empty() && !elsewhere) {
     command.argv.emplace_back("--python");
@@ -123,7 +129,7 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
 std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                           const Snapshot* seen) {
   const StepRule& rule = policy.*(step.place);
-  // What is required the doctor looks for: turned off, it would be required of nobody.
+  // Doctor checks --require. If the policy turns doctor off, nothing would check what it requires.
   const bool demanded = step.name == "doctor" && !(policy.required.empty() && options.required.empty());
   if (rule.enabled == false && !demanded) return say("the policy turns it off");
   if (rule.enabled == true) return "";
@@ -162,11 +168,12 @@ std::string environment_identity(const std::string& python, const std::vector<st
   auto facts = gather(options);
   if (!facts) return facts.error().message;
   Snapshot& seen = facts->snapshot;
-  // What changes from one moment to the next tells nothing of the environment.
+  // Values that change from moment to moment say nothing about the environment.
   seen.memory = {};
   seen.disk = {};
   seen.observations = {};
   std::string identity = snapshot_to_json(seen);
+  // A module that is built again in place changes inode, size or time, even if the facts stay the same.
   if (seen.extensions.present())
     for (const Extension& file : seen.extensions.value) {
       struct ::stat status {};

@@ -12,7 +12,8 @@
 
 namespace scankit {
 
-// The command line of a step, without what its answer is written to. `program`: our own file.
+// The plan of a run: the command line of each step, and whether it is run at all. This one gives the
+// command line without the option that names the answer's file. `program` is the path of this executable.
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                          const std::string& program);
 
@@ -21,8 +22,9 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
 std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                           const Snapshot* seen);
 
-// Of all that an answer depends on: the policy, this program, the command line, the files it names, and the
-// environment. `environment`: from environment_identity().
+// A hash of everything that an answer depends on: the policy, this program, the command line, the files
+// that it names, and the environment (`environment` comes from environment_identity()). --resume takes an
+// answer with the same key.
 std::string step_key(const StepCommand& command, const Policy& policy, const std::string& policy_text,
                      const std::string& program_hash, const std::string& environment);
 

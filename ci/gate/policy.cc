@@ -16,6 +16,8 @@
 #include "envspec/spec/fields.h"
 #include "envspec/spec/yaml_tree.h"
 
+// Parses scankit-ci.yaml with the YAML reader of specs (envspec/spec/yaml_tree.h). Anything unknown is an
+// error: a gate with a misspelled rule would let everything pass.
 namespace scankit {
 namespace {
 
@@ -44,7 +46,8 @@ class Reader {
   }
 
  private:
-  // `groups` are keys beside the table's; `options` what an Args field may hold.
+  // One field of a map. `groups` are keys of this map that the table does not have ("causes"), for the
+  // message about an unknown key. `options` are those that a field of form Args may contain.
   template <class Owner>
   Result<void> field(const YamlNode& key, const YamlNode& value, const std::string& path,
                      const std::vector<PolicyField<Owner>>& fields, Owner& owner,
@@ -72,6 +75,7 @@ class Reader {
     return {};
   }
 
+  // Only a plain whole number: "1e2" and 0x10 are numbers for YAML, and from_chars() refuses them.
   Result<int> seconds(const YamlNode& value, const std::string& path) const {
     int number = 0;
     const char* end = value.text.data() + value.text.size();
@@ -117,6 +121,8 @@ class Reader {
            std::ranges::all_of(text, [&](char c) { return letter(c) || c == '.' || c == '-'; });
   }
 
+  // Options of a step's command. A word without a dash is the value of the option before it, and so
+  // cannot come first.
   Result<std::vector<std::string>> args(const YamlNode& value, const std::string& path,
                                         const std::vector<std::string>& options) const {
     if (value.kind != YamlNode::Kind::List)
@@ -139,6 +145,8 @@ class Reader {
     return out;
   }
 
+  // `causes: {SLUG: null}` is a rule with the default severity, error. An allowance and its reason
+  // need each other.
   Result<void> causes(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
       return wrong_form(name_, node, "causes", say("causes with their fields are expected below it"));
@@ -213,6 +221,7 @@ bool is_date(std::string_view text) {
       .ok();
 }
 
+// Date only; is_open() compares it as text.
 std::string today_utc() {
   const std::chrono::year_month_day day(
       std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
@@ -224,7 +233,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   auto root = parse_yaml(text, name);
   if (!root) {
     Error error = root.error();
-    // The hint of the reader of specs.
+    // The YAML reader's hint is about specs.
     if (error.message == say("{} is empty", name)) error.hint = say("scankit ci init policy writes one");
     return error;
   }

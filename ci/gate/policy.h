@@ -15,6 +15,7 @@ namespace scankit {
 inline constexpr int kPolicySchema = 1;
 inline constexpr const char* kPolicyFile = "scankit-ci.yaml";
 
+// What the policy says about one cause. A cause without a rule fails from `fail_on` upwards.
 struct CauseRule {
   Cause cause{};
   std::string severity = "error";  // of what it names: "error" fails, "warning" and "note" do not
@@ -23,6 +24,7 @@ struct CauseRule {
   unsigned line = 0;
 };
 
+// What the policy says about one step.
 struct StepRule {
   std::optional<bool> enabled;  // unset: where there is something to look at
   int timeout_s = 0;            // 0: the step's own
@@ -49,9 +51,8 @@ bool is_date(std::string_view text);
 // In UTC, so that a gate opens and closes everywhere at once.
 std::string today_utc();
 
-// Gives every finding of the outcomes the severity that the policy gives it; what follows from an allowed
-// cause is allowed with it. `today`: "2026-11-22". Adds the outcome that asks after allowances which have
-// ended.
+// Gives every finding of the outcomes the severity that the policy wants; what follows from an allowed
+// cause is allowed with it. `today`: "2026-11-22". Adds the outcome about allowances that have ended.
 void apply_policy(const Policy& policy, const std::string& today, Report& report);
 
 // `scankit ci schema`: JSON Schema, draft 7, which the editors' YAML server reads.

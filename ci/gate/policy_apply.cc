@@ -5,6 +5,8 @@
 #include "doctor/base/say.h"
 #include "doctor/checks/root_cause.h"
 
+// Gives every finding the severity that the policy wants. After that an error is what fails, for every
+// output format and for the exit status.
 namespace scankit {
 namespace {
 
@@ -17,14 +19,17 @@ const CauseRule* rule_of(const Policy& policy, Cause cause) {
   return found == policy.causes.end() ? nullptr : &*found;
 }
 
+// ISO dates of one length compare as text. The last day is included.
 bool is_open(const CauseRule& rule, const std::string& today) { return today <= rule.allowed_until; }
 
-// The findings of a report, each of which knows what it follows from.
+// Applies the rules to single findings. It needs the findings of the whole report, in which each
+// symptom knows its cause: a symptom of an allowed cause is allowed with it.
 class Applied {
  public:
   Applied(const Policy& policy, std::string today, std::vector<Finding> found)
       : policy_(policy), today_(std::move(today)), found_(std::move(found)) {}
 
+  // A rule for the cause itself, else one for a cause above it, else fail_on.
   void to(Finding& finding) const {
     const CauseRule* rule = rule_of(policy_, finding.cause);
     if (rule != nullptr) return by_rule(*rule, finding);
@@ -35,6 +40,7 @@ class Applied {
   }
 
  private:
+  // An expired allowance leaves the severity of the rule, and the summary says so.
   void by_rule(const CauseRule& rule, Finding& finding) const {
     // What the doctor itself lowered, a copy that nothing loads for instance, is no fault under any policy.
     const Severity wanted =
@@ -60,7 +66,8 @@ class Applied {
     if (most < finding.severity()) finding.severity_override = most;
   }
 
-  // The nearest cause above it that the policy names and that was found.
+  // The rule of the nearest cause above this finding that the policy names and that was found. The number
+  // of steps is bounded, so that a cycle of causes ends.
   const CauseRule* rule_above(const Finding& finding) const {
     const Finding* at = same(finding);
     for (std::size_t steps = 0; at != nullptr && at->because_of && steps < found_.size(); ++steps) {
@@ -74,6 +81,7 @@ class Applied {
     return nullptr;
   }
 
+  // The ordered copy of this finding, which has `because_of`.
   const Finding* same(const Finding& finding) const {
     const auto found = std::ranges::find_if(found_, [&](const Finding& other) {
       return other.cause == finding.cause && other.subject == finding.subject &&
@@ -87,7 +95,8 @@ class Applied {
   std::vector<Finding> found_;
 };
 
-// One that ended and has nothing left to allow is said, not failed: the environment is what it should be.
+// Allowances that ended although their cause is not found any more. They are reported, and do not fail:
+// the environment is as it should be, and the rule can be removed from the policy.
 Outcome allowances(const Policy& policy, const std::string& today, const std::vector<Finding>& found) {
   Outcome outcome{.check = "policy-allowances",
                   .question = say("Is every allowance of the policy still open?")};
@@ -110,6 +119,7 @@ Outcome allowances(const Policy& policy, const std::string& today, const std::ve
 
 }  // namespace
 
+// The root cause is decided twice: to link symptoms with causes, and with the new severities.
 void apply_policy(const Policy& policy, const std::string& today, Report& report) {
   decide_root_cause(report);  // a rule reaches the symptoms of its cause
   if (std::ranges::any_of(policy.causes, [](const CauseRule& rule) { return !rule.allowed_until.empty(); })) {

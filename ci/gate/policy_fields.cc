@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+// The tables of the policy's fields and of the steps, and what is generated from them: the JSON Schema and
+// the table of ci/README.md. Texts in the tables appear there word for word.
 namespace scankit {
 
 const std::vector<PolicyField<Policy>>& policy_fields() {
@@ -79,8 +81,11 @@ const std::vector<PolicyField<StepRule>>& step_fields() {
   return fields;
 }
 
+// The steps in the order in which they run: doctor comes first, because what it sees decides whether
+// validate has anything to do.
 const std::vector<PolicyStep>& policy_steps() {
   static const std::vector<PolicyStep> steps = {
+      // The seconds are the default time limit.
       {"doctor",
        "doctor",
        &Policy::doctor,
@@ -145,7 +150,8 @@ Json object_json(const std::vector<PolicyField<Owner>>& table) {
   return json;
 }
 
-// The first word is an option, and every option is one that may be set.
+// The schema of one step. The pattern lets every word without a dash pass (values), and only known
+// options; that a value cannot come first is checked by the parser alone.
 Json step_json(const PolicyStep& step) {
   Json json = object_json(step_fields());
   std::string description("scankit ");
@@ -179,6 +185,7 @@ std::string policy_schema() {
   for (const CauseInfo& cause : all_causes()) slugs.push_back(cause.slug);
   Json rule = object_json(cause_fields());
   rule["type"] = {"object", "null"};
+  // Draft 7: each of the two keys needs the other.
   rule["dependencies"] = {{"allowed_until", {"reason"}}, {"reason", {"allowed_until"}}};
   json["properties"]["causes"] = {
       {"description", "causes by their slug, as scankit explain --list names them"},

@@ -36,8 +36,9 @@ const std::vector<PolicyField<Policy>>& policy_fields();
 const std::vector<PolicyField<CauseRule>>& cause_fields();  // below causes.SLUG
 const std::vector<PolicyField<StepRule>>& step_fields();    // below steps.NAME
 
-// A step, and what its `args` may hold: options that change what is looked at. Those that decide where
-// answers go are the gate's, and --import is for who runs the gate to say (ARCHITECTURE.md, decision 17).
+// A step of a run. `options` are those that the policy's `args` may contain: options that change what is
+// looked at. Where answers go is decided by the gate, and --import only by whoever runs it
+// (ARCHITECTURE.md, decision 17).
 struct PolicyStep {
   std::string_view name, command;  // "env_check", "env check"
   StepRule Policy::*place;

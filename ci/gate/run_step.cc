@@ -20,6 +20,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
+// Runs one step and stores its answer, and writes to the job page of a CI server. For each step the
+// directory has STEM.json, the answer, and STEM.step.json, how it ended, with the answer's hash.
 namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
@@ -31,6 +33,7 @@ std::string end_file(const std::string& folder, const StepCommand& command) {
   return path_join(folder, command.stem + ".step.json");
 }
 
+// At most 400 bytes.
 std::string last_line(const std::string& text) {
   constexpr std::size_t kMost = 400;
   std::size_t end = text.find_last_not_of(" \r\n\t");
@@ -41,6 +44,7 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
+// The statuses at which scankit's commands write their answer. 2 and 3 (usage, internal error) leave none.
 bool StepEnd::has_answer() const {
   return !timed_out && signal == 0 &&
          (status == kExitClean || status == kExitFindings || status == kExitInconclusive ||
@@ -51,6 +55,7 @@ std::string answer_file(const std::string& folder, const StepCommand& command) {
   return path_join(folder, command.stem + ".json");
 }
 
+// The key says that the inputs are the same, and the hash that the answer is the one that was written.
 std::optional<StepEnd> finished_before(const std::string& folder, const StepCommand& command) {
   const auto text = read_whole_file(end_file(folder, command), 1u << 20);
   const auto answer = sha256_file(answer_file(folder, command));
@@ -66,7 +71,7 @@ std::optional<StepEnd> finished_before(const std::string& folder, const StepComm
 }
 
 Result<StepEnd> run_step(const std::string& folder, const StepCommand& command) {
-  // A former answer is not this one's.
+  // An earlier answer must not look like that of this run if it is interrupted.
   ::unlink(end_file(folder, command).c_str());
   const std::string answer = answer_file(folder, command);
   ProcessRequest request;
@@ -105,6 +110,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// The whole report if it fits into `room` bytes, else its verdict, else nothing.
 std::string summary_of(const Diagnosis& diagnosis, const SinkOptions& sink, std::size_t room) {
   std::string text = diagnosis.rendered("markdown", sink);
   if (text.size() <= room) return text;
@@ -118,7 +124,8 @@ std::string summary_of(const Diagnosis& diagnosis, const SinkOptions& sink, std:
   return text.size() <= room ? text : "";
 }
 
-// Appended, as every step of a job does; in one write(2), so that two commands of a step do not mix.
+// Appends, as every step of a job does. A single write(2) with O_APPEND keeps two commands from
+// mixing their text.
 Result<void> append(const std::string& path, const Diagnosis& diagnosis, const SinkOptions& sink) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   struct ::stat status {};

@@ -10,7 +10,7 @@
 
 namespace scankit {
 
-// How a child of the gate ended; its answer lies in a file of its own.
+// How a child of the gate ended. Its answer is in a file of its own.
 struct StepEnd {
   int status = -1;  // of exit_status.h, where it exited
   int signal = 0;
@@ -35,12 +35,13 @@ std::string answer_file(const std::string& folder, const StepCommand& command);
 // come to its end, or where anything differs or is not whole.
 std::optional<StepEnd> finished_before(const std::string& folder, const StepCommand& command);
 
-// Runs it, and stores first its answer, then how it ended: whoever finds the second finds the first.
+// Runs the step, then stores its answer, and last how it ended: where the second file exists, the
+// first is complete.
 Result<StepEnd> run_step(const std::string& folder, const StepCommand& command);
 
-// What a CI server shows beside the log: on GitHub the Markdown on the job's page ($GITHUB_STEP_SUMMARY) and,
-// where `to_stdout`, annotations as workflow commands. Nothing elsewhere. Returns the exit status that it
-// comes to.
+// What a CI server shows next to the log. On GitHub that is the Markdown on the job's page
+// ($GITHUB_STEP_SUMMARY) and, with `to_stdout`, annotations as workflow commands; on other servers
+// nothing. Returns the exit status that it comes to.
 int tell_job_page(const Diagnosis& diagnosis, const SinkOptions& sink, bool to_stdout);
 
 }  // namespace scankit

@@ -10,6 +10,8 @@
 #include "doctor/base/say.h"
 #include "doctor/logs/explainer.h"
 
+// Turns the JSON of `scankit validate` into outcomes, so that the gate's report has one form for all of
+// its steps. The sentences are English, and retold in the user's language when they are shown.
 namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
@@ -17,6 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostEvidence = 10;
 constexpr const char* kImportCheck = "validate-import";
 
+// The cases of one device or way. `evidence` has the first failures only; the counts are complete.
 struct Device {
   std::size_t cases = 0, failed = 0, not_run = 0;
   std::vector<Evidence> evidence;
@@ -28,6 +31,7 @@ std::string first_reason(const Json& result) {
   return reasons->front().is_string() ? reasons->front().get<std::string>() : "";
 }
 
+// Everything but "passed" and "not_run" counts as failed, also a state that this version does not know.
 std::map<std::string, Device> devices_of(const Json& json) {
   std::map<std::string, Device> devices;
   std::size_t at = 0;
@@ -72,7 +76,8 @@ Outcome of_device(const Json& json, const std::string& name, const Device& devic
   return outcome;
 }
 
-// What the message of a failed import means, by the rules that read logs; nothing where it is a guess.
+// The cause behind a failed import's message, found by the rules that read logs. Nothing where they only
+// guess. Those rules expect a traceback, so that one is put around the message.
 std::optional<Cause> cause_of_import(const std::string& message) {
   constexpr const char* kHead =
       "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n";
@@ -82,7 +87,7 @@ std::optional<Cause> cause_of_import(const std::string& message) {
   return cause_from_slug(log.hits.front().cause);
 }
 
-// An import that fails says nothing about numbers.
+// A failed import says nothing about numbers: it gets the cause of the import, not "wrong results".
 Finding import_finding(const Json& json, const std::string& message) {
   Finding finding =
       failed_finding(json, say("{} does not import: {}", json_text(json.at("module"), "name"), message),
@@ -114,6 +119,7 @@ Outcome of_module(const Json& json) {
   return outcome;
 }
 
+// One finding for all slower passes, with one piece of evidence for each.
 Outcome of_speed(const Json& json, const Json& baseline) {
   Outcome outcome{.check = "validate-speed",
                   .question = say("Is every pass as fast as in {}?", json_text(baseline, "file"))};
@@ -151,7 +157,8 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     for (const auto& [name, device] : devices_of(json)) outcomes.push_back(of_device(json, name, device));
     const Json& baseline = json.at("baseline");
     if (baseline.is_object()) outcomes.push_back(of_speed(json, baseline));
-    // What decides is the verdict; a reason that is told nowhere above must not become a pass.
+    // The verdict decides. If none of the outcomes explains it, the reason is unknown, and that must not
+    // become a pass.
     const std::string verdict = json_text(json, "verdict");
     const auto any = [&](CheckState state) {
       return std::ranges::any_of(outcomes, [&](const Outcome& each) { return each.state == state; });

@@ -21,9 +21,10 @@
 namespace scankit {
 namespace {
 
-// All of this runs after a fork of a process that may have threads: no memory is allocated.
+// Everything in this file runs after the fork of a process that may have threads, so it allocates no
+// memory and calls only async-signal-safe functions.
 
-// 0 where the text is no number, as is every other name in /proc.
+// Parses a process number; 0 if the text is not a number, as most names in /proc are.
 pid_t process_number(std::string_view text) {
   pid_t number = 0;
   for (const char digit : text) {
@@ -33,7 +34,8 @@ pid_t process_number(std::string_view text) {
   return number;
 }
 
-// /proc/N/stat is "N (NAME) STATE PARENT ...", and a name may hold anything (proc(5)).
+// The parent of the process, 0 if it is unknown. /proc/N/stat is "N (NAME) STATE PARENT ...", and NAME
+// may contain anything, parentheses and spaces included (proc(5)): the search for ')' starts at the end.
 pid_t parent_of_process(int proc, std::string_view name) {
   constexpr std::string_view kFile = "/stat";
   std::array<char, 64> path{};
@@ -54,7 +56,8 @@ pid_t parent_of_process(int proc, std::string_view name) {
 
 }  // namespace
 
-// Not readdir(3): it allocates. A child's number stays its own until it is reaped, which only we do.
+// Uses getdents64(2), because readdir(3) allocates. There is no race for a number: a child keeps it until
+// it is reaped, and only this process reaps its children.
 void kill_own_children() {
   const pid_t self = ::getpid();
   const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -81,11 +84,14 @@ void end_like(int status) {
   if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
   const int number = WTERMSIG(status);
   const struct rlimit none = {};
-  ::setrlimit(RLIMIT_CORE, &none);  // the core, if any, is the program's
+  // The core file, if there is one, is the program's.
+  ::setrlimit(RLIMIT_CORE, &none);
   ::signal(number, SIG_DFL);
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, number);
+  // The signal stays pending as long as it is blocked, and is delivered inside sigprocmask(2). The last
+  // line is only reached for signals that do not end a process.
   ::raise(number);
   ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
   ::_exit(128 + number);
@@ -93,8 +99,9 @@ void end_like(int status) {
 
 namespace {
 
-// Who dies leaves us its children before we hear of its death, so nobody is left when nobody is ours. Not for
-// ever: a process that waits for a dead network disk cannot be killed.
+// Kills children until none is left. A process that dies hands its children to us before its death is
+// reported, so no descendant is left when no child is left. The number of rounds is limited to 400 of 5
+// ms: a process that waits for a dead network disk cannot be killed.
 void end_all_descendants() {
   constexpr int kMostRounds = 400;
   constexpr timespec kPause{0, 5'000'000};
@@ -107,7 +114,9 @@ void end_all_descendants() {
   }
 }
 
-// False: it is to end, or its parent has died.
+// Waits for the program and stores its status. False: SIGTERM has come, either from scankit or because
+// its parent has died. Both signals must be blocked, as sigwaitinfo(2) requires. Orphans are reaped
+// along the way.
 bool program_ends(pid_t program, int& status) {
   sigset_t waited;
   sigemptyset(&waited);
@@ -135,7 +144,8 @@ void run_below_reaper(pid_t parent, const std::function<void()>& become) {
   ::prctl(PR_SET_NAME, "scankit-reaper");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(127);  // it died before that was set
+  // Our parent may have died before PR_SET_PDEATHSIG was set, which then never fires.
+  if (::getppid() != parent) ::_exit(127);
   const pid_t self = ::getpid(), program = ::fork();
   if (program < 0) ::_exit(126);
   if (program == 0) {
@@ -143,7 +153,8 @@ void run_below_reaper(pid_t parent, const std::function<void()>& become) {
     become();
     ::_exit(127);
   }
-  close_all_but(-1);  // a pipe of the program's that stayed open here would never end
+  // The reaper must not keep the program's pipes open, or their readers would never see the end.
+  close_all_but(-1);
   int status = 0;
   const bool ended = program_ends(program, status);
   end_all_descendants();
@@ -153,8 +164,10 @@ void run_below_reaper(pid_t parent, const std::function<void()>& become) {
 
 namespace {
 
-// Only what may be called after a fork of a process that has threads. A group arrives as its number, and
-// leaves as minus that.
+// The main loop of the watcher. Each message is a pid_t: the number of a group that registers, or minus
+// the number of one that leaves. When scankit ends, the kernel closes the other end of the socket;
+// recv(2) then returns 0, and all groups that are still registered are killed. The table has a fixed
+// size, because nothing may be allocated.
 [[noreturn]] void watch(int channel) {
   ::setsid();  // neither Ctrl-C nor a closed terminal ends it
   sigset_t all;
@@ -168,6 +181,7 @@ namespace {
     const ssize_t got = ::recv(channel, &message, sizeof(message), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof(message)) break;
+    // A group that registers takes the first free place; one that leaves frees its own.
     for (pid_t& group : groups)
       if (group == (message > 0 ? 0 : -message)) {
         group = message > 0 ? message : 0;
@@ -179,11 +193,12 @@ namespace {
   ::_exit(0);
 }
 
+// Starts the watcher, and at a regular end of scankit closes the socket and waits for the watcher to end.
 class Watch {
  public:
   Watch() {
     int ends[2];
-    // A socket and not a pipe: its messages do not run into each other.
+    // SOCK_SEQPACKET keeps messages apart; in a pipe, messages of several children could be read as one.
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
     watcher_ = ::fork();
     if (watcher_ == 0) {
@@ -191,7 +206,8 @@ class Watch {
       watch(ends[1]);
     }
     ::close(ends[1]);
-    // Not a number that stands for a standard stream, whatever we were started without.
+    // Never a number from 0 to 3: run_process() gives these to children, and scankit may have been
+    // started with a standard stream closed.
     if (watcher_ > 0) channel_ = ::fcntl(ends[0], F_DUPFD_CLOEXEC, 4);
     ::close(ends[0]);
   }
@@ -216,22 +232,27 @@ void send_number(int channel, pid_t number) {
 
 }  // namespace
 
-// The watching process has a copy of each descriptor of ours: a pipe that it kept open would never end.
+// The watcher and the reaper start with a copy of each of our descriptors, and a pipe that one of them
+// kept open would never end.
 void close_all_but(int kept) {
 #ifdef SYS_close_range
+  // close_range(2) exists from Linux 5.9 on. With -1 the first range is everything below UINT_MAX - 1,
+  // and the second one starts at 0.
   const auto number = static_cast<unsigned>(kept);
   if ((number == 0 || ::syscall(SYS_close_range, 0u, number - 1, 0u) == 0) &&
       ::syscall(SYS_close_range, number + 1, ~0u, 0u) == 0)
     return;
 #endif
-  constexpr int kMost = 1 << 16;  // Linux before 5.9
+  // Older kernels: descriptors above this number stay open.
+  constexpr int kMost = 1 << 16;
   for (int fd = 0; fd < kMost; ++fd)
     if (fd != kept) ::close(fd);
 }
 
 void die_with_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before that was set
+  // See run_below_reaper() for this race.
+  if (::getppid() != parent) ::_exit(127);
 }
 
 int watch_channel() {
@@ -239,6 +260,7 @@ int watch_channel() {
   return watch.channel();
 }
 
+// MSG_NOSIGNAL in send_number(): a watcher that was killed must not take scankit with it.
 void join_watch(int channel) { send_number(channel, ::getpid()); }
 
 void leave_watch(pid_t group) { send_number(watch_channel(), -group); }

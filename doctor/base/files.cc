@@ -24,6 +24,7 @@
 namespace scankit {
 namespace {
 
+// An Error with the text of strerror(3) and the Errc that callers decide by.
 Error from_errno(const std::string& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
@@ -31,7 +32,8 @@ Error from_errno(const std::string& what, int number) {
   return {code, what + ": " + std::strerror(number), ""};
 }
 
-// Names the file as the user knows it, never the temporary one beside it.
+// Names the file as the user knows it, never the temporary file next to it, and says which
+// directory is missing.
 Error cannot_write(const std::string& path, int number) {
   const std::string folder = path_dirname(path);
   Error error = from_errno(say("cannot write {}", path), number);
@@ -60,7 +62,9 @@ std::string kind_of(mode_t mode) {
   return say("a device");
 }
 
-// A FIFO without a writer, a terminal or a socket would keep a reader for ever. /dev/null is an empty file.
+// A FIFO without a writer, a terminal or a socket would block a reader for ever. Device 1:3 is
+// /dev/null, which reads as an empty file. The pipe of a shell is on pipefs, unlike a FIFO that has a
+// name on a disk.
 Result<void> can_be_read_whole(int fd, const std::string& path, Accept accept) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return from_errno(say("cannot read {}", path), errno);
@@ -74,10 +78,12 @@ Result<void> can_be_read_whole(int fd, const std::string& path, Accept accept) {
                ""};
 }
 
-// Calls sink(data, length) for each piece of the file.
+// Calls sink(data, length) for each piece of the file and stops at its first Error. Pieces of 256 KiB
+// keep the memory small for files of any size.
 template <class Sink>
 Result<void> read_pieces(const std::string& path, Accept accept, Sink sink) {
-  // O_NONBLOCK: a FIFO that nobody writes must not keep open(2).
+  // O_NONBLOCK, because open(2) of a FIFO would wait for a writer. F_SETFL removes it again for the reads
+  // from a pipe that was accepted.
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) return from_errno(say("cannot open {}", path), errno);
   SCANKIT_CHECK(can_be_read_whole(fd.get(), path, accept));
@@ -108,6 +114,7 @@ int Descriptor::release() { return std::exchange(fd_, -1); }
 
 Result<std::string> read_whole_file(const std::string& path, std::size_t limit, Accept accept) {
   std::string bytes;
+  // The size is checked piece by piece and not with fstat(2): a pipe has no size, and a file may grow.
   SCANKIT_CHECK(read_pieces(path, accept, [&](const char* data, std::size_t length) -> Result<void> {
     if (bytes.size() + length > limit)
       return Error{Errc::Unsupported, say("{} is longer than {} bytes", path, limit), ""};
@@ -119,7 +126,10 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t limit, 
 
 namespace {
 
-// `refused`: the errno of a folder that takes no new file, or of a name that cannot be given to another file.
+// The core of both writers. The temporary file is in the same directory, because rename(2) cannot cross
+// file systems, and is flushed before the rename, or a crash could leave an empty file under the name.
+// `refused` is set to the errno of a directory that takes no new file, or of a name that cannot be given
+// to another file; write_output() has another way for those.
 Result<void> replace_file(const std::string& path, std::string_view bytes, unsigned mode, int& refused) {
   std::string aside = path + ".XXXXXX";
   Descriptor fd(::mkostemp(aside.data(), O_CLOEXEC));
@@ -162,8 +172,9 @@ std::optional<int> descriptor_named(std::string_view path) {
   return std::nullopt;
 }
 
-// In a folder where everybody may write, as /tmp is, a link of somebody else is a trap (proc(5),
-// protected_symlinks; not every kernel has that switched on).
+// Whether a link in a directory such as /tmp, which everybody may write to, was made by somebody else:
+// following it would let that user choose which of our files is overwritten. The rule is the kernel's for
+// fs.protected_symlinks (proc(5)), which not every kernel has switched on.
 bool is_planted(const std::string& link, const struct stat& info) {
   struct stat folder {};
   if (::stat(path_dirname(link).c_str(), &folder) != 0) return false;
@@ -171,7 +182,9 @@ bool is_planted(const std::string& link, const struct stat& info) {
   return everybodys && info.st_uid != ::geteuid() && info.st_uid != folder.st_uid;
 }
 
-// Where the links at the end of `path` lead: the file that they name, there or not, or a descriptor's name.
+// Follows the links at the end of `path` to the file that they name, whether it exists or not. Stops at a
+// name of one of our descriptors, which must not be replaced by a file. Not realpath(3): the last name
+// may not exist yet.
 Result<std::string> end_of_links(const std::string& path) {
   constexpr int kMost = 40;  // as the kernel's
   std::string at = path;
@@ -191,9 +204,10 @@ Result<std::string> end_of_links(const std::string& path) {
   return cannot_write(path, ELOOP);
 }
 
-// As it stands: a device or a FIFO.
+// Writes into what is there, a device or a FIFO, and replaces nothing.
 Result<void> write_into(const std::string& path, const std::string& file, std::string_view bytes) {
-  // A FIFO that nobody reads must not keep open(2); one with a slow reader may keep write(2).
+  // O_NONBLOCK: open(2) of a FIFO without a reader would wait for one, and so reports ENXIO. A reader
+  // that is merely slow may block the write(2) afterwards.
   const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 && errno == ENXIO)
     return Error{Errc::Io, say("cannot write {}: no program reads from it", path),
@@ -203,8 +217,9 @@ Result<void> write_into(const std::string& path, const std::string& file, std::s
   return write_all(fd.get(), bytes, path);
 }
 
-// A file whose name no other file can take. The room for the
-// new bytes is found before the old ones are touched.
+// Writes a file in place, for a name that no other file can be given. Space for the new bytes is reserved
+// before the old ones are touched, so that a full disk is noticed while the old file is still whole. File
+// systems without fallocate(2) skip that.
 Result<void> overwrite_file(const std::string& path, const std::string& file, std::string_view bytes) {
   const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (fd.get() < 0) return cannot_write(path, errno);
@@ -216,12 +231,14 @@ Result<void> overwrite_file(const std::string& path, const std::string& file, st
   return {};
 }
 
+// Writes into an open descriptor. Text that stdio still buffers belongs before these bytes.
 Result<void> write_to_descriptor(int number, const std::string& path, std::string_view bytes) {
   std::fflush(nullptr);  // what was printed before comes before
   return write_all(number, bytes, path);
 }
 
-// What the user's umask leaves of rw-rw-rw-, and never more than the owner may write.
+// What the umask leaves of rw-r--r--. umask(2) can only be read by setting it, so this must not run while
+// another thread creates files.
 unsigned mode_of_new_file() {
   const mode_t mask = ::umask(022);
   ::umask(mask);
@@ -247,18 +264,21 @@ Result<void> write_output(const std::string& path, std::string_view bytes, unsig
   const bool there = ::stat(file.c_str(), &info) == 0;
   if (there && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
   if (there && !S_ISREG(info.st_mode)) return write_into(path, file, bytes);
+  // An existing file keeps its permissions, because write_output() replaces it by a new one.
   const unsigned wanted = there ? info.st_mode & 0777U : (mode_of_new_file() | (mode & 0100U));
   int refused = 0;
   const auto written = replace_file(file, bytes, wanted, refused);
-  // A file of ours in a folder of somebody else's, and one that is mounted by itself, as containers do.
-  // Nothing else: where the disk is full, the old bytes are the only ones there are.
+  // A file of ours in somebody else's directory, and a file that is mounted by itself, as container
+  // engines do, cannot be replaced but can be overwritten. Any other error is final: on a full disk, for
+  // example, the old bytes are the only ones there are.
   const bool own_name = refused == EACCES || refused == EPERM || refused == EROFS || refused == EBUSY;
   if (!there || !own_name || ::access(file.c_str(), W_OK) != 0) return written;
   return overwrite_file(path, file, bytes);
 }
 
 Result<void> make_directories(const std::string& path) {
-  // Not std::filesystem's: that makes folders that others may write where the umask lets it.
+  // std::filesystem::create_directories() would create directories that others may write to if the
+  // umask lets it.
   std::string at;
   const std::string all = path_normalize(path);
   for (std::size_t end = 0; end != std::string::npos;) {
@@ -266,7 +286,8 @@ Result<void> make_directories(const std::string& path) {
     at = all.substr(0, end);
     if (::mkdir(at.c_str(), 0755) == 0 || errno == EEXIST) continue;
     struct stat info {};
-    const int number = errno;  // a folder on a read-only file system, or below one that may only be passed
+    // mkdir(2) may fail with EROFS or EACCES instead of EEXIST although the directory exists.
+    const int number = errno;
     if (::stat(at.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
     return from_errno(say("cannot create the folder {}", path), number);
   }

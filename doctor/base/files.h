@@ -6,11 +6,12 @@
 
 #include "doctor/base/result.h"
 
-// Files of our own (what scankit writes, or was told to read).
-// Facts about the examined machine go through Host.
+// scankit's own files: those that it writes, or that the user told it to read. Facts about the examined
+// machine are read through Host instead. Everything uses POSIX calls on descriptors; nothing maps a file,
+// because a file that is truncated while it is mapped kills the reader with SIGBUS.
 namespace scankit {
 
-// Owns a descriptor.
+// Owns a file descriptor and closes it. -1 means that there is none.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -20,43 +21,52 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor();
   int get() const { return fd_; }
+  // Gives up ownership: the caller closes the descriptor.
   int release();
 
  private:
   int fd_;
 };
 
-// What may be read beside regular files and /dev/null: the pipe of a shell's `<(command)`, where the user has
-// named the file. A FIFO, a socket or a terminal could keep us for ever and is refused.
+// What may be read in addition to regular files and /dev/null: the pipe of a shell's `<(command)`,
+// where the user has named the file. A named FIFO, a socket or a terminal could block for ever and is
+// always refused.
 enum class Accept { Files, FilesAndPipes };
-// Whole file; Errc::Unsupported where it is longer than `limit` bytes, or no file.
+// The whole file. Errc::Unsupported if it is longer than `limit` bytes or is not of an accepted kind. The
+// limit keeps a file of a stranger from filling the memory.
 Result<std::string> read_whole_file(const std::string& path, std::size_t limit = 64u << 20,
                                     Accept accept = Accept::Files);
-// Files of our own: writes beside `path`, fsyncs file and folder, renames: readers see the old bytes or the
-// new ones, never a part. Whatever is at `path`, a link too, is replaced.
+// For scankit's own files. Writes a temporary file next to `path`, flushes it and its directory to disk,
+// and renames it: readers see the old bytes or the new ones, never a part. Whatever is at `path`, a link
+// too, is replaced.
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode = 0644);
-// What the user asked for by name. A regular file is replaced as above and keeps its mode; a link is
-// followed; a device, a FIFO and /dev/stdout are written into. A new file gets what the umask allows, and the
-// x of `mode`.
+// For a file that the user named. A regular file is replaced as above and keeps its mode; a link is
+// followed; a device, a FIFO and /dev/stdout are written into. A new file gets what the umask allows of
+// rw-r--r--, and the owner's x of `mode`.
 Result<void> write_output(const std::string& path, std::string_view bytes, unsigned mode = 0644);
-// For what cannot be written into a stream: the file that `path` names, at the end of its links, there or
-// not. Errc::InvalidArgument where that is a device, a FIFO, a folder or standard output.
+// For output that cannot be written into a stream, such as an archive: the file that `path` names after
+// its links are followed, whether it exists or not. Errc::InvalidArgument for a device, a FIFO, a
+// directory or standard output.
 Result<std::string> regular_output(const std::string& path);
-// As mkdir -p; nobody but the owner may write in what it makes, whatever the umask.
+// As mkdir -p. Others than the owner cannot write to the directories that it creates, whatever the umask.
 Result<void> make_directories(const std::string& path);
+// Makes a rename or a new name in this directory survive a power failure.
 Result<void> fsync_directory(const std::string& path);
 // Lower-case hex of the SHA-256 of bytes, or of a file read in pieces.
 std::string sha256_hex(std::string_view bytes);
 Result<std::string> sha256_file(const std::string& path);
 
+// An absolute `name` is returned unchanged, and so is any name with an empty `directory`.
 std::string path_join(std::string_view directory, std::string_view name);
 std::string path_dirname(std::string_view path);  // "/" for "/a", "." for "a"
 std::string path_basename(std::string_view path);
 // Lexical: "a//b/./c/../d" -> "a/b/d". Does not look at the disk.
 std::string path_normalize(std::string_view path);
+// "" if the current directory has been removed.
 std::string current_directory();
-// A folder of ours, removed with all it holds when the object dies. The first of a process removes those that
-// killed scankits of this user left in the same place.
+// A directory that is removed with its contents when the object is destroyed; the name is STEM.XXXXXX
+// in $TMPDIR or /tmp. The first one of a process also removes those that killed scankits of this user
+// have left there.
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> create(std::string_view stem);
@@ -68,9 +78,11 @@ class TemporaryDirectory {
  private:
   TemporaryDirectory(std::string path, Descriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string path_;
+  // PATH.lock, locked while the directory is in use. Empty if it could not be created.
   Descriptor lock_;  // PATH.lock, held while it is in use
 };
-// Of the folders in `base` those alone whose lock file says that they are ours, and that nobody holds.
+// Removes the directories in `base` whose lock file says that scankit made them and that no
+// process has locked.
 void remove_dead_folders(const std::string& base);
 
 }  // namespace scankit

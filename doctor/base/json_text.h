@@ -4,8 +4,9 @@
 
 namespace scankit {
 
-// The text under `key`; "" where `json` is no object, or holds
-// no text there. Json: nlohmann::json or ordered_json.
+// The string under `key`; "" if `json` is not an object or has no string there. Readers of files that a
+// stranger may have written use it instead of get<std::string>(), which throws. Json is nlohmann::json
+// or ordered_json.
 template <class Json>
 std::string json_text(const Json& json, const char* key) {
   const auto found = json.find(key);

@@ -24,11 +24,15 @@ Error private_failure(const std::string& what, int number) {
   return {code, what + ": " + std::strerror(number), ""};
 }
 
+// The rule of private_files.h for one file or directory. `info` comes from lstat(2) or fstat(2) where
+// links are to be refused, and from stat(2) where they are allowed. The hint is offered only to the
+// owner, who can obey it.
 Result<void> check_owner(const std::string& path, const struct ::stat& info) {
   const uid_t self = ::geteuid();
   if (info.st_uid != self && info.st_uid != 0)
     return Error{Errc::PermissionDenied, say("{} belongs to user {}", path, info.st_uid), ""};
   // The mode of a link means nothing.
+  // O_NOFOLLOW refuses a link with ELOOP; O_NONBLOCK keeps a FIFO without a writer from blocking open(2).
   if (S_ISLNK(info.st_mode)) return Error{Errc::PermissionDenied, say("{} is a symbolic link", path), ""};
   if ((info.st_mode & kOthersWrite) != 0)
     return Error{Errc::PermissionDenied, say("users other than its owner can write to {}", path),
@@ -88,12 +92,14 @@ Result<void> make_tree_private(const std::string& folder) {
   namespace fs = std::filesystem;
   constexpr auto kWrite = fs::perms::group_write | fs::perms::others_write;
   std::error_code code;
+  // Does nothing after the first error, which the end of the function reports.
   const auto close = [&](const fs::path& path) {
     if (!code) fs::permissions(path, kWrite, fs::perm_options::remove | fs::perm_options::nofollow, code);
   };
   close(folder);
   for (auto at = fs::recursive_directory_iterator(folder, code);
        !code && at != fs::recursive_directory_iterator(); at.increment(code))
+    // The mode of a link cannot be changed, and its target may be outside the tree.
     if (!at->is_symlink(code)) close(at->path());
   if (code) return private_failure(say("cannot change the permissions below {}", folder), code.value());
   return {};

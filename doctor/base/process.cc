@@ -23,6 +23,9 @@ extern char** environ;
 namespace scankit {
 namespace {
 
+// The order of events: spawn() makes the pipes and forks, the child becomes the program, pump() moves the
+// bytes until the child has ended or the time is up, and only then is the child reaped. The watcher and
+// the reaper of descendants.h make sure that no process survives scankit.
 using Clock = std::chrono::steady_clock;
 
 struct Pipe {
@@ -34,8 +37,8 @@ Result<Pipe> make_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return Error{Errc::Io, say("cannot make a pipe: {}", std::strerror(errno)), ""};
   Pipe made{Descriptor(ends[0]), Descriptor(ends[1])};
-  // The child's descriptors 0 to 3 are assigned by dup2; an end
-  // that already has such a number would be overwritten.
+  // The child's descriptors 0 to 3 are assigned with dup2(2), which would overwrite an end that already
+  // has such a number, as happens if scankit was started with a standard stream closed.
   for (Descriptor* end : {&made.read, &made.write}) {
     if (end->get() > 3) continue;
     *end = Descriptor(::fcntl(end->get(), F_DUPFD_CLOEXEC, 4));
@@ -43,6 +46,7 @@ Result<Pipe> make_pipe() {
   return made;
 }
 
+// For execve(2): the pointers refer to `words`, which must outlive them.
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> out;
   for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
@@ -50,22 +54,27 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
+// A child that runs, with our ends of its pipes. `channel` is only open with capture_channel.
 struct Spawned {
   pid_t pid = -1;
   Pipe in, out, err, channel;
 };
 
-// What the child does is decided before the fork: after it only what is safe beside threads may be called.
+// Everything that the child needs, prepared before the fork: after the fork of a process with threads
+// only async-signal-safe functions may be called (fork(2)), so the child must not allocate memory.
 struct Launch {
   std::vector<std::string> programs;  // where PATH may have it
   std::vector<char*> argv, envp;
   const char* folder = nullptr;
+  // The pipe ends that become descriptors 0 to 3 of the child. -1: that descriptor stays closed.
   std::array<int, 4> streams{-1, -1, -1, -1};  // what becomes 0 to 3
+  // `failure` is the pipe through which the child reports that it could not start the program.
   int watch = -1, failure = -1;
   pid_t parent = 0;
   bool end_descendants = false;
 };
 
+// The files that execvp(3) would try, in its order. An empty entry of PATH means the current directory.
 std::vector<std::string> places_of(const std::string& program) {
   if (program.find('/') != std::string::npos) return {program};
   const char* path = std::getenv("PATH");
@@ -81,7 +90,8 @@ std::vector<std::string> places_of(const std::string& program) {
   return places;
 }
 
-// As execvp(3), but that a text without "#!" is not given to a shell.
+// As execvp(3), except that a text file without "#!" is not given to a shell. Returns only on failure.
+// EACCES is reported only after the rest of PATH was searched in vain, as execvp does.
 int execute(const Launch& launch) {
   int failed = ENOENT;
   for (const std::string& program : launch.programs) {
@@ -93,6 +103,8 @@ int execute(const Launch& launch) {
 }
 
 [[noreturn]] void become_program(const Launch& launch) {
+  // The signal mask and ignored signals are inherited through execve(2). run_below_reaper() blocks every
+  // signal, and run_process() ignores SIGPIPE; the program must start with neither.
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -101,11 +113,13 @@ int execute(const Launch& launch) {
     if (launch.streams[i] >= 0) ::dup2(launch.streams[i], static_cast<int>(i));
   int failed = launch.folder != nullptr && ::chdir(launch.folder) != 0 ? errno : 0;
   if (failed == 0) failed = execute(launch);
+  // _exit, because exit(3) would flush the parent's buffers a second time. 127 is what shells use.
   (void)!::write(launch.failure, &failed, sizeof(failed));
   ::_exit(127);
 }
 
 [[noreturn]] void become(const Launch& launch) {
+  // The child leads a process group of its own, so that one kill(2) reaches what it starts as well.
   ::setpgid(0, 0);
   // Not the watch: it would kill the reaper before the reaper has killed the others.
   if (launch.end_descendants) run_below_reaper(launch.parent, [&] { become_program(launch); });
@@ -114,11 +128,14 @@ int execute(const Launch& launch) {
   become_program(launch);
 }
 
-// The errno with which the program could not be started, 0 where it runs.
+// Forks and waits until the program runs: the write end of `failure` is close-on-exec, so a read
+// of zero bytes means that execve(2) succeeded, and a number is the errno of the failure. Returns
+// that errno, or 0.
 int start(const Launch& launch, Pipe& failure, pid_t& pid) {
   pid = ::fork();
   if (pid < 0) return errno;
   if (pid == 0) become(launch);
+  // Our copy must be closed, or the read below would never see the end of the pipe.
   failure.write = Descriptor();
   int failed = 0;
   ssize_t got = 0;
@@ -153,6 +170,7 @@ Result<Spawned> spawn(const ProcessRequest& request) {
   launch.programs = places_of(request.argv[0]);
   launch.argv = pointers(request.argv);
   if (request.environment) launch.envp = pointers(*request.environment);
+  // Without a request the child gets our environment at this moment; environ is an array of pointers.
   if (!request.environment)
     for (char** variable = environ;; ++variable) {
       launch.envp.push_back(*variable);
@@ -167,6 +185,7 @@ Result<Spawned> spawn(const ProcessRequest& request) {
   launch.end_descendants = request.end_descendants;
   if (const int failed = start(launch, failure, child.pid); failed != 0)
     return cannot_start(request.argv[0], failed);
+  // Close the child's ends: its output has no end for us as long as we have a copy open for writing.
   child.in.read = Descriptor();
   child.out.write = Descriptor();
   child.err.write = Descriptor();
@@ -174,13 +193,15 @@ Result<Spawned> spawn(const ProcessRequest& request) {
   return child;
 }
 
+// One stream that pump() reads: our end of the pipe, where its bytes go, and who else wants them.
 struct Stream {
   Descriptor* end;
   std::string* into;
   const std::function<void(std::string_view)>* arrived = nullptr;
 };
 
-// False at the end of the stream.
+// Reads what is there, once. Returns false at the end of the stream or on an error. Bytes beyond the
+// limit are read and dropped, so that the child does not block on a full pipe.
 bool drain(const Stream& stream, std::size_t limit, bool& truncated) {
   std::array<char, 1u << 16> buffer;
   const ssize_t got = ::read(stream.end->get(), buffer.data(), buffer.size());
@@ -194,6 +215,8 @@ bool drain(const Stream& stream, std::size_t limit, bool& truncated) {
   return true;
 }
 
+// Writes as much of the child's input as the pipe takes, and closes the pipe when all is written. A child
+// that does not read its input (EPIPE) loses the rest; that is not an error.
 void feed(Descriptor& end, std::string_view& rest) {
   if (!rest.empty()) {
     const ssize_t put = ::write(end.get(), rest.data(), rest.size());
@@ -203,14 +226,15 @@ void feed(Descriptor& end, std::string_view& rest) {
   if (rest.empty()) end = Descriptor();
 }
 
-// Without reaping it: until then its number, and its group's, is nobody else's.
+// Whether the child has ended, without reaping it (WNOWAIT): until it is reaped, the kernel gives its
+// number and that of its group to nobody else, and kill(2) cannot hit a stranger.
 bool has_ended(pid_t child) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          info.si_signo == SIGCHLD;
 }
 
-// It kills everything below it, and has a moment for that before it is killed itself.
+// Tells the reaper to kill everything below it, and gives it 3 seconds before the caller kills it.
 void ask_reaper_to_end(pid_t reaper) {
   constexpr auto kMoment = std::chrono::seconds(3);
   ::kill(reaper, SIGTERM);
@@ -218,13 +242,15 @@ void ask_reaper_to_end(pid_t reaper) {
   while (!has_ended(reaper) && Clock::now() < stop) ::poll(nullptr, 0, 2);
 }
 
-// Waits until the child ends. A grandchild that keeps our pipes open does not keep us: once the child has
-// ended, what is left in the pipes is read for a moment only.
+// Moves bytes in both directions until the child has ended or the deadline has passed, kills what is left
+// of its process group, and returns the status of waitpid(2). A grandchild may keep the pipes open after
+// the child has ended; what is left in them is then read for at most 200 ms.
 int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadline, ProcessResult& result) {
   std::vector<Stream> streams = {{&child.out.read, &result.out, &request.on_out},
                                  {&child.err.read, &result.err, &request.on_err}};
   if (request.capture_channel) streams.push_back({&child.channel.read, &result.channel, &request.on_channel});
   std::string_view input = request.standard_input;
+  // A child that does not read must not block us while its own output waits to be read.
   ::fcntl(child.in.write.get(), F_SETFL, O_NONBLOCK);
   feed(child.in.write, input);
   bool ended = false;
@@ -239,8 +265,11 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(stop - Clock::now()).count();
     if ((ended && streams.empty()) || left <= 0) break;
+    // The end of a child wakes no poll(2) here, so it is looked for every 20 ms at the latest.
     ::poll(polled.data(), polled.size(),
            static_cast<int>(std::min<long long>(left, streams.empty() ? 5 : 20)));
+    // Backwards, because a finished stream is erased: polled[i] still belongs to streams[i]
+    // for smaller i.
     for (std::size_t i = streams.size(); i-- > 0;)
       if (polled[i].revents != 0 && !drain(streams[i], request.output_limit, result.truncated))
         streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(i));
@@ -260,8 +289,8 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
 
 Result<ProcessResult> run_process(const ProcessRequest& request) {
   if (request.argv.empty()) return Error{Errc::InvalidArgument, say("no program to run"), ""};
-  // A child that closes its input is no reason to die. Who ignores SIGCHLD hands that on to what it starts,
-  // and then nothing can be waited for (waitpid(2)).
+  // A child that closes its input early must not kill scankit with SIGPIPE. A parent that ignores SIGCHLD
+  // passes that on, and then children vanish without a status (waitpid(2)).
   static const bool ready = ::signal(SIGPIPE, SIG_IGN) != SIG_ERR && ::signal(SIGCHLD, SIG_DFL) != SIG_ERR;
   (void)ready;
   const auto start = Clock::now();
@@ -279,8 +308,8 @@ Result<std::string> own_program() {
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
   if (length > 0 && static_cast<std::size_t>(length) < sizeof path)
     return std::string(path, static_cast<std::size_t>(length));
-  // As it was typed or found in PATH: a relative one holds while nobody changes the folder, which scankit
-  // never does.
+  // The path as it was typed or found in PATH. A relative one is correct as long as nobody changes the
+  // current directory, which scankit never does.
   const auto* started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
   if (started_as != nullptr && ::realpath(started_as, path) != nullptr) return std::string(path);
   return Error{Errc::Io, say("cannot tell where this program lies: /proc is not mounted"), ""};

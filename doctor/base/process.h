@@ -11,6 +11,7 @@
 
 namespace scankit {
 
+// A program to run and how. The defaults suit a short probe: 30 seconds, 4 MiB of each stream.
 struct ProcessRequest {
   std::vector<std::string> argv;                        // argv[0] holds a '/' or is looked up in PATH
   std::optional<std::vector<std::string>> environment;  // "NAME=value"; unset: inherited
@@ -20,14 +21,17 @@ struct ProcessRequest {
   std::size_t output_limit = 4u << 20;                  // of each stream; what is beyond is read and dropped
   bool end_descendants = false;  // also what left the child's process group ends with it (descendants.h)
   bool capture_channel = false;  // descriptor 3 of the child is a pipe whose bytes come back in `channel`
-  // Called with each piece of the channel as it comes, beyond output_limit too: for progress.
+  // Called with each piece of a stream as it arrives, also beyond output_limit. Used for progress. It
+  // runs in the thread of run_process() and delays the reading while it runs; pieces end anywhere,
+  // not at newlines.
   std::function<void(std::string_view)> on_channel;
   std::function<void(std::string_view)> on_out, on_err;  // the same of the other streams
 };
 
 struct ProcessResult {
   int exit_code = -1;  // valid where signal == 0 and !timed_out
-  int signal = 0;      // the signal that ended it
+  // Signals of the child itself. SIGKILL with timed_out means that we sent it.
+  int signal = 0;  // the signal that ended it
   bool timed_out = false;
   bool truncated = false;  // output_limit was reached
   std::string out, err, channel;

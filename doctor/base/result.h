@@ -9,7 +9,8 @@
 // Member names are those of std::expected, so that the change will be a rename.
 namespace scankit {
 
-// What a caller can act on. A missing file on a probed machine is a fact, not an Error.
+// What a caller can act on. A missing file on a probed machine is a fact, not an Error. The messages are
+// for people and are translated; code decides by Errc alone.
 enum class Errc {
   InvalidArgument,  // the caller or the user gave something unusable (exit status 2)
   NotFound,
@@ -22,12 +23,15 @@ enum class Errc {
   ToolFailed  // a child program ended badly
 };
 
+// An error on its way to the user, in the user's language.
 struct Error {
   Errc code = Errc::Io;
   std::string message;  // one line: what, where, why
   std::string hint;     // one line: what to do next; may be empty
 };
 
+// Contains either a T or an Error. value() and * of a Result that contains an Error throw
+// std::bad_variant_access: check first, or use SCANKIT_TRY.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -75,13 +79,16 @@ class [[nodiscard]] Result<void> {
 #define SCANKIT_CONCAT_(a, b) a##b
 #define SCANKIT_CONCAT(a, b) SCANKIT_CONCAT_(a, b)
 // SCANKIT_TRY(auto x, f()): x is the value of f(), or the enclosing function returns f()'s Error.
+// It expands to three statements: as the body of an `if` or a loop it needs braces, and only one
+// fits on a line.
 #define SCANKIT_TRY(declaration, expression) \
   SCANKIT_TRY_(SCANKIT_CONCAT(scankit_try_, __LINE__), declaration, expression)
 #define SCANKIT_TRY_(temporary, declaration, expression)           \
   auto temporary = (expression);                                   \
   if (!temporary.has_value()) return std::move(temporary).error(); \
   declaration = std::move(temporary).value()
-// SCANKIT_CHECK(f()): the same for Result<void>.
+// SCANKIT_CHECK(f()): the same for Result<void>. It ends in an `if` without `else`: an `else` after it
+// would belong to the macro.
 #define SCANKIT_CHECK(expression)                                      \
   if (auto scankit_check_ = (expression); !scankit_check_.has_value()) \
   return std::move(scankit_check_).error()

@@ -12,15 +12,19 @@
 namespace scankit {
 namespace {
 
-// What else other files ask for: lists of texts, from fmt 10 on.
+// Templates of fmt that other files instantiate (lists of texts, from fmt 10 on) call this function,
+// which the small headers only declare. The pointer makes the compiler emit it here.
 [[gnu::used]] bool (*const kPrintable)(std::uint32_t) = &fmt::detail::is_printable;
-// And fmt::format() in their own files; clang leaves an inline
-// function out where all calls of it are inlined.
+// The same for fmt::format() in other files. Without the pointer, clang leaves out an inline function if
+// all calls of it in this file are inlined.
 [[gnu::used]] std::string (*const kFormat)(fmt::string_view, fmt::format_args) = &fmt::vformat;
 
+// Not thread-local: main() sets it once, before it starts other threads. The thread that draws the
+// progress line has a language of its own (set_progress_language()).
 const Language* g_language = nullptr;
 
-// The places of a text, "{}" numbered as fmt numbers them. Nothing where a brace is open, or where "{}" and
+// The replacement fields of a text with their format specifications; "{}" is numbered as fmt numbers it,
+// so that "{} {}" and "{1} {0}" have the same fields. Nothing if a brace is not closed, or if "{}" and
 // "{0}" are mixed, which fmt refuses.
 std::optional<std::set<std::string>> places(std::string_view text) {
   std::set<std::string> found;
@@ -47,6 +51,7 @@ std::optional<std::set<std::string>> places(std::string_view text) {
   return found;
 }
 
+// Formats the translation if there is one and fmt accepts it, else the English text.
 std::string formatted(fmt::string_view english, std::optional<std::string_view> translation,
                       fmt::format_args values) {
   if (translation) {
@@ -76,6 +81,7 @@ std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view ma
   const fmt::string_view english = n == 1 ? one : many;
   if (g_language == nullptr) return fmt::vformat(english, values);
   const std::string_view single(one.data(), one.size()), several(many.data(), many.size());
+  // A translation fits if it has the fields of either English form: the singular often omits the number.
   auto translation = g_language->counted(single, n);
   if (translation && !same_places(single, *translation) && !same_places(several, *translation))
     translation.reset();

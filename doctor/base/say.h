@@ -8,7 +8,8 @@
 
 namespace scankit {
 
-// The translations into one language; doctor/text reads them. What it does not hold is said in English.
+// The translations into one language; doctor/text implements it. Texts without a translation stay
+// English. The views that it returns stay valid as long as the object.
 class Language {
  public:
   Language() = default;
@@ -23,8 +24,9 @@ class Language {
   virtual std::optional<std::string> retold(std::string_view english) const = 0;
 };
 
-// Sentences are said in this language as long as the object lives; nullptr is English. For one thread: it is
-// set where no other thread says anything.
+// Sets the language of all sentences for the lifetime of the object, and restores the previous one
+// afterwards. nullptr means English. The language is global and not locked: set it while no other thread
+// says anything.
 class Speaking {
  public:
   explicit Speaking(const Language* language);
@@ -35,8 +37,11 @@ class Speaking {
  private:
   const Language* before_;
 };
+// nullptr means English.
 const Language* spoken_language();
 
+// What say() and say_n() call after the compiler has checked the arguments. They are not templates, so
+// that fmt's formatting code exists once in the program.
 std::string say_formatted(fmt::string_view english, fmt::format_args values);
 std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values);
 

@@ -14,6 +14,9 @@ namespace {
 
 #if defined(__x86_64__)
 
+// Whether the CPU and this code agree on the instructions: SHA, and the byte shuffles (SSSE3,
+// SSE4.1) that native_blocks() needs around them. Leaf 7 of CPUID reports SHA; CPUs from before that
+// leaf answer 0.
 bool processor_has_sha() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0) return false;
@@ -22,7 +25,9 @@ bool processor_has_sha() {
   return shuffles && (b & bit_SHA) != 0;
 }
 
-// The state lies in two registers as ABEF and CDGH, as SHA256RNDS2 wants it (Intel's manual, volume 2).
+// Runs the compression function over `count` blocks of 64 bytes. SHA256RNDS2 wants the eight words of the
+// state in two registers, as ABEF and CDGH (Intel's manual, volume 2), and performs two rounds. `state`
+// keeps the usual order A to H, so the words are rearranged on entry and on exit.
 __attribute__((target("sha,ssse3,sse4.1"))) void native_blocks(std::uint32_t (&state)[8],
                                                                const unsigned char* data, std::size_t count) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -33,8 +38,12 @@ __attribute__((target("sha,ssse3,sse4.1"))) void native_blocks(std::uint32_t (&s
   for (; count > 0; --count, data += 64) {
     const __m128i abef_before = abef, cdgh_before = cdgh;
     __m128i w[4];
+    // SHA-256 reads its input as big-endian words.
     for (int i = 0; i < 4; ++i)
       w[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data) + i), swap);
+    // Each step performs four rounds and then replaces the four oldest words of the schedule with
+    // the next four. The last four steps compute words that no round uses; leaving them out would
+    // only add a branch.
     for (unsigned i = 0; i < 16; ++i) {
       __m128i& now = w[i % 4];
       const __m128i next = w[(i + 1) % 4], third = w[(i + 2) % 4], last = w[(i + 3) % 4];
@@ -57,6 +66,7 @@ __attribute__((target("sha,ssse3,sse4.1"))) void native_blocks(std::uint32_t (&s
 
 #else
 
+// update() and hex() never call this one: without the instructions, Sha256 from sha256.h does the work.
 bool processor_has_sha() { return false; }
 void native_blocks(std::uint32_t (&)[8], const unsigned char*, std::size_t) {}
 
@@ -74,6 +84,7 @@ std::string hex_of(const unsigned char (&digest)[32]) {
 
 }  // namespace
 
+// Asks the CPU once for each process. A function-local static is initialised in a thread-safe way.
 Sha256Stream::Sha256Stream() {
   static const bool has = processor_has_sha();
   native_ = has;
@@ -107,6 +118,8 @@ std::string Sha256Stream::hex() {
     portable_.finish(digest);
     return hex_of(digest);
   }
+  // The padding of FIPS 180-4, 5.1.1: a one bit, zeros up to 8 bytes before the end of a block, and the
+  // length of the message in bits as a big-endian number. At most 63 zeros are needed, hence 72 bytes.
   const std::uint64_t bits = total_ * 8;
   unsigned char end[72] = {0x80};
   const std::size_t zeros = (filled_ < 56 ? 55 : 119) - filled_;

@@ -17,23 +17,27 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-// Beside each folder lies NAME.lock, locked while its owner lives. Who finds one unlocked may remove the
-// folder: the kernel lets go of a lock when its holder dies, however it dies (flock(2)).
+// Each temporary directory has a file NAME.lock next to it, which its owner keeps locked with flock(2).
+// The kernel drops the lock when the owner dies, however it dies, so a lock file that can be locked
+// belongs to a dead scankit, and the directory may be removed. Everything here is careful to remove
+// nothing else: the name, the owner, the lock file's text, the inode and the boot must all match.
 namespace scankit {
 namespace {
 
 constexpr std::string_view kLock = ".lock";
 constexpr std::string_view kWhat = "a work folder of scankit, in use while this file is locked\n";
 
-// What the lock file of this very folder says. The boot belongs to it: some shared file systems keep locks
-// within one machine, and another machine's folder would look dead.
+// The text of the lock file for this directory: its inode number and the machine's boot id. The inode
+// ties the file to one directory and not merely to a name. The boot id is there because some shared file
+// systems keep locks within one machine, where a directory that another machine uses would look dead. ""
+// if /proc is not mounted; then nothing is ever locked or removed.
 std::string words_of(const struct stat& folder) {
   const auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 64);
   if (!boot || boot->empty()) return "";
   return std::string(kWhat) + "inode " + std::to_string(folder.st_ino) + "\nboot " + *boot;
 }
 
-// "scankit-build.a1B2c3.lock", as create() and mkdtemp(3) name it.
+// A name such as "scankit-build.a1B2c3.lock": the stem of create(), six random characters of mkdtemp(3).
 bool is_named_as_ours(std::string_view name) {
   if (!name.starts_with("scankit") || !name.ends_with(kLock)) return false;
   name.remove_suffix(kLock.size());
@@ -43,22 +47,27 @@ bool is_named_as_ours(std::string_view name) {
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string_view::npos;
 }
 
+// A second link would mean that somebody else made the name point to a file of ours.
 bool is_file_of_ours(const struct stat& info) {
   return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && info.st_nlink == 1;
 }
 
-// Removes the folder that belongs to this lock file, where its owner is dead and it is surely that one.
+// Removes the directory that belongs to this lock file if its owner is dead. O_NOFOLLOW and O_NONBLOCK:
+// /tmp is a place where anybody may plant a link or a FIFO with such a name.
 void remove_if_dead(const std::string& lock) {
   const Descriptor file(::open(lock.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat info, again, folder;
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !is_file_of_ours(info)) return;
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return;
-  // Its owner may have ended properly in the meantime, and another one have taken the name.
+  // The owner may have ended properly after open(2), and another process may have taken the name since.
+  // The lock then belongs to a file that has no name any more.
   if (::lstat(lock.c_str(), &again) != 0 || again.st_ino != info.st_ino || again.st_dev != info.st_dev)
     return;
   const std::string path = lock.substr(0, lock.size() - kLock.size());
   const auto words = read_whole_file(lock, 1024);
   if (!words || words->empty()) return;
+  // The lock file is written after the directory is made, and removed after it. A lock file without a
+  // directory is therefore the rest of an owner that was killed in between.
   if (::lstat(path.c_str(), &folder) != 0) {
     if (errno == ENOENT && words->starts_with(kWhat)) ::unlink(lock.c_str());
     return;
@@ -69,7 +78,8 @@ void remove_if_dead(const std::string& lock) {
   ::unlink(lock.c_str());
 }
 
-// The locked file; without one, where it cannot be had, the folder is merely never taken for dead.
+// The locked lock file of a new directory. An empty descriptor means that it could not be had; the
+// directory then works all the same, and nobody ever removes it as dead.
 Descriptor lock_of(const std::string& path) {
   const std::string lock = path + std::string(kLock);
   struct stat info;
@@ -93,6 +103,8 @@ void remove_dead_folders(const std::string& base) {
     if (is_named_as_ours(entry->d_name)) remove_if_dead(path_join(base, entry->d_name));
 }
 
+// `stem` must start with "scankit", or remove_dead_folders() will not recognise what a
+// killed process left.
 Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   const char* named = std::getenv("TMPDIR");
   const std::string base = named != nullptr && *named != '\0' ? named : "/tmp";
@@ -106,6 +118,7 @@ Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   return TemporaryDirectory(path, lock_of(path));
 }
 
+// An empty path marks an object that was moved from, whose destructor has nothing to remove.
 TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
     : path_(std::exchange(other.path_, "")), lock_(std::move(other.lock_)) {}
 

@@ -7,8 +7,10 @@ namespace scankit {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n\f\v";
-constexpr std::size_t kLongest = 64;  // the time is the product of the lengths
+// Longer words are never compared: the time for a distance is the product of both lengths.
+constexpr std::size_t kLongest = 64;
 
+// Makes words equal that differ only in case or in "-", "_" and " ".
 std::string folded(std::string_view word) {
   std::string out = lowered(word);
   std::ranges::replace_if(
@@ -16,7 +18,8 @@ std::string folded(std::string_view word) {
   return out;
 }
 
-// Optimal string alignment: Levenshtein's distance with swaps.
+// The edit distance known as optimal string alignment: Levenshtein's distance plus swaps of neighbours,
+// where no part of the text is edited twice.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -68,6 +71,7 @@ std::vector<std::string> split_nonempty(std::string_view text, std::string_view 
   return parts;
 }
 
+// Empty parts at the front get no separator: join({"", "a"}) is "a".
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string out;
   for (const std::string& part : parts) {
@@ -90,6 +94,8 @@ std::string lowered(std::string_view text) {
   return result;
 }
 
+// The ranges of RFC 3629, section 4. The second byte of some lead bytes has a narrower range, which
+// excludes overlong forms (E0, F0), surrogates (ED) and values above U+10FFFF (F4).
 std::size_t utf8_sequence_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> unsigned {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -134,6 +140,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+// In UTF-8, U+0080..U+009F start with C2, U+2028..U+202E with E2 80, and U+2066..U+2069 with E2 81.
 bool acts_on_terminal(std::string_view sequence) {
   if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0;
   if (sequence.size() != 3 || sequence[0] != '\xE2') return false;
@@ -143,6 +150,7 @@ bool acts_on_terminal(std::string_view sequence) {
          (second == 0x81 && third >= 0xA6 && third <= 0xA9);
 }
 
+// Counts code points. Double-width letters, as in Chinese, are not taken into account.
 std::string in_column(std::string text, std::size_t width) {
   const auto letters = static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
@@ -167,6 +175,8 @@ std::string top_package(const std::string& dotted) { return dotted.substr(0, dot
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
   if (word.empty() || word.size() > kLongest) return "";
   const std::string wanted = folded(word);
+  // The first candidate may differ by this many edits, every later one must be strictly nearer. Of two
+  // that are equally near, the first in `known` wins.
   std::size_t least = wanted.size() / 3 + 1;
   std::string best;
   for (const std::string& candidate : known) {

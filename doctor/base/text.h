@@ -8,12 +8,14 @@
 
 namespace scankit {
 
-// Without the ASCII white space at both ends; points into `text`.
+// Removes ASCII white space at both ends. The result points into `text`.
 std::string_view trimmed(std::string_view text);
-// Split at '\n'; a '\r' before it goes too. The views point into `text`.
+// Splits at '\n' and drops a '\r' before it. The views point into `text`; a final newline adds
+// no empty line.
 std::vector<std::string_view> lines_of(std::string_view text);
 // The parts between any of `separators`. Empty parts are kept: "a::b" has three.
 std::vector<std::string> split(std::string_view text, std::string_view separators);
+// The same without the empty parts.
 std::vector<std::string> split_nonempty(std::string_view text, std::string_view separators);
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
 // Whole clauses one after the other, "a; b", without those that are empty.
@@ -38,8 +40,9 @@ std::string in_column(std::string text, std::size_t width);
 std::string normalized_name(std::string_view distribution);
 std::string top_package(const std::string& dotted);  // "torch" of "torch.nn"
 
-// The one of `known` that a slip of the keyboard made `word` of: by the number of letters to change, add,
-// drop or swap with their neighbour, at most a third of the word. "" where none is near.
+// The word of `known` that `word` is probably a typing mistake for. Counts letters to change, add, drop
+// or swap with their neighbour, ignoring case and the kind of separator; at most a third of the word's
+// letters plus one. "" if no word is that near.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
 // As a POSIX shell reads it back: quoted only where needed.

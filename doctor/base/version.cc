@@ -16,13 +16,17 @@ namespace {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// What follows the release, as numbers that sort as PEP 440 says. The spellings are those that it normalises.
+// The part of a version after its release number, as numbers that sort as PEP 440 demands. It
+// understands the spellings that PEP 440 normalises: alternative words, upper case, other separators, an
+// implicit post release.
 struct Stages {
   int phase = 0;  // 1 alpha, 2 beta, 3 release candidate; 0: none
   std::uint64_t pre = 0, post = 0, dev = 0;
   bool has_post = false, has_dev = false;
 
   explicit Stages(std::string_view suffix) {
+    // Each turn reads one segment: separators, a word, separators, a number. "+" begins the
+    // local version.
     for (std::size_t at = 0; at < suffix.size() && suffix[at] != '+';) {
       const bool dash = suffix[at] == '-';
       at = skip_separators(suffix, at);
@@ -39,6 +43,9 @@ struct Stages {
     }
   }
 
+  // The sort key. "1.0.dev1" sorts before "1.0a1", hence phase 0; a version without any of these
+  // words sorts after the pre-releases, hence 4. The dev release of anything sorts before that thing,
+  // hence the negation.
   auto key() const {
     constexpr int kNone = 4;
     const int own_phase = phase != 0 ? phase : (!has_post && has_dev ? 0 : kNone);
@@ -46,11 +53,14 @@ struct Stages {
   }
 
  private:
+  // Caps every number, so that number * 10 + 9 cannot overflow whatever digits a file contains.
   static constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max() / 16;
   static std::size_t skip_separators(std::string_view text, std::size_t at) {
     while (at < text.size() && (text[at] == '.' || text[at] == '-' || text[at] == '_')) ++at;
     return at;
   }
+  // A segment "-1" without a word is a post release (PEP 440, implicit post releases); the caller turns
+  // it into "post". Words that PEP 440 does not know change nothing.
   void take(std::string_view word, std::uint64_t number) {
     constexpr std::array<std::pair<std::string_view, int>, 8> kPhases = {
         {{"a", 1}, {"alpha", 1}, {"b", 2}, {"beta", 2}, {"rc", 3}, {"c", 3}, {"pre", 3}, {"preview", 3}}};
@@ -63,6 +73,8 @@ struct Stages {
 
 }  // namespace
 
+// Reads digits separated by single dots; everything from the first other character on becomes the suffix.
+// A dot that no digit follows belongs to the suffix: "2.9.dev1" is release 2.9 with ".dev1".
 std::optional<Version> Version::parse(std::string_view text) {
   Version version;
   std::size_t at = 0;
@@ -89,6 +101,7 @@ bool Version::is_prerelease() const {
          suffix.starts_with(".dev");
 }
 
+// Missing parts count as 0, so "2.11" equals "2.11.0" (PEP 440). Suffixes do not count.
 std::strong_ordering operator<=>(const Version& a, const Version& b) {
   const std::size_t parts = std::max(a.release.size(), b.release.size());
   for (std::size_t i = 0; i < parts; ++i)

@@ -12,8 +12,8 @@
 namespace scankit {
 namespace {
 
-// What is wrong with a file in this state, in a sentence; "" where it is another check's matter. `size` has
-// its unit.
+// What is wrong with a file in this state, as a sentence; "" if the state is another check's matter.
+// `size` includes its unit.
 std::string file_state_in_words(const std::string& state, const std::string& size) {
   if (state == "empty") return say("the file is empty ({})", size);
   if (state == "truncated") return say("the file is cut short ({})", size);
@@ -25,6 +25,7 @@ std::string file_state_in_words(const std::string& state, const std::string& siz
   return state == "not-elf" ? say("the file is no ELF file ({})", size) : "";
 }
 
+// The size, and what the probe saw in the file.
 std::string size_in_words(const Extension& file) {
   return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), retold(file.file_detail)});
 }
@@ -56,7 +57,8 @@ extern const Check kFileIsWhole{.id = "file-is-whole",
 
 namespace {
 
-// Selected, or what import would take were it made for this machine (its suffix names another one).
+// Whether the machine of this file matters: import selects it, or would select it if it were made for
+// this machine. The tag in the file's name contains the machine, so such a file is usually not selected.
 bool matters(const Snapshot& snapshot, const Extension& extension) {
   return extension.selected ||
          (is_meant_for_import(snapshot, extension) && !selected_copy(snapshot, extension.module));
@@ -68,7 +70,8 @@ CheckResult machine_matches(const Snapshot& snapshot) {
   if (machine.empty()) return {{}, {say("which machine this Python is made for is not known")}};
   for (const Copy& copy : copies(snapshot)) {
     if (!matters(snapshot, *copy) || copy->machine.empty() || copy->machine == machine) continue;
-    // glibc says "cannot open shared object file: No such file or directory" of such a file.
+    // glibc reports such a file as "cannot open shared object file: No such file or directory", which no
+    // user understands.
     result.findings.push_back(
         {.cause = Cause::WrongMachineArch,
          .subject = copy->path,
@@ -92,15 +95,15 @@ extern const Check kMachineMatches{.id = "machine-matches",
 
 namespace {
 
-// A file whose name carries a tag of Python's, or that somebody imports, claims to be a module. A plain
-// "x.so" may as well be a library that a package opens itself.
+// Whether the file claims to be a Python module: its name carries one of Python's tags, or somebody
+// imports it. A plain "x.so" may just as well be a library that a package opens itself.
 bool claims_to_be_a_module(const Snapshot& snapshot, const Copy& copy) {
   return !copy->tag.empty() || was_asked_for(snapshot, copy->module) ||
          !needing_importers(snapshot, copy->module).empty();
 }
 
-// --so WHEEL or FOLDER takes every library that needs torch, module or not; a file that is named itself is
-// meant as one.
+// Whether the file was found inside something that --so names. A wheel or directory is searched for every
+// library that needs torch, module or not; a file that is named itself is meant as a module.
 bool lies_in_what_was_named(const Snapshot& snapshot, const Copy& copy) {
   const auto& named = snapshot.named_files;
   return !named.empty() && std::ranges::none_of(named, [&](const std::string& name) {
@@ -108,6 +111,7 @@ bool lies_in_what_was_named(const Snapshot& snapshot, const Copy& copy) {
   });
 }
 
+// The file exports PyInit_ for another name than its own.
 Finding named_otherwise(const Snapshot& snapshot, const Copy& copy) {
   return {.cause = Cause::VariantNameMismatch,
           .subject = copy->path,
@@ -118,7 +122,7 @@ Finding named_otherwise(const Snapshot& snapshot, const Copy& copy) {
                              Advice{say("give the file the name of the module that it holds")})};
 }
 
-// Python 2 called initNAME; a module of its time has that and nothing else.
+// Python 2 called initNAME. A module of its time exports that and no PyInit_NAME.
 Finding of_python_2(const Snapshot& snapshot, const Copy& copy) {
   return {.cause = Cause::PythonAbiTagMismatch,
           .subject = copy->path,
@@ -142,7 +146,8 @@ Finding no_module_inside(const Snapshot& snapshot, const Copy& copy) {
                        say("open it by torch.ops.load_library, or build {} with its binding", copy->module))};
 }
 
-// importlib looks for PyInit_ and the module's last name in the file it chose by name.
+// importlib chooses a file by its name and then looks in it for PyInit_ and the last part of the
+// module's name.
 CheckResult init_exported(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : whole_copies(snapshot)) {
@@ -177,13 +182,15 @@ extern const Check kInitExported{.id = "init-exported",
 
 namespace {
 
+// "CPython 3.11.4 (cpython-311-x86_64-linux-gnu)".
 std::string this_python(const Python& python) {
   return (python.implementation == "cpython" ? "CPython " : python.implementation + " ") + python.version +
          " (" + python.soabi + ")";
 }
 
-// "cpython-310-aarch64-linux-gnu" without its machine part: what is left is the Python it was made for. The C
-// library belongs to it: a Python of musl ("...-linux-musl") and one of glibc never load the same file.
+// The tag without its machine: "cpython-310-linux-gnu" for "cpython-310-aarch64-linux-gnu". The C
+// library stays part of it, because a Python of musl ("...-linux-musl") and one of glibc never load
+// the same file.
 std::string python_part(const std::string& tag) {
   const auto second = tag.find('-', tag.find('-') + 1);
   if (second == std::string::npos) return tag;
@@ -196,8 +203,8 @@ std::string python_part(const std::string& tag) {
 
 bool is_for_windows(const std::string& path) { return path.ends_with(".pyd"); }
 
-// Import never opens a file whose suffix is not one of the
-// interpreter's, so the user reads "No module named ...".
+// A file of the module that is made for another Python. Import never opens a file whose suffix is not
+// among the interpreter's, so the user only reads "No module named ...".
 std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& module) {
   const Python& python = snapshot.python.value;
   Finding finding{.cause = Cause::PythonAbiTagMismatch, .module = module};
@@ -223,6 +230,7 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
   return finding;
 }
 
+// Names of Python's C interface that this interpreter does not export.
 std::optional<Finding> missing_python_names(const Copy& copy, const Python& python) {
   const auto evidence = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "python"; });
   const std::size_t n = evidence.size();
@@ -237,8 +245,8 @@ std::optional<Finding> missing_python_names(const Copy& copy, const Python& pyth
       .evidence = evidence};
 }
 
-// Linked with the library of one Python release, or with the C library that only Pythons of Alpine and its
-// like use.
+// A library that belongs to one Python release (libpython3.10.so.1.0), or the C library that only Pythons
+// of Alpine and similar systems use.
 std::optional<Finding> missing_python_library(const Copy& copy, const Python& python) {
   for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
     const std::string& soname = copy->missing_libraries[i].soname;

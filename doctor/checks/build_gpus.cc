@@ -13,7 +13,8 @@
 namespace scankit {
 namespace {
 
-// Nothing where neither nvcc itself nor the table says.
+// Whether this nvcc makes code for compute_ARCH ("90"). nvcc's own list decides, else a table by release.
+// Nothing if neither says.
 std::optional<bool> knows(const BuildTools& tools, const std::string& arch) {
   if (!tools.nvcc_archs.empty()) return std::ranges::find(tools.nvcc_archs, arch) != tools.nvcc_archs.end();
   return nvcc_knows_arch(tools.nvcc_version, arch);
@@ -26,8 +27,8 @@ std::string number_of(const std::string& arch) {  // "9.0a+PTX" -> "90"
   return digits;
 }
 
-// As torch reads TORCH_CUDA_ARCH_LIST: blanks and semicolons separate, names of generations are replaced by
-// the table of cpp_extension.
+// The entries of TORCH_CUDA_ARCH_LIST as torch's cpp_extension reads it: separated by blanks or
+// semicolons, with the names of generations ("Volta") replaced by its table.
 std::vector<std::string> listed(const BuildTools& tools) {
   std::string list = tools.arch_list;
   std::ranges::replace(list, ' ', ';');
@@ -49,7 +50,8 @@ unsigned as_number(const std::string& digits) {
   return number;
 }
 
-// Without a list torch takes those of the GPUs, at most the newest that it has code for itself.
+// The GPUs from which torch derives the architectures if there is no list. It builds for each of them,
+// but for nothing newer than the newest architecture that torch itself has code for.
 std::vector<std::size_t> derived_from_gpus(const Snapshot& snapshot) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < snapshot.gpus.value.size(); ++i)
@@ -57,6 +59,7 @@ std::vector<std::size_t> derived_from_gpus(const Snapshot& snapshot) {
   return found;
 }
 
+// The newest architecture of torch's own machine code, 0 if it is not known.
 unsigned newest_of_torch(const Snapshot& snapshot) {
   unsigned newest = 0;
   for (const DeviceImage& image : snapshot.torch.value.images)
@@ -64,15 +67,18 @@ unsigned newest_of_torch(const Snapshot& snapshot) {
   return newest;
 }
 
+// Collects what nvcc refuses over all places that ask for an architecture, and makes one finding of it.
 class Question {
  public:
   explicit Question(const Snapshot& snapshot)
       : snapshot_(snapshot), tree_(snapshot.sources.value), tools_(snapshot.build_tools.value) {}
 
+  // The build file's flags, then TORCH_CUDA_ARCH_LIST, then the GPUs here: only one of the
+  // last two applies.
   CheckResult answer() {
     for (const std::size_t i : in_force(snapshot_, tree_.archs))
       look(tree_.archs[i].value, place(tree_.archs[i]), source_evidence("archs", i, tree_.archs[i].value));
-    // torch leaves its own list away where the flags say "arch".
+    // torch ignores its own list if the build's flags contain "arch".
     const bool by_torch = !tree_.passes_archs && !tree_.sets_arch_list && tree_.build_file == "setup.py";
     if (by_torch && !tools_.arch_list.empty() && tools_.arch_list != "native") look_at_list();
     if (by_torch && tools_.arch_list.empty()) look_at_gpus();
@@ -114,7 +120,7 @@ class Question {
     }
   }
 
-  // ValueError: Unknown CUDA arch (...) or GPU not supported
+  // An entry that torch itself refuses: "ValueError: Unknown CUDA arch (...) or GPU not supported".
   void refuse_for_torch(const std::string& arch) {
     Finding finding = build_finding(snapshot_, Cause::NvccUnknownArch,
                                     say("TORCH_CUDA_ARCH_LIST names \"{}\", which torch {} does not know",
@@ -125,6 +131,7 @@ class Question {
     result_.findings.push_back(std::move(finding));
   }
 
+  // Suggests a list with the GPU that is here; without one, an example.
   Fix shorter_list() const {
     for (const Gpu& gpu : snapshot_.gpus.value)
       if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true)
@@ -135,7 +142,8 @@ class Question {
                         "export TORCH_CUDA_ARCH_LIST=9.0");
   }
 
-  // The GPU's that is here, else the oldest that this nvcc makes: its code runs on no older one anyway.
+  // The architecture to write in place of a refused one: that of the GPU here, else the oldest that this
+  // nvcc makes, whose code runs on no older GPU anyway.
   std::string arch_instead() const {
     for (const Gpu& gpu : snapshot_.gpus.value)
       if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true) return gpu.sm;
@@ -145,7 +153,8 @@ class Question {
     return oldest;
   }
 
-  // Where the build file names each of them literally: the numbers in those lines.
+  // Suggests an edit of the flags. A sed command is possible only if every refused architecture is
+  // written literally on a known line.
   Fix other_flags() const {
     const std::string words = say("take {} out of the flags at {}, then: {}", join(refused_), join(places_),
                                   build_command(snapshot_));
@@ -198,6 +207,7 @@ std::string nothing_to_ask(const Snapshot& snapshot) {
   return builds_no_python_module(snapshot);
 }
 
+// The sources call a function that fails without a GPU.
 CheckResult asks_itself(const Snapshot& snapshot, const SourceFact& fact, std::size_t i) {
   Finding finding =
       build_finding(snapshot, Cause::NoGpuAtBuild,
@@ -210,8 +220,8 @@ CheckResult asks_itself(const Snapshot& snapshot, const SourceFact& fact, std::s
   return {{std::move(finding)}};
 }
 
-// torch lists the architectures of the GPUs present and takes
-// the last one: an IndexError where there is none.
+// Whether torch derives the architectures from the GPUs in this build. Its cpp_extension then takes the
+// last element of the list, which is an IndexError without a GPU.
 bool torch_asks(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
@@ -228,6 +238,7 @@ CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
   for (const std::size_t i : in_force(snapshot, tree.asks_gpu))
     return asks_itself(snapshot, tree.asks_gpu[i], i);
   if (!torch_asks(snapshot)) return {};
+  // A helper module may set the list, and helpers are not read.
   if (tree.own_helpers)
     return {
         {},

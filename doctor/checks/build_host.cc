@@ -12,6 +12,7 @@
 namespace scankit {
 namespace {
 
+// One bound on the host compiler that is not met.
 struct Limit {
   std::string text, fact, value;  // whose demand it is, and where that stands
   unsigned wanted = 0;            // a gcc that would do, 0 for none known
@@ -24,6 +25,7 @@ Limit limit(std::string text, const char* field, unsigned bound, unsigned wanted
   return {std::move(text), std::string("/build_tools/value/") + field, std::to_string(bound), wanted};
 }
 
+// The bound of torch's headers, which every compilation obeys.
 std::optional<Limit> limit_of_torch(const Snapshot& snapshot, bool gcc, unsigned number) {
   const BuildTools& tools = snapshot.build_tools.value;
   if (gcc && number < tools.gcc_min)
@@ -35,8 +37,9 @@ std::optional<Limit> limit_of_torch(const Snapshot& snapshot, bool gcc, unsigned
   return std::nullopt;
 }
 
-// nvcc's own bounds stand in a header that each compilation includes; torch's stand in cpp_extension, are
-// narrower for some releases, and hold for the C++ compiler where a .cu file is compiled.
+// The bounds of nvcc are in a header that each of its compilations includes (crt/host_config.h). torch's
+// own are in cpp_extension and are narrower for some releases; they apply to the C++ compiler if a .cu
+// file is compiled.
 std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler& compiler, unsigned number) {
   const BuildTools& tools = snapshot.build_tools.value;
   if (!needs_no_nvcc(snapshot).empty()) return std::nullopt;
@@ -44,6 +47,7 @@ std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler&
   const unsigned below = gcc ? tools.torch_gcc_below : tools.torch_clang_below;
   const bool by_torch = compiler.role == "C++" && builds_no_python_module(snapshot).empty() &&
                         (gcc || path_basename(compiler.path).starts_with("clang"));
+  // A bound of 0 is unknown. For clang there is no version to suggest.
   if (by_torch && below != 0 && number >= below)
     return limit(say("torch refuses {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
                  gcc ? "torch_gcc_below" : "torch_clang_below", below, gcc ? below - 1 : 0);
@@ -60,7 +64,8 @@ std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler&
   return std::nullopt;
 }
 
-// A g++ that is here and no newer than `newest`, the newest of them.
+// The newest g++ on this machine that is neither newer than `newest` nor too old for torch; nullptr if
+// there is none.
 const Compiler* installed_gcc(const Snapshot& snapshot, unsigned newest) {
   const Compiler* best = nullptr;
   unsigned best_major = snapshot.build_tools.value.gcc_min;
@@ -75,6 +80,7 @@ const Compiler* installed_gcc(const Snapshot& snapshot, unsigned newest) {
   return best;
 }
 
+// In this order: a compiler that is here, one of conda, one of the distribution.
 Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   if (limit.wanted == 0)
     return Advice{say("name a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
@@ -104,6 +110,7 @@ Finding compiler_not_there(const Snapshot& snapshot, const HostCompiler& compile
   return finding;
 }
 
+// The first compiler with a problem is reported and no other: the same compiler often has both roles.
 CheckResult host_compiler_accepted(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
@@ -190,6 +197,7 @@ extern const Check kPythonHeadersFound{.id = "python-headers-found",
 
 namespace {
 
+// Why ninja is of no interest here: the build does not use it, or an isolated build brings it.
 std::string asks_for_none(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (!tree.wants_ninja) return say("the build does not use ninja");

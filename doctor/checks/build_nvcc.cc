@@ -8,7 +8,7 @@
 namespace scankit {
 namespace {
 
-// torch looks for no toolkit at all where it is a CPU build (cpp_extension: CUDA_HOME).
+// With a CPU build of torch, cpp_extension looks for no toolkit at all (CUDA_HOME stays unset).
 Finding cpu_torch(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   Finding finding = build_finding(snapshot, Cause::CpuOnlyTorch,
@@ -29,7 +29,8 @@ CheckResult nvcc_found(const Snapshot& snapshot) {
     result.findings.push_back(cpu_torch(snapshot));
     return result;
   }
-  // CUDAExtension joins paths to CUDA_HOME and raises where that is empty, kernels or not.
+  // Without kernels, the toolkit's directory is enough: CUDAExtension joins paths to CUDA_HOME and raises
+  // if that is unset.
   const bool home_is_enough = setup && !tools.cuda_home.empty() && !tree.has_kernels;
   if (!tools.nvcc.empty() || home_is_enough) return result;
   Finding finding = build_finding(snapshot, Cause::NvccMissing, "");
@@ -64,7 +65,8 @@ extern const Check kNvccFound{.id = "nvcc-found",
 
 namespace {
 
-// The first release whose nvcc compiles a standard (CUDA release notes: C++17 with 11.0, C++20 with 12.0).
+// The first CUDA release whose nvcc compiles a C++ standard (CUDA release notes: C++17 with 11.0, C++20
+// with 12.0); "" for another standard.
 std::string release_for(const std::string& standard) {
   if (standard == "17") return "11.0";
   return standard == "20" ? "12.0" : "";
@@ -79,6 +81,7 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
     result.not_checked = {say("{} does not say its release", tools.nvcc)};
     return result;
   }
+  // Makes the finding; `least` is the CUDA release to install if torch names none.
   const auto raise = [&](const std::string& least, std::string summary, Evidence evidence) {
     Finding finding = build_finding(snapshot, Cause::OldCudaToolkit, std::move(summary));
     finding.evidence = {{"/build_tools/value/nvcc_version", tools.nvcc_version}, std::move(evidence)};
@@ -86,6 +89,8 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
     finding.fixes = build_fixes(snapshot, Advice{toolkit_advice(snapshot, cuda.empty() ? least : cuda)});
     result.findings.push_back(std::move(finding));
   };
+  // What the build file demands is reported first: its own message ends the build before torch's
+  // headers are compiled.
   for (const std::size_t i : in_force(snapshot, tree.minimum_cuda)) {
     const SourceFact& demand = tree.minimum_cuda[i];
     const auto least = Version::parse(demand.value);
@@ -117,13 +122,15 @@ extern const Check kNvccNewEnough{.id = "nvcc-new-enough",
 
 namespace {
 
-// torch's CMake files compare nothing: what mixed majors do there is not known before the link.
+// torch's CMake files do not compare versions, and what mixed major versions do is not known
+// before the link.
 std::string nobody_compares(const Snapshot& snapshot) {
   if (std::string why = needs_no_nvcc(snapshot); !why.empty()) return why;
   return builds_no_python_module(snapshot);
 }
 
-// torch.utils.cpp_extension refuses another major, and only warns of another minor.
+// torch.utils.cpp_extension refuses another major version of CUDA and only warns about another
+// minor version.
 CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   const std::string &nvcc = tools.nvcc_version, &cuda = snapshot.torch.value.cuda;
@@ -160,6 +167,8 @@ std::string no_toolkit(const Snapshot& snapshot) {
   return snapshot.build_tools.value.nvcc.empty() ? say("there is no nvcc") : "";
 }
 
+// An nvcc package of conda or a distribution may come without the headers of cuBLAS and the other
+// libraries, which torch's headers include.
 CheckResult cuda_headers_found(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;

@@ -15,12 +15,14 @@
 namespace scankit {
 namespace {
 
+// Whether the files say that import would load the module.
 bool is_installed(const Snapshot& snapshot, const std::string& module) {
   const auto copy = selected_copy(snapshot, module);
   return copy && static_obstacle(snapshot, **copy) == "";
 }
 
-// What the folder builds is there already, as far as anybody looked.
+// Whether everything that the sources build is installed already. Modules that are not under diagnosis
+// say nothing; if none is, the distribution decides.
 bool already_installed(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   bool looked_at = false;
@@ -43,7 +45,7 @@ Finding build_finding(const Snapshot& snapshot, Cause cause, std::string summary
                   .subject = path_join(tree.folder, tree.build_file),
                   .module = tree.modules.empty() ? tree.name : tree.modules.front(),
                   .summary = std::move(summary)};
-  // Which libtorch CMake will find is not known before it runs.
+  // Nobody knows before CMake runs which libtorch it will find.
   const bool of_this_torch = builds_no_python_module(snapshot).empty();
   if (!tree.asked && (!of_this_torch || already_installed(snapshot)))
     finding.severity_override = Severity::Warning;
@@ -58,6 +60,7 @@ std::string needs_no_cuda(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (tree.cuda.empty()) return say("{} builds nothing for CUDA", tree.build_file);
   if (!snapshot.torch.value.hip.empty()) return say("torch is a ROCm build");
+  // Lines that build for CUDA but may not run are no reason for an error.
   if (in_force(snapshot, tree.cuda).empty())
     return say("whether {} builds for CUDA here depends on conditions that are not understood",
                place(tree.cuda[0]));
@@ -74,6 +77,7 @@ std::string builds_no_python_module(const Snapshot& snapshot) {
   return snapshot.sources.value.build_file == "setup.py" ? "" : say("CMake builds no module of this Python");
 }
 
+// Evidence for entry `i` of a list of SourceFacts in `sources`.
 Evidence source_evidence(const std::string& list, std::size_t i, std::string value) {
   return {"/sources/value/" + list + "/" + std::to_string(i) + "/value", std::move(value)};
 }
@@ -82,6 +86,7 @@ std::string place(const SourceFact& fact) {
   return fact.line == 0 ? fact.file : fact.file + ":" + std::to_string(fact.line);
 }
 
+// Like shell_quoted(), with a smaller set of characters that need no quotes.
 std::string word_for_shell(const std::string& word) {
   const bool plain = std::ranges::all_of(word, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -98,6 +103,8 @@ std::string word_for_shell(const std::string& word) {
   return quoted + "'";
 }
 
+// The command that builds the sources, with the installer that works for this environment; `variables`
+// come before it.
 std::string build_command(const Snapshot& snapshot, const std::string& variables) {
   const Python& python = snapshot.python.value;
   const SourceTree& tree = snapshot.sources.value;
@@ -116,6 +123,7 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
   return before + prefix + installer + " --no-build-isolation " + folder;
 }
 
+// `otherwise` comes first, because the user is about to build; scankit's own module needs no build.
 std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {
   std::vector<Fix> fixes{std::move(otherwise)};
   for (const std::string& module : snapshot.sources.value.modules) {
@@ -137,6 +145,8 @@ std::string toolkit_advice(const Snapshot& snapshot, const std::string& version)
       version, version);
 }
 
+// A CUDA_HOME that only has to be set is a better repair than an installation. A toolkit of the same
+// major version is good enough, because cpp_extension compares only that.
 Fix toolkit_fix(const Snapshot& snapshot, const std::string& version, std::vector<Evidence>& evidence) {
   const auto& toolkits = snapshot.toolkits.value;
   for (std::size_t i = 0; i < toolkits.size() && !version.empty(); ++i) {
@@ -155,8 +165,9 @@ std::string dotted(const std::string& arch) {
   return arch.size() < 2 ? arch : arch.substr(0, arch.size() - 1) + "." + arch.back();
 }
 
-// Conditions of a setup.py that the facts of a snapshot answer. What is not certain stays open: a finding
-// stands only on lines that certainly run.
+// Conditions of a setup.py, answered from the facts of a snapshot by a small evaluator. What is not
+// certain stays open (no value), and findings rest only on lines that certainly run. A wrong answer here
+// becomes a false alarm.
 namespace {
 
 std::string_view strip(std::string_view text) {
@@ -165,6 +176,7 @@ std::string_view strip(std::string_view text) {
   return text;
 }
 
+// Whether the text is one pair of parentheses around everything, unlike "(a) and (b)".
 bool is_one_group(std::string_view text) {
   if (!text.starts_with('(') || !text.ends_with(')')) return false;
   int depth = 0;
@@ -175,7 +187,7 @@ bool is_one_group(std::string_view text) {
   return false;
 }
 
-// The first " and " outside of brackets.
+// The position of the first " and " outside parentheses, or npos.
 std::size_t outer_and(std::string_view condition) {
   int depth = 0;
   for (std::size_t i = 0; i < condition.size(); ++i) {
@@ -186,11 +198,12 @@ std::size_t outer_and(std::string_view condition) {
   return std::string_view::npos;
 }
 
+// A comparison with a string literal on the right. The views point into the condition.
 struct Comparison {
   std::string_view left, sign, right;  // right: without its quotes
 };
 
-// `left SIGN "text"`, or with one call around the text: Version("11.8"), parse('11.8').
+// Recognises `left SIGN "text"`, also with one call around the text: Version("11.8"), parse('11.8').
 std::optional<Comparison> comparison(std::string_view condition) {
   static constexpr std::array<std::string_view, 6> kSigns{">=", "<=", "==", "!=", ">", "<"};
   const auto quote = condition.find_first_of("\"'");
@@ -212,7 +225,8 @@ std::optional<bool> compare(std::strong_ordering order, std::string_view sign) {
   return sign == "==" ? std::is_eq(order) : std::is_neq(order);
 }
 
-// `bare_metal_version >= Version("11.8")`: a name that speaks of the toolkit.
+// Answers a comparison such as `bare_metal_version >= Version("11.8")`, if the name on the left is one
+// that set-up scripts use for the toolkit's release.
 std::optional<bool> toolkit_comparison(const Snapshot& snapshot, const Comparison& asked) {
   const auto nvcc = Version::parse(snapshot.build_tools.value.nvcc_version);
   const auto other = Version::parse(asked.right);
@@ -225,11 +239,12 @@ std::optional<bool> toolkit_comparison(const Snapshot& snapshot, const Compariso
   return compare(*nvcc <=> *other, asked.sign);
 }
 
-// scankit looks at Linux only.
+// scankit runs on Linux only, so these have one answer.
 std::optional<bool> system_comparison(const Comparison& asked) {
   std::string_view own;
   if (asked.left == "sys.platform") own = "linux";
   if (asked.left == "os.name") own = "posix";
+  // The literal is split because a lint forbids that call.
   if (asked.left ==
       "platform.system"
       "()")
@@ -238,6 +253,7 @@ std::optional<bool> system_comparison(const Comparison& asked) {
   return (own == asked.right) == (asked.sign == "==");
 }
 
+// The truth of a name or call without a comparison.
 std::optional<bool> word_holds(const Snapshot& snapshot, std::string_view word) {
   const BuildTools& tools = snapshot.build_tools.value;
   const Torch& torch = snapshot.torch.value;
@@ -247,17 +263,21 @@ std::optional<bool> word_holds(const Snapshot& snapshot, std::string_view word) 
   if (word == "CUDA_HOME") return !tools.cuda_home.empty();
   if (word == "torch.version.cuda" && snapshot.torch.present()) return !torch.cuda.empty();
   if (word == "torch.version.hip" && snapshot.torch.present()) return !torch.hip.empty();
+  // A GPU without a known driver may be usable or not.
   if (word == "torch.cuda.is_available()") {
     if (snapshot.gpus.state == ProbeState::Absent) return false;
     return snapshot.gpus.present() && snapshot.driver.present() ? std::optional(true) : std::nullopt;
   }
   if (word.find_first_of(" =<>()[]\"'.") != std::string_view::npos) return std::nullopt;
-  // Switches that a user sets to leave something out, and AMD's builds: off unless somebody says otherwise.
+  // Variables with these names are switches that leave something out, or are set for AMD's builds. They
+  // are off unless somebody sets them.
   if (has("SKIP")) return false;
   if (has("HIP") || has("ROCM")) return !torch.hip.empty();
   return std::nullopt;
 }
 
+// Three-valued: true, false or nothing. `depth` bounds the recursion on hostile input. "or" and "else"
+// are never decided.
 std::optional<bool> holds(const Snapshot& snapshot, std::string_view condition, int depth = 0) {
   condition = strip(condition);
   if (depth > 20) return std::nullopt;
@@ -288,6 +308,7 @@ std::optional<bool> holds(const Snapshot& snapshot, std::string_view condition, 
 
 }  // namespace
 
+// A fact runs if all its enclosing conditions hold, and does not run if one of them certainly fails.
 std::optional<bool> runs_here(const Snapshot& snapshot, const SourceFact& fact) {
   bool certain = true;
   for (const std::string& guard : fact.guards) {

@@ -6,34 +6,36 @@
 
 #include "doctor/checks/snapshot_queries.h"
 
-// What the checks of a folder of sources ask of a snapshot.
+// What the checks of a source directory (--sources) ask of a snapshot, and the parts of their findings.
 namespace scankit {
 
-// Whether a line of a build file runs here; nothing where its conditions are not among those understood.
+// Whether a line of a build file runs in this environment; nothing if one of its conditions is
+// not understood.
 std::optional<bool> runs_here(const Snapshot& snapshot, const SourceFact& fact);
-// Positions of the facts that certainly come to pass.
+// Indices of the facts on lines that certainly run.
 std::vector<std::size_t> in_force(const Snapshot& snapshot, const std::vector<SourceFact>& facts);
 
-// A finding about the folder, with its subject and module. An error only where somebody needs the build: the
-// folder was named, or what it builds is not installed; else a warning.
+// A finding about the directory, with its subject and module filled in. It is an error only if somebody
+// needs the build (the directory was named, or what it builds is not installed), else a warning.
 Finding build_finding(const Snapshot& snapshot, Cause cause, std::string summary);
 
-// In any other folder nobody waits for an answer about builds.
+// For Check::asked: without sources nobody waits for an answer about builds.
 bool sources_are_here(const Snapshot& snapshot);
 
-// Why there is nothing to ask; "" where there is.
+// For Check::not_applicable: why there is nothing to ask, "" if there is.
 std::string needs_no_cuda(const Snapshot& snapshot);
-std::string needs_no_nvcc(const Snapshot& snapshot);  // or there is none, which is another check's matter
+std::string needs_no_nvcc(const Snapshot& snapshot);  // also if there is none: kNvccFound says so
 std::string builds_no_python_module(const Snapshot& snapshot);
 
 Evidence source_evidence(const std::string& list, std::size_t i, std::string value);
 std::string place(const SourceFact& fact);  // "setup.py:12"
-// "CUDA_HOME=... pip install --no-build-isolation FOLDER", for this environment.
+// "CUDA_HOME=... pip install --no-build-isolation FOLDER" for this environment.
 std::string build_command(const Snapshot& snapshot, const std::string& variables = "");
-// `otherwise`, then the scankit module, which needs no build, where the folder builds that.
+// `otherwise`, followed by scankit's own module if the sources build that one, because it needs no build.
 std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise);
 std::string toolkit_advice(const Snapshot& snapshot, const std::string& version);
-// CUDA_HOME of an installed toolkit of that version's major, as a fix with its evidence; else the advice.
+// Sets CUDA_HOME to an installed toolkit of the major version of `version` and adds the evidence for it;
+// else the advice.
 Fix toolkit_fix(const Snapshot& snapshot, const std::string& version, std::vector<Evidence>& evidence);
 std::string major_of(const std::string& version);
 std::string dotted(const std::string& arch);  // "120" -> "12.0"

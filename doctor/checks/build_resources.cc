@@ -10,17 +10,20 @@
 namespace scankit {
 namespace {
 
-// Measured with torch 2.11 and nvcc 13.0, one architecture: 2.96 GB with torch/extension.h, 0.57 GB with the
-// lightest header that has a tensor.
+// Bytes of memory for one compiler job, measured with torch 2.11 and nvcc 13.0 for one architecture: 2.96
+// GB with torch/extension.h, 0.57 GB with the lightest header that declares a tensor. kLeast is below
+// both, for what is certain.
 constexpr std::uint64_t kUsual = 3'000'000'000, kLight = 600'000'000, kLeast = 500'000'000;
-// setup.py itself, with torch imported, which waits for them.
+// Bytes of setup.py itself, which has imported torch and waits for the compilers.
 constexpr std::uint64_t kDriver = 400'000'000;
 
+// Rounded to tenths of 10^9 bytes, without floating point, so that every machine prints the same.
 std::string gigabytes(std::uint64_t bytes) {
   const std::uint64_t tenths = (bytes + 50'000'000) / 100'000'000;
   return say("{}.{} GB", tenths / 10, tenths % 10);
 }
 
+// The cgroup's limit counts if it is the smaller one.
 std::uint64_t room_of(const Memory& memory) {
   return std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
 }
@@ -43,9 +46,12 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
     result.not_checked = {say("how many files nvcc compiles: the build file does not name them")};
     return result;
   }
+  // ninja starts at most one job for each file.
   const std::uint64_t jobs = std::min<std::uint64_t>(tools.jobs, kernels);
+  // Deciding whether there is a problem uses the certain minimum for light headers; the suggestion below
+  // uses the usual one.
   const std::uint64_t each = snapshot.sources.value.full_headers ? kUsual : kLeast;
-  // One compiler alone swaps or squeezes through; several at once are what the kernel kills.
+  // A single compiler may swap and still finish. Several at once are what the kernel's OOM killer ends.
   if (jobs < 2 || jobs * each <= room) return result;
   const std::uint64_t left = room - std::min(room, kDriver);
   const std::uint64_t fit =
@@ -54,7 +60,8 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
       build_finding(snapshot, Cause::BuildOom,
                     say("{} compilers run at once, by {}, and take about {} with torch's headers; {} is free",
                         jobs, tools.jobs_from, gigabytes(jobs * each), gigabytes(room)));
-  // How much a source takes is seen when it is compiled; below the least that any takes it is certain.
+  // How much a file takes shows only when it is compiled; below the minimum of any file the
+  // failure is certain.
   if (jobs * kLeast <= room) finding.severity_override = Severity::Warning;
   finding.evidence = {{"/build_tools/value/jobs", std::to_string(tools.jobs)},
                       {"/memory/value/available", std::to_string(memory.available)}};
@@ -79,19 +86,21 @@ extern const Check kBuildFitsMemory{.id = "build-fits-memory",
 
 namespace {
 
-// torch/extension.h of 2.11 is 16 MB of text after the preprocessor; nvcc keeps at least three such files for
-// one source at a time (the host's, one architecture's, cudafe's), g++ one of assembly.
+// Bytes of temporary files. torch/extension.h of 2.11 is 16 MB of text after preprocessing. nvcc keeps at
+// least three such files for one source at a time (for the host, for one architecture, and cudafe's
+// output), g++ one file of assembly.
 constexpr std::uint64_t kMegabyte = 1'000'000, kKernel = 48 * kMegabyte, kPlain = 8 * kMegabyte;
 
 std::string megabytes(std::uint64_t bytes) { return say("{} MB", bytes / kMegabyte); }
 
-// What one compiler writes at a time, and all that run at once. The objects and the module of the smallest
-// extension are above the second figure.
+// What one compiler writes at a time, in bytes. The objects and the module of even the smallest extension
+// are larger than kPlain.
 std::uint64_t one_job(const Snapshot& snapshot, const BuildPlace& place) {
   const SourceTree& tree = snapshot.sources.value;
   return place.role == "temporary files" && tree.has_kernels && tree.full_headers ? kKernel : kPlain;
 }
 
+// Temporary files exist once for each running job; the other places need the space once.
 std::uint64_t all_jobs(const Snapshot& snapshot, const BuildPlace& place) {
   const auto files = std::max<std::uint64_t>(snapshot.sources.value.sources.size(), 1);
   const std::uint64_t at_once = std::clamp<std::uint64_t>(snapshot.build_tools.value.jobs, 1, files);
@@ -128,7 +137,8 @@ CheckResult build_fits_disk(const Snapshot& snapshot) {
     const std::uint64_t need = all_jobs(snapshot, place);
     if (place.free >= need) continue;
     Finding finding = build_finding(snapshot, Cause::DiskFull, shortage_in_words(place, need));
-    // The first compiler meets a full disk for certain, several only where they run at once as planned.
+    // The first compiler certainly fails on such a disk; several fail only if they run at the same
+    // time as planned.
     if (place.free >= one_job(snapshot, place)) finding.severity_override = Severity::Warning;
     const std::string pointer = "/build_tools/value/places/" + std::to_string(i);
     finding.evidence = {{pointer + "/path", place.path}, {pointer + "/free", std::to_string(place.free)}};
@@ -148,6 +158,7 @@ extern const Check kBuildFitsDisk{.id = "build-fits-disk",
 
 namespace {
 
+// Why this check does not apply: the build fetches no wheel, or does not move it.
 std::string moves_nothing(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (!tree.fetches_wheel) return say("the build file asks for no ready wheel");
@@ -160,8 +171,9 @@ const BuildPlace* place_of(const Snapshot& snapshot, std::string_view role) {
   return found == places.end() ? nullptr : &*found;
 }
 
-// rename(2): EXDEV where the two paths are not on the same mounted file system. The wheel is fetched into the
-// current folder, which is that of the sources, and pip's folder for wheels is below the temporary one.
+// rename(2) fails with EXDEV if the two paths are on different mounted file systems. The wheel is
+// downloaded into the current directory, which is that of the sources, and pip's directory for wheels is
+// below the temporary one.
 CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
   CheckResult result;
   const BuildPlace *sources = place_of(snapshot, "sources"),
@@ -176,7 +188,7 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
       snapshot, Cause::CrossDeviceLink,
       say("{} moves a wheel that it fetched by os.rename, and {} and {} are different file systems",
           snapshot.sources.value.build_file, sources->path, temporary->path));
-  // It comes to that only where a ready wheel exists for this environment.
+  // Only a warning, because the move happens only if a ready wheel exists for this environment.
   finding.severity_override = Severity::Warning;
   const std::string list = "/build_tools/value/places/";
   for (const BuildPlace* place : {sources, temporary}) {

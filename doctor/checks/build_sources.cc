@@ -12,6 +12,8 @@
 namespace scankit {
 namespace {
 
+// Where to get the missing files. A checkout has them in submodules; an archive from an index was
+// made without them.
 std::string where_they_are(const SourceTree& tree) {
   if (!tree.unpacked_archive)
     return say(
@@ -42,7 +44,8 @@ CheckResult sources_complete(const Snapshot& snapshot) {
     finding.evidence.push_back(source_evidence("missing", i, tree.missing[i].value));
   }
   if (names.empty()) return result;
-  // It may make them first: an archive without the whole folder of sources shows no sign of that.
+  // The build may create the files first. An archive that lacks its whole source directory shows
+  // no sign of that.
   if (tree.generates && !tree.unpacked_archive) {
     result.not_checked.push_back(say("whether {} makes {} before it compiles", tree.build_file, join(names)));
     return result;
@@ -56,7 +59,8 @@ CheckResult sources_complete(const Snapshot& snapshot) {
     finding.summary =
         say("{}; only the ready wheel that it asks for first can spare the build", finding.summary);
   finding.fixes = build_fixes(snapshot, Advice{where_they_are(tree)});
-  // What the archive was unpacked for is a package that scankit installs without the files that it lacks.
+  // What users want from such an archive is the package, and scankit can install it without the
+  // missing files.
   if (const std::string package = normalized_name(tree.name);
       tree.unpacked_archive && (package == "mamba-ssm" || package == "causal-conv1d"))
     finding.fixes.insert(finding.fixes.begin() + 1, InstallModelPackage{package});
@@ -76,6 +80,8 @@ extern const Check kSourcesComplete{
 
 namespace {
 
+// Why isolation is of no interest: CMake knows none, or pyproject.toml switches it off and
+// torch is there.
 std::string without_python_build(const Snapshot& snapshot) {
   if (std::string why = builds_no_python_module(snapshot); !why.empty()) return why;
   const SourceTree& tree = snapshot.sources.value;
@@ -83,6 +89,7 @@ std::string without_python_build(const Snapshot& snapshot) {
                                                            : "";
 }
 
+// The index of the requirement on torch in [build-system], if there is one.
 std::optional<std::size_t> torch_requirement(const SourceTree& tree) {
   for (std::size_t i = 0; i < tree.build_requires.size(); ++i) {
     const std::string& requirement = tree.build_requires[i];
@@ -91,7 +98,8 @@ std::optional<std::size_t> torch_requirement(const SourceTree& tree) {
   return std::nullopt;
 }
 
-// torch==2.4.0, torch==2.4.*: whether the installed one is meant (PEP 440). Other demands take the newest.
+// Whether a pin such as torch==2.4.0 or torch==2.4.* names the installed release (PEP 440). Nothing for
+// other requirements, for which an installer takes the newest release.
 std::optional<bool> pin_fits(const std::string& requirement, const std::string& installed) {
   const auto at = requirement.find("==");
   if (at == std::string::npos || requirement.find(',') != std::string::npos) return std::nullopt;
@@ -105,15 +113,15 @@ std::optional<bool> pin_fits(const std::string& requirement, const std::string& 
   return true;
 }
 
-// pip and uv build in an environment that holds what [build-system] requires and nothing else (PEP 517, PEP
-// 518); where pyproject.toml is absent that is setuptools alone.
+// pip and uv build in an environment with what [build-system] requires and nothing else (PEP 517, PEP
+// 518); without a pyproject.toml that is setuptools.
 CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const bool here = snapshot.torch.state != ProbeState::Absent;
   Finding finding = build_finding(snapshot, Cause::TorchMissingAtBuild, "");
   finding.evidence = {{"/sources/value/imports_torch", "true"}};
   if (here) {
-    // The folder builds well without isolation.
+    // Only a warning: without isolation, the build works.
     finding.severity_override = Severity::Warning;
     finding.summary =
         say("{} imports torch, which its build requirements do not name: an isolated build, the default of "
@@ -130,6 +138,7 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
   return {{std::move(finding)}};
 }
 
+// The isolated environment gets a torch of its own. That is an error only if it certainly is another one.
 CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
   const SourceTree& tree = snapshot.sources.value;
   const Torch& torch = snapshot.torch.value;
@@ -182,6 +191,8 @@ extern const Check kTorchThereAtBuild{.id = "torch-there-at-build",
 
 namespace {
 
+// Looks for what torch has removed from its headers: header files, and .type() in AT_DISPATCH. At most
+// three places are quoted; all are evidence.
 CheckResult torch_api_present(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
@@ -230,7 +241,7 @@ extern const Check kTorchApiPresent{
 
 namespace {
 
-// "98" is older than "11".
+// Standards are compared as text, where "98" would be newer than "11".
 bool is_older(const std::string& standard, const std::string& than) {
   return standard < than || standard.starts_with('9');
 }
@@ -251,6 +262,8 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
     if (!is_older(standards[i].value, demanded)) continue;
     if (lowest.empty() || is_older(standards[i].value, lowest)) lowest = standards[i].value;
     places.push_back(place(standards[i]));
+    // Changes exactly the number of the standard on that line; g++ extensions (gnu++14)
+    // keep their prefix.
     edits.push_back(edit_command(snapshot.sources.value, standards[i],
                                  "std=\\(c\\|gnu\\)++" + standards[i].value, "std=\\1++" + demanded));
     finding.evidence.push_back(source_evidence("standards", i, standards[i].value));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call with another number of arguments than the function takes is a TypeError at the first forward pass,
-// long after a good import. What the function takes is known, best first: from the module's own
-// documentation, seen at its import; from the `def` of a Python sibling; from pybind11's texts in the file,
-// which do not name the function; from the release.
+// A call with the wrong number of arguments is a TypeError at the first forward pass, long after a
+// successful import. What a function accepts is known from, best first: the module's own documentation,
+// seen at its import; the `def` of a Python sibling; pybind11's texts in the file, which do not say which
+// function they describe; and the release.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -18,8 +18,10 @@
 namespace scankit {
 namespace {
 
+// For *args: any number.
 constexpr int kAny = 1 << 20;
 
+// The numbers of arguments that a function accepts, with the sentence and the evidence for it.
 struct Takes {
   int least = 0, most = 0;
   std::string words;  // "takes 7"
@@ -32,14 +34,16 @@ std::string range(int least, int most) {
   return least == most ? std::to_string(least) : say("{} to {}", least, most);
 }
 
-// "fwd(arg0: torch.Tensor, arg1: Optional[torch.Tensor] = None) -> torch.Tensor". Nothing for overloads,
-// which pybind11 documents as (*args, **kwargs), and for text of another form.
+// Counts the parameters in pybind11's documentation of a function: "fwd(arg0: torch.Tensor, arg1:
+// Optional[torch.Tensor] = None) -> torch.Tensor" gives 1 and 2. Nothing for overloads, which pybind11
+// documents as (*args, **kwargs), and for text in another form.
 std::optional<std::pair<int, int>> documented(const std::string& text, const std::string& name) {
   if (!text.starts_with(name + "(") || text.find(") -> ") == std::string::npos) return std::nullopt;
   int depth = 0, most = 0, least = 0;
   bool something = false, optional = false;
   for (std::size_t i = name.size(); i < text.size(); ++i) {
     const char c = text[i];
+    // Commas and equal signs inside types and defaults are at a greater depth.
     const bool end = c == ')' && depth == 1;
     if (depth == 1 && (c == ',' || end)) {
       most += something ? 1 : 0;
@@ -70,6 +74,7 @@ std::optional<Takes> documented_by(const Snapshot& snapshot, const Observation& 
   return std::nullopt;
 }
 
+// From an import of the sibling package in a child.
 std::optional<Takes> seen_in_python(const Snapshot& snapshot, const std::string& callee) {
   if (!snapshot.observations.present()) return std::nullopt;
   const auto dot = callee.rfind('.');
@@ -79,6 +84,7 @@ std::optional<Takes> seen_in_python(const Snapshot& snapshot, const std::string&
   return std::nullopt;
 }
 
+// From a `def` in the sources of the installed package. `most` of -1 means *args or **kwargs.
 std::optional<Takes> defined_in_python(const Snapshot& snapshot, const std::string& callee) {
   const auto& functions = snapshot.packages.value.functions;
   for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -94,14 +100,15 @@ std::optional<Takes> defined_in_python(const Snapshot& snapshot, const std::stri
   return std::nullopt;
 }
 
+// nullptr if the file's texts could not be read.
 const ModuleTexts* texts_of(const Snapshot& snapshot, const std::string& module) {
   for (const ModuleTexts& texts : snapshot.packages.value.texts)
     if (texts.module == module && texts.read) return &texts;
   return nullptr;
 }
 
-// The release says it, and the file does not contradict: an 8 of the table that is none of the file's own
-// numbers tells that the file is not of that release.
+// By the installed release and scankit's table, provided the file does not contradict: if no function of
+// the file takes the number in the table, the file is not of that release.
 std::optional<Takes> of_the_release(const Snapshot& snapshot, const std::string& module,
                                     const std::string& callee) {
   const std::string distribution = signature_distribution(callee);
@@ -123,7 +130,8 @@ std::optional<Takes> of_the_release(const Snapshot& snapshot, const std::string&
   return std::nullopt;
 }
 
-// No function of the file takes that many, whatever it is called.
+// Proof by exclusion: no function of the file takes that many arguments, whatever its name. The result
+// accepts nothing.
 std::optional<Takes> of_no_function(const Snapshot& snapshot, const std::string& module, int arguments) {
   const auto& all = snapshot.packages.value.texts;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -146,7 +154,7 @@ std::optional<Takes> of_no_function(const Snapshot& snapshot, const std::string&
   return std::nullopt;
 }
 
-// Which module under diagnosis a dotted name belongs to; "" for a Python sibling.
+// The module under diagnosis that a dotted name belongs to; "" if the name belongs to a Python sibling.
 std::string module_of_callee(const Snapshot& snapshot, const std::string& callee) {
   for (const std::string& module : snapshot.modules)
     if (callee.starts_with(module + ".") && callee.find('.', module.size() + 1) == std::string::npos)
@@ -154,6 +162,7 @@ std::string module_of_callee(const Snapshot& snapshot, const std::string& callee
   return {};
 }
 
+// Tries the sources in the order described above.
 std::optional<Takes> what_it_takes(const Snapshot& snapshot, const std::string& callee, int arguments) {
   const std::string module = module_of_callee(snapshot, callee);
   if (module.empty()) {
@@ -161,14 +170,16 @@ std::optional<Takes> what_it_takes(const Snapshot& snapshot, const std::string& 
     return defined_in_python(snapshot, callee);
   }
   const std::string function = callee.substr(module.size() + 1);
-  // A function without such a documentation is not bound by pybind11, and the file's texts speak of others.
+  // If an imported module documents nothing for a function, pybind11 did not bind it, and the file's
+  // texts describe others.
   if (const Observation* seen = deciding_import(snapshot, module); seen != nullptr && seen->outcome == "ok")
     return documented_by(snapshot, *seen, function);
   if (auto takes = of_no_function(snapshot, module, arguments)) return takes;
   return of_the_release(snapshot, module, callee);
 }
 
-using Calls = std::vector<std::size_t>;  // of one callee in one package
+// Indices into packages.calls: all calls of one function by one package.
+using Calls = std::vector<std::size_t>;
 
 Finding signature_mismatch(const Snapshot& snapshot, const Calls& calls, const Takes& takes) {
   const auto& all = snapshot.packages.value.calls;
@@ -198,7 +209,7 @@ Finding signature_mismatch(const Snapshot& snapshot, const Calls& calls, const T
   return finding;
 }
 
-// A function that the module does not have, as its import showed.
+// The import has shown that the module does not have the function at all.
 std::optional<Finding> function_not_there(const Snapshot& snapshot, const Calls& calls) {
   const auto& all = snapshot.packages.value.calls;
   const PackageCall& first = all[calls.front()];
@@ -229,8 +240,8 @@ std::string nothing_is_called(const Snapshot& snapshot) {
   return snapshot.packages.value.calls.empty() ? say("no installed package calls the modules") : "";
 }
 
-// A package that calls the same function with several numbers knows several releases of it: no claim while
-// one fits, or while one cannot be counted.
+// A package that calls a function with several numbers of arguments supports several releases of it.
+// There is a finding only if all of its calls are wrong and none of them has an unknown number.
 CheckResult call_signatures_match(const Snapshot& snapshot) {
   CheckResult result;
   const auto& all = snapshot.packages.value.calls;

@@ -8,8 +8,8 @@
 
 namespace scankit {
 
-// The facts that a check stands on. The runner looks whether they are there, so that no check can pass
-// without them.
+// The facts that a check depends on. The runner makes sure that they are present, so that no check passes
+// because a fact is missing.
 enum Fact : unsigned {
   kGpus = 1u << 0,
   kPython = 1u << 1,
@@ -24,6 +24,7 @@ enum Fact : unsigned {
   kPackages = 1u << 10,  // the Python packages around the modules were read
 };
 
+// What a check returns. All three empty means that it has passed.
 struct CheckResult {
   std::vector<Finding> findings;
   std::vector<std::string>
@@ -31,32 +32,36 @@ struct CheckResult {
   std::vector<std::string> not_checked;  // parts that had nothing to look at, one line each
 };
 
-// One statement about the environment; true means healthy. A pure function of the snapshot.
+// One statement about the environment, true if the environment is healthy. `run` is a pure function of
+// the snapshot. The constant is defined in the file of its family and listed in checks.def; README.md
+// says how to add one.
 struct Check {
-  std::string_view id;  // kebab-case of the file's name
+  // The constant in kebab case: kFileIsWhole is "file-is-whole". It is part of the JSON and
+  // never changes.
+  std::string_view id;
   std::string_view question;
   unsigned needs = 0;
   bool confirmed_by_import = false;  // an observed import of the module answers it, whatever the files say
   std::string (*not_applicable)(const Snapshot&) =
       nullptr;  // why there is nothing to look at; "" where there is
   CheckResult (*run)(const Snapshot&) = nullptr;
-  // Whether the user gave what it looks at (a log, a wheel): where not, nobody waits for the answer, and the
-  // reports for people leave the question out. nullptr: always.
+  // Whether the user gave what the check looks at (a log, a wheel). If not, nobody waits for the answer,
+  // and reports for people leave the question out. nullptr: always.
   bool (*asked)(const Snapshot&) = nullptr;
-  // Where the check does not apply: what was left out all the same, and how one has it looked at; "" where
-  // there is nothing that could be wrong. Only what was left out is told to people as "not checked".
+  // If the check does not apply: what was left out although something could be wrong, and how to have
+  // it looked at; "" if nothing could be wrong. Reports for people show only what was left out as
+  // "not checked".
   std::string (*left_out)(const Snapshot&) = nullptr;
 };
 
-// Every check of checks.def, in its order.
+// Every check, in the order of checks.def, which is also the order of the report.
 const std::vector<const Check*>& all_checks();
 
-struct Check;
-
-// Every check over the snapshot, weighed against the imports that were attempted and the log, with the root cause decided.
+// Runs every check on the snapshot, weighs the findings against the imports that were attempted and the log,
+// and decides the root cause.
 Report diagnose(Snapshot snapshot);
 
-// The steps of diagnose().
+// The steps of diagnose(), in this order. run_check() never throws: a check that does is Crashed.
 Outcome run_check(const Check& check, const Snapshot& snapshot);
 void reconcile(Report& report);
 void join_log(Report& report);  // one finding where the log and the facts name the same cause

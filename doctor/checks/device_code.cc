@@ -14,7 +14,8 @@ std::string no_device_code(const Snapshot& snapshot) {
                                        : "";
 }
 
-// Who describes a machine without a GPU has said that no GPU is meant.
+// What to tell if there is no GPU here although there is device code. A user who describes a machine
+// without a GPU wants no such hint.
 std::string gpus_left_out(const Snapshot& snapshot) {
   const bool none_here = snapshot.gpus.state == ProbeState::Absent && snapshot.described.empty();
   return none_here && !device_code(snapshot).empty()
@@ -29,6 +30,7 @@ std::vector<Fix> fixes_for_gpu(const Snapshot& snapshot, const DeviceCode& code,
   return rebuild_for(snapshot, code, gpu, say("rebuild {} for sm_{}", code.module, gpu.gpu->sm));
 }
 
+// None of the images runs on the GPU.
 Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   const bool ptx = std::ranges::any_of(*code.images, [](const auto& image) { return image.kind == "ptx"; });
   return {.cause = Cause::NoKernelImage,
@@ -44,9 +46,11 @@ Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu
           .fixes = fixes_for_gpu(snapshot, code, gpu)};
 }
 
+// An image fits, but the driver cannot unpack it. The finding is a symptom of an old driver.
 Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                           std::size_t image) {
   const Driver& driver = snapshot.driver.value;
+  // A stub libcuda has no driver's version.
   const bool library = !driver.libcuda_version.empty() && driver.libcuda_kind != "stub";
   const std::string& version = library ? driver.libcuda_version : driver.version;
   const std::string& packing = (*code.images)[image].compression;
@@ -71,7 +75,7 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
           .because_of = Cause::DriverTooOld};
 }
 
-// The driver whose libcuda unpacks and reads images, with its evidence.
+// The version of the driver half that unpacks and reads images, which is libcuda's, as evidence.
 Evidence user_driver_fact(const Snapshot& snapshot) {
   const Driver& driver = snapshot.driver.value;
   const bool library = !driver.libcuda_version.empty() && driver.libcuda_kind != "stub";
@@ -79,6 +83,7 @@ Evidence user_driver_fact(const Snapshot& snapshot) {
                  : Evidence{"/driver/value/version", driver.version};
 }
 
+// An image fits, but the driver does not read its cubin ABI. CUDA 13 writes a newer one than CUDA 12.
 Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                          std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
@@ -103,6 +108,7 @@ Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const
       .fixes = std::move(fixes)};
 }
 
+// The sentence for a cubin ABI that is unknown, or that this driver may or may not read.
 std::string unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
   const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
@@ -120,6 +126,9 @@ std::string unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, 
       code.subject, cubin.elf_abi, drivers->reads_text, driver);
 }
 
+// Judges one file's images for one GPU. One image that fits and that the driver can read is enough.
+// Otherwise the best explanation is reported: no image at all, an image that may be readable, one that is
+// not, one that cannot be unpacked.
 void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                        CheckResult& result) {
   std::optional<std::size_t> packed, refused, open;
@@ -128,7 +137,8 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
     if (!runs_on((*code.images)[i], gpu.sm)) continue;
     fits = true;
     const auto readable = driver_unpacks(snapshot, (*code.images)[i]);
-    // Without a driver, or with one of unknown version, what it could unpack is another check's matter.
+    // Without a driver, or with one of unknown version, whether it could unpack the image is another
+    // check's matter.
     const CubinAbi cubin_abi = driver_reads_cubin_abi(snapshot, (*code.images)[i]);
     if (cubin_abi == CubinAbi::Read && (!readable || *readable)) return;
     (cubin_abi == CubinAbi::Unknown ? open : cubin_abi == CubinAbi::Refused ? refused : packed) = i;
@@ -148,9 +158,9 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
                                       : unreadable_images(snapshot, code, gpu, *packed));
 }
 
-// Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13
-// makes of its kernels computes wrong numbers, that for sm_100 right ones
-// on the same card. Of other kernels nothing is known: a note, no verdict.
+// Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13 makes of its kernels computes
+// wrong numbers, the code for sm_100 the right ones on the same card. Nothing is known about other
+// kernels, so this is a note and not a verdict.
 void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
   for (std::size_t i = 0; gpu.sm == 103 && i < code.images->size(); ++i) {
     const DeviceImage& image = (*code.images)[i];
@@ -204,7 +214,7 @@ extern const Check kGpuArchCovered{
 
 namespace {
 
-// Machine code of the GPU's own needs no compiler.
+// Machine code for the GPU makes PTX and its compiler irrelevant.
 bool has_machine_code(const DeviceCode& code, unsigned sm) {
   return std::ranges::any_of(
       *code.images, [&](const DeviceImage& image) { return image.kind == "cubin" && runs_on(image, sm); });
@@ -217,6 +227,7 @@ std::vector<std::size_t> ptx_for(const DeviceCode& code, unsigned sm) {
   return found;
 }
 
+// The driver must compile PTX at load time, which it can only do for PTX that is not newer than itself.
 bool only_ptx(const DeviceCode& code, const SeenGpu& gpu) {
   return gpu.sm != 0 && gpu.visibility != Visibility::Hidden && !has_machine_code(code, gpu.sm) &&
          !ptx_for(code, gpu.sm).empty();
@@ -230,6 +241,8 @@ std::string ptx_not_applicable(const Snapshot& snapshot) {
   return say("nothing here rests on PTX alone");
 }
 
+// Whether the driver compiles the PTX. It is certain only if every fitting PTX is too new, because the
+// choice is the driver's.
 void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
   const std::vector<std::size_t> ptx = ptx_for(code, gpu.sm);
   const auto supported = supported_cuda(snapshot);

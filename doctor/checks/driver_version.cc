@@ -20,14 +20,14 @@ std::string driver_version_text(const Version& version) {
   std::string text;
   for (std::size_t i = 0; i < version.release.size(); ++i) {
     const std::string part = std::to_string(version.release[i]);
-    // NVIDIA writes the third number, and the second of some branches, with two digits: 580.65.06.
+    // NVIDIA writes the third number with two digits: 580.65.06.
     text += (i == 0 ? "" : ".") + std::string(i == 2 && part.size() < 2 ? "0" : "") + part;
   }
   return text;
 }
 
-// What a user without root can do. Every driver of a CUDA major runs every torch of that major ("minor
-// version compatibility"); which index holds those builds is the user's to know.
+// What a user without root can do. Every driver for a CUDA major version runs every torch for that major
+// version ("minor version compatibility"). Which index has those builds is left to the user.
 std::string without_root(const Snapshot& snapshot, const Version& cuda) {
   const std::string& torch = snapshot.torch.value.version;
   return say(
@@ -36,6 +36,7 @@ std::string without_root(const Snapshot& snapshot, const Version& cuda) {
       torch.substr(0, torch.find('+')), cuda.part(0), cuda.part(0));
 }
 
+// A forward compatibility libcuda that is installed but not loaded is offered through LD_LIBRARY_PATH.
 std::vector<Fix> fixes_for_driver(const Snapshot& snapshot, const Version& minimum) {
   const Driver& driver = snapshot.driver.value;
   std::vector<Fix> fixes = {
@@ -51,8 +52,9 @@ std::vector<Fix> fixes_for_driver(const Snapshot& snapshot, const Version& minim
   return fixes;
 }
 
-// The forward compatibility libraries serve data-centre GPUs; a GeForce answers with error 804, "forward
-// compatibility was attempted on non supported HW" (CUDA Compatibility, "Forward Compatibility").
+// The GPU that the loaded forward compatibility library does not support, or nullptr. Those libraries
+// support data-centre GPUs; a GeForce reports error 804, "forward compatibility was attempted on non
+// supported HW" (CUDA Compatibility, "Forward Compatibility").
 const SeenGpu* refused_by_compat(const Snapshot& snapshot, const std::vector<SeenGpu>& gpus) {
   if (snapshot.driver.value.libcuda_kind != "compat") return nullptr;
   for (const SeenGpu& gpu : gpus)
@@ -79,6 +81,8 @@ Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::str
           .fixes = fixes_for_driver(snapshot, minimum)};
 }
 
+// Declares no needed facts, because any of them may be absent without making the question void; it looks
+// at each itself.
 CheckResult driver_new_enough(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
@@ -91,6 +95,8 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   const auto built = Version::parse(snapshot.torch.value.cuda);
   const auto minimum = built ? minimum_driver(*built) : std::nullopt;
   const auto cuda = supported_cuda(snapshot);
+  // A driver for a newer major version runs everything older, whatever the table says about
+  // minimum versions.
   if (cuda && built && cuda->cuda.part(0) > built->part(0)) return result;
   if (!built || !minimum)
     return unknown(say("which driver CUDA {} needs is not in the table", snapshot.torch.value.cuda));
@@ -98,7 +104,7 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   if (!user && !cuda) return unknown(say("the version of the driver is not known: {}", driver.source));
 
   const std::vector<SeenGpu> gpus = seen_gpus(snapshot);
-  const bool by_major = !user || snapshot.os.value.wsl;  // Windows counts its drivers by other numbers
+  const bool by_major = !user || snapshot.os.value.wsl;  // Windows numbers its drivers in another way
   const bool old = by_major ? cuda && cuda->cuda.part(0) < built->part(0) : *user < *minimum;
   if (old) {
     const bool library = user && *user == Version::parse(driver.libcuda_version);
@@ -114,6 +120,7 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
     Finding finding = too_old(snapshot, *minimum, driver.version, {"/driver/value/version", driver.version});
     finding.summary = clauses({finding.summary, say("the forward compatibility library {} does not serve {}",
                                                     driver.libcuda, gpu->name())});
+    // Only the update helps; the other fixes rely on forward compatibility.
     finding.fixes.erase(finding.fixes.begin() + 1, finding.fixes.end());
     result.findings.push_back(finding);
   }
@@ -131,7 +138,7 @@ extern const Check kDriverNewEnough{.id = "driver-new-enough",
 
 namespace {
 
-// A described driver is one number; there is nothing to compare.
+// A described driver is a single number, so there is nothing to compare.
 std::string driver_parts_not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
   const Driver& driver = snapshot.driver.value;
@@ -168,13 +175,15 @@ CheckResult driver_parts_match(const Snapshot& snapshot) {
     return result;
   }
   const auto kernel = kernel_driver(snapshot);
+  // A libcuda that the loader does not use, or a stub, may have any version.
   const bool reached = driver.libcuda_reached != "not by the loader" && driver.libcuda_kind != "stub";
   const auto libcuda = reached ? Version::parse(driver.libcuda_version) : std::nullopt;
   const bool compat = driver.libcuda_kind == "compat";
-  // Forward compatibility is a newer libcuda on an older kernel module; the other way round it is refused.
+  // Forward compatibility is a newer libcuda with an older kernel module. The opposite is refused.
   if (libcuda && (compat ? *libcuda < *kernel : *libcuda != *kernel))
     result.findings.push_back(
         driver_mismatch(snapshot, driver.libcuda, driver.libcuda_version, "libcuda_version"));
+  // One finding is enough: all parts are updated together.
   const auto nvml = Version::parse(driver.libnvidia_ml_version);
   if (result.findings.empty() && nvml && *nvml != *kernel)
     result.findings.push_back(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// $VIRTUAL_ENV, ./.venv and $CONDA_PREFIX say which environment is meant. Where its Python cannot be started,
-// that is the answer: another Python of PATH would be healthy or broken for reasons of its own.
+// $VIRTUAL_ENV, ./.venv and $CONDA_PREFIX say which environment is meant. If its Python cannot be
+// started, that is the answer: another Python of PATH would be healthy or broken for reasons of its own.
+// The file also has the checks of LD_LIBRARY_PATH and of interrupted repairs.
 #include <algorithm>
 #include <set>
 #include <sstream>
@@ -19,6 +20,7 @@ std::string none_is_broken(const Snapshot& snapshot) {
   return say("no environment was chosen");
 }
 
+// The repair is a variable to unset, or a command in words.
 Fix environment_repair(const BrokenEnvironment& broken) {
   if (broken.command.starts_with("unset")) return SetEnvironment{broken.origin, ""};
   const std::string repair = retold(broken.repair);
@@ -60,13 +62,14 @@ std::string not_set(const Snapshot& snapshot) {
              : "";
 }
 
-// "LD_LIBRARY_PATH /usr/local/cuda-12.4/lib64" -> the folder; "" where another step found the file.
+// The directory of LD_LIBRARY_PATH in which the library was found: "/usr/local/cuda-12.4/lib64"; "" if
+// another step of the search found it.
 std::string folder_of(const BindingMismatch& mismatch) {
   const std::string step = std::string(kVariable) + " ";
   return mismatch.found_by.starts_with(step) ? mismatch.found_by.substr(step.size()) : "";
 }
 
-// The variable without those folders; it is unset where nothing is left.
+// The variable without those directories; an empty value means to unset it.
 Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
   std::istringstream entries(snapshot.environment.at(kVariable));
   std::vector<std::string> rest;
@@ -95,7 +98,8 @@ std::string shadow_summary(const BindingMismatch& mismatch) {
       needed_by, mismatch.name, mismatch.soname, mismatch.library, mismatch.without_library_path, folder);
 }
 
-// Only what is proven: the file that the variable brings lacks what is wanted, and the one behind it has it.
+// Reports only what is proven: the file that the variable selects lacks what is needed, and the file that
+// would be found without it has it.
 void look_for_shadows(const Snapshot& snapshot, const std::vector<BindingMismatch>& mismatches,
                       const std::string& module, const std::string& pointer, CheckResult& result) {
   const auto shadowed = [](const BindingMismatch& m) {
@@ -115,6 +119,7 @@ void look_for_shadows(const Snapshot& snapshot, const std::vector<BindingMismatc
       finding.evidence.push_back({at + "/found_by", mismatches[i].found_by});
     finding.evidence.push_back(mismatches[i].name.empty() ? Evidence{at + "/version", mismatches[i].version}
                                                           : Evidence{at + "/name", mismatches[i].name});
+    // The same file is not repeated for each name.
     if (std::ranges::none_of(finding.evidence, [&](const Evidence& said) {
           return said.value == mismatches[i].without_library_path;
         }))
@@ -124,6 +129,7 @@ void look_for_shadows(const Snapshot& snapshot, const std::vector<BindingMismatc
   result.findings.push_back(std::move(finding));
 }
 
+// torch's own bindings first, then those of each module.
 CheckResult library_path_harmless(const Snapshot& snapshot) {
   CheckResult result;
   look_for_shadows(snapshot, snapshot.torch.value.mismatches, "torch", "/torch/value/mismatches", result);
@@ -142,12 +148,12 @@ extern const Check kLibraryPathHarmless{
     .not_applicable = not_set,
     .run = library_path_harmless};
 
-// A `scankit fix` that was killed left a journal, and perhaps half of the new state and half of the old one.
-// What is broken by that, the other checks find; here stands the command that settles it. No catalogued
-// cause: it is scankit's own state, not a class of faults of modules.
+// A `scankit fix` that was killed has left a journal, and perhaps a mixture of the old and the new state.
+// Other checks find what is broken by that; this one prints the command that settles it. It has no
+// catalogued cause, because it is scankit's own state and not a fault of a module.
 namespace {
 
-// `scankit restore` looks below the prefix, unless told of the user site or another folder.
+// `scankit restore` searches below the prefix unless it is told about the user site or another directory.
 std::string restore_command(const Snapshot& snapshot, const std::string& journal) {
   const Python& python = snapshot.python.value;
   const std::string base = journal.substr(0, journal.find("/.scankit/journal/"));
@@ -159,7 +165,7 @@ std::string restore_command(const Snapshot& snapshot, const std::string& journal
   return command + " --target " + (on_path ? base : "user");
 }
 
-// --so looks at files, not at an environment that a repair could have left half done.
+// --so looks at files, not at an environment that an interrupted repair could affect.
 std::string nothing_unfinished(const Snapshot& snapshot) {
   if (snapshot.repairs.state != ProbeState::NotRun) return "";
   if (!snapshot.named_files.empty()) return say("only the named files were looked at");

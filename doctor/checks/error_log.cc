@@ -15,7 +15,7 @@ std::string sureness(const std::string& word) {
   return word == "likely" ? say("likely") : say("possible");
 }
 
-// scankit's own module, where the log speaks of one that it carries, or does not say of which.
+// Offers scankit's own module, if the log is about one that scankit carries and a new module would help.
 std::string our_module_serves(const LogHit& hit, Cause cause) {
   const bool it_would = cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch ||
                         cause == Cause::MissingCudart || cause == Cause::NvccMissing ||
@@ -26,6 +26,8 @@ std::string our_module_serves(const LogHit& hit, Cause cause) {
       hit.module, hit.module);
 }
 
+// Commands are part of the sentences and no fix of their own: a log does not say for which Python
+// they would be.
 std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
   std::vector<Fix> fixes;
   if (const std::string ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
@@ -43,6 +45,8 @@ std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
   return fixes;
 }
 
+// The finding for hit `i`. Its module is the one that the log names, else the only module under
+// diagnosis, else "log".
 Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cause cause) {
   const LogHit& hit = log.hits[i];
   const std::string at = "/log/value/hits/" + std::to_string(i) + "/";
@@ -61,6 +65,7 @@ Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cau
   return finding;
 }
 
+// The first 200 bytes of each line that looks like an error.
 std::string quoted_lines(const Log& log) {
   std::string out;
   for (const LogLine& line : log.unexplained)
@@ -86,8 +91,8 @@ extern const Check kLogExplained{
               result.unknown.push_back(say("line {} of the log: {}", hit.line, retold(hit.meaning)));
             if (!cause) continue;
             Finding finding = log_finding(snapshot, log, i, *cause);
-            // What the log ended in is an error, however mild its class is otherwise; what else it holds is
-            // not what ended it.
+            // What ended the log is an error, however mild its cause usually is. Everything else in the
+            // log is a note.
             finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;
             root = root || hit.role == "root";
             result.findings.push_back(std::move(finding));
@@ -111,8 +116,9 @@ std::string line_of(const Finding& from_log) {
 
 }  // namespace
 
-// Where the log and the facts name the same cause they are one finding with the evidence of both. The log's
-// is the one to go: the other knows the machine. A log that names no module speaks of any of them.
+// If the log and the facts name the same cause, they become one finding with the evidence of both. The
+// log's finding is removed, because the other one knows the machine. A log that names no module may be
+// about any of them.
 void join_log(Report& report) {
   const auto is_log = [](const Outcome& outcome) { return outcome.check == "log-explained"; };
   const auto from_log = std::ranges::find_if(report.outcomes, is_log);

@@ -20,6 +20,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
   const auto is = [](Visibility wanted) {
     return [wanted](const SeenGpu& gpu) { return gpu.visibility == wanted; };
   };
+  // At least one GPU stays visible, so nothing is broken; hidden ones are only mentioned.
   if (!std::ranges::all_of(gpus, is(Visibility::Hidden))) {
     for (const SeenGpu& gpu : gpus)
       if (gpu.visibility == Visibility::Hidden)
@@ -33,7 +34,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
                                          "which of the {} MIG instances the variable means", n));
     return result;
   }
-  // An empty value, "-1" and "NoDevFiles" are how one hides them on purpose; a number or id that names
+  // An empty value, "-1" and "NoDevFiles" are ways to hide GPUs on purpose. A number or id that names
   // nothing is a mistake.
   const bool on_purpose = set->text.empty() || set->text.starts_with('-') || set->text.starts_with("NoDev");
   const std::string value = set->text.empty() ? "\"\"" : set->text;
@@ -83,7 +84,7 @@ namespace {
 
 std::string libcuda_not_applicable(const Snapshot& snapshot) {
   if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
-  // Who describes a GPU that is not here has no driver for it here either.
+  // A user who describes a GPU that is not here has no driver for it here either.
   if (snapshot.driver.state == ProbeState::Absent &&
       std::ranges::all_of(snapshot.gpus.value, [](const Gpu& gpu) { return gpu.sm_source == "described"; }))
     return say("driver: {}", why_missing(snapshot.driver));
@@ -92,7 +93,8 @@ std::string libcuda_not_applicable(const Snapshot& snapshot) {
   return "";
 }
 
-// LD_LIBRARY_PATH without the folder; "" where nothing is left of it.
+// LD_LIBRARY_PATH without the directory; "" if nothing is left. The loader accepts both
+// separators (ld.so(8)).
 std::string library_path_without(const Snapshot& snapshot, const std::string& folder) {
   const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
   std::string rest;
@@ -107,6 +109,7 @@ std::string library_path_without(const Snapshot& snapshot, const std::string& fo
   return rest;
 }
 
+// A finding that CUDA has no working libcuda.
 Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidence, Fix fix) {
   Finding finding{.cause = Cause::NoDriverLibcuda,
                   .subject = "libcuda.so.1",
@@ -114,8 +117,8 @@ Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidenc
                   .summary = std::move(summary),
                   .evidence = {std::move(evidence)},
                   .fixes = {std::move(fix)}};
-  // Without a module that computes on a GPU, it may well be
-  // meant so: a container for CPU work on such a host.
+  // Without a module that computes on a GPU this may be intended: a container for CPU work on a
+  // host with GPUs.
   const auto code = device_code(snapshot);
   if (std::ranges::none_of(code, [](const DeviceCode& of) { return of.module != "torch"; }))
     finding.severity_override = Severity::Note;
@@ -134,6 +137,8 @@ Finding no_driver(const Snapshot& snapshot) {
                  : say("install the NVIDIA driver on the host, and start the container with its GPUs")});
 }
 
+// The ways in which libcuda may be useless: no driver, a stub that is loaded, no library, a library
+// that is not found.
 CheckResult libcuda_usable(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
@@ -144,7 +149,7 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
     const std::string rest = library_path_without(snapshot, path_dirname(driver.libcuda));
-    // Nobody puts a stub before a driver that is there on purpose.
+    // Nobody puts a stub before the driver on purpose, so this stays an error.
     result.findings.push_back(unusable(
         snapshot,
         variable ? say("the loader takes {} by LD_LIBRARY_PATH, a stub for the linker: it loads, and then "

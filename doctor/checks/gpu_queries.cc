@@ -13,8 +13,9 @@
 namespace scankit {
 namespace {
 
-// What libcuda makes of CUDA_VISIBLE_DEVICES was seen on an H200 with driver 580.159.04 (the guide's "CUDA
-// environment variables" says less): as strtol, blanks and a sign before the digits, anything behind them.
+// How libcuda reads CUDA_VISIBLE_DEVICES was observed on an H200 with driver 580.159.04; the CUDA
+// programming guide says less. Numbers are read as by strtol: blanks and a sign may come before the
+// digits, anything after them.
 std::optional<std::size_t> index_of(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   const bool negative = text.starts_with('-');
@@ -25,6 +26,7 @@ std::optional<std::size_t> index_of(std::string_view text) {
   return value;
 }
 
+// Split at commas, without blanks around the entries. A trailing comma adds no entry.
 std::vector<std::string> entries_of(const std::string& text) {
   std::vector<std::string> entries;
   for (std::size_t at = 0; at < text.size();) {
@@ -42,13 +44,14 @@ bool is_uuid(const std::string& entry) { return entry.starts_with("GPU-"); }
 bool is_mig(const std::string& entry) { return entry.starts_with("MIG-"); }
 bool described(const Gpu& gpu) { return gpu.sm_source == "described"; }
 
-// A UUID may be shortened as long as it stays unique; its digits may be of either case, and what stands
-// behind them is not read.
+// Whether a UUID entry names this GPU. A UUID may be shortened as long as it is unique, its digits may be
+// of either case, and characters after a complete one are ignored.
 bool names(const std::string& entry, const Gpu& gpu) {
   const std::string wanted = lowered(entry).substr(0, gpu.uuid.size());
   return !gpu.uuid.empty() && entry.size() > 4 && lowered(gpu.uuid).starts_with(wanted);
 }
 
+// Whether CUDA accepts the entry; the first one that it does not accept ends the list.
 bool entry_is_good(const std::string& entry, const std::vector<Gpu>& gpus) {
   if (is_mig(entry)) return entry.size() > 4;  // which instances there are, only NVML knows
   if (is_uuid(entry))
@@ -58,12 +61,12 @@ bool entry_is_good(const std::string& entry, const std::vector<Gpu>& gpus) {
   return index && *index < gpus.size();
 }
 
-// Numbers and UUIDs are not mixed: the list ends where the kind changes.
+// Numbers and UUIDs cannot be mixed: the list ends where the kind changes.
 bool same_kind(const std::string& one, const std::string& other) {
   return (is_uuid(one) || is_mig(one)) == (is_uuid(other) || is_mig(other));
 }
 
-// The same GPU by the same way of naming it.
+// Whether both entries name the same GPU.
 bool same_gpu(const std::string& one, const std::string& other, const std::vector<Gpu>& gpus) {
   if (is_mig(one) || is_mig(other)) return one == other;
   if (!is_uuid(one)) return index_of(one) == index_of(other);
@@ -71,8 +74,9 @@ bool same_gpu(const std::string& one, const std::string& other, const std::vecto
          std::ranges::any_of(gpus, [&](const Gpu& gpu) { return names(one, gpu) && names(other, gpu); });
 }
 
-// Numbers follow CUDA's order: the fastest first, unless CUDA_DEVICE_ORDER asks for the order of the bus.
-// With one kind of GPU that makes no difference to what runs.
+// Whether a number certainly means the GPU with that index here. CUDA numbers GPUs by speed unless
+// CUDA_DEVICE_ORDER is PCI_BUS_ID. If all have the same architecture, a difference does not matter
+// for what runs.
 bool order_is_known(const Snapshot& snapshot) {
   const auto order = snapshot.environment.find("CUDA_DEVICE_ORDER");
   if (order != snapshot.environment.end() && order->second == "PCI_BUS_ID") return true;
@@ -80,6 +84,8 @@ bool order_is_known(const Snapshot& snapshot) {
   return std::ranges::all_of(gpus, [&](const Gpu& gpu) { return gpu.sm == gpus.front().sm; });
 }
 
+// Unclear if an entry may or may not name this GPU: a MIG instance, a UUID that is not known here, or a
+// number in an unknown order.
 Visibility visibility_of(const Snapshot& snapshot, std::size_t g, const VisibleDevices& set) {
   const Gpu& gpu = snapshot.gpus.value[g];
   if (set.accepted.empty()) return Visibility::Hidden;
@@ -92,7 +98,7 @@ Visibility visibility_of(const Snapshot& snapshot, std::size_t g, const VisibleD
       return Visibility::Visible;
     }
   }
-  // Where every GPU is of one kind, it does not matter which of them is meant.
+  // With a single GPU, every entry that is accepted means that one.
   if (unclear && snapshot.gpus.value.size() == 1) return Visibility::Visible;
   return unclear ? Visibility::Unclear : Visibility::Hidden;
 }
@@ -118,7 +124,8 @@ std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot) {
     }
     if (std::ranges::any_of(set.accepted,
                             [&](const std::string& other) { return same_gpu(entry, other, gpus); }))
-      set.twice = entry;  // cuInit answers 101, invalid device ordinal
+      // cuInit() answers 101, invalid device ordinal.
+      set.twice = entry;
     set.accepted.push_back(entry);
   }
   if (!set.twice.empty()) set.accepted.clear();
@@ -131,7 +138,7 @@ std::vector<SeenGpu> seen_gpus(const Snapshot& snapshot) {
   const auto& gpus = snapshot.gpus.value;
   for (std::size_t g = 0; g < gpus.size(); ++g) {
     const auto sm = static_cast<unsigned>(std::strtoul(gpus[g].sm.c_str(), nullptr, 10));
-    // A GPU that the user described is asked about, whatever this shell hides.
+    // A described GPU is the subject of the question, whatever this shell's variable hides.
     const Visibility visibility =
         !set || described(gpus[g]) ? Visibility::Visible : visibility_of(snapshot, g, *set);
     seen.push_back({&gpus[g], g, sm, visibility});
@@ -139,6 +146,7 @@ std::vector<SeenGpu> seen_gpus(const Snapshot& snapshot) {
   return seen;
 }
 
+// Only a version that the kernel itself reports counts; a described driver has no kernel module.
 std::optional<Version> kernel_driver(const Snapshot& snapshot) {
   const Driver& driver = snapshot.driver.value;
   if (!snapshot.driver.present()) return std::nullopt;
@@ -149,6 +157,8 @@ std::optional<Version> kernel_driver(const Snapshot& snapshot) {
 std::optional<Version> user_driver(const Snapshot& snapshot) {
   const Driver& driver = snapshot.driver.value;
   if (!snapshot.driver.present()) return std::nullopt;
+  // The version in libcuda's name counts if the loader uses that file and the version was not
+  // merely described.
   const bool taken = driver.libcuda_kind != "stub" && driver.libcuda_reached != "not by the loader";
   const bool told = kernel_driver(snapshot) || driver.source == driver.libcuda;
   if (taken && told && !driver.libcuda_version.empty()) return Version::parse(driver.libcuda_version);
@@ -159,12 +169,14 @@ std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot) {
   const Driver& driver = snapshot.driver.value;
   const auto user = user_driver(snapshot);
   const bool compat = driver.libcuda_kind == "compat";
-  // NVML asks the libcuda that it finds itself, which need not be the one that the loader takes.
+  // NVML reports the CUDA release of the libcuda that it finds by itself, which need not be the one that
+  // the loader uses.
   if (const auto told = Version::parse(driver.cuda_version); told && !compat && snapshot.driver.present())
     return SupportedCuda{*told, false, {"/driver/value/cuda_version", driver.cuda_version}};
   if (!user) return std::nullopt;
   const auto known = cuda_of_driver(*user);
   if (!known) return std::nullopt;
+  // Whichever file the version came from is the evidence.
   const bool library = !driver.libcuda_version.empty() && *user == Version::parse(driver.libcuda_version);
   return SupportedCuda{known->cuda, known->or_newer,
                        library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
@@ -172,13 +184,15 @@ std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot) {
 }
 
 namespace {
-// Chips of the Tegra line: their cubins and those of desktop chips of the same major do not exchange (CUDA
-// binary compatibility, "supported only for the desktop").
+// Chips of the Tegra line. Their cubins cannot be exchanged with those of desktop chips of the same major
+// version (CUDA binary compatibility, "supported only for the desktop").
 bool is_tegra(unsigned sm) { return sm == 53 || sm == 62 || sm == 72 || sm == 87 || sm == 101 || sm == 110; }
 }  // namespace
 
-// A cubin runs within its major from its own minor up; PTX is compiled by the driver for anything newer; an
-// "a" image runs on exactly the chip it names, an "f" image within its family.
+// Whether the image runs on a GPU with this compute capability (90 for 9.0). A cubin runs within its
+// major version from its own minor version up; the driver compiles PTX for anything newer; an "a"
+// image runs on exactly its chip, and an "f" image within its family. Link-time code ("lto") does not
+// run by itself.
 bool runs_on(const DeviceImage& image, unsigned gpu) {
   const bool same_major = image.sm / 10 == gpu / 10;
   if (image.kind == "lto") return false;
@@ -193,6 +207,7 @@ std::string image_name(const DeviceImage& image) {
   return (image.kind == "ptx" ? "PTX " : "sm_") + std::to_string(image.sm) + image.specific;
 }
 
+// Sorted by architecture, each name once.
 std::string image_list(const std::vector<DeviceImage>& images) {
   std::set<std::pair<unsigned, std::string>> names;
   for (const DeviceImage& image : images) names.insert({image.sm, image_name(image)});
@@ -206,19 +221,20 @@ std::optional<bool> driver_unpacks(const Snapshot& snapshot, const DeviceImage& 
   if (!needed) return true;
   const auto user = user_driver(snapshot);
   if (!user) return std::nullopt;
-  // Only the branch of a Windows driver can be compared with a Linux version.
+  // On WSL the driver is that of Windows, whose versions are comparable only by their branch,
+  // the first number.
   return snapshot.os.value.wsl ? user->part(0) >= needed->part(0) : *user >= *needed;
 }
 
 CubinAbi driver_reads_cubin_abi(const Snapshot& snapshot, const DeviceImage& image) {
   const auto user = user_driver(snapshot);
-  // A snapshot of an older scankit does not say how the image is written.
+  // A snapshot of an older scankit does not contain the image's ABI.
   if (image.kind != "cubin" || image.elf_abi == 0 || !user) return CubinAbi::Read;
   const auto drivers = drivers_of_cubin_abi(image.elf_abi, image.sm);
   if (!drivers) return CubinAbi::Unknown;
   const bool wsl = snapshot.os.value.wsl;
   const auto reached = [&](Version driver) {
-    // "580.65" is what nvidia-smi's readers write of 580.65.06: what is not said does not count.
+    // Some sources shorten "580.65.06" to "580.65"; numbers that are not known do not count.
     driver.release.resize(std::min(driver.release.size(), user->release.size()));
     return wsl ? user->part(0) >= driver.part(0) : *user >= driver;
   };
@@ -249,7 +265,7 @@ std::string no_use_of_gpus(const Snapshot& snapshot) {
 std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                              const std::string& otherwise) {
   const auto copy = selected_copy(snapshot, code.module);
-  std::string arch = gpu.gpu->sm;  // torch.utils.cpp_extension writes "9.0" and "12.0" for sm_90 and sm_120
+  std::string arch = gpu.gpu->sm;  // torch's cpp_extension writes "9.0" for sm_90 and "12.0" for sm_120
   if (!copy || arch.size() < 2) return module_fixes(snapshot, code.module, otherwise);
   arch.insert(arch.size() - 1, ".");
   return rebuild_fixes(snapshot, *copy, otherwise, {{"TORCH_CUDA_ARCH_LIST", arch}});

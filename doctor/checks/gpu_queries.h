@@ -10,8 +10,10 @@
 // What the checks of GPUs and drivers ask of a snapshot.
 namespace scankit {
 
-// Hidden and Unclear come from CUDA_VISIBLE_DEVICES; Unclear: its numbers may mean this GPU or another.
+// Whether CUDA_VISIBLE_DEVICES lets a process see the GPU. Unclear: its entries may mean this GPU
+// or another one.
 enum class Visibility { Visible, Hidden, Unclear };
+// A GPU of the snapshot, which must outlive it.
 struct SeenGpu {
   const Gpu* gpu;
   std::size_t index;  // in /gpus/value
@@ -21,7 +23,7 @@ struct SeenGpu {
   std::string pointer() const;  // "/gpus/value/0"
 };
 std::vector<SeenGpu> seen_gpus(const Snapshot& snapshot);
-// The entries of CUDA_VISIBLE_DEVICES up to the first that CUDA does not accept; nothing where it is not set.
+// CUDA_VISIBLE_DEVICES, taken to pieces as CUDA does; nothing if it is not set.
 struct VisibleDevices {
   std::string text;                   // as it is set
   std::vector<std::string> accepted;  // entries that may name a GPU here
@@ -30,12 +32,13 @@ struct VisibleDevices {
 };
 std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot);
 
-// The two halves of a driver. `user` is libcuda's, which compiles PTX and unpacks images: under forward
-// compatibility it is the newer one.
+// The versions of the two halves of a driver. The user half is libcuda, which compiles PTX and
+// unpacks images; with forward compatibility it is newer than the kernel half. Nothing if the
+// version is not known.
 std::optional<Version> kernel_driver(const Snapshot& snapshot);
 std::optional<Version> user_driver(const Snapshot& snapshot);
-// The newest CUDA release that this driver supports; nothing
-// where it is not known. `or_newer`: at least that.
+// The newest CUDA release that the driver supports; nothing if it is not known. `or_newer`: at
+// least that one.
 struct SupportedCuda {
   Version cuda;
   bool or_newer = false;
@@ -46,22 +49,22 @@ std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot);
 bool runs_on(const DeviceImage& image, unsigned gpu);
 std::string image_name(const DeviceImage& image);                // "sm_90a", "PTX 80"
 std::string image_list(const std::vector<DeviceImage>& images);  // each once
-// Whether this driver unpacks it; nothing where the driver's version is not known.
+// Whether the driver can decompress the image; nothing if its version is not known.
 std::optional<bool> driver_unpacks(const Snapshot& snapshot, const DeviceImage& image);
-// Whether this driver reads cubins of this ABI version.
+// Whether the driver reads cubins with the ABI version of this image.
 enum class CubinAbi { Read, Refused, Unknown };
 CubinAbi driver_reads_cubin_abi(const Snapshot& snapshot, const DeviceImage& image);
 
-// Device code under diagnosis: that of torch and of each selected module.
+// The device code of torch or of one selected module.
 struct DeviceCode {
   std::string subject, module, pointer;  // pointer: to the list of images
   const std::vector<DeviceImage>* images;
 };
 std::vector<DeviceCode> device_code(const Snapshot& snapshot);
-// The repairs of a module that must hold code for that GPU.
+// The repairs for a module that must get code for that GPU.
 std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                              const std::string& otherwise);
-// Why a check of GPUs or drivers does not apply: nothing here computes on one. "" where something does.
+// For Check::not_applicable: nothing here computes on a GPU. "" if something does.
 std::string no_use_of_gpus(const Snapshot& snapshot);
 
 }  // namespace scankit

@@ -10,6 +10,7 @@
 namespace scankit {
 namespace {
 
+// A module under diagnosis has checks of its own, which say more than the audit.
 bool under_diagnosis(const Snapshot& snapshot, const AuditedFile& file) {
   return std::ranges::any_of(snapshot.extensions.value,
                              [&](const Extension& copy) { return copy.path == file.path; });
@@ -26,7 +27,7 @@ std::string not_asked(const Snapshot& snapshot) {
 
 std::string other_extensions() { return say("other compiled packages: add --all to check them"); }
 
-// Where --all could have been given.
+// The hint at --all, if the user could have given it: not for a stored snapshot or named files.
 std::string audit_left_out(const Snapshot& snapshot) {
   const bool elsewhere = !snapshot.read_from.empty() || !snapshot.named_files.empty();
   return elsewhere || !snapshot.python.present() ? "" : other_extensions();
@@ -39,7 +40,8 @@ const Distribution* distribution_of(const Snapshot& snapshot, const AuditedFile&
   return found == all.end() ? nullptr : &*found;
 }
 
-// A damaged file comes back with the same release; nothing but its maker can say which other release fits.
+// The same release brings a damaged file back. Which other release of a package would fit is known
+// only to its maker.
 Fix repair_of_file(const Snapshot& snapshot, const AuditedFile& file, Cause cause) {
   const Distribution* owner = distribution_of(snapshot, file);
   const std::string name = owner == nullptr ? module_of_file(file) : owner->name;
@@ -64,9 +66,9 @@ Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& 
   return finding;
 }
 
-// The user asked for every extension, so one that would fail is a finding although nothing may import it.
-// Where no catalogued cause fits, it is said in full as Unknown; what a package may well load by itself is
-// not held against it.
+// The user has asked for every extension, so one that would fail is a finding even if nothing imports it.
+// If no catalogued cause fits, it is Unknown with everything that is known. What a package may load by
+// itself is not held against it.
 CheckResult every_extension_loads(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.audit.present()) {
@@ -81,6 +83,8 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
     const AuditedFile& file = audit.files[i];
     if (under_diagnosis(snapshot, file)) continue;  // its own checks say more
     const AuditRow row = judge(file, machine);
+    // Such a file loads if its package has loaded libraries of its own before, which only running
+    // it would show.
     if (row.verdict == AuditVerdict::Unknown && file.resolved) ++open;
     if (row.verdict == AuditVerdict::Unknown && !file.resolved)
       result.unknown.push_back(say("whether {} would load is not known: {}", file.path, row.why));
@@ -117,6 +121,7 @@ extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
 
 namespace {
 
+// Why no import was tried.
 std::string not_tried(const Snapshot& snapshot) {
   const auto& seen = snapshot.observations;
   if (seen.state == ProbeState::NotRun)
@@ -134,6 +139,7 @@ std::string what_was_tried(const Observation& seen) {
                                        : say("`import {}`", seen.module);
 }
 
+// "`import x` after torch did not end within 60 s", rounded to whole seconds.
 std::string how_it_ended(const Observation& seen) {
   const std::string tried = what_was_tried(seen);
   if (seen.outcome == "timeout")
@@ -159,6 +165,7 @@ Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std
   return finding;
 }
 
+// The file that import takes, if there is one.
 std::string subject_of(const Snapshot& snapshot, const Observation& seen) {
   if (seen.variant == "start") return snapshot.python.value.requested;
   const auto copy = selected_copy(snapshot, seen.module);
@@ -171,7 +178,8 @@ bool imports_it(const Snapshot& snapshot, const std::string& package, const std:
   });
 }
 
-// A package that hangs or dies in its module's import does so because of the module: that finding names both.
+// A package that hangs or dies while it imports its module does so because of the module: one
+// finding names both.
 bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,
                         std::vector<Finding>& findings) {
   if (seen.variant != "package" && seen.variant != "sibling") return false;
@@ -188,7 +196,8 @@ bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const
   return false;
 }
 
-// Errors of an import are weighed against what the other checks found, in reconcile.cc.
+// Only crashes and timeouts become findings here. Errors of an import are weighed against the findings of
+// the other checks in reconcile.cc.
 CheckResult import_observed(const Snapshot& snapshot) {
   if (snapshot.observations.state == ProbeState::Failed) return {{}, {retold(snapshot.observations.note)}};
   CheckResult result;

@@ -10,8 +10,8 @@
 namespace scankit {
 namespace {
 
-// libc, libm, libpthread, librt and libdl all carry GLIBC_ version nodes; the loader refuses a file whose
-// node is absent.
+// libc, libm, libpthread, librt and libdl all have GLIBC_ version nodes. The loader refuses a file if a
+// node that it needs is not defined.
 CheckResult glibc_new_enough(const Snapshot& snapshot) {
   return {unmet_versions(snapshot, Cause::GlibcTooOld, {"GLIBC_"},
                          say("build the module on this system, or use one made for an older glibc")),
@@ -29,8 +29,8 @@ extern const Check kGlibcNewEnough{.id = "glibc-new-enough",
 
 namespace {
 
-// Which libstdc++ the process loads is the resolver's answer:
-// conda's, the system's or one from LD_LIBRARY_PATH.
+// Which libstdc++ the process loads is the resolver's answer: conda's, the system's, or one
+// from LD_LIBRARY_PATH.
 CheckResult libstdcxx_new_enough(const Snapshot& snapshot) {
   return {
       unmet_versions(
@@ -56,29 +56,32 @@ std::string cpu_build(const Snapshot& snapshot) {
   return torch.cuda.empty() && torch.nvidia_wheels.empty() ? say("this torch is a CPU build") : "";
 }
 
+// kLibraryPathHarmless reports these.
 bool by_variable(const BindingMismatch& mismatch) {
   return mismatch.found_by.starts_with("LD_LIBRARY_PATH ") && !mismatch.without_library_path.empty();
 }
 
+// A C or C++ library of another release is a matter of the version checks above.
 bool system_library(const BindingMismatch& mismatch) {
   return mismatch.soname.starts_with("libstdc++") || mismatch.soname.starts_with("libc.so") ||
          mismatch.soname.starts_with("libm.so") || mismatch.soname.starts_with("libgcc_s");
 }
 
-// A library of torch itself is torch's own release that was mixed.
+// A library inside torch's directory is not of a CUDA wheel: files of two torch releases were mixed.
 bool of_torch(const Torch& torch, const BindingMismatch& mismatch) {
   return mismatch.library.starts_with(torch.location + "/");
 }
 
+// Whether one of the mismatched libraries comes from the pinned wheel.
 bool named_by(const std::vector<const BindingMismatch*>& mismatches, const CudaPin& pin) {
   return std::ranges::any_of(mismatches, [&](const BindingMismatch* m) {
     return m->wheel.substr(0, m->wheel.find("==")) == pin.name;
   });
 }
 
-// The pinned wheels of the mismatched libraries, also where the pin is met although the file is another's:
-// two wheels may write one path. Where the files are of no wheel, every pin that is not met, else torch with
-// all of them.
+// Reinstalls the pinned wheels of the mismatched libraries, even if a pin is met although the file is
+// another one: two wheels may write the same path. If the files belong to no wheel, it reinstalls all
+// wheels whose pin is not met, else torch with everything that it pins.
 InstallPackages wheel_repair(const Torch& torch, const std::vector<const BindingMismatch*>& mismatches) {
   InstallPackages fix{{}, true};
   for (const CudaPin& pin : torch.cuda_pins)
@@ -108,7 +111,7 @@ std::string wheel_mismatch_summary(const Torch& torch, const BindingMismatch& mi
              what, mismatch.soname, mismatch.wheel, torch.version, pin->requirement);
 }
 
-// A version that differs is no fault: only a name or version that is not there.
+// A version that differs is not a fault. Only a name or a version node that is missing is one.
 CheckResult cuda_wheels_match(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   std::vector<const BindingMismatch*> wrong;
@@ -147,6 +150,7 @@ extern const Check kCudaWheelsMatch{
 
 namespace {
 
+// The libraries of that name that are here help the reader to see what is wrong.
 std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
   const Torch& torch = snapshot.torch.value;
   return clauses({say("it needs {}, which the loader finds nowhere", library.soname),
@@ -160,7 +164,8 @@ std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
                             library.found_elsewhere.front())});
 }
 
-// A toolkit of that major on LD_LIBRARY_PATH would hide this and fail on torch's own CUDA calls: not offered.
+// Putting a toolkit of that major version on LD_LIBRARY_PATH is not offered: it would hide this fault and
+// break torch's own CUDA calls.
 CheckResult cuda_runtime_found(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : resolved_copies(snapshot)) {
@@ -227,13 +232,14 @@ extern const Check kDriverLibraryFound{
 
 namespace {
 
+// Libraries of known classes have checks of their own; this one reports all others.
 bool belongs_to_another_check(const std::string& soname) {
   return is_torch_library(soname) || is_cuda_library(soname) || is_driver_library(soname) ||
          is_library_of_another_python(soname);
 }
 
-// What is broken here has no class in the catalogue, so it is
-// said in full and left unknown, never passed over.
+// What is broken here has no class in the catalogue. It is reported in full and left Unknown, but
+// never ignored.
 void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
     if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;
@@ -257,6 +263,7 @@ void add_versions(const Copy& copy, CheckResult& result) {
 
 void add_cuda_names(const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries)
+    // The names come from a library that is missing, which is reported already.
     if (is_cuda_library(library.soname) || is_driver_library(library.soname)) return;  // the names are theirs
   const auto names = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "cuda"; });
   if (const std::size_t n = names.size(); n > 0)

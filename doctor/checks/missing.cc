@@ -15,14 +15,15 @@ bool starts_with_one(const std::string& text, const std::array<std::string_view,
   return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
+// Whether a parameter may be a string, by either ABI.
 bool takes_strings(const MissingSymbol& symbol) {
   return symbol.name.find("__cxx11") != std::string::npos ||
          symbol.demangled.find("std::string") != std::string::npos ||
          symbol.demangled.find("basic_string") != std::string::npos;
 }
 
-// The newest version node of a library may be older than its
-// release: glibc 2.31's libc.so.6 ends at GLIBC_2.30.
+// The newest version node of a library may be older than its release: libc.so.6 of glibc 2.31 ends
+// at GLIBC_2.30.
 std::string provided_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
   if (!unmet.version.starts_with("GLIBC_") || !snapshot.libc.present() || snapshot.libc.value.kind != "glibc")
     return say("{} ends at {}", unmet.library, unmet.provided_max);
@@ -67,10 +68,13 @@ bool is_library_of_another_python(const std::string& soname) {
   return starts_with_one(soname, kPrefixes);
 }
 
+// Order matters: a name that torch exports from another library is never a mismatch, and a flip is proven
+// before drift is assumed.
 TorchNames torch_names(const Copy& copy) {
   TorchNames names;
   const auto& missing = copy->missing_symbols;
-  // With a torch library missing, a name that nothing else resembles may well be that library's.
+  // If one of torch's libraries is missing, a name that resembles no exported one may well belong
+  // to that library.
   const bool library_missing =
       std::ranges::any_of(copy->missing_libraries,
                           [](const MissingLibrary& library) { return is_torch_library(library.soname); });
@@ -80,7 +84,8 @@ TorchNames torch_names(const Copy& copy) {
     const MissingSymbol& symbol = missing[i];
     if (symbol.owner != "torch") continue;
     if (!symbol.exported_by_torch.empty()) names.not_linked.push_back(i);
-    // Beside proven flips, a name that takes strings is one whose flipped spelling could not be made.
+    // If flips are proven for other names, a name that takes strings is counted as one too: its spelling
+    // in the other ABI could not be formed.
     else if (!symbol.flipped_exported_by.empty() || (flips && takes_strings(symbol)))
       names.flipped.push_back(i);
     else if (!library_missing || !symbol.near.empty())
@@ -95,6 +100,7 @@ void add_built_for(const Copy& copy, Finding& finding) {
     finding.evidence.push_back(copy.at("built_for/evidence", i, "", evidence[i]));
 }
 
+// One finding for each module, with all of its unmet versions.
 std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
                                     const std::vector<std::string_view>& prefixes,
                                     const std::string& otherwise) {

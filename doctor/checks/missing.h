@@ -7,7 +7,7 @@
 
 #include "doctor/checks/snapshot_queries.h"
 
-// Whose a missing library or name is, and what its absence says.
+// To whom a missing library or name belongs, and what its absence proves.
 namespace scankit {
 
 bool is_torch_library(const std::string& soname);
@@ -15,15 +15,17 @@ bool is_torch_cuda_library(const std::string& soname);  // a CPU build of torch 
 bool is_cuda_library(const std::string& soname);        // of the CUDA toolkit
 bool is_driver_library(const std::string& soname);      // of the NVIDIA driver
 
-// The version nodes of what g++ brings: libstdc++, libgcc_s, libgomp and their like.
+// Prefixes of the version nodes of the libraries that come with GCC: libstdc++, libgcc_s,
+// libgomp and others.
 inline constexpr std::array<std::string_view, 8> kCompilerRuntimeVersions{
     "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_", "LIBATOMIC_", "QUADMATH_"};
 bool is_compiler_runtime_version(const std::string& version);
 
-// Of one Python release (libpython3.10.so.1.0), or the C library of Alpine's.
+// Belongs to one Python release (libpython3.10.so.1.0), or is Alpine's C library.
 bool is_library_of_another_python(const std::string& soname);
 
-// The missing names that torch should export, by what their absence proves. Positions in missing_symbols.
+// The missing names that torch should export, by what their absence proves. All are indices
+// into missing_symbols.
 struct TorchNames {
   std::vector<std::size_t> flipped;  // torch exports them with the other string ABI
   std::vector<std::size_t> drifted;  // torch exports them in neither form
@@ -32,21 +34,22 @@ struct TorchNames {
 };
 TorchNames torch_names(const Copy& copy);
 
-// The evidence of which torch the module was made for.
+// Adds the evidence for which torch the module was built.
 void add_built_for(const Copy& copy, Finding& finding);
 
-// One finding of `cause` for each module that needs a version, named with one of the prefixes ("GLIBC_"),
-// that the library which the loader takes does not define. `otherwise`: what to do where scankit's module
-// does not serve.
+// One finding of `cause` for each module that needs a version node with one of the prefixes ("GLIBC_"),
+// which the library that the loader takes does not define. `otherwise` is the advice if scankit's own
+// module does not help.
 std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
                                     const std::vector<std::string_view>& prefixes,
                                     const std::string& otherwise);
 
-// torch itself needs it and lacks it: torch-complete says so, and what else lacks it is a symptom.
+// Whether torch itself needs the library and lacks it. kTorchComplete reports that, and any other file
+// that lacks it is a symptom.
 bool torch_lost(const Snapshot& snapshot, const std::string& soname);
 
-// Libraries of other torch releases that it needs: neither
-// here nor missing from a torch that should have them.
+// Indices of missing libraries that belong to other torch releases: they are neither here nor libraries
+// that this torch should have.
 std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy);
 
 }  // namespace scankit

@@ -11,6 +11,7 @@
 namespace scankit {
 namespace {
 
+// Why this check does not apply: no module under diagnosis is installed, and nothing needs one.
 std::string nothing_needs_them(const Snapshot& snapshot) {
   std::vector<std::string> absent;
   for (const std::string& module : snapshot.modules) {
@@ -22,6 +23,7 @@ std::string nothing_needs_them(const Snapshot& snapshot) {
                         : say("not installed, and nothing that is installed needs it: {}", join(absent));
 }
 
+// Who imports the module, and what a guard makes of its absence.
 std::string how_it_is_imported(const Importer& importer) {
   const std::string package = importer.package + (importer.version.empty() ? "" : " " + importer.version);
   const std::string place = importer.file + ":" + std::to_string(importer.line);
@@ -32,6 +34,8 @@ std::string how_it_is_imported(const Importer& importer) {
              importer.masked_value);
 }
 
+// The finding for a module without a usable file. It is an error if an installed package or the user
+// wants it, and a note if only files of the current directory do.
 Finding absence(const Snapshot& snapshot, const std::string& module,
                 const std::vector<std::size_t>& importers) {
   Finding finding{.cause = Cause::ModuleNotBuilt,
@@ -63,7 +67,7 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
   return finding;
 }
 
-// --module may name a package of plain Python, of which no file is looked for.
+// --module may name a package of plain Python, for which no compiled file is expected.
 bool names_a_distribution(const Snapshot& snapshot, const std::string& module) {
   const std::string top = normalized_name(module.substr(0, module.find('.')));
   return std::ranges::any_of(snapshot.distributions.value, [&](const Distribution& installed) {
@@ -71,12 +75,12 @@ bool names_a_distribution(const Snapshot& snapshot, const std::string& module) {
   });
 }
 
-// A copy that import cannot take (another tag, another machine, a build folder) is not this check's subject
-// when it lies on the path: python-tag-fits and machine-matches name it.
+// A copy on the path that import cannot take (another tag, another machine) is not this check's subject:
+// kPythonTagFits and kMachineMatches name it.
 CheckResult module_present(const Snapshot& snapshot) {
   CheckResult result;
   for (const std::string& module : snapshot.modules) {
-    // Python files: they are there, or package-installed says that they are not.
+    // Python packages: they are there, or kPackageInstalled says that they are not.
     if (asked_package(snapshot, module) != nullptr || module == "mamba_ssm" || module == "causal_conv1d")
       continue;
     const auto importers = needing_importers(snapshot, module);
@@ -86,6 +90,7 @@ CheckResult module_present(const Snapshot& snapshot) {
     std::vector<Evidence> elsewhere, links;
     for (const Copy& copy : copies(snapshot)) {
       if (copy->module != module) continue;
+      // A link whose target is gone.
       const bool dangling = !copy->selected && copy->file_state == "vanished";
       on_the_path = on_the_path || copy->selected || (copy->sys_path_index >= 0 && !dangling);
       if (dangling) links.push_back(copy.at("path", copy->path));
@@ -122,7 +127,7 @@ extern const Check kModulePresent{.id = "module-present",
                                   .not_applicable = nothing_needs_them,
                                   .run = module_present};
 
-// --require, and `require` of a policy: what has to be there, whatever else is healthy.
+// --require, and `require` of a policy: what must be installed, however healthy everything else is.
 namespace {
 
 std::string nothing_required(const Snapshot& snapshot) {
@@ -131,8 +136,8 @@ std::string nothing_required(const Snapshot& snapshot) {
 
 bool asked(const Snapshot& snapshot) { return !requirements(snapshot).empty(); }
 
-// The name of a module is not always that of the package that brings it: a command with a name that somebody
-// else may have taken is not printed.
+// The name of a module is not always that of the package that provides it. No command is printed that
+// would install a package under a name that somebody else may have taken.
 std::vector<Fix> repair_of_requirement(const Snapshot& snapshot, const Requirement& wanted) {
   if (wanted.name == "torch") return {InstallPackages{{"torch"}, !wanted.path.empty()}};
   return module_fixes(snapshot, wanted.name, say("install the package that provides {}", wanted.name));
@@ -170,8 +175,8 @@ extern const Check kRequiredPresent{.id = "required-present",
                                     .run = required_present,
                                     .asked = asked};
 
-// A program that imports mamba_ssm where there is no mamba_ssm, or a user who asks for it by --module.
-// Nothing else notices: with the package gone nobody imports the module either.
+// A program imports mamba_ssm and there is none, or a user asks for it with --module. No other check
+// notices: without the package nobody imports the module either.
 namespace {
 
 constexpr std::array<std::string_view, 2> kWithOwnModules{"mamba_ssm", "causal_conv1d"};
@@ -180,13 +185,15 @@ bool is_there(const Snapshot& snapshot, const std::string& package) {
   return asked_package(snapshot, package) != nullptr || selected_copy(snapshot, package).has_value();
 }
 
-// At the start of a program of the user's: it fails there.
+// Whether the import fails when the user's program starts: it is at the top level of a file that is not a
+// test, without a guard.
 bool ends_a_program(const Importer& importer) {
   const std::string name = path_basename(importer.file);
   const bool test = name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py";
   return !importer.masked && !importer.in_function && !test;
 }
 
+// Indices into package_importers.
 std::vector<std::size_t> programs(const Snapshot& snapshot, std::string_view package) {
   std::vector<std::size_t> found;
   const auto& all = snapshot.package_importers.value;
@@ -207,6 +214,7 @@ std::string nobody_wants_one(const Snapshot& snapshot) {
              : "";
 }
 
+// Names all programs in the evidence, and the first one in the sentence.
 Finding package_finding(const Snapshot& snapshot, const std::string& package) {
   Finding finding{.cause = Cause::PackageNotInstalled,
                   .subject = package,
@@ -252,11 +260,12 @@ extern const Check kPackageInstalled{
 
 namespace {
 
+// Two paths of one file, or two files from the same build.
 bool same_content(const Extension& a, const Extension& b) {
   return a.real_path == b.real_path || (a.size == b.size && !a.build_id.empty() && a.build_id == b.build_id);
 }
 
-// The winner is broken, a loser is not: moving the winner away is the whole repair.
+// The copy that import takes is broken and a later one is not. Moving the first away is the whole repair.
 Finding shadowing(const Copy& winner, const Copy& good, const std::string& obstacle) {
   return {.cause = Cause::SeveralCopies,
           .subject = winner->path,
@@ -266,8 +275,8 @@ Finding shadowing(const Copy& winner, const Copy& good, const std::string& obsta
           .fixes = {RemoveShadow{winner->path, winner->module}}};
 }
 
-// Where a user may not write to the environment, scankit fix puts its copy into a folder of that user's,
-// which comes first: the other copy is somebody else's to move, and does no harm.
+// If a user may not write to the environment, scankit fix puts its module into a directory of that user,
+// which comes first. The copy behind it belongs to somebody else and does no harm.
 bool is_covered_on_purpose(const Copy& winner, const Copy& other) {
   return winner->distribution.starts_with("scankit-") && winner->sys_path_index < other->sys_path_index;
 }
@@ -284,8 +293,8 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
       .severity_override = Severity::Note};
   for (const Copy& other : others) {
     finding.evidence.push_back(other.at("path", other->path));
-    // Which of two different files wins depends on the folder and
-    // the variables of the shell that starts Python.
+    // Which of two different files wins depends on the directory and the variables of the shell that
+    // starts Python, so this is a warning and not a note.
     if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other) &&
         !is_covered_on_purpose(winner, other))
       finding.severity_override = Severity::Warning;
@@ -302,6 +311,7 @@ CheckResult single_copy(const Snapshot& snapshot) {
           copy->real_path != winner->real_path)
         others.push_back(copy);
     if (others.empty()) continue;
+    // nullopt means that the files do not say whether the winner loads.
     const auto obstacle = static_obstacle(snapshot, *winner);
     const auto good = std::ranges::find_if(others, [&](const Copy& other) {
       return suffix_fits(snapshot, *other) && static_obstacle(snapshot, *other) == "";

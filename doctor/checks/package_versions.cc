@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a package imports from its siblings must be there. Unguarded, `import PACKAGE` fails; guarded, the
-// name becomes None: either the file has a slow way for that, or the first call fails with a message that
-// says "not installed" of what is installed.
+// What a package imports from its siblings must exist. Without a guard, `import PACKAGE` fails. With one,
+// the name becomes None: either the file has a slower way for that, or the first call fails with "not
+// installed", although the sibling is installed. The second half of the file asks the same of triton.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -18,6 +18,7 @@ namespace {
 
 bool is_transformers(const PackageImport& import) { return import.target_package == "transformers"; }
 
+// Why the import does not get what it asks for.
 std::string problem_of(const PackageImport& import, const Offering& offering) {
   const std::string target = release(import.target_package, import.target_version);
   if (offering.offer == Offer::Absent) return say("{} is not installed", import.target_package);
@@ -25,8 +26,9 @@ std::string problem_of(const PackageImport& import, const Offering& offering) {
   return say("{} does not offer that: {}", target, offering.why);
 }
 
-// transformers 5 removed the generation outputs that mamba_ssm's releases take from it; causal-conv1d has
-// cpp_functions from 1.5.1 on. The tests import such pairs.
+// The requirement that settles the mismatch, "" if none is known. transformers 5 has removed the
+// generation outputs that mamba_ssm imports from it; causal-conv1d has cpp_functions from 1.5.1 on. Tests
+// import such pairs.
 std::string fitting_release(const PackageImport& import) {
   const auto target = Version::parse(import.target_version);
   if (is_transformers(import) && import.package == "mamba_ssm" && target && target->part(0) >= 5)
@@ -36,6 +38,8 @@ std::string fitting_release(const PackageImport& import) {
   return "";
 }
 
+// In this order: repair the module below the sibling, install what it lacks, install the sibling, choose
+// another release.
 std::vector<Fix> sibling_fixes(const Snapshot& snapshot, const PackageImport& import,
                                const Offering& offering) {
   if (!offering.module.empty())
@@ -58,6 +62,8 @@ Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering,
   const std::string pointer = "/packages/value/imports/" + std::to_string(at);
   Finding finding{.cause = cause,
                   .subject = import.file,
+                  // Findings about a module and about the package around it must name the same module, or
+                  // they are not grouped.
                   .module = !offering.module.empty() ? offering.module
                             : cause == Cause::TransformersIncompatible || !offering.lacks.empty()
                                 ? import.package
@@ -72,8 +78,8 @@ Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering,
   return finding;
 }
 
-// A handler that gives the name another meaning than None has
-// another way: an older name, a function of its own.
+// A guard that gives the name another value than None has another way: an older name, or a function of
+// its own. `tested` is "if" where the file checks the name before it calls it.
 std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   if (import.masked_value != "None" || is_transformers(import) || import.called_at == 0 ||
@@ -92,9 +98,10 @@ std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Of
           package, import_statement(import), import_place(import), name, import.called_at, problem));
 }
 
+// An import without a guard that fails. If no code that was read reaches the file, it is only a note.
 std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
   const PackageImport& import = snapshot.packages.value.imports[at];
-  // What is wrong with a module under diagnosis, and that a package is not there, other checks say.
+  // Other checks report modules under diagnosis and packages that are not installed.
   if (!offering.module.empty() || !offering.lacks.empty() || offering.offer == Offer::Absent)
     return std::nullopt;
   const Observation* whole = seen_package(snapshot, import.package);
@@ -112,6 +119,7 @@ std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const
   return finding;
 }
 
+// triton has a check of its own; uses inside the code are not imports.
 bool is_ours(const PackageImport& import) {
   return import.target_package != "triton" && import.when == "import";
 }
@@ -122,7 +130,7 @@ std::string nothing_is_imported(const Snapshot& snapshot) {
              : "";
 }
 
-// One finding a file and target: the names of one `from` line fail together.
+// One finding for each file and target: the names of one `from` line fail together.
 CheckResult siblings_offer_names(const Snapshot& snapshot) {
   CheckResult result;
   std::set<std::pair<std::string, std::string>> said;
@@ -162,7 +170,8 @@ std::string nobody_uses_it(const Snapshot& snapshot) {
              : "";
 }
 
-// "triton==3.6.0 ; platform_system == \"Linux\"" -> "3.6.0"; "" where it pins no single release.
+// The release that a requirement pins: "3.6.0" of "triton==3.6.0 ; platform_system == \"Linux\""; "" for
+// anything else.
 std::string pinned(const std::string& requirement) {
   const auto equals = requirement.find("==");
   const auto marker = requirement.find(';');
@@ -172,6 +181,8 @@ std::string pinned(const std::string& requirement) {
   return requirement.substr(from, requirement.find_first_of(" ;,)", from) - from);
 }
 
+// The repair depends on what is wrong: torch's metadata names no triton, another triton is installed, or
+// the package does not know the triton that torch pins.
 Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string summary,
                        std::vector<Evidence> evidence) {
   const PackageImport& import = snapshot.packages.value.imports[at];
@@ -198,7 +209,7 @@ Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string sum
   return finding;
 }
 
-// `import PACKAGE` comes to a triton that is not there, or that lacks what is imported from it.
+// `import PACKAGE` reaches an import of triton that fails: there is none, or it lacks the name.
 std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
   const auto& imports = snapshot.packages.value.imports;
   for (std::size_t i = 0; i < imports.size(); ++i) {
@@ -223,8 +234,8 @@ std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
   return std::nullopt;
 }
 
-// A kernel that uses what this triton does not have fails when it is compiled, at its first call. Uses behind
-// a test of the release were left out by the probe.
+// A kernel that uses what this triton lacks fails when it is compiled, at its first call. The probe
+// leaves out uses behind a test of triton's release.
 void fail_at_their_call(const Snapshot& snapshot, std::vector<Finding>& findings) {
   std::set<std::string> said;
   const auto& imports = snapshot.packages.value.imports;
@@ -242,7 +253,8 @@ void fail_at_their_call(const Snapshot& snapshot, std::vector<Finding>& findings
   }
 }
 
-// Another release than torch pins is no fault by itself, but what pip and torch.compile reckon with.
+// Another release than the pinned one is not a fault by itself, but pip and torch.compile expect
+// the pinned one.
 std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
   const auto& imports = snapshot.packages.value.imports;
   const auto user = std::ranges::find_if(imports, [](const PackageImport& import) {
@@ -250,7 +262,7 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
   });
   if (user == imports.end()) return std::nullopt;
   const std::string pin = pinned(snapshot.packages.value.triton_pin);
-  // "==3.6.0" is met by 3.6.0+local (PEP 440).
+  // "==3.6.0" accepts 3.6.0+local (PEP 440).
   const auto wanted = Version::parse(pin),
              installed = Version::parse(user->target_version.substr(0, user->target_version.find('+')));
   if (!wanted || !installed || *wanted == *installed) return std::nullopt;
@@ -264,6 +276,7 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
   return finding;
 }
 
+// Only the most serious of the three is reported.
 CheckResult triton_fits(const Snapshot& snapshot) {
   CheckResult result;
   if (auto finding = fails_at_import(snapshot)) {

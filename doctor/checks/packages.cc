@@ -15,13 +15,14 @@ std::string observation_pointer(const Snapshot& snapshot, const Observation& see
 }
 std::string import_pointer(std::size_t import) { return "/packages/value/imports/" + std::to_string(import); }
 
+// The failure of an import as a clause.
 std::string what_it_said(const Observation& seen) {
   if (seen.outcome == "timeout") return say("its import does not end");
   if (seen.outcome == "crashed") return say("its import kills the process");
   return say("its import fails with {}: {}", seen.exception, seen.message);
 }
 
-// The import by itself, below the package's `except`.
+// From an import of the target in a child, without the guard that the package puts around it.
 std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImport& import) {
   if (!snapshot.observations.present()) return std::nullopt;
   for (const Observation& seen : snapshot.observations.value) {
@@ -35,6 +36,8 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
                       "",
                       {{pointer + "/lacks/" + std::to_string(lacking - seen.lacks.begin()), import.name}}};
     }
+    // Which package is missing decides: the target itself, or another one that the target needs. triton
+    // and the modules have checks of their own.
     const std::string lacks = missing_package(seen);
     const bool itself = lacks == import.target_package;
     const bool other = !itself && !lacks.empty() && lacks != "triton" &&
@@ -48,7 +51,7 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
   return std::nullopt;
 }
 
-// A module under diagnosis: what its import said, else what its file says.
+// A module under diagnosis: what its import has shown, else what its files say.
 Offering of_module(const Snapshot& snapshot, const std::string& module) {
   const auto copy = selected_copy(snapshot, module);
   if (const Observation* seen = deciding_import(snapshot, module); seen != nullptr && copy) {
@@ -68,6 +71,7 @@ Offering of_module(const Snapshot& snapshot, const std::string& module) {
             module,
             {copy->at("path", (*copy)->path)}};
   }
+  // There are files of the module, but none that import takes.
   for (const Copy& other : copies(snapshot))
     if (other->module == module && other->sys_path_index >= 0)
       return {Offer::No,
@@ -77,7 +81,8 @@ Offering of_module(const Snapshot& snapshot, const std::string& module) {
   return {Offer::Absent, say("{} is not installed", module), module, {}};
 }
 
-// `import causal_conv1d` imports causal_conv1d_cuda, unguarded.
+// A compiled module that the package imports without a guard and that does not load; `import
+// causal_conv1d` imports causal_conv1d_cuda, for example. Then nothing of the package can be imported.
 std::optional<Offering> module_below(const Snapshot& snapshot, const std::string& package) {
   const auto& imports = snapshot.packages.value.imports;
   for (std::size_t i = 0; i < imports.size(); ++i) {
@@ -94,6 +99,7 @@ std::optional<Offering> module_below(const Snapshot& snapshot, const std::string
   return std::nullopt;
 }
 
+// What the probe read in the target's sources.
 Offering of_files(const PackageImport& import, std::size_t at) {
   Offering files{Offer::Unknown, import.why, "", {{import_pointer(at) + "/offered", import.offered}}};
   if (!import.why.empty()) files.evidence.push_back({import_pointer(at) + "/why", import.why});
@@ -105,6 +111,8 @@ Offering of_files(const PackageImport& import, std::size_t at) {
 
 }  // namespace
 
+// An observed import decides. A module that fails below the target explains the failure better than the
+// target's files.
 Offering offering(const Snapshot& snapshot, std::size_t at) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   if (import.offered == "module") return of_module(snapshot, import.target);
@@ -131,7 +139,8 @@ std::string missing_package(const Observation& seen) {
   constexpr std::string_view kWords = "No module named '";
   if (name.empty() && seen.exception == "ModuleNotFoundError" && seen.message.starts_with(kWords))
     name = seen.message.substr(kWords.size(), seen.message.find('\'', kWords.size()) - kWords.size());
-  // "ruamel.yaml": a part of a package that is there: another release of it, no absence.
+  // A dotted name such as "ruamel.yaml" is a part of a package that is there: it is another
+  // release, not absent.
   return name.find('.') == std::string::npos ? name : "";
 }
 
@@ -154,6 +163,8 @@ std::string which_copy(const Snapshot& snapshot, const std::string& package) {
   return found != all.end() && found->current_folder ? say(" (the copy in the current folder)") : "";
 }
 
+// The module that the target's distribution brings, else one that is named after it, else the
+// target itself.
 std::string module_beside(const Snapshot& snapshot, const PackageImport& import) {
   for (const Extension& file : snapshot.extensions.value)
     if (!file.distribution.empty() &&

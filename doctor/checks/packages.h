@@ -11,8 +11,8 @@ namespace scankit {
 
 enum class Offer { Yes, No, Absent, Unknown };
 
-// Does the target of an import offer what is taken from it? Best first: an import that was seen, the module
-// under diagnosis at its bottom, the files.
+// Whether the target of an import has what is imported from it. Known from, best first: an observed
+// import, the module under diagnosis below the target, the files.
 struct Offering {
   Offer offer = Offer::Unknown;
   std::string why;     // for No, in a sentence's half
@@ -23,20 +23,19 @@ struct Offering {
 };
 Offering offering(const Snapshot& snapshot, std::size_t import);
 
-// The import of a package in a child; nullptr where none was made.
+// The observed import of a package in a child; nullptr if there was none.
 const Observation* seen_package(const Snapshot& snapshot, const std::string& package);
 
-// The package that an import did not find in somebody else's
-// file: "tqdm". "" where it failed for another reason.
+// The package that an import did not find: "tqdm". "" if it failed for another reason.
 std::string missing_package(const Observation& seen);
 
 std::string import_statement(const PackageImport& import);                 // "from a import b"
 std::string import_place(const PackageImport& import);                     // "a.py:3"
 std::string release(const std::string& name, const std::string& version);  // "mamba_ssm 2.3.1"
-// " (the copy in the current folder)", where import takes that.
+// " (the copy in the current folder)" if import takes that copy of the package, else "".
 std::string which_copy(const Snapshot& snapshot, const std::string& package);
-// The finding's module: one that the sibling brings, so that
-// what is said of both stands together; else the sibling.
+// The module of the finding: one that the sibling brings, so that everything about both is grouped
+// together, else the sibling itself.
 std::string module_beside(const Snapshot& snapshot, const PackageImport& import);
 
 }  // namespace scankit

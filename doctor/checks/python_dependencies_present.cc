@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a package imports from others must be installed. Two witnesses: an import that ended with "No module
-// named X" in somebody else's file, and the metadata of the packages, where their files come to that import.
-// What metadata asks for and no import comes to is told in a note.
+// What a package imports from others must be installed. There are two witnesses: an import that ended
+// with "No module named X" in somebody else's file, and the metadata of the packages together with the
+// lines that reach such an import. What metadata asks for and no import reaches is one note.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace scankit {
 namespace {
 
-// All that is known of one absent package.
+// Everything that is known about one absent package.
 struct Absence {
   std::vector<std::size_t> requirements;  // places in missing_requirements
   std::vector<std::size_t> observations{};
@@ -24,12 +24,13 @@ struct Absence {
 
 std::string pointer_to(const char* list, std::size_t at) { return list + std::to_string(at); }
 
-// Checks of their own speak of these.
+// These have checks of their own.
 bool is_others_matter(const Snapshot& snapshot, const std::string& package) {
   return package.empty() || package == "triton" || is_bundled_module(package) ||
          std::ranges::find(snapshot.modules, package) != snapshot.modules.end();
 }
 
+// torch is imported like a module under diagnosis, the others as packages.
 const Observation* import_of(const Snapshot& snapshot, const std::string& root) {
   return root == "torch" ? deciding_import(snapshot, root) : seen_package(snapshot, root);
 }
@@ -40,7 +41,8 @@ bool works(const Snapshot& snapshot, const std::string& root) {
 
 std::string top_of(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
 
-// The package that fails, by name: nobody imports "transformers.generation" for its own sake.
+// The package whose import fails: "transformers" for "transformers.generation", which nobody imports
+// for its own sake.
 std::string root_of(const Snapshot& snapshot, const Observation& seen) {
   if (seen.variant != "sibling") return seen.module;
   for (const PackageImport& import : snapshot.packages.value.imports)
@@ -48,8 +50,8 @@ std::string root_of(const Snapshot& snapshot, const Observation& seen) {
   return top_of(seen.module);
 }
 
-// A sibling is imported by itself. It ends the import of its package where the line has no guard; where a
-// guard leaves None and the file calls that, it ends the first call.
+// A sibling is imported by itself. It ends the import of its package if the line has no guard; if a guard
+// leaves None and the file calls that, it ends the first call.
 bool ends_an_import(const Snapshot& snapshot, const Observation& seen) {
   if (seen.variant != "sibling") return true;
   return std::ranges::any_of(snapshot.packages.value.imports, [&](const PackageImport& import) {
@@ -59,6 +61,7 @@ bool ends_an_import(const Snapshot& snapshot, const Observation& seen) {
   });
 }
 
+// The absent packages by import name, from both witnesses.
 std::map<std::string, Absence> absences(const Snapshot& snapshot) {
   std::map<std::string, Absence> found;
   const auto& asked = snapshot.missing_requirements.value;
@@ -67,7 +70,8 @@ std::map<std::string, Absence> absences(const Snapshot& snapshot) {
   const auto& seen = snapshot.observations.value;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     std::string package = missing_package(seen[i]);
-    // A requirement that names the distribution: "The 'tqdm>=4.27' distribution was not found".
+    // The name may be that of a distribution and not of a package: "The 'tqdm>=4.27' distribution
+    // was not found".
     for (const MissingRequirement& one : asked)
       if (normalized_name(one.name) == normalized_name(package)) package = one.package;
     if (is_others_matter(snapshot, package) || package == top_of(seen[i].module)) continue;
@@ -76,12 +80,13 @@ std::map<std::string, Absence> absences(const Snapshot& snapshot) {
   return found;
 }
 
+// What to install. `guessed`: only the import name is known, and the distribution may have another one.
 struct Needed {
   std::string requirement;
   bool guessed = false;
 };
 
-// The distribution that brings it: as metadata names it, else by the table, else of the same name.
+// The distribution of an import name: as metadata names it, else by the table, else of the same name.
 Needed needed(const Snapshot& snapshot, const std::string& package, const Absence& absence) {
   if (!absence.requirements.empty())
     return {snapshot.missing_requirements.value[absence.requirements.front()].requirement};
@@ -102,14 +107,14 @@ std::string how_it_failed(const Observation& seen) {
              seen.message);
 }
 
-// scankit knows how these two are installed without a compiler.
+// scankit knows how to install these two without a compiler.
 Fix repair(const std::string& package, const Needed& wanted) {
   if (package == "mamba_ssm" || package == "causal_conv1d")
     return InstallModelPackage{normalized_name(package)};
   return InstallPackages{{wanted.requirement}};
 }
 
-// What proves it, best first: an import that was seen to fail, else the line that it comes to.
+// What proves it, best first: an observed failure, else the line that reaches the import.
 std::vector<std::string> reasons(const Snapshot& snapshot, const Absence& absence) {
   std::vector<std::string> said_of_it;
   std::vector<std::string> failing;
@@ -146,7 +151,7 @@ void add_evidence(const Snapshot& snapshot, const Absence& absence, Finding& fin
   }
 }
 
-// Whose import it ends; "" where it ends none.
+// The package whose import it ends; "" if it ends none.
 std::string broken_root(const Snapshot& snapshot, const Absence& absence) {
   for (const std::size_t i : absence.observations)
     if (ends_an_import(snapshot, snapshot.observations.value[i]))
@@ -177,7 +182,7 @@ Finding dependency_finding(const Snapshot& snapshot, const std::string& package,
   return finding;
 }
 
-// One note for all that metadata asks for and no import comes to.
+// One note for everything that metadata asks for and no import reaches.
 Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
   using Asker = std::pair<std::string, std::vector<std::string>>;  // a release, and what it requires
   std::vector<Asker> askers;
@@ -211,6 +216,8 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
   return finding;
 }
 
+// An error if it ends an import, a warning if an import failed that nothing depends on, a note if only
+// metadata asks for it.
 CheckResult python_dependencies_present(const Snapshot& snapshot) {
   CheckResult result;
   std::vector<Absence> quiet;

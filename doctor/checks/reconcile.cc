@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static verdicts against observed imports (ARCHITECTURE.md, decision 3): an observed success outranks a
-// static verdict, and a failure that no check explains is unknown with everything observed, never healthy.
+// Weighs static findings against observed imports (ARCHITECTURE.md, decision 3): an observed success
+// outranks a static finding, and a failure that no check explains is unknown, with everything that was
+// observed, and never healthy.
 #include <algorithm>
 
 #include "doctor/base/say.h"
@@ -12,12 +13,14 @@
 namespace scankit {
 namespace {
 
+// nullptr for an outcome that does not come from a check of checks.def.
 const Check* check_of(const Outcome& outcome) {
   const auto found = std::ranges::find(all_checks(), outcome.check, &Check::id);
   return found == all_checks().end() ? nullptr : *found;
 }
 
-// Python binds at import (RTLD_NOW), so a module that imported has every name, version and library it needs.
+// CPython opens modules with RTLD_NOW, so a module that was imported has every name, version and library
+// that it needs. The finding stays as a note, so that the reader sees what was weighed.
 void withdraw(Report& report, const Observation& seen) {
   for (Outcome& outcome : report.outcomes) {
     const Check* check = check_of(outcome);
@@ -34,11 +37,12 @@ void withdraw(Report& report, const Observation& seen) {
   }
 }
 
+// Whether the finding is about a file inside the package.
 bool lies_in(const AskedPackage* package, const Finding& finding) {
   return package != nullptr && finding.subject.starts_with(package->path + "/");
 }
 
-// That import's own words are among the evidence: one cause may end several imports.
+// Whether the import's own message is evidence of the finding: one cause may end several imports.
 bool rests_on(const Report& report, const Finding& finding, const Observation* seen) {
   const bool of_packages =
       finding.cause == Cause::MissingPythonDependency || finding.cause == Cause::TorchNotImportedFirst;
@@ -49,6 +53,8 @@ bool rests_on(const Report& report, const Finding& finding, const Observation* s
                              [&](const Evidence& one) { return one.fact.starts_with(pointer); });
 }
 
+// Whether an error explains why the module's import failed. Missing code for a GPU does not: it shows
+// only at a call.
 bool explained(const Report& report, const std::string& module) {
   const AskedPackage* package = asked_package(report.snapshot, module);
   const Observation* seen = deciding_import(report.snapshot, module);
@@ -73,7 +79,8 @@ Outcome* outcome_of(Report& report, std::string_view check) {
   return found == report.outcomes.end() ? nullptr : &*found;
 }
 
-// "No module named X" of a module that nothing needs, or a module that wants a torch that is not there.
+// Failures that need no explanation: "No module named X" for a module that nothing needs, and a module
+// that needs a torch that is not there.
 bool to_be_expected(const Snapshot& snapshot, const Observation& seen) {
   const auto copy = selected_copy(snapshot, seen.module);
   if (copy) return snapshot.torch.state == ProbeState::Absent && (*copy)->uses_torch;
@@ -86,8 +93,8 @@ bool torch_import_failed(const Snapshot& snapshot) {
   return torch != nullptr && torch->outcome != "ok";
 }
 
-// The files explain nothing, and the interpreter's own words
-// do: the loader is right about what it could not do.
+// Makes a finding of the interpreter's own words, if the files explain nothing: what the loader says it
+// could not do is true.
 void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& seen, Cause cause) {
   const auto copy = selected_copy(snapshot, seen.module);
   const auto at = static_cast<std::size_t>(&seen - snapshot.observations.value.data());
@@ -98,11 +105,13 @@ void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& 
        .summary = say("{}: {}", import_in_words(seen), seen.reading),
        .evidence = {{"/observations/value/" + std::to_string(at) + "/message", seen.message}},
        .fixes = module_fixes(snapshot, seen.module, std::string(info(cause).next_step)),
-       // Whatever the class is otherwise, here it ended an import.
+       // It has ended an import, however mild the cause usually is.
        .severity_override = Severity::Error});
   outcome.state = CheckState::Found;
 }
 
+// An import that failed without an explanation makes the verdict unknown, unless the rules for logs
+// understand its message.
 void add_unexplained(Report& report, const Observation& seen) {
   Outcome* outcome = outcome_of(report, "import-observed");
   if (outcome == nullptr) return;
@@ -115,7 +124,7 @@ void add_unexplained(Report& report, const Observation& seen) {
   outcome->could_hide_error = true;
 }
 
-// A package that lacks another package never came to load what is compiled in it.
+// A package that lacks another package has not come to load its compiled parts.
 bool lacks_another(const AskedPackage& package, const Observation& seen) {
   if (seen.outcome != "error" || seen.exception != "ModuleNotFoundError") return false;
   const std::string top = package.name.substr(0, package.name.find('.'));
@@ -123,7 +132,8 @@ bool lacks_another(const AskedPackage& package, const Observation& seen) {
          seen.message.find("'" + top + "'") == std::string::npos;
 }
 
-// Where the interpreter's words name a file, that one is the reason: "Could not load this library: FILE".
+// If the interpreter's message names a file, that file is the reason and no other: "Could not load this
+// library: FILE".
 bool names_another_part(const Report& report, const AskedPackage& package, const Observation& seen,
                         const Finding& finding) {
   const auto named = [&](const Finding& other) {
@@ -135,8 +145,8 @@ bool names_another_part(const Report& report, const AskedPackage& package, const
   });
 }
 
-// What is compiled in a package that imports all the same, or fails for want of something else, is a loss
-// but not the reason.
+// Compiled parts of a package that imports all the same, or fails because something else is missing, are
+// a loss but not the reason. Their errors become warnings.
 void weigh_parts(Report& report, const AskedPackage& package, const Observation& seen) {
   const bool imports = seen.outcome == "ok", lacks = lacks_another(package, seen);
   for (Outcome& outcome : report.outcomes)
@@ -150,8 +160,8 @@ void weigh_parts(Report& report, const AskedPackage& package, const Observation&
     }
 }
 
-// Parts that would not load for a reason that the catalogue does not have (one of several FFmpeg releases)
-// hide no error where all that was named is seen to import.
+// Parts that would not load for a reason that is not in the catalogue (one of several FFmpeg releases,
+// for example) hide no error if everything that was named is observed to import.
 void settle_parts(Report& report) {
   const Snapshot& snapshot = report.snapshot;
   const auto imports = [&](const AskedPackage& package) {
@@ -164,7 +174,8 @@ void settle_parts(Report& report) {
     audit->could_hide_error = false;
 }
 
-// A package fails for a reason of its own files, or because of a module that it needs.
+// Whether an error explains the failed import of the package: about its own files, about torch, or about
+// a module that it needs.
 bool package_explained(const Report& report, const PackageFound& package) {
   const auto needs = [&](const std::string& module) {
     return std::ranges::any_of(report.snapshot.packages.value.imports, [&](const PackageImport& import) {
@@ -173,8 +184,8 @@ bool package_explained(const Report& report, const PackageFound& package) {
   };
   const Observation* seen = seen_package(report.snapshot, package.name);
   const auto explains = [&](const Finding& finding) {
-    // A clone in the current folder that was never built: its own
-    // note says so, and the environment lacks nothing.
+    // A clone in the current directory that was never built has its own note, and the environment
+    // lacks nothing.
     if (finding.cause == Cause::ModuleNotBuilt && finding.severity() == Severity::Note)
       return finding.subject == package.name;
     return finding.severity() == Severity::Error && finding.cause != Cause::NoKernelImage &&
@@ -186,6 +197,7 @@ bool package_explained(const Report& report, const PackageFound& package) {
   });
 }
 
+// The same as reconcile() does for modules, for the packages around them.
 void weigh_packages(Report& report) {
   for (const PackageFound& package : report.snapshot.packages.value.found)
     if (const Observation* seen = seen_package(report.snapshot, package.name);
@@ -193,7 +205,8 @@ void weigh_packages(Report& report) {
       add_unexplained(report, *seen);
 }
 
-// Unknown files cannot hide an import error once every module and torch were seen to import.
+// Unread facts about files cannot hide an import error once torch and every module were
+// observed to import.
 void settle_unknowns(Report& report) {
   const Snapshot& snapshot = report.snapshot;
   const auto imports = [&](const std::string& module) {
@@ -228,8 +241,8 @@ void reconcile(Report& report) {
     if (seen->outcome == "ok") withdraw(report, *seen);
     if (const AskedPackage* package = asked_package(snapshot, module)) weigh_parts(report, *package, *seen);
     if (seen->outcome != "error" || explained(report, module) || to_be_expected(snapshot, *seen)) continue;
-    // A bare failure says nothing about a module that was never
-    // tried after torch, because torch itself failed.
+    // A module that was never tried after torch, because torch itself failed: its failure without
+    // torch says nothing.
     if (module != "torch" && seen->variant == "bare" && torch_import_failed(snapshot)) continue;
     add_unexplained(report, *seen);
   }

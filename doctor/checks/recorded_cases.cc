@@ -16,11 +16,12 @@ namespace scankit {
 namespace {
 using Json = nlohmann::json;
 
+// Read at run time from the source tree, so only tests can use this file.
 const std::filesystem::path kTests = std::filesystem::path(SCANKIT_SOURCE_DIR) / "doctor/tests";
 constexpr std::string_view kSite = "/home/user/project/.venv/lib/python3.11/site-packages";
 
-// A quoted scalar is a string; a plain one is what JSON makes of it, if anything (YAML 1.2's core schema,
-// whose numbers, true, false and null are JSON's).
+// A quoted scalar is a string. A plain one is what JSON makes of it, if anything: numbers, true, false
+// and null of YAML 1.2's core schema are those of JSON.
 Json json_of(const YAML::Node& node) {
   if (node.IsMap()) {
     Json object = Json::object();
@@ -47,7 +48,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text.replace(at, what.size(), by);
 }
 
-// Every string of `value` through `change`, which gives what stands there instead.
+// Replaces every string of `value` by what `change` returns for it, which need not be a string.
 template <class Change>
 Json each_text(const Json& value, const Change& change) {
   if (value.is_string()) return change(value.get<std::string>());
@@ -57,8 +58,8 @@ Json each_text(const Json& value, const Change& change) {
   return changed;
 }
 
-// "$NAME" and "$NAME ARGUMENT" stand for an entry of fragments.yaml, whose "$1" is the argument; "$SITE" for
-// the site-packages folder of the recorded machines.
+// "$NAME" and "$NAME ARGUMENT" are replaced by an entry of fragments.yaml, in which "$1" is the argument;
+// "$SITE" is replaced by the site-packages directory of the recorded machines.
 Json expanded(const Json& value, const Json& fragments) {
   return each_text(value, [&](std::string text) -> Json {
     const auto space = text.find(' ');
@@ -80,7 +81,8 @@ Json expanded(const Json& value, const Json& fragments) {
 
 }  // namespace
 
-// Without a YAML parser: every test's process asks for all names, and for one case.
+// Reads the names without a YAML parser, for speed: every test process asks for all names and
+// runs one case.
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(kTests / "cases")) {
@@ -103,6 +105,8 @@ Json case_file(const std::string& name) {
   return expanded(read_yaml(name.substr(0, dot)).at(name.substr(dot + 1)), read_yaml("fragments"));
 }
 
+// The recorded machine with the changes of the case: first the merge patch, then the values at
+// JSON pointers.
 Json machine_of(const Json& test) {
   const auto base = test.value("base", std::string("cpu_torch211"));
   std::ifstream in(kTests / "machines" / base / "snapshot.json");

@@ -6,9 +6,10 @@
 
 #include "doctor/model/finding.h"
 
-// For tests: the cases of doctor/tests/cases, one file a check (format: doctor/tests/README.md). A case is a
-// recorded machine, what is changed in it (an RFC 7386 merge patch, then values at JSON pointers, because a
-// merge patch replaces arrays whole), and the causes that must be named, the root first.
+// For tests: the cases of doctor/tests/cases, one file for each check (format:
+// doctor/tests/README.md). A case consists of a recorded machine, changes to it (an RFC 7386 merge
+// patch, then values at JSON pointers, because a merge patch replaces whole arrays), and the causes
+// that must be named, the root first.
 namespace scankit {
 
 std::vector<std::string> case_names();  // "torch_symbols_resolve.old_wheel", sorted

@@ -10,6 +10,7 @@
 
 namespace scankit {
 
+// The fixes of module_fixes() are either scankit's module or only advice, which `otherwise` replaces.
 std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, Fix otherwise) {
   std::vector<Fix> fixes = module_fixes(snapshot, module, "");
   if (!std::holds_alternative<InstallModule>(fixes.front())) fixes.clear();
@@ -17,6 +18,7 @@ std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, 
   return fixes;
 }
 
+// The line end separates the two; report/fixes.cc takes the advice apart again.
 Fix shell_advice(const std::string& words, const std::string& command) {
   return Advice{words + "\n" + command};
 }
@@ -34,8 +36,8 @@ std::string edit_command(const SourceTree& tree, const SourceFact& fact, const s
 
 namespace {
 
-// Set-up scripts that download a prebuilt wheel unless this is set: setup.py of each project, at the releases
-// mamba-ssm 2.2.4, causal-conv1d 1.5.0 and flash-attn 2.8.3. Such a wheel is what is broken here.
+// Set-up scripts that download a ready wheel unless this variable is set (setup.py of mamba-ssm 2.2.4,
+// causal-conv1d 1.5.0 and flash-attn 2.8.3). That wheel is what is broken here.
 struct Force {
   std::string_view distribution, variable;
 };
@@ -43,6 +45,7 @@ constexpr std::array kForce{Force{"mamba-ssm", "MAMBA_FORCE_BUILD"},
                             Force{"causal-conv1d", "CAUSAL_CONV1D_FORCE_BUILD"},
                             Force{"flash-attn", "FLASH_ATTENTION_FORCE_BUILD"}};
 
+// The installed distribution of this name, nullptr if there is none.
 const Distribution* owner(const Snapshot& snapshot, const std::string& name) {
   if (name.empty() || !snapshot.distributions.present()) return nullptr;
   for (const Distribution& installed : snapshot.distributions.value)
@@ -57,8 +60,8 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
   std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
   const Distribution* distribution = owner(snapshot, copy->distribution);
   const bool shipped = std::holds_alternative<InstallModule>(fixes.front());
-  // conda builds nothing from source, and pip in its place would leave its records wrong. An egg or a folder
-  // without a version cannot be asked of an index.
+  // conda builds nothing from source, and pip in its place would leave conda's records wrong. An egg or a
+  // directory without a version cannot be requested from an index.
   if (distribution && !distribution->conda_channel.empty()) return fixes;
   if (!distribution || (distribution->version.empty() && distribution->project.empty())) return fixes;
   for (const Force& force : kForce)
@@ -73,7 +76,7 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
 
 std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise) {
   const Distribution* distribution = owner(snapshot, copy->distribution);
-  // The very wheel that it came from, or conda's package, holds the file as it was.
+  // The same wheel, or conda's package, contains the file as it was.
   const bool again = distribution && (!distribution->conda_channel.empty() ||
                                       (!distribution->editable && distribution->project.ends_with(".whl")));
   if (!again || distribution->version.empty()) return rebuild_fixes(snapshot, copy, otherwise);

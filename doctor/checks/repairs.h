@@ -5,19 +5,20 @@
 
 #include "doctor/model/finding.h"
 
-// Repairs that several checks offer. The first one that has a command is what the report ends with.
+// Repairs that several checks offer. The first one with a command becomes the last line of the report.
 namespace scankit {
 
-// scankit's own module where it carries one, before what is said otherwise.
+// scankit's own module if it carries one of that name, followed by `otherwise`.
 std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, Fix otherwise);
 
-// An advice that ends in a line for the user's own shell: report/fixes.cc prints it as the command.
+// Advice with a line for the user's own shell, which report/fixes.cc prints as the command.
 Fix shell_advice(const std::string& words, const std::string& command);
 
 // "export NAME=VALUE", quoted where the shell needs it.
 std::string export_line(const std::string& name, const std::string& value);
 
-// The line for the shell that replaces PATTERN (of sed) in the line of the fact.
+// A sed command that replaces `pattern` (a basic regular expression) on the line of the fact, or in the
+// whole file if the line is not known.
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
                          const std::string& replacement);
 

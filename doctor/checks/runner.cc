@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/root_cause.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -17,7 +18,6 @@ namespace scankit {
 const std::vector<const Check*>& all_checks() {
   static const std::vector<const Check*> checks = {
 #define CHECK(constant) &constant,
-#include "doctor/base/text.h"
 #include "doctor/checks/checks.def"
 #undef CHECK
   };
@@ -26,11 +26,14 @@ const std::vector<const Check*>& all_checks() {
 
 namespace {
 
+// Why a check cannot run: a fact says that there is nothing to look at, or a fact is not known. The first
+// reason counts.
 struct Missing {
   std::string absent, unknown;
   bool left_out = false;  // absent since this snapshot was taken without it
 };
 
+// Absent makes a check not applicable, Failed and NotRun make it unknown (ARCHITECTURE.md, decision 4).
 template <class T>
 void look_at_fact(const Probed<T>& fact, const std::string& name, Missing& missing) {
   if (fact.present()) return;
@@ -40,25 +43,27 @@ void look_at_fact(const Probed<T>& fact, const std::string& name, Missing& missi
     missing.unknown = why;
 }
 
+// Looks at the facts about the whole environment that the check needs.
 Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   Missing missing;
   if (needs & kPython) look_at_fact(snapshot.python, say("Python"), missing);
   if (needs & kTorch) look_at_fact(snapshot.torch, say("torch"), missing);
   if (needs & kExtensions) look_at_fact(snapshot.extensions, say("modules"), missing);
   if (needs & kGpus) look_at_fact(snapshot.gpus, say("GPUs"), missing);
-  // A snapshot of an earlier release does not have them: there is nothing to look at.
+  // A snapshot of an earlier release does not contain them, so there is nothing to look at.
   if ((needs & kPackages) && snapshot.packages.state != ProbeState::NotRun)
     look_at_fact(snapshot.packages, say("packages"), missing);
   else if ((needs & kPackages) && missing.absent.empty())
     missing = {say("the packages around the modules were not read"), missing.unknown, true};
-  // That nothing imports a module is an answer, not a reason to look away.
+  // That nothing imports a module is an answer, and no reason to skip the check.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
     look_at_fact(snapshot.importers, say("importers"), missing);
   if ((needs & kLog) && snapshot.log.state == ProbeState::NotRun)
     missing.absent = say("no log was given");
   else if (needs & kLog)
     look_at_fact(snapshot.log, say("log"), missing);
-  // No folder of sources, or a snapshot from before they were looked at: nothing is going to be built.
+  // There is no source directory, or the snapshot is from before they were examined: nothing is
+  // going to be built.
   const bool no_sources =
       snapshot.sources.state == ProbeState::Absent || snapshot.sources.state == ProbeState::NotRun;
   if ((needs & kSources) && no_sources && missing.absent.empty()) {
@@ -71,13 +76,15 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   return missing;
 }
 
+// What partial_facts() returns; `usable` counts the files whose contents are known.
 struct Partial {
   std::vector<std::string> unknown, not_checked;
   std::size_t usable = 0;
 };
 
-// Facts about single files: what is known about the others still counts. A file that is no library, or one
-// for another machine, leaves nothing to ask of its contents; that it is, another check says.
+// Looks at the facts about single files. What is known about the other files still counts. A file that
+// is not a library, or is made for another machine, leaves nothing to ask about its contents; another
+// check reports it.
 Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
   Partial partial;
   const std::string machine = interpreter_machine(snapshot);
@@ -107,6 +114,8 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
 
 }  // namespace
 
+// The order: a lone log, missing facts, not_applicable, and only then the check itself. What
+// partial_facts() adds can turn a pass into Unknown, but never removes a finding.
 Outcome run_check(const Check& check, const Snapshot& snapshot) {
   Outcome outcome{.check = std::string(check.id), .question = said(check.question)};
   const auto end = [&](CheckState state, std::string why) {
@@ -125,7 +134,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     return end(CheckState::NotApplicable, more.empty() ? why : more);
   };
   const Missing missing = whole_facts(check.needs, snapshot);
-  // One finding says it; the verdict cannot be a good one (root_cause.cc).
+  // One finding says so already, and the verdict cannot be healthy (report/fold.cc).
   if (!missing.unknown.empty() && broken_environment(snapshot))
     return not_applicable(say("the active environment's Python cannot be used"));
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
@@ -136,6 +145,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     CheckResult result = check.run(snapshot);
     if (check.needs & (kContents | kImages | kClosures)) {
       const Partial partial = partial_facts(check.needs, snapshot);
+      // All files turned out to have nothing to ask about.
       const bool nothing_left =
           partial.usable == 0 && partial.unknown.empty() && !partial.not_checked.empty();
       if (nothing_left && result.findings.empty() && result.unknown.empty())
@@ -150,9 +160,11 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
                        : !result.unknown.empty() ? CheckState::Unknown
                                                  : CheckState::Passed;
     end(state, join(result.unknown, "; "));
+    // A check with a finding can also leave something open.
     outcome.could_hide_error = !result.unknown.empty();
     return outcome;
   } catch (const std::exception& bug) {
+    // A bug in a check must not cost the answers of the others.
     return end(CheckState::Crashed, bug.what());
   }
 }

@@ -16,12 +16,12 @@ namespace {
 struct Home {
   std::string_view module, package;
 };
-// Whose distribution brings the module. Such a package cannot do its work without it, even where it guards
-// the import (mamba_ssm sets the name to None and reports "not installed" at the first call).
+// The package whose distribution provides the module. It cannot work without the module even if it guards
+// the import: mamba_ssm sets the name to None and reports "not installed" at the first call.
 constexpr std::array kHomes{Home{"selective_scan_cuda", "mamba-ssm"},
                             Home{"causal_conv1d_cuda", "causal-conv1d"}};
 
-// What `scankit fix` can put in place of a broken one.
+// The modules that `scankit fix` can install in place of a broken one.
 constexpr std::array<std::string_view, 4> kShipped{"selective_scan_cuda", "causal_conv1d_cuda",
                                                    "selective_scan_cuda_core", "selective_scan_cuda_oflex"};
 
@@ -41,8 +41,9 @@ bool is_home(const std::string& module, const std::string& package) {
   });
 }
 
-// UNIVERSAL: the shipped module runs on every CPython from 3.8 and every torch from 1.13, not on a
-// free-threaded one.
+// Whether scankit's universal module works in this environment: every CPython from 3.8 and every
+// torch from 1.13 on x86_64, but not a free-threaded CPython. Versions that are not known do not
+// count against it.
 bool bundled_module_serves(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   const auto version = Version::parse(python.version);
@@ -75,6 +76,7 @@ std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& m
   return std::nullopt;
 }
 
+// A dotted module has only its last part in the file's name.
 bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
   const std::string leaf = extension.module.substr(extension.module.rfind('.') + 1);
   const std::string name = path_basename(extension.path);
@@ -82,6 +84,8 @@ bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
                              [&](const std::string& suffix) { return name == leaf + suffix; });
 }
 
+// The same order in which import would fail: the file, its machine, versions, libraries,
+// symbols, PyInit_.
 std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
   if (extension.file_state == "unreadable" || extension.file_state == "vanished") return std::nullopt;
   if (extension.file_state != "elf") return say("not a whole shared library");
@@ -98,8 +102,8 @@ std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Exten
 }
 
 std::string interpreter_machine(const Snapshot& snapshot) {
-  // SOABI "cpython-311-x86_64-linux-gnu",
-  // "pypy310-pp73-x86_64-linux-gnu": the triplet's first part (PEP 3149).
+  // The soabi ends in the machine and system: "cpython-311-x86_64-linux-gnu",
+  // "pypy310-pp73-x86_64-linux-gnu" (PEP 3149).
   const std::string& soabi = snapshot.python.value.soabi;
   const auto system = soabi.find("-linux");
   if (system != std::string::npos) {
@@ -120,6 +124,7 @@ std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::
   return found;
 }
 
+// A file of the current directory may lie there by chance; it counts only if somebody wants it.
 bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension) {
   if (extension.sys_path_index < 0) return false;
   const auto& path = snapshot.python.value.sys_path;
@@ -129,11 +134,13 @@ bool is_meant_for_import(const Snapshot& snapshot, const Extension& extension) {
 }
 
 bool is_only_nearby(const Snapshot& snapshot, const Importer& importer) {
-  const PathEntry* home = nullptr;  // the innermost folder of the path that holds the file
+  // The innermost directory of the path that contains the file.
+  const PathEntry* home = nullptr;
   for (const PathEntry& entry : snapshot.python.value.sys_path) {
     if (!entry.exists || !importer.file.starts_with(entry.path == "/" ? "/" : entry.path + "/")) continue;
     const bool inner = home == nullptr || entry.path.size() > home->path.size();
-    // PYTHONPATH or a .pth file that names the current folder too puts its files there for every program.
+    // If PYTHONPATH or a .pth file names the current directory as well, its files are there for
+    // every program.
     const bool also = !inner && entry.path == home->path && home->origin == "cwd";
     if (inner || also) home = &entry;
   }
@@ -144,8 +151,10 @@ bool is_only_nearby(const Snapshot& snapshot, const Importer& importer) {
       return false;
   const std::string name = path_basename(importer.file);
   const bool test = name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py";
+  // A program of the user is in the current directory itself and imports the module when it starts.
   const bool starts_here =
       path_dirname(importer.file) == home->path && !importer.masked && !importer.in_function && !test;
+  // The sources of the module itself need it only once it is built.
   const auto& built = snapshot.sources.value.modules;
   const bool its_sources = snapshot.sources.present() && snapshot.sources.value.folder == home->path &&
                            std::ranges::find(built, importer.module) != built.end();
@@ -177,6 +186,8 @@ std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& modul
   return {Advice{otherwise}};
 }
 
+// An import after torch outranks a bare one, because that is how extensions of torch are
+// meant to be used.
 const Observation* deciding_import(const Snapshot& snapshot, const std::string& module) {
   if (!snapshot.observations.present()) return nullptr;
   const Observation* bare = nullptr;
@@ -196,6 +207,7 @@ std::string no_copy_found(const Snapshot& snapshot) {
   return copies(snapshot).empty() ? say("no file of a module under diagnosis was found") : "";
 }
 
+// kLong is how a demangler writes std::string of the new ABI.
 std::string readable(const MissingSymbol& symbol) {
   constexpr std::string_view kLong =
       "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";

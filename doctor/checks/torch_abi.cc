@@ -15,8 +15,8 @@ std::string symbol_in_words(const MissingSymbol& symbol) {
   return say("{} (torch has {})", readable(symbol), symbol.near.front());
 }
 
-// The installed torch's export tables decide, never its
-// version: a module built for another release may well fit.
+// The export tables of the installed torch decide, never its version: a module that was built for another
+// release may well fit.
 CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
@@ -35,6 +35,7 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
       finding.summary = say_n(n, "it needs {} symbol that torch {} does not export: {}",
                               "it needs {} symbols that torch {} does not export, such as {}", n,
                               torch.version, symbol_in_words(copy->missing_symbols[drifted.front()]));
+    // Libraries that only other releases have prove the same as symbols do.
     for (const std::size_t i : foreign) {
       const std::string& soname = copy->missing_libraries[i].soname;
       finding.summary = finding.summary.empty()
@@ -66,8 +67,8 @@ extern const Check kTorchSymbolsResolve{
 
 namespace {
 
-// Either an older torch's file, or a flag that somebody wrote
-// into a set-up script: the names alone cannot tell.
+// Says how the module came to have the other string ABI, as far as its names tell: built for a torch that
+// has that ABI, or with a flag that somebody wrote into a set-up script.
 void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& installed, Finding& finding) {
   const std::string made_for = torch_words(built_for);
   if (made_for.empty()) return;
@@ -108,7 +109,7 @@ CheckResult string_abi_matches(const Snapshot& snapshot) {
     const auto flipped = torch_names(copy).flipped;
     if (flipped.empty()) continue;
     const MissingSymbol& first = copy->missing_symbols[flipped.front()];
-    // The spelling of the names themselves: one file may mix objects of both kinds.
+    // The spelling in the names decides, because one file may contain objects of both kinds.
     const bool is_new = first.name.find("__cxx11") != std::string::npos;
     Finding finding{.cause = Cause::AbiCxx11Mismatch,
                     .subject = copy->path,
@@ -137,13 +138,15 @@ extern const Check kStringAbiMatches{.id = "string-abi-matches",
 
 namespace {
 
+// A library that is missing and is neither torch's nor CUDA's may be the one that has the names.
 bool names_may_be_a_missing_library_s(const Copy& copy) {
   for (const MissingLibrary& library : copy->missing_libraries)
     if (!is_torch_library(library.soname) && !is_cuda_library(library.soname)) return true;
   return false;
 }
 
-// A qualifier outside torch's namespaces, whatever the argument types: no torch release ever had that name.
+// Names with a qualifier outside torch's namespaces, whatever their argument types: no torch release has
+// ever had them.
 Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const std::string& demangled) {
   const std::size_t n = names.size();
   return {
@@ -155,6 +158,7 @@ Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const st
       .evidence = names};
 }
 
+// torch has the names, in a library that the module does not need: it was linked without it.
 Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
   const MissingSymbol& first = copy->missing_symbols[names.front()];
   const std::size_t n = names.size();
@@ -175,7 +179,7 @@ CheckResult own_symbols_defined(const Snapshot& snapshot) {
     const bool undecided = (copy->uses_torch && snapshot.torch.value.libraries.empty()) ||
                            names_may_be_a_missing_library_s(copy);
     const auto own = [&](const MissingSymbol& s) {
-      // Bound to a version node, a name is that library's in which the linker found it.
+      // A name with a version node belongs to the library in which the linker found it.
       if (!s.version.empty()) return false;
       return s.owner == "own" || (s.owner == "unknown" && !undecided);
     };
@@ -203,12 +207,13 @@ extern const Check kOwnSymbolsDefined{.id = "own-symbols-defined",
                                       .not_applicable = no_module_installed,
                                       .run = own_symbols_defined};
 
-// How a module came to miss names of the installed torch, where the files
-// tell: pip built it in a folder of its own, against the torch that it put
-// there; or pip exchanged torch afterwards, for the sake of another package.
+// How a module came to lack names of the installed torch, if the files tell: pip built it in a
+// directory of its own against the torch that it had installed there, or pip has replaced torch since,
+// for another package.
 namespace {
 
-// It tells where a fault comes from that others find: what cannot be read hides nothing here.
+// This check tells where a fault comes from that others find, so facts that cannot be read hide
+// no error here.
 std::string no_module_uses_torch(const Snapshot& snapshot) {
   if (!snapshot.torch.present() || !snapshot.extensions.present())
     return say("torch or the modules could not be looked at");
@@ -217,7 +222,8 @@ std::string no_module_uses_torch(const Snapshot& snapshot) {
              : "";
 }
 
-// The first name that this torch should have and does not; without one a module fits its torch well enough.
+// The first name that torch should have and does not have; without one, the module fits its
+// torch well enough.
 std::optional<Evidence> name_that_torch_lacks(const Copy& copy) {
   for (std::size_t i = 0; i < copy->missing_symbols.size(); ++i)
     if (copy->missing_symbols[i].owner == "torch")
@@ -225,11 +231,13 @@ std::optional<Evidence> name_that_torch_lacks(const Copy& copy) {
   return std::nullopt;
 }
 
+// The copy that the texts were read from, if import still takes that one.
 std::optional<Copy> copy_of(const Snapshot& snapshot, const ModuleTexts& texts) {
   auto copy = selected_copy(snapshot, texts.module);
   return copy && (*copy)->resolved && (*copy)->path == texts.path ? copy : std::nullopt;
 }
 
+// The file contains a path in pip's directory for isolated builds.
 Finding isolated(const Snapshot& snapshot, const Copy& copy, std::size_t at, const Evidence& missing) {
   const ModuleTexts& texts = snapshot.packages.value.texts[at];
   return {.cause = Cause::BuildIsolationWrongTorch,
@@ -245,6 +253,7 @@ Finding isolated(const Snapshot& snapshot, const Copy& copy, std::size_t at, con
                                 say("build {} again with --no-build-isolation", copy->module))};
 }
 
+// Another package has brought the installed torch after the module was installed.
 Finding exchanged(const Snapshot& snapshot, const Copy& copy, std::size_t at, const Evidence& missing) {
   const Packages& packages = snapshot.packages.value;
   const ModuleTexts& texts = packages.texts[at];
@@ -301,13 +310,14 @@ std::string none_with_pybind(const Snapshot& snapshot) {
   return any ? "" : say("no module under diagnosis is made with pybind11");
 }
 
-// Modules with another id keep their types to themselves, and that is as meant until one of them asks for a
-// type of the other: only an import that fails for want of a type makes the difference a fault.
+// The observed import that failed because of a type, or nullptr. Modules with another internals id keep
+// their types to themselves, which is intended until one of them asks for a type of the other. So a
+// difference alone is not a fault.
 const Observation* wants_a_type(const Snapshot& snapshot, const std::string& module) {
   const Observation* seen = deciding_import(snapshot, module);
   if (seen == nullptr || seen->outcome != "error") return nullptr;
-  // pybind11, detail/class.h and pybind11.h. The same words come
-  // where the other module was not imported at all.
+  // The message is pybind11's (detail/class.h, pybind11.h). It also appears if the other module was not
+  // imported at all.
   return seen->message.find("referenced unknown base type") != std::string::npos ? seen : nullptr;
 }
 
@@ -328,6 +338,7 @@ Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other,
                              say("rebuild {} with the pybind11 release of {}", copy->module, other->module))};
 }
 
+// Any other module with another id is named; which one has the type is not known.
 CheckResult pybind_internals_agree(const Snapshot& snapshot) {
   CheckResult result;
   const auto all = whole_copies(snapshot);

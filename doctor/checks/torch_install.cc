@@ -15,10 +15,10 @@
 namespace scankit {
 namespace {
 
-// load_torch's word for a torch folder without its compiled module.
+// What the probe reports for a torch directory without its compiled module.
 constexpr std::string_view kNoCompiledPart = "_C needed by ";
 
-// Where on the path the folder lies that import takes for torch: "cwd", "pythonpath", "site", ...
+// Where on the path the directory is from which import takes torch: "cwd", "pythonpath", "site", ...
 std::string origin_of(const Snapshot& snapshot, const std::string& location) {
   const std::string folder = path_dirname(location);
   for (const PathEntry& entry : snapshot.python.value.sys_path)
@@ -32,15 +32,16 @@ Fix install(const Torch& torch) {
   return InstallPackages{{"torch==" + torch.version.substr(0, torch.version.find('+'))}, true};
 }
 
-// "libcusparseLt.so.0 needed by ..." -> "cusparselt"
+// The name of a library as wheels use it: "cusparselt" for "libcusparseLt.so.0 needed by ...".
 std::string stem_of(const std::string& missing) {
   std::string stem = missing.substr(0, missing.find(".so"));
   if (stem.starts_with("lib")) stem.erase(0, 3);
   return lowered(stem);
 }
 
-// The installed wheels that are named after what is missing: pip takes them for whole, since their metadata
-// is there, and torch itself has nothing of them. Empty where one of the libraries is of no such wheel.
+// The installed wheels that are named after the missing libraries. Their metadata is there, so pip
+// takes them for complete and must be told to reinstall them. Empty if one of the libraries belongs to
+// no such wheel.
 std::vector<std::string> wheels_to_bring_again(const Torch& torch) {
   std::vector<std::string> wheels;
   for (const std::string& missing : torch.missing_libraries) {
@@ -60,7 +61,7 @@ Fix bring_libraries(const Torch& torch) {
   return install(torch);
 }
 
-// PYTHONPATH without that folder.
+// PYTHONPATH without that directory.
 std::string python_path_without(const Snapshot& snapshot, const std::string& folder) {
   const auto set = snapshot.environment.find("PYTHONPATH");
   std::istringstream entries(set == snapshot.environment.end() ? "" : set->second);
@@ -70,7 +71,7 @@ std::string python_path_without(const Snapshot& snapshot, const std::string& fol
   return rest;
 }
 
-// Python 3.11 and newer leave the current folder off the path where PYTHONSAFEPATH is set.
+// Python 3.11 and newer do not put the current directory on the path if PYTHONSAFEPATH is set.
 Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::string& origin) {
   const std::string words =
       say("start Python from another folder, or take {} off the path: it hides an installed torch", folder);
@@ -81,8 +82,8 @@ Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::stri
   return Advice{words};
 }
 
-// torch's Python files alone: a source checkout or a folder of that name comes before the installed torch, or
-// an installation was cut short.
+// Only torch's Python files are there: a source checkout or a directory of that name comes before the
+// installed torch, or an installation was interrupted.
 Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
   const std::string origin = origin_of(snapshot, torch.location);
   Finding finding{
@@ -99,7 +100,8 @@ Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
   return finding;
 }
 
-// torch dlopens nothing lazily here: the probe lists what the loader must find to load torch's own libraries.
+// The probe lists what the loader must find to load torch's own libraries. Libraries that torch opens
+// later with dlopen are not among them.
 CheckResult torch_complete(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   const std::size_t n = torch.missing_libraries.size();
@@ -133,19 +135,21 @@ extern const Check kTorchComplete{.id = "torch-complete",
 
 namespace {
 
-// dist-packages is where Debian and Ubuntu put what dpkg installed.
+// Whether dpkg has installed torch: Debian and Ubuntu use dist-packages for that, and /usr/local for pip.
 bool of_the_distribution(const Torch& torch) {
   return torch.location.find("/dist-packages/") != std::string::npos &&
          !torch.location.starts_with("/usr/local/");
 }
 
-// An index has releases: no "1.13.0a0" or "2.9.0.dev20250801" of a distribution or of the user's own build.
+// Whether an index can have the version: not "1.13.0a0" or "2.9.0.dev20250801" of a distribution or of
+// the user's own build.
 bool is_release(const std::string& version) {
   return version.find_first_not_of("0123456789.") == std::string::npos && !version.empty();
 }
 
-// The usual index holds the CUDA builds; "+cpu" satisfies the same requirement, so the installer must be told
-// to do it again. An index of CPU builds would bring the same file.
+// A repair that gets a CUDA build. The usual index has CUDA builds, but "+cpu" satisfies the same
+// requirement, so the installer must be told to reinstall. An index of CPU builds would return
+// the same file.
 Fix cuda_build(const Snapshot& snapshot) {
   const std::string& version = snapshot.torch.value.version;
   const std::string plain = version.substr(0, version.find('+'));
@@ -162,6 +166,7 @@ Fix cuda_build(const Snapshot& snapshot) {
   return InstallPackages{{"torch==" + plain}, true};
 }
 
+// A finding only if a module needs a CUDA library of torch: a CPU build by itself is not a fault.
 CheckResult torch_has_cuda(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.torch.value.cuda.empty()) return result;
@@ -196,8 +201,8 @@ extern const Check kTorchHasCuda{.id = "torch-has-cuda",
 
 namespace {
 
-// PEP 440: "2.5.0a0+e000cf0ad9.nv24.10" of a vendor's container, "2.9.0.dev20250801+cu128" of a nightly,
-// "2.6.0a0+gitc0ffee" of a checkout. "+cu130" and "+cpu" are the releases' own marks.
+// PEP 440: "2.5.0a0+e000cf0ad9.nv24.10" of a vendor's container, "2.9.0.dev20250801+cu128" of a nightly
+// build, "2.6.0a0+gitc0ffee" of a checkout. "+cu130" and "+cpu" mark releases.
 bool is_between_releases(const std::string& version) {
   const auto parsed = Version::parse(version);
   if (!parsed) return false;
@@ -207,7 +212,7 @@ bool is_between_releases(const std::string& version) {
   return local.starts_with("git") || local.find("nv") != std::string::npos;
 }
 
-// That torch cannot be read, other checks say; what its version would add hides no error.
+// Other checks report a torch that cannot be read; what its version would add hides no error.
 std::string no_torch(const Snapshot& snapshot) {
   return snapshot.torch.present() ? "" : say("torch could not be looked at");
 }
@@ -238,10 +243,12 @@ extern const Check kTorchIsARelease{.id = "torch-is-a-release",
                                     .not_applicable = no_torch,
                                     .run = torch_is_a_release};
 
-// torch's extensions carry no path to torch's libraries and rely on their being loaded: healthy, and not a
-// word, as long as everybody imports torch first. Who does it the other way round fails.
+// torch's extensions contain no path to torch's libraries and rely on these being loaded already.
+// That is healthy and worth no word as long as torch is imported first; code that imports the
+// extension first fails.
 namespace {
 
+// Anything else that is missing makes the import fail after torch as well.
 bool lacks_more(const Extension& file) {
   return !file.missing_symbols.empty() || !file.missing_libraries.empty() || !file.unmet_versions.empty();
 }
@@ -253,7 +260,7 @@ const Observation* alone(const Snapshot& snapshot, const std::string& module) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// One that does not load after torch either has another fault, and the order is no repair.
+// A module that does not load after torch either has another fault, which the order does not repair.
 bool loads_only_after_torch(const Snapshot& snapshot, const Extension& file) {
   if (file.needs_torch_first.empty() || lacks_more(file)) return false;
   const Observation *bare = alone(snapshot, file.module), *after = deciding_import(snapshot, file.module);
@@ -261,7 +268,7 @@ bool loads_only_after_torch(const Snapshot& snapshot, const Extension& file) {
   return after == nullptr || after == bare || after->outcome == "ok";
 }
 
-// The loader's words about one of the libraries that torch would have brought.
+// Whether the loader's message is about one of the libraries that torch would have loaded.
 bool fails_for_want_of_torch(const Observation& seen, const Extension& file) {
   return seen.outcome == "error" &&
          std::ranges::any_of(file.needs_torch_first, [&](const std::string& soname) {
@@ -282,7 +289,7 @@ Finding import_order_finding(const Copy& copy, std::string summary) {
   return finding;
 }
 
-// Seen: `import PACKAGE` in a fresh interpreter comes to the module before torch.
+// Observed: `import PACKAGE` in a fresh interpreter reaches the module before torch.
 void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Finding>& findings) {
   for (const PackageFound& package : snapshot.packages.value.found) {
     const Observation* seen = seen_package(snapshot, package.name);
@@ -296,7 +303,7 @@ void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
   }
 }
 
-// Read: a file imports it, and nothing before that line could have brought torch.
+// Read: a file imports the module, and nothing before that line can have imported torch.
 void read_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Finding>& findings) {
   for (const std::size_t i : needing_importers(snapshot, copy->module)) {
     const Importer& importer = snapshot.importers.value[i];

@@ -10,8 +10,8 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/snapshot_queries.h"
 
-// An installer refuses a wheel by its tags alone (PEP 425,
-// 427, 600, 656), before any file of it is looked at.
+// An installer refuses a wheel by its tags alone (PEP 425, 427, 600, 656), before it looks at any file in
+// it. This check answers for the diagnosed environment as pip would there.
 namespace scankit {
 namespace {
 
@@ -19,12 +19,14 @@ std::string no_wheel(const Snapshot& snapshot) {
   return snapshot.wheels.empty() ? say("no wheel was named") : "";
 }
 
+// The Python series of a tag: "cp311" is 3.11; "py3" is any minor version of 3.
 struct Series {
   unsigned major = 0, minor = 0;
   bool any_minor = false;
 };
 
-// "cp311", "py3", "py310", "cp313t" as an ABI: digits after the first are the minor.
+// Reads "cp311", "py3", "py310" and the ABI "cp313t": the first digit is the major version, the others
+// are the minor one. Nothing for another prefix.
 std::optional<Series> series_in(std::string_view tag, std::string_view prefix) {
   if (!tag.starts_with(prefix)) return std::nullopt;
   const std::string_view number = tag.substr(prefix.size());
@@ -38,14 +40,17 @@ std::optional<Series> series_in(std::string_view tag, std::string_view prefix) {
 bool abi_fits(const Python& python, const Version& version, const Series& made_for, const std::string& abi) {
   const bool exact = made_for.major == version.part(0) && made_for.minor == version.part(1);
   if (abi == "none") return exact;
+  // "none" needs exactly this series, because the tag's Python part is specific.
   if (abi ==
       "abi3")  // the stable ABI of that release and all newer ones; free-threaded builds have none of it
     return made_for.major == 3 && made_for.minor <= version.part(1) && !python.free_threaded;
+  // CPython before 3.8 marks its ABI with "m" (pymalloc).
   std::string own = "cp" + std::to_string(version.part(0)) + std::to_string(version.part(1));
   if (python.free_threaded) own += "t";
   return exact && (abi == own || (version.part(1) < 8 && abi == own + "m"));
 }
 
+// A wheel has sets of tags (PEP 425, compressed tag sets); any combination that fits is enough.
 bool python_fits(const Python& python, const Version& version, const Wheel& wheel) {
   const auto one = [&](const std::string& tag, const std::string& abi) {
     if (const auto made_for = series_in(tag, "cp")) return abi_fits(python, version, *made_for, abi);
@@ -58,14 +63,15 @@ bool python_fits(const Python& python, const Version& version, const Wheel& whee
   });
 }
 
+// What a platform tag promises.
 struct Platform {
   std::string machine;  // "x86_64"
   std::string libc;     // "glibc", "musl", "" for linux_x86_64, which promises nothing
   std::string floor;    // "2.28"
 };
 
-// manylinux_2_28_x86_64, musllinux_1_2_aarch64, linux_x86_64 and the older names with a fixed floor (PEP 513,
-// 571, 599). Nothing for other systems.
+// Parses manylinux_2_28_x86_64, musllinux_1_2_aarch64, linux_x86_64 and the older names with a fixed
+// glibc version (PEP 513, 571, 599). Nothing for other systems.
 std::optional<Platform> platform_in(const std::string& tag) {
   struct Alias {
     std::string_view prefix;
@@ -87,6 +93,7 @@ std::optional<Platform> platform_in(const std::string& tag) {
   return std::nullopt;
 }
 
+// Judges one wheel; the Python part and the platform part are independent findings.
 class Judge {
  public:
   Judge(const Snapshot& snapshot, std::size_t index)
@@ -126,7 +133,7 @@ class Judge {
                                .fixes = {Advice{advice}}});
   }
 
-  // The best of the compressed tags decides: the right machine, then a libc that is new enough.
+  // The best of the platform tags decides: the right machine first, then a C library that is new enough.
   void judge_platform(CheckResult& result) {
     const std::string machine = interpreter_machine(snapshot_);
     const Evidence tag{pointer_ + "/platform_tags/0", wheel_.platform_tags.front()};
@@ -141,6 +148,7 @@ class Judge {
           result, Cause::WrongMachineArch,
           say("the wheel is made for {}; this Python runs on linux {}", join(wheel_.platform_tags), machine),
           {tag}, say("build or fetch the wheel for linux {}", machine));
+    // "linux_x86_64" promises nothing about the C library, and installers accept it.
     if (std::ranges::any_of(here, [](const Platform& p) { return p.libc.empty(); })) return;
     const LibC& libc = snapshot_.libc.value;
     const auto have = Version::parse(libc.version);

@@ -16,6 +16,7 @@
 namespace scankit {
 namespace {
 
+// For CLI11, which calls a validator with the value and takes "" as valid.
 std::string check_report(const std::string& wish) { return report_problem(wish, report_formats()); }
 
 }  // namespace
@@ -51,7 +52,8 @@ void check_show_options(const ShowOptions& options) {
 
 namespace {
 
-// "a,b" and repeated options are both meant by who names several modules; a name is a dotted identifier.
+// A module name is a dotted identifier. Users write several as "a,b" or by repeating the option; CLI11
+// has split "a,b" at the commas before this is called. Returns what is wrong, or "".
 std::string check_module(const std::string& name) {
   bool start = true;
   for (const char c : name) {
@@ -63,6 +65,7 @@ std::string check_module(const std::string& name) {
   return start ? say("a module name is expected") : "";
 }
 
+// Options that doctor and snapshot share.
 void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
   command
       .add_option("--python", options.python,
@@ -81,6 +84,7 @@ void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
       ->check(CLI::Range(0.1, 86400.0));
 }
 
+// The facts about a machine that are replaced by a description.
 void add_target_options(CLI::App& command, TargetDescription& target) {
   command
       .add_option("--gpu", target.gpus,
@@ -95,7 +99,7 @@ void add_target_options(CLI::App& command, TargetDescription& target) {
       ->check(CLI::Validator(driver_version_problem, ""));
 }
 
-// What counts as green.
+// What must be there for a healthy answer.
 void add_expectations(CLI::App& command, DoctorOptions& options) {
   command
       .add_option("--require", options.environment.required,
@@ -106,6 +110,7 @@ void add_expectations(CLI::App& command, DoctorOptions& options) {
                    say("exit with 0 if there is nothing to check [default: exit with 4]"));
 }
 
+// Both options are callbacks on one value; without either, the default of EnvironmentOptions applies.
 void add_import_options(CLI::App& command, DoctorOptions& options) {
   auto* never = command.add_flag_callback(
       "--no-import", [&options] { options.environment.imports = ImportPolicy::Never; },
@@ -117,7 +122,8 @@ void add_import_options(CLI::App& command, DoctorOptions& options) {
       ->excludes(never);
 }
 
-// What is looked at in place of the environment in front of the user.
+// What to look at in place of the user's environment, and which other options then make no sense. The
+// combinations are also part of the help (combinations() in help.cc).
 void add_other_inputs(CLI::App& command, DoctorOptions& options) {
   command
       .add_option("--root", options.environment.root,
@@ -138,6 +144,7 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
       .add_option("--log", options.log,
                   say("explain this error log (- for standard input), alone or with --from"))
       ->type_name("FILE");
+  // A stored snapshot or a log is the whole input: nothing of this machine is looked at.
   for (const char* live :
        {"--all", "--python", "--module", "--sources", "--timeout", "--no-import", "--import", "--root"})
     for (const char* stored : {"--from", "--log"})
@@ -184,6 +191,8 @@ void add_doctor(CLI::App& app, int& exit_status) {
   begin_group(*command, group_of_output());
   add_snapshot_outputs(*command, *options);
   add_show_options(*command, options->show, kExitFindings);
+  // The options live as long as the callback, which CLI11 owns. They are shared because the add_
+  // functions bind to them.
   command->callback([options, &exit_status] {
     check_show_options(options->show);
     exit_status = run_doctor(*options);
@@ -192,6 +201,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
 
 void add_snapshot(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SnapshotOptions>();
+  // A snapshot runs nothing unless --import asks for it, and even then never another user's code as root.
   options->environment.imports = ImportPolicy::Never;
   options->environment.foreign_too = false;
   options->environment.linked = true;
@@ -208,6 +218,7 @@ void add_snapshot(CLI::App& app, int& exit_status) {
       say("run nothing; this is the default"));
   command
       ->add_flag_callback(
+          // doctor's --import is stronger: it means ImportPolicy::Always.
           "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
           say("also import, as doctor does"))
       ->excludes(never);
@@ -239,6 +250,7 @@ void add_explain(CLI::App& app, int& exit_status) {
       command->add_option("cause", choice->words,
                           say("a cause as doctor prints it, words to search for, or a pasted error message"));
   command->add_flag("--list", choice->list, say("list all causes, as without an argument"))->excludes(cause);
+  // Several words are one query: "scankit explain undefined symbol".
   command->callback(
       [choice, &exit_status] { exit_status = run_explain(CLI::detail::join(choice->words, " ")); });
 }
@@ -261,6 +273,7 @@ void add_selftest(CLI::App& app, int& exit_status) {
 
 }  // namespace
 
+// The return value is for further constraints of the caller, such as excludes().
 CLI::Option* add_budget_option(CLI::App& command, std::string& budget) {
   return command
       .add_option("--budget", budget,

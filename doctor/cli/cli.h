@@ -9,10 +9,10 @@ class Option;
 
 namespace scankit {
 
-// scankit doctor | snapshot | explain. `exit_status` is set when a command of these runs.
+// Adds scankit doctor, snapshot, explain and selftest. `exit_status` is set when one of them runs.
 void add_doctor_commands(CLI::App& app, int& exit_status);
 
-// --budget 20s, of commands that end in time, whatever they look at.
+// Adds --budget, the time limit of the whole run, to a command.
 CLI::Option* add_budget_option(CLI::App& command, std::string& budget);
 
 }  // namespace scankit

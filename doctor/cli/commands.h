@@ -18,17 +18,19 @@
 
 namespace scankit {
 
-// --module with a name that nothing here has and scankit does not know: a slip of the keyboard, most likely.
-// Nothing where each name means something, or where the environment could not be read.
+// An Error if --module names something that is not here and that scankit does not know: most likely a
+// typing mistake. Nothing if every name has a meaning, or if the environment could not be read.
 std::optional<Error> meaningless_module(const Snapshot& snapshot);
 
-// The causes whose texts hold the words of `query`, the best first: those with all words before those with
-// some, then by where a word is found (slug, title, error lines, explanation, repair).
+// The causes whose texts contain the words of `query`, the best first. Causes that contain the most words
+// are returned, and no others; among them the place decides (slug, title, error lines, explanation,
+// repair). Empty if half of the words or more are found nowhere.
 std::vector<const FaultClass*> search_causes(const std::string& query);
 
-// "did you mean X?" of a mistyped slug; where none is near, how to list them all.
+// "did you mean X?" for a mistyped slug; if none is near, how to list all causes.
 std::string cause_hint(const std::string& wanted);
 
+// What doctor and snapshot look at, and how. The defaults are those of doctor.
 struct EnvironmentOptions {
   bool all = false;                   // every compiled extension of the environment too
   bool linked = false;                // of these, the ones that link torch or CUDA
@@ -37,7 +39,8 @@ struct EnvironmentOptions {
   std::vector<std::string> modules;   // as named by the user
   std::string sources;                // --sources
   ImportPolicy imports = ImportPolicy::IfOursToRun;
-  bool foreign_too = true;  // the command's --import runs another user's code as root
+  // Whether the command offers --import for code of another user, so that a message may suggest it.
+  bool foreign_too = true;
   double timeout_s = 60;
   std::vector<std::string> so;  // files, wheels and folders to examine instead of installed modules
   bool with_exports = false;    // into the snapshot: also the names of torch's libraries
@@ -73,31 +76,33 @@ struct SelftestOptions {
 };
 int run_selftest_command(const SelftestOptions& options);
 
-// What both commands stand on. `status` is kExitUsage where --sources names no folder of sources; the
-// snapshot then still holds everything else.
+// The result of gather(). `status` is kExitUsage if --sources names a directory without sources; the
+// snapshot still contains everything else.
 struct Facts {
   Snapshot snapshot;
   std::vector<std::string> notes;  // which Python was chosen, and which others hold torch
   int status = 0;
-  // The budget ended while the files were read, in a thread that still is: nothing of this process may be
-  // taken down, it has to leave by _exit().
+  // The budget ended while a thread was still reading files. That thread uses objects of this process, so
+  // nothing may be destroyed: the caller must leave with _exit().
   bool abandoned = false;
 };
-// An Error: what --python or --so names cannot be examined.
+// Chooses the Python, takes the snapshot and makes the imports that are allowed. An Error means that what
+// --python or --so names cannot be examined; everything else that goes wrong is a fact of the snapshot.
 Result<Facts> gather(const EnvironmentOptions& options);
 
-// A snapshot file, "-" for standard input.
+// Reads a snapshot file, "-" for standard input.
 Result<Snapshot> stored_snapshot(const std::string& path);
 
+// Puts files of this machine (--so) in place of the modules of a stored snapshot (--from).
 Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot);
 
-// `found`: with which a finding at or above --fail-on ends the run.
-// `allow_empty`: that there was nothing to look at is no reason to fail.
+// The exit status for a report. `found` is the status for a finding at or above --fail-on. With
+// `allow_empty`, having nothing to check does not make the run fail.
 int exit_status_of(const Report& report, const std::string& fail_on, int found = kExitFindings,
                    bool allow_empty = false);
 int first_that_counts(std::initializer_list<int> statuses);  // the precedence of exit_status.h
 void report_error(const Error& error);                       // one line to standard error
-// The same, without the names of this machine where `redact` says so.
+// The same; with `redact`, without the names of this machine and its users.
 void report_error(const Error& error, bool redact);
 int exit_status_of(const Error& error);  // of a file that the user named
 

@@ -19,7 +19,8 @@
 namespace scankit {
 namespace {
 
-// A log alone looks at nothing of this machine: it may be somebody else's.
+// The facts to judge, from where the options say. A log alone looks at nothing of this machine: it may
+// come from another one.
 Result<Facts> facts_for(const DoctorOptions& options) {
   Facts facts;
   if (options.from == "-" && options.log == "-")
@@ -33,12 +34,14 @@ Result<Facts> facts_for(const DoctorOptions& options) {
       SCANKIT_CHECK(join_named_files(options.environment.so, facts.snapshot));
   } else if (options.log.empty()) {
     SCANKIT_TRY(facts, gather(options.environment));
+    // Files that --so names are examined under whatever name, so no module name can be wrong.
     if (const auto wrong = meaningless_module(facts.snapshot); wrong && options.environment.so.empty())
       return *wrong;
   } else {
     facts.snapshot.tool_version = kToolVersion;
   }
   if (!options.log.empty()) {
+    // Facts are stored in English, whatever the user's language, and translated when they are shown.
     const Speaking facts_are_english(nullptr);
     Log log;
     SCANKIT_TRY(log, explain_log(options.log));
@@ -48,7 +51,8 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   return facts;
 }
 
-// What a later --from reads: the facts as they were judged, with the imports that were seen.
+// Writes what a later --from reads: the facts as they were judged, with the imports that were observed.
+// Returns an exit status.
 int write_snapshot(const Snapshot& facts, const std::string& path) {
   if (path.empty()) return kExitClean;
   const auto written = write_output(path, snapshot_to_json(facts));
@@ -59,7 +63,7 @@ int write_snapshot(const Snapshot& facts, const std::string& path) {
 
 }  // namespace
 
-// Precedence of exit statuses: 3, then 2, then the step's own 1, then 4.
+// The precedence of exit_status.h for the statuses that these commands use.
 int first_that_counts(std::initializer_list<int> statuses) {
   for (const int wanted : {kExitInternal, kExitUsage, kExitFindings, kExitDrift, kExitInconclusive})
     for (const int status : statuses)
@@ -69,6 +73,7 @@ int first_that_counts(std::initializer_list<int> statuses) {
 
 int exit_status_of(const Report& report, const std::string& fail_on, int found, bool allow_empty) {
   const Tally n = tally(report);
+  // A check that crashed is a bug of scankit and outranks what the others have found.
   if (n.crashed > 0) return kExitInternal;
   std::size_t counted = 0;
   if (fail_on != "never") counted += n.errors;
@@ -81,6 +86,8 @@ int exit_status_of(const Report& report, const std::string& fail_on, int found, 
 
 int run_doctor(const DoctorOptions& given) {
   DoctorOptions options = given;
+  // --root must be an unpacked image; its own links are resolved once, before anything is
+  // opened below it.
   if (!options.environment.root.empty()) {
     auto root = root_folder(options.environment.root);
     if (!root) {
@@ -95,10 +102,12 @@ int run_doctor(const DoctorOptions& given) {
     return kExitUsage;
   }
   Facts facts = *std::move(found);
+  // Redaction comes before judgement, so that no text of a finding can contain what was removed.
   if (options.environment.redact) {
     facts.snapshot = redacted(facts.snapshot, own_names());
     facts.notes.clear();  // they name the Pythons of this user
   }
+  // After redaction: a described GPU or driver is the user's own input.
   describe_target(options.target, facts.snapshot);
   {
     const Speaking facts_are_english(nullptr);
@@ -107,9 +116,12 @@ int run_doctor(const DoctorOptions& given) {
   const Diagnosis diagnosis(std::move(facts.snapshot));
   const int findings =
       exit_status_of(diagnosis.english(), options.show.fail_on, kExitFindings, options.allow_empty);
+  // The reports contain an exit status, so it is decided before they are written; a failure to write
+  // them may raise it.
   const int shown = show(diagnosis, options.show, facts.notes, first_that_counts({facts.status, findings}));
   const int stored = write_snapshot(diagnosis.english().snapshot, options.snapshot);
   const int status = first_that_counts({facts.status, shown, stored, findings});
+  // See Facts::abandoned.
   if (facts.abandoned) {
     std::cout.flush();
     ::_exit(status);

@@ -17,9 +17,12 @@
 namespace scankit {
 namespace {
 
+// Of each cause only the first error lines are searched; a long list would make a cause match
+// almost any message.
 constexpr std::size_t kErrorLines = 4;
 
-// Words of two letters or more; punctuation around them is not part of what is looked for.
+// The words of a query: two bytes or more, of letters, digits and "_.+". Bytes above 0x7f count as
+// letters, so that words of other languages stay whole.
 std::vector<std::string> words_of(const std::string& query) {
   std::vector<std::string> words;
   std::string word;
@@ -35,11 +38,13 @@ std::vector<std::string> words_of(const std::string& query) {
   return words;
 }
 
+// A text in which words are searched.
 struct Field {
   std::string text;  // lower case, in English and in the language of the user
   int weight;
 };
 
+// The weights make a word in the slug or title count more than one in the explanation.
 std::vector<Field> fields_of(const FaultClass& fault) {
   std::string slug = fault.id;
   std::ranges::replace(slug, '_', ' ');
@@ -48,7 +53,8 @@ std::vector<Field> fields_of(const FaultClass& fault) {
                             {both(fault.title), 6},
                             {both(fault.root_cause), 2},
                             {both(fault.fix), 1}};
-  // Each counts: what all reports of a cause show is more than what one of them mentions.
+  // Each error line counts by itself: what all lines of a cause contain means more than what one of
+  // them mentions.
   for (std::size_t i = 0; i < std::min(fault.error_lines.size(), kErrorLines); ++i)
     fields.push_back({lowered(fault.error_lines[i]), 4});
   return fields;
@@ -59,6 +65,8 @@ struct Score {
   int weight = 0;
 };
 
+// Each word scores in every field that contains it; the whole phrase in one field scores four
+// times as much.
 Score score_of(const FaultClass& fault, const std::vector<std::string>& words, const std::string& phrase) {
   Score score;
   const auto fields = fields_of(fault);
@@ -88,7 +96,7 @@ std::vector<const FaultClass*> search_causes(const std::string& query) {
     most = std::max(most, score.words);
     if (score.words > 0) found.emplace_back(score, &fault);
   }
-  // Half of the words is too little to be what was looked for.
+  // If no cause contains more than half of the words, none is what the user looked for.
   if (2 * most <= words.size()) return {};
   std::erase_if(found, [&](const auto& one) { return one.first.words < most; });
   std::ranges::stable_sort(found,
@@ -107,6 +115,7 @@ std::string cause_hint(const std::string& wanted) {
 
 namespace {
 
+// A heading with indented lines; nothing without lines. No heading continues the section before.
 void section(const std::string& name, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
   if (!name.empty()) std::cout << "\n" << name << "\n";
@@ -119,7 +128,7 @@ std::vector<std::string> all_said(const std::vector<std::string>& english) {
   return texts;
 }
 
-// One side of the proof: what is looked at, or why there is nothing to look at.
+// One of the ways to prove a cause: what is looked at, or why the doctor does not use this way.
 void side(const std::string& name, const std::vector<std::string>& lines, const std::string& excuse) {
   section(name, lines);
   if (!excuse.empty()) section(lines.empty() ? name : "", {say("Not by the doctor: {}", excuse)});
@@ -153,7 +162,7 @@ void print_found(const std::string& query, const std::vector<const FaultClass*>&
               << "\n";
 }
 
-// A pasted error message: what the rules for logs say of it. False where they know no error in it.
+// Explains a pasted error message by the rules for logs. Returns false if they find no error in it.
 bool explain_message(const std::string& text) {
   Log log;
   {
@@ -199,6 +208,7 @@ int print_cause(const FaultClass& fault) {
 
 }  // namespace
 
+// Tries in this order: a slug (with "-" or " " for "_"), an error message, a search.
 int run_explain(const std::string& asked) {
   if (asked.empty()) {
     print_list();

@@ -32,7 +32,8 @@
 namespace scankit {
 namespace {
 
-// What one can mean: scankit's modules, the packages around them, and what is installed here.
+// The names that a user can mean: scankit's modules, the packages around them, what is installed here and
+// what the sources build.
 std::vector<std::string> known_names(const Snapshot& snapshot) {
   std::vector<std::string> names = kDefaultModules;
   names.insert(names.end(), kRareModules.begin(), kRareModules.end());
@@ -44,24 +45,27 @@ std::vector<std::string> known_names(const Snapshot& snapshot) {
   return names;
 }
 
+// Whether a compiled file, a Python file that imports it, or an installed package of this name was found.
 bool is_here(const Snapshot& snapshot, const std::string& module) {
   const auto same = [&](const auto& each) { return each.module == module; };
   return std::ranges::any_of(snapshot.extensions.value, same) ||
          std::ranges::any_of(snapshot.importers.value, same) || asked_package(snapshot, module) != nullptr;
 }
 
+// Compares the first part of a dotted name, ignoring case and the kind of separator.
 bool is_known(const std::vector<std::string>& names, const std::string& module) {
   const std::string top = normalized_name(module.substr(0, module.find('.')));
   return std::ranges::any_of(names, [&](const std::string& name) { return normalized_name(name) == top; });
 }
 
-// An import hook may bring what no file shows.
+// Whether the observed import has found the module. An import hook may provide what no file shows.
 bool imports(const Snapshot& snapshot, const std::string& module) {
   const Observation* seen = deciding_import(snapshot, module);
   return seen != nullptr && (seen->outcome != "error" || seen->exception != "ModuleNotFoundError");
 }
 
-// A name that begins as a known one does ("selective_scan"), else one with a few letters changed.
+// The name that was probably meant: one that begins with the given name ("selective_scan"), else
+// the nearest one.
 std::string meant(const std::string& module, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (module.size() >= 4 && name.starts_with(module)) return name;
@@ -75,8 +79,10 @@ std::optional<Error> meaningless_module(const Snapshot& snapshot) {
       snapshot.distributions.state == ProbeState::Failed)
     return std::nullopt;
   const std::vector<std::string> names = known_names(snapshot);
+  // Only the names that the user has given are judged; the defaults may well be absent.
   for (const std::string& module : snapshot.modules_asked) {
-    // VMamba's package is called selective_scan: known, but only where it is installed.
+    // VMamba's package is called selective_scan. Names of packages are known only where they
+    // are installed.
     const bool known = is_known(names, module) && std::ranges::find(known_importers().packages, module) ==
                                                       known_importers().packages.end();
     const bool model_package = module == "mamba_ssm" || module == "causal_conv1d";
@@ -94,23 +100,26 @@ std::optional<Error> meaningless_module(const Snapshot& snapshot) {
 
 namespace {
 
-constexpr std::size_t kSnapshotLimit = 64u << 20;  // with all names of torch's libraries: 20 MB
+// A snapshot with the names of torch's libraries has about 20 MB.
+constexpr std::size_t kSnapshotLimit = 64u << 20;
 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
-// --python names a path of the examined system; the same path as seen from here is understood too.
+// --python names a path inside the root. A path that contains the root itself, as seen from here, is
+// understood too, unless that path also exists inside.
 std::string inside_root(const Host& host, const std::string& root, const std::string& path) {
   const bool outer = !root.empty() && path.starts_with(root + "/") && !host.lstat(path);
   return outer ? path.substr(root.size()) : path;
 }
 
+// For an error after the facts were taken in English.
 void report_error_in(const Language* language, const Error& error, bool redact) {
   const Speaking speaking(language);
   report_error(error, redact);
 }
 
-// All that the reading of files needs: where the budget ends before the reading does, a thread goes on with
-// it, be it stuck in a file system that does not answer.
+// Everything that the reading of files uses. It is shared with the reading thread, which continues with
+// it after the budget has ended, perhaps stuck in a file system that does not answer.
 struct Reading {
   std::unique_ptr<Host> system;
   NamedFiles named;
@@ -127,11 +136,12 @@ struct Read {
   Snapshot snapshot;
 };
 
+// Chooses the Python and reads the files. It starts no interpreter.
 Read read_files(Reading& reading, const std::function<void(const std::string&)>& show) {
   std::vector<std::string> notes;
   BrokenEnvironment broken;
   auto python = choose_python(*reading.host, reading.requested, notes, &broken);
-  // What was named and is no Python is answered in one line.
+  // A --python that cannot be used is the whole answer, in one line.
   if (!python && reading.requested) return {std::move(python), {}, std::move(notes), {}};
   reading.request.python = python.value_or("");
   if (python) reading.request.progress = show;
@@ -139,7 +149,8 @@ Read read_files(Reading& reading, const std::function<void(const std::string&)>&
   return {std::move(python), std::move(broken), std::move(notes), std::move(snapshot)};
 }
 
-// Nothing where the deadline came first.
+// Nothing if the deadline came first. The thread is then left alone: a thread in a system call that does
+// not return cannot be ended.
 std::optional<Read> read_until(Deadline deadline, const std::shared_ptr<Reading>& reading,
                                const std::function<void(const std::string&)>& show) {
   if (!deadline) return read_files(*reading, show);
@@ -150,7 +161,8 @@ std::optional<Read> read_until(Deadline deadline, const std::shared_ptr<Reading>
   return done.get();
 }
 
-// Unknown, each of them: no check may take what nobody read for what is not there.
+// The snapshot of a budget that ended too early. Every fact is Failed, because Absent would let a check
+// conclude that something is not there.
 Snapshot unread(const EnvironmentOptions& options) {
   const std::string why =
       say("the files were not read within the time that --budget gave ({})", options.budget);
@@ -179,6 +191,8 @@ Deadline deadline_of(const EnvironmentOptions& options) {
   return std::chrono::steady_clock::now() + *budget;
 }
 
+// Opens the host and translates the options into the probes' requests. An Error: --so names
+// something unusable.
 Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   auto reading = std::make_shared<Reading>();
   reading->system = make_real_host(options.root);
@@ -192,6 +206,7 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   request.modules = options.modules;
   if (!options.so.empty()) request.named = &reading->named;
   request.audit = options.all;
+  // The audit of linked extensions is what doctor does without being told what to look at.
   request.audit_linked = options.linked && options.modules.empty() && options.so.empty();
   request.required = options.required;
   request.with_exports = options.with_exports;
@@ -203,7 +218,7 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   return reading;
 }
 
-// As much as of a file. What is piped in has no size that could be looked at first.
+// At most as much as of a file. Piped input has no size that could be checked first.
 Result<std::string> read_standard_input() {
   std::string text;
   std::array<char, 1u << 16> buffer{};
@@ -217,6 +232,8 @@ Result<std::string> read_standard_input() {
   return text;
 }
 
+// Makes the imports and stores what they did. try_suspects() then loads the files of the audit that the
+// files alone say would fail.
 void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline, Facts& facts) {
   if (!options.so.empty()) {
     facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
@@ -246,6 +263,7 @@ void report_error(const Error& error, bool redact) {
   report_error(redact ? redacted(error, own_names()) : error);
 }
 
+// A path that the user has mistyped is a usage error; a disk that fails is not.
 int exit_status_of(const Error& error) {
   if (error.code == Errc::ToolFailed) return kExitFindings;
   const bool wrong_path = error.code == Errc::NotFound || error.code == Errc::PermissionDenied ||
@@ -258,6 +276,8 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   const Language* language = spoken_language();
   const Speaking facts_are_english(nullptr);  // a snapshot is the same in whatever language it was taken
   SCANKIT_TRY(const auto reading, prepare(options));
+  // Progress is shown in the user's language although the facts are taken in
+  // English (set_progress_language()).
   const auto show = [progress = &*reading->progress](const std::string& phase) {
     progress->count(0, 0);
     progress->now(phase);
@@ -278,6 +298,8 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   facts.notes = std::move(read->notes);
   facts.snapshot.target_root = options.root;
   facts.snapshot.named_files = options.so;
+  // Without a usable Python the snapshot still describes the machine; why the Python is missing explains
+  // the other gaps.
   if (!read->python) {
     const std::string& why = read->python.error().message;
     facts.snapshot.python = Probed<Python>::failed(why);
@@ -292,6 +314,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   }
   observe(options, *reading, deadline, facts);
   reading->progress.reset();
+  // An active environment that is broken becomes a finding of the report instead of this message.
   if (!read->python && read->broken.origin.empty())
     report_error_in(language, read->python.error(), options.redact);
   return facts;
@@ -313,7 +336,7 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
   return snapshot;
 }
 
-// The machine of a stored snapshot, with files of this one in the place of its modules.
+// Examines files of this machine for the machine of a stored snapshot.
 Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot) {
   SCANKIT_TRY(NamedFiles named, open_named_files_alone(so));
   probe_named_files_on_target(named, snapshot);

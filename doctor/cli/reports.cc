@@ -22,6 +22,7 @@
 namespace scankit {
 namespace {
 
+// Judges and folds in one language: the sentences of a report are formed while the checks run.
 Report judged(Snapshot snapshot, const Language* language) {
   const Speaking speaking(language);
   return diagnose(std::move(snapshot));
@@ -60,6 +61,7 @@ std::optional<std::string> variable(std::string_view name) {
 
 }  // namespace
 
+// `wish` has passed report_problem().
 ReportRequest parse_report(const std::string& wish) {
   const auto equals = wish.find('=');
   return {wish.substr(0, equals), wish.substr(equals + 1)};
@@ -90,6 +92,7 @@ std::optional<std::string> format_on_stdout(const std::vector<std::string>& wish
   return std::nullopt;
 }
 
+// Paths are compared lexically: two names of one file by way of a link are not noticed.
 std::string report_clash(const std::vector<std::string>& wishes, bool json) {
   std::set<std::string> paths;
   for (const std::string& wish : wishes) {
@@ -118,6 +121,8 @@ int write_report_files(const std::vector<std::string>& wishes,
   return status;
 }
 
+// At most one thing is printed on standard output: a report that asked for it, the JSON or the text. The
+// notes belong to the text alone.
 int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
          int exit_status) {
   const SinkOptions sink{.verbose = options.verbose, .exit_status = exit_status};

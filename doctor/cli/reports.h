@@ -17,14 +17,15 @@ class App;
 
 namespace scankit {
 
-// One snapshot judged in English and, where the user reads another language, in that one. What programs read
-// stays English, so that the same input gives the same bytes on every machine. Checks are pure and take
-// milliseconds: judging twice is simpler than sentences that could still change their language.
+// One snapshot, judged in English and, if the user reads another language, in that one too. Programs
+// always get English, so that the same input gives the same bytes on every machine. Checks are pure and
+// take milliseconds: judging twice is simpler than sentences that can still change their language.
 class Diagnosis {
  public:
   explicit Diagnosis(Snapshot snapshot);
   explicit Diagnosis(const std::function<Report()>& judge);  // which folds what it finds
   const Report& english() const { return english_; }
+  // Text, Markdown and HTML are rendered in the user's language, all other formats in English.
   std::string rendered(std::string_view format, const SinkOptions& options) const;
   std::string text(const std::function<std::string(const Report&)>& render) const;  // for the user
 
@@ -40,13 +41,13 @@ struct ShowOptions {
   std::string fail_on = "error", color = "auto";
   bool verbose = false, quiet = false;
 };
-// --json, --report, --fail-on, --color, -v, -q. `status`: what --fail-on decides, such as 1; 0: without
-// --fail-on.
+// Adds --json, --report, --fail-on, --color, -v and -q. `status` is the exit status that --fail-on
+// decides about; kExitClean leaves --fail-on out.
 void add_show_options(CLI::App& command, ShowOptions& options, int status);
 void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash
 
-// Prints the answer and writes the reports. `exit_status` is that of this run, as far as it is decided; the
-// result is what printing and writing come to.
+// Prints the answer and writes the reports. `exit_status` is that of this run as far as it is decided;
+// some formats contain it. The result is the exit status of printing and writing alone.
 int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
          int exit_status);
 
@@ -55,17 +56,18 @@ struct ReportRequest {
 };
 ReportRequest parse_report(const std::string& wish);
 std::string format_names(const std::vector<std::string_view>& formats);  // "text, json"
-// What is wrong with a wish of one of `formats`; "" where nothing is.
+// What is wrong with a wish for one of `formats`, as a sentence; "" if nothing is.
 std::string report_problem(const std::string& wish, const std::vector<std::string_view>& formats);
 
-// The format that takes standard output over, where one does.
+// The format of the report that goes to standard output, if there is one.
 std::optional<std::string> format_on_stdout(const std::vector<std::string>& wishes);
 
-// Why the wishes cannot all be met, in one line; "" where they can. `json`: standard output is taken.
+// Why the wishes cannot all be met, in one line; "" if they can. `json`: standard output is
+// already taken.
 std::string report_clash(const std::vector<std::string>& wishes, bool json);
 
-// Writes those that go to files, as `rendered` makes them of a format; every one is tried, so that one full
-// disk does not take the others along. Returns the exit status that it comes to.
+// Writes the reports that go to files, as `rendered` makes them. Every one is tried, so that a full disk
+// does not cost the others. Returns the exit status for what went wrong.
 int write_report_files(const std::vector<std::string>& wishes,
                        const std::function<std::string(const std::string& format)>& rendered);
 

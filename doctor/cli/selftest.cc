@@ -23,10 +23,12 @@
 namespace scankit {
 namespace {
 
+// The signal that asked to stop, 0 for none. A handler may only write such a variable.
 volatile std::sig_atomic_t interrupted = 0;
 void note_signal(int signal) { interrupted = signal; }
 
-// A folder of its own below $TMPDIR; the real path, since the interpreter prints that one.
+// A directory of its own in $TMPDIR. The real path is used, because the interpreter prints that one in
+// its messages. Not a TemporaryDirectory: --keep must be able to leave it behind.
 Result<std::string> make_folder() {
   const char* named = std::getenv("TMPDIR");
   const std::string base = named == nullptr || *named == '\0' ? "/tmp" : named;
@@ -41,12 +43,14 @@ Result<std::string> make_folder() {
   return path;
 }
 
-// Root that runs another user's interpreter runs that user's code (ARCHITECTURE.md, decision 17).
+// Root that runs another user's interpreter runs that user's code (ARCHITECTURE.md, decision 17). Then
+// nothing is imported.
 bool ours_to_run(const std::string& executable) {
   struct stat info {};
   return ::geteuid() != 0 || (::stat(executable.c_str(), &info) == 0 && info.st_uid == 0);
 }
 
+// Facts about the interpreter; no code of it is run. An Error: it cannot be used for this test.
 Result<Snapshot> facts_of(const std::string& python_option) {
   const std::unique_ptr<Host> host = make_real_host("");
   std::vector<std::string> notes;
@@ -64,6 +68,7 @@ Result<Snapshot> facts_of(const std::string& python_option) {
   return facts;
 }
 
+// Prints the result and returns the exit status; an interrupted run prints nothing.
 int tell(const SelftestRequest& request, const SelftestOptions& options,
          const Result<std::vector<Trial>>& trials) {
   if (!trials) {
@@ -94,7 +99,8 @@ int run_selftest_command(const SelftestOptions& options) {
   request.folder = *std::move(folder);
   request.self = own_program().value_or("/proc/self/exe");
   request.import = ours_to_run(request.facts.python.value.executable);
-  // The folder goes also where the user stops it. A child is its own group: it ends by itself in seconds.
+  // The directory is also removed if the user stops the run. Children are in process groups of their own,
+  // which Ctrl-C does not reach; they end by themselves within seconds.
   std::signal(SIGINT, note_signal);
   std::signal(SIGTERM, note_signal);
   request.stop = [] { return interrupted != 0; };
@@ -107,6 +113,7 @@ int run_selftest_command(const SelftestOptions& options) {
     progress_note(
         say("{} belongs to another user: nothing is imported", request.facts.python.value.executable));
   const auto trials = run_selftest(request);
+  // The progress line must be gone before anything is printed.
   progress.reset();
   const int status = tell(request, options, trials);
   if (options.keep) {
@@ -116,7 +123,8 @@ int run_selftest_command(const SelftestOptions& options) {
   std::error_code failed;
   std::filesystem::remove_all(request.folder, failed);
   if (failed) report_error({Errc::Io, say("cannot remove {}: {}", request.folder, failed.message()), ""});
-  if (interrupted != 0) {  // a shell that runs it in a loop must see by which signal it ended
+  // A shell that runs this in a loop must see by which signal it ended.
+  if (interrupted != 0) {
     std::signal(interrupted, SIG_DFL);
     ::raise(interrupted);
   }

@@ -12,6 +12,8 @@
 
 namespace scankit {
 
+// The message about an environment that cannot be used goes to standard error; the snapshot is
+// written all the same.
 int run_snapshot(const SnapshotOptions& options) {
   auto gathered = gather(options.environment);
   if (!gathered) {
@@ -19,6 +21,7 @@ int run_snapshot(const SnapshotOptions& options) {
     return kExitUsage;
   }
   Facts facts = *std::move(gathered);
+  // The exit status is then that of a finding, as with doctor.
   if (const auto broken = broken_environment(facts.snapshot)) {
     report_error(error_of(*broken), options.environment.redact);
     facts.status = kExitFindings;

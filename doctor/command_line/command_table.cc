@@ -10,14 +10,16 @@
 namespace scankit {
 namespace {
 
-// CLI::IsMember has no other place for its members than the name of the type: "TEXT:{auto,always,never}".
+// The values that CLI::IsMember accepts. CLI11 keeps them only in the name of the
+// type: "TEXT:{auto,always,never}".
 std::vector<std::string> members(const std::string& type) {
   const auto open = type.find('{'), close = type.rfind('}');
   if (open == std::string::npos || close == std::string::npos || close < open) return {};
   return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// Behind a colon are the names of the validators: "SECONDS:FLOAT in [0.1 - 86400]".
+// What the help shows for the value: the choices where the type has no name of its own, else that name. A
+// colon separates it from the names of the validators: "SECONDS:FLOAT in [0.1 - 86400]". "" for a flag.
 std::string value_name(const CLI::Option& option, const std::vector<std::string>& choices) {
   if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name();
@@ -27,7 +29,8 @@ std::string value_name(const CLI::Option& option, const std::vector<std::string>
   return own;
 }
 
-// In the order of the command's help: CLI11 keeps sets of pointers.
+// The names in the order in which the options were added. CLI11 keeps these as sets of pointers, whose
+// order changes from run to run.
 std::vector<std::string> names_in_order(const CLI::App& app, const std::set<CLI::Option*>& some) {
   std::vector<std::string> names;
   for (CLI::Option* option : const_cast<CLI::App&>(app).get_options())
@@ -35,6 +38,8 @@ std::vector<std::string> names_in_order(const CLI::App& app, const std::set<CLI:
   return names;
 }
 
+// An option with long or short names is listed under these, even if it may be given as a
+// positional as well.
 OptionRow row_of(const CLI::App& app, const CLI::Option& option) {
   OptionRow row;
   row.text = option.get_description();
@@ -55,6 +60,8 @@ OptionRow row_of(const CLI::App& app, const CLI::Option& option) {
   return row;
 }
 
+// `path` is that of the command itself: "ci run". Recursive; options, positionals and commands without a
+// group are hidden, which is CLI11's convention.
 CommandRow row_of(const CLI::App& app, const std::string& path) {
   CommandRow row;
   row.path = path;
@@ -68,6 +75,8 @@ CommandRow row_of(const CLI::App& app, const std::string& path) {
     if (option->get_group().empty()) continue;  // hidden
     (option->nonpositional() ? row.options : row.positionals).push_back(row_of(app, *option));
   }
+  // The filter that accepts everything returns the commands in the order in which they were added;
+  // without a filter CLI11 returns only those that the last parse has used.
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name().empty() || command->get_group().empty()) continue;  // hidden
     row.commands.push_back(

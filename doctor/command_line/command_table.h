@@ -23,6 +23,7 @@ struct OptionRow {
   bool repeats = false, required = false, value_optional = false;
 };
 
+// One command with everything below it. The row of scankit itself is the root.
 struct CommandRow {
   std::string path;  // "ci run"; "" of scankit itself
   std::string text;
@@ -32,6 +33,7 @@ struct CommandRow {
   std::vector<std::pair<int, std::string>> statuses;  // exit statuses that mean something special here
   std::string trailing;                               // what follows the options: "-- <COMMAND>"
 
+  // The last word of the path. For scankit itself: "".
   std::string name() const { return path.substr(path.rfind(' ') + 1); }
 };
 
@@ -41,7 +43,7 @@ CommandRow command_table(const CLI::App& app);
 // The table and everything in it, from outside in.
 std::vector<const CommandRow*> all_commands(const CommandRow& table);
 
-// Whether such a value is a path, which shells complete by themselves.
+// Whether the name of the value says that it is a path; shells then complete file names.
 bool takes_path(const OptionRow& option);
 
 // "<FILE>", "<auto|always|never>", "[<OTHER>]": a value as help and manual show it.

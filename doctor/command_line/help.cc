@@ -19,9 +19,12 @@
 namespace scankit {
 namespace {
 
+// All widths are in columns. The page does not follow the width of the terminal, so that it is the
+// same everywhere.
 constexpr std::size_t kWidth = 100, kIndent = 2, kGap = 2;
 constexpr std::size_t kWidestName = 33;  // a longer one has a line of its own
 
+// The number of code points in UTF-8 text, which is taken for the number of columns.
 std::size_t letters(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
@@ -29,7 +32,9 @@ std::size_t letters(std::string_view text) {
 
 std::string heading(const std::string& name) { return "\n" + name + ":\n"; }
 
-// Lines of at most kWidth columns, all but the first indented; `at` is where the first begins.
+// Breaks the text at spaces into lines of at most kWidth columns and indents all but the first.
+// `at` is the column where the first line begins. A word that is too long gets a line of its own
+// and is never broken.
 std::string wrapped(const std::string& text, std::size_t at, std::size_t indent) {
   std::string out;
   bool line_begins = true;
@@ -49,10 +54,12 @@ std::string wrapped(const std::string& text, std::size_t at, std::size_t indent)
   return out + "\n";
 }
 
+// One line of a list: a name, and the text in the column next to it.
 struct Entry {
   std::string name, text;
 };
 
+// The width of the name column. Very long names do not count; listed() puts the text under them.
 std::size_t widest_name(const std::vector<Entry>& entries) {
   std::size_t widest = 0;
   for (const Entry& entry : entries)
@@ -74,6 +81,7 @@ std::string listed(const std::vector<Entry>& entries, std::size_t widest) {
   return out;
 }
 
+// A positional as the usage line shows it: <FILE>, [FILE], <FILE>...
 std::string argument(const OptionRow& row) {
   std::string name = row.names.front();
   std::ranges::transform(name, name.begin(),
@@ -82,7 +90,8 @@ std::string argument(const OptionRow& row) {
   return row.required ? name : "[" + name + "]";
 }
 
-// Short names before long ones, long ones below each other where there is no short one.
+// An option as a list shows it. Short names come before long ones, and an option without a short name is
+// indented, so that all long names are below each other.
 Entry entry_of(const OptionRow& row) {
   std::string name = row.names.front().starts_with("--") ? "    " : "";
   name += fmt::format("{}", fmt::join(row.names, ", "));
@@ -99,6 +108,7 @@ Entry entry_of_argument(const OptionRow& row) {
   return {argument(row), text};
 }
 
+// "[OPTIONS]" is left out for a group of commands whose only option is --help.
 std::string usage(const CommandRow& command) {
   std::string line = command.path.empty() ? "scankit" : "scankit " + command.path;
   if (command.options.size() > 1 || command.commands.empty()) line += " [OPTIONS]";
@@ -108,7 +118,8 @@ std::string usage(const CommandRow& command) {
   return say("Usage: {}", line) + "\n";
 }
 
-// In the order in which the groups begin; the one that holds --help comes last.
+// The options under the headings of their groups, in the order in which the groups begin. The group of
+// --help comes last, and --help last in it.
 std::string option_groups(const CommandRow& command) {
   std::vector<std::string> groups;
   std::string last;
@@ -141,7 +152,8 @@ std::string or_list(const std::vector<std::string>& words) {
 
 }  // namespace
 
-// The option with most of the pairs that are left names them all: few sentences, each pair in one of them.
+// Lists every pair of options that exclude each other once, in few sentences: the option with the most
+// remaining pairs names all of them, until no pair is left.
 std::string combinations(const CommandRow& command) {
   std::set<std::pair<std::string, std::string>> pairs;
   for (const OptionRow& row : command.options)
@@ -159,6 +171,7 @@ std::string combinations(const CommandRow& command) {
       most = others;
       of = row.names.back();
     }
+    // Possible if an option excludes one that is hidden.
     if (most.empty()) break;  // a name that is no option's
     for (const std::string& other : most) pairs.erase(std::minmax(of, other));
     text += (text.empty() ? "" : " ") + say("{} cannot be used with {:s}.", of, or_list(most));
@@ -200,19 +213,25 @@ std::string help_page(const CommandRow& command) {
 
 namespace {
 
+// Replaces CLI11's formatter, and carries what CLI11 has no place for. All commands of a program share
+// one object, because add_subcommand() hands the parent's formatter on.
 class HelpStyle : public CLI::FormatterBase {
  public:
-  // The name that CLI11 gives is that of the innermost command alone, or all, by its version: not used.
+  // CLI11 passes the name of the innermost command only, or depending on its version the whole path, so
+  // the table's own path is used instead.
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     return help_page(command_table(*app));
   }
   std::map<const CLI::App*, CommandNotes> notes;
 };
 
+// nullptr if set_help_style() was not called on the outermost command.
 std::shared_ptr<HelpStyle> style_of(const CLI::App& app) {
   return std::dynamic_pointer_cast<HelpStyle>(app.get_formatter());
 }
 
+// The command of this name directly below `app`. If there is none, `known` has collected the
+// names to suggest.
 const CLI::App* command_named(const CLI::App& app, const std::string& name, std::vector<std::string>& known) {
   for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (inner->get_group().empty()) continue;  // hidden
@@ -231,6 +250,7 @@ void set_help_style(CLI::App& app) {
   app.set_help_flag("-h,--help", say("print help"));
 }
 
+// The notes are stored under the address of the command, which CLI11 does not move.
 void note(CLI::App& command, CommandNotes notes) {
   if (const auto style = style_of(command)) style->notes[&command] = std::move(notes);
 }
@@ -254,11 +274,13 @@ void add_help_command(CLI::App& app, int& exit_status) {
   note(*command, {.examples = {"scankit help", "scankit help doctor", "scankit help env lock"},
                   .statuses = {},
                   .trailing = {}});
+  // The words are resolved when the command runs, not when it is added: by then all commands are known.
   command->callback([words, &app, &exit_status] {
     const CLI::App* named = &app;
     for (const std::string& word : *words) {
       std::vector<std::string> known;
       const CLI::App* inner = command_named(*named, word, known);
+      // The parser reports this exception as a usage error, through usage_problem().
       if (inner == nullptr) throw CLI::ValidationError(unexpected_argument(word, known));
       named = inner;
     }
@@ -267,6 +289,8 @@ void add_help_command(CLI::App& app, int& exit_status) {
   });
 }
 
+// Walks down to the innermost command that the parse has reached. A word that nothing took is another
+// mistake, which usage_problem() explains.
 std::string help_of_bare_group(const CLI::App& app) {
   const CLI::App* group = &app;
   while (!group->get_subcommands().empty()) group = group->get_subcommands().back();

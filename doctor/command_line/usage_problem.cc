@@ -12,7 +12,9 @@
 namespace scankit {
 namespace {
 
-// What stands around the literals, in order: "a excludes b" by {"", " excludes ", ""} is a, b.
+// Takes a message of CLI11 to pieces: returns what is between the literals, in order. "a excludes b" by
+// {"", " excludes ", ""} gives a, b. Nothing if the text does not have this form. The shortest match wins
+// for each piece, from the left.
 std::optional<std::vector<std::string>> pieces(const std::string& text,
                                                const std::vector<std::string>& literals) {
   std::vector<std::string> found;
@@ -30,13 +32,13 @@ std::optional<std::vector<std::string>> pieces(const std::string& text,
   return found;
 }
 
-// The command that the words before the mistake led to.
+// The innermost command that the words before the mistake have led to.
 const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : innermost(*parsed.back());
 }
 
-// The first word that no command on the way took, and the command that did not take it.
+// The first word that no command on the way accepted, and the command that did not accept it.
 struct Stray {
   const CLI::App* command;
   std::string word;
@@ -48,6 +50,8 @@ std::optional<Stray> first_stray(const CLI::App& app) {
   return parsed.empty() ? std::nullopt : first_stray(*parsed.back());
 }
 
+// What could have been meant in place of a wrong word: long options or commands. Short options are left
+// out, because every letter is near every other one.
 std::vector<std::string> known_words(const CommandRow& command, bool options) {
   std::vector<std::string> known;
   if (options) {
@@ -60,7 +64,7 @@ std::vector<std::string> known_words(const CommandRow& command, bool options) {
   return known;
 }
 
-// "<FILE>" behind "--log", as the help has it; "" of an option that is not known.
+// "<FILE>" for "--log", as the help shows it; "" for an unknown option or a flag.
 std::string value_of(const CommandRow& command, const std::string& option) {
   for (const OptionRow& row : command.options)
     if (std::ranges::find(row.names, option) != row.names.end()) return value_shown(row);
@@ -72,6 +76,7 @@ bool is_argument(const CommandRow& command, const std::string& name) {
                              [&](const OptionRow& row) { return row.names.front() == name; });
 }
 
+// Positionals are in lower case in the table and in capitals in everything that users read.
 std::string upper(std::string name) {
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -88,6 +93,7 @@ std::string shown_name(const CommandRow& command, const std::string& name) {
   return is_argument(command, name) ? "<" + upper(name) + ">" : name;
 }
 
+// `choices` is CLI11's list, "a,b,c".
 std::string not_a_choice(const std::string& name, const std::string& value, const std::string& choices) {
   const auto known = CLI::detail::split(choices, ',');
   const std::string listed = CLI::detail::join(known, ", ");
@@ -96,7 +102,7 @@ std::string not_a_choice(const std::string& name, const std::string& value, cons
   return say("invalid value '{}' for {} (choose from {})", value, name, listed);
 }
 
-// CLI11 writes 0.1 as "0.100000".
+// Shortens a number that CLI11 prints with six decimals: "0.100000" becomes "0.1".
 std::string number(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
@@ -104,8 +110,9 @@ std::string number(std::string text) {
   return text;
 }
 
-// {:s}: such short sentences are no patterns for retold(), which would find them in foreign texts. A wording
-// of a version of CLI11 that is not known here stays as it is.
+// Translates a message of CLI11. Each branch is one message of CLI11 with its literals; a message that an
+// unknown version of CLI11 words differently is returned unchanged. "{:s}" instead of "{}" keeps such
+// short sentences out of the patterns of retold(), which would otherwise match unrelated text.
 std::string in_plain_words(const CommandRow& command, const CLI::ParseError& problem) {
   const std::string what = problem.what(), kind = problem.get_name();
   const auto name = [&](const std::string& text) { return shown_name(command, text); };
@@ -138,7 +145,7 @@ std::string in_plain_words(const CommandRow& command, const CLI::ParseError& pro
 }  // namespace
 
 std::string unexpected_argument(const std::string& word, const std::vector<std::string>& known) {
-  // Two dashes that all options share would let "--bogus" be near "--out".
+  // The two dashes that all options share are not compared, or "--bogus" would be near "--out".
   const std::string dashes = word.starts_with("--") ? "--" : "";
   std::vector<std::string> names;
   for (const std::string& name : known)
@@ -150,7 +157,8 @@ std::string unexpected_argument(const std::string& word, const std::vector<std::
 }
 
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& problem) {
-  // A word that nothing takes comes first: what is missing besides may be what it was meant to be.
+  // A word that no command accepts is reported first, even if something else is missing: the word may be
+  // a misspelling of just that.
   const auto stray = first_stray(app);
   const CommandRow command = command_table(stray ? *stray->command : innermost(app));
   const std::string what =

@@ -17,6 +17,8 @@ namespace scankit {
 // the parse that threw.
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& problem);
 
+// For a word that is not in `known`: the sentence, with the nearest known word if there is one. A value
+// after "=" is not compared.
 // "unexpected argument 'docter'; did you mean 'doctor'?"
 std::string unexpected_argument(const std::string& word, const std::vector<std::string>& known);
 

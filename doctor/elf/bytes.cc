@@ -35,6 +35,8 @@ std::optional<std::string_view> Bytes::c_string(std::uint64_t offset) const {
   return rest.substr(0, end);
 }
 
+// Checks against the size that the file had when it was opened. A file that has become shorter since then
+// fails in source_->read().
 Result<void> FileBytes::read_into(std::uint64_t offset, void* into, std::size_t length) const {
   const std::uint64_t whole = size();
   if (offset > whole || length > whole - offset)
@@ -55,6 +57,7 @@ Result<Bytes> FileBytes::slice(std::uint64_t offset, std::uint64_t length, std::
   return Bytes(std::move(data));
 }
 
+// Most names are short: a step of 256 bytes usually reads the whole name with one pread.
 Result<std::string> FileBytes::c_string(std::uint64_t offset, std::uint64_t limit) const {
   std::string text;
   std::uint64_t at = offset;

@@ -15,10 +15,12 @@
 // pointer, and no caller may write `a + b` on such numbers, because every sum that could wrap is made below.
 namespace scankit {
 
+// Nothing where the result does not fit into 64 bits.
 std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b);
 std::optional<std::uint64_t> checked_multiply(std::uint64_t a, std::uint64_t b);
 
-// A piece of a file in memory. Slices share the storage.
+// A piece of a file in memory. Slices share the storage. A view (c_string, text) is valid as long as one of
+// the slices lives.
 class Bytes {
  public:
   Bytes() = default;
@@ -35,6 +37,8 @@ class Bytes {
     if (!offset) return std::nullopt;
     return read<T>(*offset);
   }
+  // Copies the bytes, so `offset` needs no alignment. The byte order is the host's, which is little-endian
+  // on every machine that scankit runs on; image.cc swaps the fields that it reads from big-endian files.
   template <class T>
   std::optional<T> read(std::uint64_t offset) const {
     static_assert(std::is_trivially_copyable_v<T>);

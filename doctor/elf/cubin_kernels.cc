@@ -17,6 +17,8 @@ constexpr std::uint8_t kMaxThreads = 0x05, kRequiredThreads = 0x10, kFrameSize =
 constexpr unsigned char kEntry = 0x10;  // of st_other: a kernel, not a function that kernels call
 constexpr std::string_view kInfo = ".nv.info.", kShared = ".nv.shared.";
 
+// The sections that describe the resources of the kernels. An empty Bytes means that the section is missing
+// or outside the image. `info_of` and `shared_of` go by the kernel's mangled name; `shared_of` is in bytes.
 struct Parts {
   Bytes all, names, symbol_names, symbols, info;
   std::map<std::string, Bytes, std::less<>> info_of;
@@ -27,6 +29,7 @@ Error broken(const std::string& what) {
   return Error{Errc::Malformed, say("a damaged device image: {}", what), ""};
 }
 
+// A section of type SHT_NOBITS has a size but no bytes in the file.
 Bytes contents(const Bytes& all, const Elf64_Shdr& section) {
   if (section.sh_type == SHT_NOBITS) return {};
   return all.slice(section.sh_offset, section.sh_size).value_or(Bytes());
@@ -51,6 +54,7 @@ Result<Parts> parts_of(std::string_view cubin) {
     if (*name == ".nv.info") parts.info = contents(parts.all, *section);
     if (name->starts_with(kInfo))
       parts.info_of.emplace(name->substr(kInfo.size()), contents(parts.all, *section));
+    // .nv.shared.NAME matters by its size alone, which is the static shared memory of the kernel.
     if (name->starts_with(kShared)) parts.shared_of.emplace(name->substr(kShared.size()), section->sh_size);
   }
   return parts;
@@ -76,6 +80,8 @@ unsigned threads_of(const Bytes& info) {
   unsigned threads = 0;
   each_attribute(info, [&](std::uint8_t attribute, const Bytes& value) {
     if (attribute != kMaxThreads && attribute != kRequiredThreads) return;
+    // The extents of a block in x, y and z. A block of CUDA has at most 1024 threads, so larger numbers are
+    // damage and count as no bound. That also keeps the product within 32 bits.
     const auto x = value.element<std::uint32_t>(0), y = value.element<std::uint32_t>(1),
                z = value.element<std::uint32_t>(2);
     if (x && y && z && *x <= 1024 && *y <= 1024 && *z <= 1024) threads = *x * *y * *z;
@@ -95,11 +101,13 @@ Result<std::vector<CubinKernel>> cubin_kernels(std::string_view cubin) {
     if (attribute == kFrameSize) frames[*symbol] = *number;
   });
   std::map<std::string, CubinKernel> kernels;
+  // The attributes name a symbol by its index in this table. The table ends where no whole entry follows.
   for (std::uint32_t i = 0;; ++i) {
     const auto symbol = parts.symbols.element<Elf64_Sym>(i);
     if (!symbol) break;
     if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || (symbol->st_other & kEntry) == 0) continue;
     const auto name = parts.symbol_names.c_string(symbol->st_name);
+    // The compiler writes the number of registers of every kernel: where it is missing, .nv.info is damaged.
     if (!name || !registers.contains(i))
       return broken(say("a kernel without a name or a number of registers"));
     CubinKernel kernel{std::string(*name), registers[i], frames.contains(i) ? frames[i] : 0, 0, 0};

@@ -10,13 +10,17 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kNeededLimit = 4096;
+constexpr std::size_t kNeededLimit = 4096;  // a bound for hostile files
 
+// The entries that are offsets into the string table. The gABI ("Dynamic Section") fixes no order of the
+// tags, so DT_STRTAB may come last, and the names are read when the whole table is known.
 struct Raw {
   std::vector<std::uint64_t> needed;
   std::uint64_t soname = 0, rpath = 0, runpath = 0, string_size = 0, symbol_entry = sizeof(Elf64_Sym);
 };
 
+// Takes the entries that name something, and the flags; take_address_entry() takes the addresses of tables.
+// Both pass over tags that they do not know.
 void take_name_entry(const Elf64_Dyn& entry, Dynamic& dynamic, Raw& raw) {
   switch (entry.d_tag) {
     case DT_NEEDED:
@@ -86,6 +90,7 @@ void take_address_entry(const Elf64_Dyn& entry, Dynamic& dynamic) {
   }
 }
 
+// One name outside the string table makes the whole file malformed.
 Result<void> read_names(const Raw& raw, Dynamic& dynamic) {
   if (raw.needed.size() > kNeededLimit)
     return Error{Errc::Malformed, say("more than {} needed libraries", kNeededLimit), ""};
@@ -150,6 +155,8 @@ Result<Bytes> StringTable::piece(std::uint64_t index, std::uint64_t length) cons
   return file_.slice(*offset, length);
 }
 
+// An image without PT_DYNAMIC is a success with `present` false. Without DT_STRTAB the string table stays
+// empty, and every entry that refers to it is an error.
 Result<Dynamic> read_dynamic(const Image& image) {
   Dynamic dynamic;
   const auto segment = image.segment(PT_DYNAMIC);
@@ -163,6 +170,7 @@ Result<Dynamic> read_dynamic(const Image& image) {
     take_name_entry(*entry, dynamic, raw);
     take_address_entry(*entry, dynamic);
   }
+  // Everything that indexes the symbol table multiplies by sizeof(Elf64_Sym).
   if (raw.symbol_entry != sizeof(Elf64_Sym))
     return Error{Errc::Malformed, say("dynamic symbols of an unknown size"), ""};
   if (dynamic.string_address != 0) {
@@ -173,6 +181,7 @@ Result<Dynamic> read_dynamic(const Image& image) {
   return dynamic;
 }
 
+// By the note segments and not by the section .note.gnu.build-id: section headers may be gone.
 std::string read_build_id(const Image& image) {
   for (const Segment& s : image.segments()) {
     if (s.type != PT_NOTE) continue;

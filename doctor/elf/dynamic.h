@@ -27,9 +27,10 @@ class StringTable {
 
 // PT_DYNAMIC: what the loader goes by.
 struct Dynamic {
-  bool present = false;  // false: a program linked statically
-  std::vector<std::string> needed;
+  bool present = false;             // false: a program linked statically
+  std::vector<std::string> needed;  // DT_NEEDED, in the order of the file
   std::string soname, rpath, runpath;
+  // A present but empty entry is not a missing one: an empty DT_RUNPATH still hides DT_RPATH.
   bool has_soname = false, has_rpath = false, has_runpath = false;
   bool symbolic = false;        // DT_SYMBOLIC or DF_SYMBOLIC
   bool no_default_lib = false;  // DF_1_NODEFLIB: neither the cache's default folders nor the default folders

@@ -11,6 +11,10 @@
 
 #include "doctor/base/say.h"
 
+// A fatbin is a row of containers, a container is a row of entries, and an entry is a header with one image,
+// stored raw or packed. read_fatbin() and find_device_images() list the entries and read headers alone;
+// fatbin_payload() and the functions around it read the images. Every length comes from the file and is
+// compared with what encloses it before anything is allocated.
 namespace scankit {
 namespace {
 
@@ -18,6 +22,7 @@ Error damaged_image(std::string why) {
   return {Errc::Malformed, say("the device image is damaged: {}", std::move(why)), ""};
 }
 
+// A bare LZ4 block does not store its own length: the entry has to state it exactly.
 Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
   if (packed.size() > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE)
     return damaged_image(say("too long for LZ4"));
@@ -40,8 +45,8 @@ Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   return out;
 }
 
-// A frame gives its data a block at a time, so that the first
-// one has to be there whole (RFC 8878: 128 KiB at most).
+// A frame gives its data one block at a time, so the whole first block has to be there (RFC 8878: at most
+// 128 KiB).
 std::string zstd_start(std::string_view packed, std::size_t size) {
   const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
                                                                           ZSTD_freeDStream);
@@ -59,6 +64,7 @@ std::string zstd_start(std::string_view packed, std::size_t size) {
 
 // The ELF header of the payload, or less where it cannot be had.
 Result<std::string> payload_start(const FileBytes& file, const FatbinEntry& entry) {
+  // The frame's header and one whole block of 128 KiB.
   constexpr std::uint64_t kBlock = 160u << 10;
   constexpr std::size_t kWanted = sizeof(Elf64_Ehdr);
   const bool plain = entry.compression == "none";
@@ -83,6 +89,7 @@ bool take_number(std::string_view& text, unsigned& number) {
   return true;
 }
 
+// The text after the first `word`; "" where the word does not occur.
 std::string_view behind(std::string_view text, std::string_view word) {
   const auto at = text.find(word);
   return at == std::string_view::npos ? std::string_view() : text.substr(at + word.size());
@@ -103,8 +110,8 @@ Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& ent
   return Error{Errc::Unsupported, say("a device image packed in an unknown way"), ""};
 }
 
-// CUDA 12 for sm <= 90 writes EI_OSABI 0x33 and the number in the low byte of e_flags; CUDA 13, and 12.9 for
-// sm_100 and up, write 0x41 and shift it by 8 (doctor/elf/README.md).
+// CUDA 12 for sm <= 90 writes EI_OSABI 0x33 and the number in the low byte of e_flags; CUDA 13, and 12.8 and
+// 12.9 for sm_100 and up, write 0x41 and shift the number by 8 (doctor/elf/README.md).
 Result<CubinFacts> cubin_facts(std::string_view cubin) {
   const Bytes bytes{std::string(cubin.substr(0, sizeof(Elf64_Ehdr)))};
   const auto header = bytes.read<Elf64_Ehdr>(0);
@@ -131,7 +138,8 @@ unsigned cubin_abi(const FileBytes& file, const FatbinEntry& entry) {
   return facts ? facts->abi_version : 0;
 }
 
-// "Cuda compilation tools, release 13.0, V13.0.88"
+// The text is in .note.nv.tkinfo: "Cuda compilation tools, release 13.0, V13.0.88". The whole image is
+// searched, so that a damaged section table does not matter.
 std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry) {
   const auto cubin = fatbin_payload(file, entry, 64u << 20);
   if (!cubin) return "";
@@ -144,6 +152,7 @@ std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry) {
   return std::string(before.substr(0, before.size() - text.size()));
 }
 
+// PTX is text: ".version 9.0" comes first, ".target sm_90a" after it.
 Result<PtxFacts> ptx_facts(std::string_view text) {
   PtxFacts facts;
   std::string_view version = behind(text, ".version ");
@@ -159,10 +168,13 @@ Result<PtxFacts> ptx_facts(std::string_view text) {
 
 namespace {
 
+// Flags and kinds as doctor/elf/README.md lists them.
 constexpr std::uint32_t kMagic = 0xba55ed50;
 constexpr std::size_t kImageLimit = 1u << 16;  // the largest wheels hold some thousand
 constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000, kArchSpecific = 0x100000, kFamily = 0x200000;
 
+// Both structs are laid out as in the file: little-endian and without padding, which the assertion
+// below checks.
 struct Container {
   std::uint32_t magic;
   std::uint16_t version, header_size;
@@ -204,7 +216,8 @@ FatbinEntry entry_from(const FatbinEntryHeader& raw, std::uint64_t payload) {
   return entry;
 }
 
-// Entries of one container, which is [at, end) behind its header.
+// Appends the entries of one container, which is [at, end) behind its header. After an error the entries
+// read so far stay in `found`.
 Result<void> read_entries(const FileBytes& file, std::uint64_t at, std::uint64_t end,
                           std::vector<FatbinEntry>& found) {
   while (at < end) {
@@ -224,7 +237,8 @@ Result<void> read_entries(const FileBytes& file, std::uint64_t at, std::uint64_t
   return {};
 }
 
-// Where the section table is gone: containers start at a multiple of 8 in what is mapped.
+// Where the section table is gone: containers start at a multiple of 8 in what is mapped. The same four
+// bytes may occur in code by chance, so a container counts only where all of its entries can be read.
 std::vector<FatbinEntry> scan_segments(const Image& image) {
   std::vector<FatbinEntry> found;
   constexpr std::uint64_t kPiece = 1u << 20;
@@ -256,6 +270,7 @@ std::vector<FatbinEntry> scan_segments(const Image& image) {
 
 }  // namespace
 
+// Every object file that was linked brings a container of its own; the linker pads between them with zeros.
 Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_t offset,
                                              std::uint64_t size) {
   std::vector<FatbinEntry> found;

@@ -35,7 +35,7 @@ Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& ent
 struct CubinFacts {  // whether it is an "a" or "f" image, only the fatbin entry says: nvcc 13.0 writes the
                      // same e_flags
   unsigned sm = 0;
-  unsigned abi_version = 0;  // 7 of CUDA 12 for sm <= 90, 8 of CUDA 13
+  unsigned abi_version = 0;  // 7 of CUDA 12 for sm <= 90; 8 of CUDA 13, and of 12.8 and 12.9 from sm_100 on
 };
 Result<CubinFacts> cubin_facts(std::string_view cubin);
 // EI_ABIVERSION of a cubin, 7 or 8: from its first bytes,

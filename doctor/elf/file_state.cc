@@ -13,12 +13,13 @@
 namespace scankit {
 namespace {
 
-constexpr std::uint64_t kTextPiece = 1u << 20, kLongestText = 512, kScanLimit = 64u << 20;
+constexpr std::uint64_t kTextPiece = 1u << 20, kLongestText = 512, kScanLimit = 64u << 20;  // bytes
 
 struct Range {
   std::uint64_t offset, size;
 };
 
+// Where compilers put string literals. Without section headers everything that is mapped is searched.
 std::vector<Range> constant_data(const Image& image) {
   std::vector<Range> ranges;
   for (const Section& s : image.sections())
@@ -30,7 +31,8 @@ std::vector<Range> constant_data(const Image& image) {
   return ranges;
 }
 
-// Those that begin in the first kTextPiece bytes; the rest is there for the last one's end.
+// Takes the texts that begin in the first kTextPiece bytes. The rest of the piece belongs to the next one
+// too, and is there for the end of the last text.
 void take_texts(const Bytes& piece, std::string_view start, std::size_t most,
                 std::vector<std::string>& texts) {
   const std::string_view all = piece.text();
@@ -68,6 +70,7 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view lower) {
                     [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
+// `state` is a word of FileState::state.
 struct Signature {
   std::string_view magic, state, detail;
 };
@@ -85,10 +88,11 @@ constexpr std::array kSignatures{
     Signature{"!<arch>\n"sv, "not-elf", sayable("a static library archive")},
     Signature{"%PDF"sv, "not-elf", sayable("a PDF document")}};
 
+// Classifies a file without the ELF signature. `head` is the first 512 bytes at most.
 FileState foreign(std::string_view head, std::uint64_t size) {
   for (const Signature& s : kSignatures)
     if (head.substr(0, s.magic.size()) == s.magic) return {std::string(s.state), std::string(s.detail), ""};
-  const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
+  const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");  // a byte order mark, and white space
   const std::string_view shown = start == std::string_view::npos ? ""sv : head.substr(start);
   for (std::string_view tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv})
     if (starts_with_ignoring_case(shown, tag)) return {"html", say("a web page saved under this name"), ""};
@@ -96,6 +100,7 @@ FileState foreign(std::string_view head, std::uint64_t size) {
     return {"html", say("an XML answer of a server saved under this name"), ""};
   if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
     return {"not-elf", say("starts with zero bytes: a download or copy that never got its data"), ""};
+  // Bytes from 0x80 on count as text: UTF-8 or an older encoding.
   const bool text = std::all_of(head.begin(), head.end(), [](char c) {
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0x7f) || (c & 0x80) != 0;
   });
@@ -110,6 +115,8 @@ FileState state_of_failure(const Error& error) {
   return {"unreadable", error.message, ""};
 }
 
+// Goes as far as the loader's first checks: the signature, the headers, and whether all segments are inside
+// the file. Damage further inside (hash tables, names) shows up in open_library().
 FileState file_state(const std::shared_ptr<const ByteSource>& source) {
   const FileBytes file(source);
   if (file.size() == 0) return {"empty", "0 bytes", ""};
@@ -119,6 +126,7 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
     return state_of_failure(head.error());
   }
   const std::string_view text = head->text();
+  // The literal is split because \x takes all hexadecimal digits that follow, and E is one of them.
   if (text.substr(0, 4) !=
       "\x7f"
       "ELF"sv) {
@@ -130,12 +138,13 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
   const auto identity = identify_elf(file);
   if (!identity) return {"truncated", say("the ELF header is damaged: {}", identity.error().message), ""};
   FileState state{"elf", "", machine_name(*identity)};
+  // Still "elf": the file is whole, and `machine` says what is wrong with it.
   if (!identity->is_64 || !identity->little_endian) return state;
   const auto image = Image::open(source);
   if (!image)
     return {"truncated", say("the program headers are damaged: {}", image.error().message), state.machine};
   if (const auto missing = image->missing_part()) return {"truncated", *missing, state.machine};
-  if (image->segments().empty())
+  if (image->segments().empty())  // a .o file
     return {"not-elf", say("an ELF object without program headers"), state.machine};
   return state;
 }

@@ -13,6 +13,7 @@ namespace {
 std::uint16_t swapped(std::uint16_t v) { return __builtin_bswap16(v); }
 std::uint32_t swapped(std::uint32_t v) { return __builtin_bswap32(v); }
 
+// e_flags has another offset in a 32-bit header than in a 64-bit one; hence a template.
 template <class Header>
 void take_header(const Header& header, Identity& id) {
   id.type = id.little_endian ? header.e_type : swapped(header.e_type);
@@ -49,7 +50,7 @@ Result<Identity> identify_elf(const FileBytes& file) {
 std::string machine_name(const Identity& id) {
   switch (id.machine) {
     case EM_X86_64:
-      return id.is_64 ? "x86_64" : "x32";
+      return id.is_64 ? "x86_64" : "x32";  // x32: 64-bit code with 32-bit pointers
     case EM_AARCH64:
       return "aarch64";
     case EM_386:
@@ -71,6 +72,8 @@ std::string machine_name(const Identity& id) {
   }
 }
 
+// The program headers are read at once, the section headers only when sections() is asked. Whether segments
+// lie inside the file is not checked here: missing_part() says it.
 Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   Image image;
   image.file_ = FileBytes(std::move(source));
@@ -103,6 +106,8 @@ std::optional<Segment> Image::segment(std::uint32_t type) const {
   return std::nullopt;
 }
 
+// Only the part of a segment that the file backs counts, so an address in .bss is an error. PT_LOAD alone:
+// the other program headers describe pieces of the loaded ones.
 Result<std::uint64_t> Image::offset_of(std::uint64_t address, std::uint64_t length) const {
   for (const Segment& s : segments_) {
     if (s.type != PT_LOAD || address < s.address) continue;
@@ -119,6 +124,7 @@ Result<Bytes> Image::at_address(std::uint64_t address, std::uint64_t length) con
   return file_.slice(offset, length);
 }
 
+// For tables without a stated length, such as the chains of DT_GNU_HASH.
 std::uint64_t Image::bytes_from(std::uint64_t address) const {
   for (const Segment& s : segments_)
     if (s.type == PT_LOAD && address >= s.address && address - s.address < s.file_size)
@@ -126,6 +132,8 @@ std::uint64_t Image::bytes_from(std::uint64_t address) const {
   return 0;
 }
 
+// An e_shnum of 0 with a section table means 0xff00 sections or more (gABI, "ELF Header"). Such a file
+// counts as one without sections.
 std::vector<Section> Image::sections() const {
   if (section_offset_ == 0 || section_count_ == 0 || section_entry_ != sizeof(Elf64_Shdr)) return {};
   const auto table = file_.slice(section_offset_, std::uint64_t{section_count_} * sizeof(Elf64_Shdr));
@@ -144,6 +152,8 @@ std::vector<Section> Image::sections() const {
   return found;
 }
 
+// A download that was cut short keeps the headers, which come first, and loses its end: the last segments,
+// or the section table that linkers write last.
 std::optional<std::string> Image::missing_part() const {
   const std::uint64_t whole = file_.size();
   const auto ends_beyond = [&](std::uint64_t offset, std::uint64_t length) {

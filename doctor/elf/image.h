@@ -24,18 +24,21 @@ Result<Identity> identify_elf(const FileBytes& file);
 // "x86_64", "aarch64" as uname prints them; "machine 190" for one without a name.
 std::string machine_name(const Identity& identity);
 
+// A program header. `memory_size` may be larger than `file_size`: the rest is zeros (.bss) and has no place
+// in the file. Flags and types are those of <elf.h>.
 struct Segment {
   std::uint32_t type = 0, flags = 0;
   std::uint64_t offset = 0, address = 0, file_size = 0, memory_size = 0;
 };
 struct Section {
-  std::string name;
+  std::string name;  // "" where the file's names are damaged
   std::uint32_t type = 0, info = 0;
   std::uint64_t flags = 0, address = 0, offset = 0, size = 0;
 };
 
 // An ELF file as the loader sees it: 64-bit little-endian, through program headers. Section headers, which
-// the loader never reads and which may be gone, serve only to find what has no address.
+// the loader never reads and which may be gone, serve only to find what has no address. Copies share the
+// open file.
 class Image {
  public:
   // Errc::Malformed: not ELF, or its headers lie outside the file; Errc::Unsupported: 32-bit or big-endian.
@@ -44,11 +47,13 @@ class Image {
   const Identity& identity() const { return identity_; }
   const FileBytes& file() const { return file_; }
   const std::vector<Segment>& segments() const { return segments_; }
+  // The first of that type.
   std::optional<Segment> segment(std::uint32_t type) const;
-  // Where the file holds the `length` bytes that are mapped at `address`.
+  // The offset in the file of the `length` bytes that are mapped at `address`, a virtual address of
+  // the file.
   Result<std::uint64_t> offset_of(std::uint64_t address, std::uint64_t length) const;
   Result<Bytes> at_address(std::uint64_t address, std::uint64_t length) const;
-  // Bytes of the file from `address` to the end of its segment.
+  // Bytes of the file from `address` to the end of its segment; 0 for an address that no segment backs.
   std::uint64_t bytes_from(std::uint64_t address) const;
   // Empty where there are none or they are damaged.
   std::vector<Section> sections() const;

@@ -11,11 +11,14 @@
 namespace scankit {
 namespace {
 
+// CACHEMAGIC_VERSION_NEW, CACHEMAGIC, cache_extension_magic and DL_CACHE_HWCAP_EXTENSION of elf/dl-cache.h.
 constexpr std::string_view kNewMagic = "glibc-ld.so.cache1.1";
 constexpr std::string_view kOldMagic = "ld.so-1.7.0";
 constexpr std::uint32_t kExtensionMagic = 0xeaa42174;
 constexpr std::uint64_t kHwcapExtension = std::uint64_t{1} << 62;
 
+// struct cache_file_new, file_entry_new and cache_extension_section of the same header. `key` and `value`
+// are the offsets of the soname and of the path, from the start of Header.
 struct Header {
   char magic[20];
   std::uint32_t count, string_length;
@@ -50,6 +53,8 @@ std::int32_t wanted_flags(std::uint16_t machine) {
   }
 }
 
+// The glibc-hwcaps subdirectories that entries refer to by their index here. Empty for an ldconfig older
+// than glibc 2.33, which writes no extension. The bounds of 16 and 256 are for hostile files.
 std::vector<std::string> hwcap_names(const Bytes& cache, const Header& header) {
   std::vector<std::string> names;
   const auto magic = cache.read<std::uint32_t>(header.extension_offset);
@@ -78,6 +83,7 @@ LdCache LdCache::read(const Host& host, std::uint16_t machine) {
 
 LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   LdCache cache;
+  // `ldconfig --format=compat` writes the old format and the new one behind it.
   const auto start = data.find(kNewMagic);
   if (start == std::string::npos || (start != 0 && !data.starts_with(kOldMagic))) {
     cache.note_ = say("/etc/ld.so.cache is not in the format of glibc 2.2 or newer");
@@ -110,6 +116,7 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
     }
     cache.entries_.push_back({std::string(*name), std::string(*path), std::move(hwcap)});
   }
+  // Stable: among entries of one soname the order of the file decides.
   std::ranges::stable_sort(cache.entries_, {}, &Entry::soname);
   return cache;
 }

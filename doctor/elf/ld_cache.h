@@ -22,7 +22,8 @@ class LdCache {
   static LdCache read(const Host& host, std::uint16_t machine);
   static LdCache parse(std::string bytes, std::uint16_t machine);
 
-  // The files that the loader would try for this name on a processor with these hwcaps (best first).
+  // The file that the loader would try for this name on a processor with these hwcaps (best first); empty
+  // where the cache has none.
   std::vector<std::string> lookup(std::string_view soname, const std::vector<std::string>& hwcaps) const;
   const std::vector<Entry>& entries() const { return entries_; }
   const std::string& note() const { return note_; }

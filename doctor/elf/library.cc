@@ -8,6 +8,8 @@
 
 namespace scankit {
 
+// Keeps Errc::Unsupported for 32-bit and big-endian files: a search passes over those and gives up at
+// Errc::Malformed (attempt() in search.cc).
 Result<std::shared_ptr<const ElfLibrary>> open_library(const Host& host, const std::string& path) {
   SCANKIT_TRY(const FileInfo info, host.stat(path));
   if (info.kind != FileKind::Regular) return Error{Errc::Malformed, say("{}: not a regular file", path), ""};
@@ -54,7 +56,8 @@ bool LibraryCache::has_folder(const std::string& path) {
 }
 
 // Both forms of c10::Error::Error(SourceLocation, std::string), as constructors C1 and C2: right for all 32
-// torch releases from 1.11 to 2.15, while the flag in TorchConfig.cmake is gone from 2.8 on.
+// torch releases from 1.11 to 2.15, while the flag in TorchConfig.cmake is gone from 2.8 on. "Ss" is how the
+// Itanium C++ ABI abbreviates the old std::string; the new one is always spelled out.
 std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, std::string& reason) {
   const auto library = open_library(host, libc10_path);
   if (!library) {
@@ -86,6 +89,7 @@ Result<std::string> newest_defined_version(const Host& host, const std::string& 
   std::optional<Version> newest;
   std::string text;
   for (const VersionDefinition& d : library->symbols.versions().definitions()) {
+    // The base definition names the library itself ("libstdc++.so.6").
     if (d.base || !d.name.starts_with(prefix)) continue;
     const auto version = Version::parse(d.name.substr(prefix.size()));
     if (!version || (newest && *version <= *newest)) continue;

@@ -22,7 +22,8 @@ struct ElfLibrary {
 // says something: "file too short", "invalid ELF header".
 Result<std::shared_ptr<const ElfLibrary>> open_library(const Host& host, const std::string& path);
 
-// Libraries by path, so that the processes that are simulated read each once.
+// Libraries by path, so that the processes that are simulated read each once. Only successes are kept: a
+// path that fails is tried again. `host` must outlive the cache.
 class LibraryCache {
  public:
   explicit LibraryCache(const Host& host) : host_(&host) {}

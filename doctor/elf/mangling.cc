@@ -55,7 +55,9 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// Past "_Z" and what marks a special name: virtual tables, type information, guards, thunks, local entities.
+// Skips "_Z" and the codes of special names (Itanium C++ ABI, "Special Names"): virtual tables, VTTs, type
+// information and its name (TV, TT, TI, TS), thread-local wrappers (TH, TW), guards (GV), temporaries (GR),
+// transactional clones (GTt), local entities (Z), internal linkage (L) and thunks with offsets (Th, Tv).
 bool enter(Reader& reader) {
   if (!reader.take("_Z")) return false;
   for (bool again = true; again;) {
@@ -114,6 +116,7 @@ constexpr std::array kCNames{Rule{"PyInit_", "own"},        Rule{"Py", "python"}
                              Rule{"dlopen", "libc"},        Rule{"dlsym", "libc"},
                              Rule{"dlclose", "libc"},       Rule{"dlerror", "libc"}};
 
+// CUDA's libraries name their symbol versions after their own sonames: "libcudart.so.12".
 std::string_view owner_of_version(std::string_view version) {
   if (version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_") || version.starts_with("GCC_"))
     return "libstdc++";
@@ -125,6 +128,7 @@ std::string_view owner_of_version(std::string_view version) {
 
 constexpr std::array<std::string_view, 6> kTorchScopes{"c10", "at", "torch", "caffe2", "c10d", "THPVariable"};
 
+// As source names with their lengths, at any depth: template arguments count too.
 bool names_torch_type(std::string_view name) {
   return std::ranges::any_of(
       std::array<std::string_view, 5>{"N2at", "N3c10", "N5torch", "NS_2at", "6caffe2"},
@@ -159,6 +163,7 @@ std::string symbol_owner(std::string_view name, std::string_view version) {
   return "own";
 }
 
+// Ends where reading needs a grammar: at template arguments, operators and substitutions.
 std::string overload_prefix(std::string_view name) {
   Reader reader(name);
   if (!enter(reader)) return "";
@@ -188,14 +193,17 @@ struct Sink {
   std::jmp_buf too_long;
 };
 
-// Substitutions let a name of 200 bytes stand for gigabytes of text; only leaving the demangler ends that. It
-// is C without anything to clean up, so a jump out of it is sound.
+// Substitutions let a name of 200 bytes stand for gigabytes of text; only leaving the demangler ends that.
+// It is C without anything to clean up, so a jump out of it is sound. Neither this function nor
+// demangle_bounded() may own an object with a destructor.
 void take(const char* piece, std::size_t length, void* opaque) {
   auto* sink = static_cast<Sink*>(opaque);
   if (sink->text.size() + length > kTextLimit) std::longjmp(sink->too_long, 1);
   sink->text.append(piece, length);
 }
 
+// A function of its own because the frame of setjmp must outlive the jump. `sink` belongs to the caller, so
+// its contents are defined after the jump, which those of a changed local variable would not be.
 bool demangle_bounded(const char* name, Sink& sink) {
   if (setjmp(sink.too_long) != 0) return false;
   return __gcclibcxx_demangle_callback(name, take, &sink) == 0;
@@ -235,7 +243,7 @@ std::string without_string_abi(std::string text) {
   for (auto at = text.find(kOldString); at != std::string::npos; at = text.find(kOldString, at + 1)) {
     const auto end = at + kOldString.size();
     if (end < text.size() && is_word_character(text[end])) continue;
-    if (text.size() > (1u << 20)) break;
+    if (text.size() > (1u << 20)) break;  // each replacement makes it longer
     text.replace(at, kOldString.size(), kLongString);
   }
   return text;

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+// Answers questions about mangled C++ names without a full parser: who owns a name, which function it is,
+// which string ABI it uses. Only demangle() interprets a whole name.
 namespace scankit {
 
 // The readable form; the name itself where it is no mangled C++ name, or one made to exhaust us.

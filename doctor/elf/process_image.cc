@@ -13,6 +13,8 @@ constexpr std::size_t kObjectLimit = 4096;  // hostile chains of needs end somew
 constexpr std::size_t kFolderLimit = 4096;  // of one path list; the longest of a torch wheel has some twenty
 constexpr std::size_t kTryLimit = 200'000;  // a process with torch and all of CUDA needs some thousand
 
+// The libraries of LD_PRELOAD come right after the program in the global scope (ld.so(8)). The loader
+// answers to its own soname from the start, but is in the scope only where an object needs it.
 Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::string& program,
                                          bool use_library_path) {
   ProcessImage process;
@@ -62,10 +64,13 @@ int ProcessImage::find(const std::string& name) const {
   return -1;
 }
 
+// The loader knows the program's real file (/proc/self/exe) and resolves no links in the paths of libraries
+// (_dl_get_origin, _dl_new_object).
 std::string ProcessImage::origin(int index) const {
   return index == 0 ? context_.main_origin : path_dirname(object(index).path);
 }
 
+// As fillin_rpath() of elf/dl-load.c: tokens are expanded, and no directory is searched twice.
 std::vector<std::string> ProcessImage::folders_of(const std::string& path_list, int index) const {
   std::vector<std::string> folders;
   std::set<std::string> seen;
@@ -82,7 +87,7 @@ std::vector<std::string> ProcessImage::folders_of(const std::string& path_list, 
   return folders;
 }
 
-// DT_RPATH is ignored in an object that has DT_RUNPATH too.
+// DT_RPATH is ignored in an object that has DT_RUNPATH too (elf/get-dynamic-info.h).
 void ProcessImage::append_rpath(int index, std::vector<SearchStep>& steps) const {
   const Dynamic& dynamic = object(index).library->dynamic;
   if (dynamic.has_rpath && !dynamic.has_runpath && !dynamic.rpath.empty())
@@ -101,6 +106,7 @@ std::vector<SearchStep> ProcessImage::make_steps(int loader) const {
       append_rpath(i, steps);
       met_main |= i == 0;
     }
+    // The program's DT_RPATH serves every object, also where the chain does not lead to the program.
     if (!met_main) append_rpath(0, steps);
   }
   if (!context_.library_path.empty()) steps.push_back({"LD_LIBRARY_PATH", context_.library_path});
@@ -110,7 +116,8 @@ std::vector<SearchStep> ProcessImage::make_steps(int loader) const {
   return steps;
 }
 
-// Once an object: each of its needs is searched in the same folders, and most of a hostile list do not exist.
+// Made once for each object: all its needs are searched in the same directories, and most directories of a
+// hostile list do not exist.
 const ProcessImage::Steps& ProcessImage::steps_for(int loader) {
   std::shared_ptr<const Steps>& known = steps_[loader];
   if (known) return *known;
@@ -125,6 +132,9 @@ const ProcessImage::Steps& ProcessImage::steps_for(int loader) {
   return *known;
 }
 
+// The index of the object that answers to the name, which is loaded if necessary. -1 where there is none;
+// then `missing` gets an entry. The bounds on directories and objects report a library as missing, never
+// as found.
 int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vector<UnfoundLibrary>& missing) {
   const std::string name = expand_tokens(raw_name, origin(loader), context_);
   if (const int known = find(name); known >= 0) return known;
@@ -156,7 +166,7 @@ int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vect
   return added;
 }
 
-// Maps what `added` needs, breadth first, as _dl_map_object_deps does.
+// Maps what `added` needs, breadth first, as _dl_map_object_deps does. `added` grows while it is walked.
 void ProcessImage::load_needs(LoadResult& result) {
   for (std::size_t i = 0; i < result.added.size(); ++i) {
     const int asking = result.added[i];
@@ -171,6 +181,7 @@ void ProcessImage::load_needs(LoadResult& result) {
   }
 }
 
+// The order in which names are looked up: a library that two objects need comes at its first place.
 std::vector<int> ProcessImage::breadth_first(const std::vector<int>& roots) const {
   std::vector<int> list = roots;
   std::set<int> seen(roots.begin(), roots.end());
@@ -192,12 +203,14 @@ LoadResult ProcessImage::load(const std::string& path, int caller, bool global) 
   if (result.object >= before) result.added.push_back(result.object);
   load_needs(result);
   result.list = breadth_first({result.object});
+  // Also where the file was loaded before: a dlopen with RTLD_GLOBAL promotes it and what it needs.
   if (global)
     for (const int i : result.list)
       if (std::ranges::find(global_, i) == global_.end()) global_.push_back(i);
   return result;
 }
 
+// The global scope comes first, whatever the object's own list has (elf/dl-lookup.c, _dl_lookup_symbol_x).
 int ProcessImage::provider_of(const SymbolQuery& query, const std::vector<int>& list) const {
   for (const std::vector<int>* scope : {&global_, &list})
     for (const int i : *scope)

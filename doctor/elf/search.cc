@@ -14,8 +14,10 @@
 namespace scankit {
 namespace {
 
-// The loader holds its default folders as strings in a row, each with a '/' at its end: "/lib64/",
+// The loader contains its default directories as strings in a row, each with a '/' at its end: "/lib64/",
 // "/usr/lib64/". Distributions choose them when glibc is built, so the file is the only one that knows.
+// `loader` is the contents of the file; the longest row around a "/usr/lib" wins, since the text occurs
+// elsewhere too.
 std::vector<std::string> folders_in_loader(const std::string& loader) {
   std::vector<std::string> folders;
   for (auto at = loader.find("/usr/lib"); at != std::string::npos; at = loader.find("/usr/lib", at + 1)) {
@@ -43,6 +45,8 @@ std::vector<std::string> default_folders(const Host& host, const SearchContext& 
     auto folders = folders_in_loader(*loader);
     if (!folders.empty()) return folders;
   }
+  // The loader cannot be read or has no such strings: Debian's directories where they exist, else those
+  // of Red Hat.
   const std::string triplet = context.machine == EM_AARCH64 ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
   if (host.is_directory("/usr/lib/" + triplet))
     return {"/lib/" + triplet, "/usr/lib/" + triplet, "/lib", "/usr/lib"};
@@ -50,6 +54,8 @@ std::vector<std::string> default_folders(const Host& host, const SearchContext& 
 }
 
 // x86-64 psABI, "micro-architecture levels", by the names of /proc/cpuinfo ("pni" is SSE3, "abm" LZCNT).
+// Each level includes those below it. Best first, as the loader tries them. The levels of POWER and of IBM Z
+// are not modelled.
 std::vector<std::string> hwcaps(const Host& host, std::uint16_t machine) {
   if (machine != EM_X86_64) return {};
   const auto cpuinfo = host.read_file("/proc/cpuinfo");
@@ -82,11 +88,13 @@ SearchContext make_search_context(const Host& host, const ElfLibrary& main_progr
   context.default_folders = default_folders(host, context);
   context.hwcaps = hwcaps(host, context.machine);
   context.platform_token = machine_name(main_program.image.identity());
+  // $LIB is "lib64" on Red Hat and "lib/x86_64-linux-gnu" on Debian: the default directories tell which.
   const std::string& first = context.default_folders.front();
   const bool has_lib64 =
       std::ranges::find(context.default_folders, "/lib64") != context.default_folders.end();
   context.lib_token = has_lib64 ? "lib64" : first.substr(first.empty() ? 0 : 1);
   if (const auto path = host.env("LD_LIBRARY_PATH"); path && !path->empty()) {
+    // ':' and ';' separate the directories (ld.so(8)).
     for (const std::string& part : split(*path, ":;")) {
       std::string folder = part.empty() ? host.env("PWD").value_or(".") : part;  // empty: the current folder
       folder = expand_tokens(folder, context.main_origin, context);
@@ -94,6 +102,7 @@ SearchContext make_search_context(const Host& host, const ElfLibrary& main_progr
       context.library_path.push_back(std::move(folder));
     }
   }
+  // Blanks and colons separate the names (ld.so(8)).
   if (const auto preload = host.env("LD_PRELOAD"))
     for (const std::string& name : split(*preload, ": "))
       if (!name.empty()) context.preload.push_back(expand_tokens(name, context.main_origin, context));
@@ -110,7 +119,8 @@ struct Attempt {
 };
 
 // open_verify() in elf/dl-load.c: a file of another class or machine is passed over silently; one that is
-// damaged ends the whole search with an error, even if a good one follows.
+// damaged ends the whole search with an error, even if a good one follows. A file that does not exist or may
+// not be read is passed over by open_path().
 Attempt attempt(LibraryCache& libraries, const SearchContext& context, const std::string& path) {
   auto opened = libraries.open(path);
   if (opened) {
@@ -124,7 +134,7 @@ Attempt attempt(LibraryCache& libraries, const SearchContext& context, const std
   return {nullptr, false, opened.error().message};
 }
 
-// Whether the name was settled: found, or given up.
+// True where the name is settled: found, or given up.
 bool try_file(LibraryCache& libraries, const SearchContext& context, const std::string& path,
               SearchResult& result) {
   Attempt got = attempt(libraries, context, path);
@@ -134,6 +144,7 @@ bool try_file(LibraryCache& libraries, const SearchContext& context, const std::
   return true;
 }
 
+// The subdirectories of the processor's levels come before the directory itself (elf/dl-hwcaps.c).
 bool try_folder(LibraryCache& libraries, const SearchContext& context, const std::string& folder,
                 const std::string& name, SearchResult& result) {
   if (!libraries.has_folder(folder)) return false;
@@ -158,6 +169,8 @@ std::size_t note_searched(const SearchStep& step, std::size_t count, std::vector
   return count - i;
 }
 
+// `step.existing` spares a look at directories that are known to be missing. `searched` lists them all the
+// same: the loader would have looked there.
 bool search_steps(LibraryCache& libraries, const SearchContext& context, const std::string& name,
                   const std::vector<SearchStep>& steps, SearchResult& result) {
   std::size_t more = 0;
@@ -180,6 +193,7 @@ bool search_steps(LibraryCache& libraries, const SearchContext& context, const s
 
 }  // namespace
 
+// An unknown token stays in the text, as the loader leaves it.
 std::string expand_tokens(const std::string& text, const std::string& origin, const SearchContext& context) {
   const std::pair<std::string_view, const std::string*> tokens[] = {
       {"ORIGIN", &origin}, {"LIB", &context.lib_token}, {"PLATFORM", &context.platform_token}};
@@ -218,6 +232,8 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
   return result;
 }
 
+// dlopen("/a/b.so") and a DT_NEEDED with a '/': the loader does not search, so a file for another machine is
+// an error here, while search_library() passes over it.
 SearchResult open_named_file(LibraryCache& libraries, const SearchContext& context, const std::string& path) {
   SearchResult result;
   result.searched.push_back(say("file {}", path));

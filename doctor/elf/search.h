@@ -13,14 +13,14 @@ namespace scankit {
 
 // What is the same for the whole life of one process.
 struct SearchContext {
-  std::string interpreter;                // the loader itself: "/lib64/ld-linux-x86-64.so.2"
-  std::uint16_t machine = 0;              // of the main program; files for others are passed over
-  std::string main_origin;                // folder of the main program, all links resolved
-  std::vector<std::string> library_path;  // LD_LIBRARY_PATH, expanded
-  std::vector<std::string> preload;       // LD_PRELOAD
-  std::vector<std::string> default_folders;
-  std::vector<std::string> hwcaps;        // "x86-64-v3", ... that this processor has, best first
-  std::string lib_token, platform_token;  // $LIB, $PLATFORM
+  std::string interpreter;                   // the loader itself: "/lib64/ld-linux-x86-64.so.2"
+  std::uint16_t machine = 0;                 // of the main program; files for others are passed over
+  std::string main_origin;                   // folder of the main program, all links resolved
+  std::vector<std::string> library_path;     // LD_LIBRARY_PATH, expanded
+  std::vector<std::string> preload;          // LD_PRELOAD
+  std::vector<std::string> default_folders;  // compiled into the loader, without a '/' at the end
+  std::vector<std::string> hwcaps;           // "x86-64-v3", ... that this processor has, best first
+  std::string lib_token, platform_token;     // $LIB, $PLATFORM
   LdCache cache;
 };
 // From the main program's headers, the environment variables and the processor.
@@ -30,7 +30,7 @@ SearchContext make_search_context(const Host& host, const ElfLibrary& main_progr
 // $ORIGIN, $LIB, $PLATFORM and their ${...} forms.
 std::string expand_tokens(const std::string& text, const std::string& origin, const SearchContext& context);
 
-// The part of a loaded object that the search depends on.
+// One step of a search: directories in order, and where they come from.
 struct SearchStep {
   std::string kind;  // "RPATH of FILE", "LD_LIBRARY_PATH", "RUNPATH of FILE"
   std::vector<std::string> folders;

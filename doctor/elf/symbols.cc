@@ -16,6 +16,8 @@ constexpr std::uint32_t kTableLimit = 1u << 20;  // symbols of a table
 constexpr std::size_t kUndefinedLimit = 1u
                                         << 17;  // undefined ones; the largest extensions have some thousand
 
+// The conditions of do_lookup_x() and check_match() in glibc's elf/dl-lookup.c. A value of 0 means
+// undefined, except for absolute and thread-local symbols.
 bool may_be_exported(const Elf64_Sym& symbol) {
   const unsigned binding = ELF64_ST_BIND(symbol.st_info), type = ELF64_ST_TYPE(symbol.st_info);
   const unsigned visibility = ELF64_ST_VISIBILITY(symbol.st_other);
@@ -42,6 +44,7 @@ bool is_plausible_name(std::string_view name) {
 
 }  // namespace
 
+// dl_new_hash() of glibc. sysv_hash() is elf_hash() of the gABI, "Hash Table".
 std::uint32_t gnu_hash(std::string_view name) {
   std::uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
@@ -70,6 +73,7 @@ Result<Symbols> Symbols::open(const Image& image, const Dynamic& dynamic, Versio
   symbols.image_ = image;
   symbols.dynamic_ = dynamic;
   symbols.versions_ = std::move(versions);
+  // The loader takes DT_GNU_HASH where a library has both (_dl_setup_hash).
   if (dynamic.gnu_hash != 0) {
     SCANKIT_CHECK(symbols.open_gnu(dynamic.gnu_hash));
   } else if (dynamic.sysv_hash != 0) {
@@ -78,6 +82,9 @@ Result<Symbols> Symbols::open(const Image& image, const Dynamic& dynamic, Versio
   return symbols;
 }
 
+// The table is a header, a Bloom filter of 64-bit words, the buckets, and the chains. The chains are most
+// of it: find_gnu() reads from them what it needs. A power of two as the number of words lets a mask
+// select one.
 Result<void> Symbols::open_gnu(std::uint64_t address) {
   struct Header {
     std::uint32_t buckets, first, bloom_words, bloom_shift;
@@ -114,6 +121,7 @@ Result<void> Symbols::open_sysv(std::uint64_t address) {
   return {};
 }
 
+// check_match() of elf/dl-lookup.c. Reads the symbol, and of its name as many bytes as the wanted one has.
 Symbols::Match Symbols::matches(std::uint32_t index, const SymbolQuery& query) const {
   const auto address = checked_add(dynamic_.symbols, std::uint64_t{index} * sizeof(Elf64_Sym));
   if (!address) return {};
@@ -135,6 +143,7 @@ Symbols::Match Symbols::matches(std::uint32_t index, const SymbolQuery& query) c
     return {.taken = false, .only_by_default_version = !hidden};
   }
   const std::string defined = versions_.definition_name(number);
+  // A need that is not hidden also takes a definition without a version, unless that is hidden itself.
   if (defined == query.version) return {.taken = true};
   return {.taken = !query.version_hidden && defined.empty() && !hidden};
 }
@@ -146,6 +155,8 @@ bool Symbols::accepts(std::uint32_t index, const SymbolQuery& query, unsigned& d
   return match.taken;
 }
 
+// The filter answers for most names that are not there, without reading a chain. The lowest bit of a chain's
+// entry marks its end and is not part of the hash.
 bool Symbols::find_gnu(const SymbolQuery& query) const {
   if (bucket_count_ == 0) return false;
   const std::uint32_t hash = query.gnu_hash;
@@ -165,7 +176,7 @@ bool Symbols::find_gnu(const SymbolQuery& query) const {
     for (std::uint64_t i = 0; i < piece->size() / 4; ++i, ++index) {
       const std::uint32_t entry = *piece->element<std::uint32_t>(i);
       if ((entry | 1) == (hash | 1) && accepts(index, query, default_versions)) return true;
-      if ((entry & 1) != 0) return default_versions == 1;
+      if ((entry & 1) != 0) return default_versions == 1;  // one default version alone is taken
     }
   }
   return false;
@@ -194,7 +205,7 @@ Result<std::uint32_t> Symbols::symbol_count() const {
   return table_length();
 }
 
-// DT_GNU_HASH does not say how many names it holds.
+// Entries of .dynsym. DT_GNU_HASH does not say how many names it covers.
 std::uint32_t Symbols::table_length() const {
   for (const Section& s : image_.sections())
     if (s.type == SHT_DYNSYM && s.address == dynamic_.symbols)
@@ -293,6 +304,7 @@ std::vector<std::string> Symbols::exported_with_prefix(const std::vector<std::st
   const PrefixSet wanted(prefixes);
   if (wanted.empty()) return found;
   std::string carried;  // a name that the end of a piece cut
+  // The table may be 10 MB: it is read in pieces, and a name across a boundary is put together in `carried`.
   for (std::uint64_t at = 0; at < dynamic_.strings.size() && found.size() < limit; at += kScanPiece) {
     const auto piece = dynamic_.strings.piece(at, std::min(kScanPiece, dynamic_.strings.size() - at));
     if (!piece) break;

@@ -27,6 +27,8 @@ class Variable {
   const char* name_;
 };
 
+// A scratch directory with compilers, removed with the object. Names are relative to it; results are
+// absolute paths.
 class Workshop {
  public:
   Workshop() : directory_(TemporaryDirectory::create("scankit-elf").value()) {}
@@ -55,6 +57,7 @@ class Workshop {
     EXPECT_TRUE(run && run->ok()) << (run ? run->err : run.error().message);
     return path(name);
   }
+  // The same as a shared library, such as "lib/liba.so".
   std::string shared(const std::string& name, const std::string& source, std::vector<std::string> flags = {},
                      const std::string& compiler = "cc") const {
     flags.insert(flags.begin(), {"-shared", "-fPIC"});

@@ -12,7 +12,8 @@
 namespace scankit {
 namespace {
 
-// The body of `def NAME(`: up to the next line that starts at the left margin.
+// The body of `def NAME(`: up to the next line that starts at the left margin. Lines that start with ')' or
+// '#' belong to it: the end of a signature over several lines, and comments.
 std::string_view function_body(std::string_view text, std::string_view name) {
   const auto start = text.find("\ndef " + std::string(name) + "(");
   if (start == std::string_view::npos) return {};
@@ -25,7 +26,8 @@ std::string_view function_body(std::string_view text, std::string_view name) {
   return text.substr(start, end == std::string_view::npos ? text.npos : end - start);
 }
 
-// ("cublas", "libcublas.so.*[0-9]") of newer releases, "cublas": "libcublas.so.*[0-9]" of older ones.
+// ("cublas", "libcublas.so.*[0-9]") of newer releases, "cublas": "libcublas.so.*[0-9]" of older ones. Those
+// with required=False are left out: torch goes on without them.
 std::vector<TorchPreloads::Pattern> patterns_in(std::string_view text) {
   static const std::regex pair(
       R"re("([A-Za-z0-9_]+)"\s*[,:]\s*"(lib[A-Za-z0-9_.+-]+\.so[^"\n]*)"\s*(,\s*required=False)?)re");
@@ -38,6 +40,9 @@ std::vector<TorchPreloads::Pattern> patterns_in(std::string_view text) {
 
 }  // namespace
 
+// _load_global_deps() loads libtorch_global_deps.so in a `try`. `after` lists the libraries that it loads
+// behind that, and `on_failure` those that its `except OSError` loads before the second attempt. Where a
+// part only calls _preload_cuda_deps(), the list is in that function.
 TorchPreloads parse_torch_preloads(std::string_view init_py) {
   TorchPreloads preloads;
   const std::string_view load = function_body(init_py, "_load_global_deps");
@@ -51,6 +56,7 @@ TorchPreloads parse_torch_preloads(std::string_view init_py) {
   if (preloads.on_failure.empty() && failed_part.find("_preload_cuda_deps(") != std::string_view::npos)
     preloads.on_failure = patterns_in(list);
 
+  // The guard of the `after` part: `if "libcudart.so" not in _maps: return`.
   const std::string_view before = "if \"", behind = "\" not in _maps";
   const auto end = loaded_part.find(behind);
   if (end != std::string_view::npos) {
@@ -63,6 +69,7 @@ TorchPreloads parse_torch_preloads(std::string_view init_py) {
 
 namespace {
 
+// Directories are listed by name, so the first match does not depend on the file system.
 std::optional<std::string> first_match(const Host& host, const std::string& folder,
                                        const std::string& pattern) {
   const auto entries = host.list(folder);
@@ -72,6 +79,7 @@ std::optional<std::string> first_match(const Host& host, const std::string& fold
   return std::nullopt;
 }
 
+// Below each directory of sys.path the places that torch/__init__.py tries, in its order.
 std::optional<std::string> find_preload(const Host& host, const TorchLoadRequest& request,
                                         const TorchPreloads::Pattern& pattern) {
   const auto& [folder, name] = pattern;
@@ -85,7 +93,8 @@ std::optional<std::string> find_preload(const Host& host, const TorchLoadRequest
   return std::nullopt;
 }
 
-// ctypes.CDLL for each, until one is not there: torch's code raises then, and its caller gives up.
+// ctypes.CDLL (RTLD_LOCAL) for each, until one is not there: torch's code raises then, and its caller
+// gives up.
 void preload(ProcessImage& process, const Host& host, const TorchLoadRequest& request,
              const std::vector<TorchPreloads::Pattern>& patterns, int caller) {
   for (const auto& pattern : patterns) {
@@ -106,7 +115,8 @@ std::string find_extension(const Host& host, const std::string& folder, const st
   return "";
 }
 
-// ctypes is a module of its own in most builds; its RPATHs and needs come before torch's.
+// ctypes is a module of its own in most builds; its RPATHs and needs come before torch's. Returns the object
+// whose code calls dlopen for ctypes.CDLL.
 int load_ctypes(ProcessImage& process, const Host& host, const TorchLoadRequest& request) {
   const int python = process.python_object();
   for (const std::string& folder : request.sys_path) {
@@ -131,6 +141,8 @@ void append_new(std::vector<UnfoundLibrary>& all, std::vector<UnfoundLibrary> mo
   }
 }
 
+// Nothing happens in releases without libtorch_global_deps.so. Only the second attempt tells what is
+// missing: the first one is repaired by the preloads.
 void load_global_deps(ProcessImage& process, const Host& host, const TorchLoadRequest& request, int ctypes,
                       TorchLoad& torch) {
   const std::string path = request.location + "/lib/libtorch_global_deps.so";
@@ -162,6 +174,8 @@ TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadReq
     torch.missing.push_back({.name = "_C", .needed_by = request.location + "/__init__.py"});
     return torch;
   }
+  // `import` uses RTLD_LOCAL (sys.getdlopenflags), so only the libraries of global_deps are in the
+  // global scope.
   LoadResult result = process.load(extension, process.python_object(), false);
   torch.loaded = result.object >= 0;
   if (!torch.loaded) torch.note = result.failure;

@@ -25,6 +25,8 @@ Result<std::uint64_t> step(std::uint64_t address, std::uint64_t by) {
   return *next;
 }
 
+// A Verneed is a file, its Vernaux entries are the versions wanted of it. vna_other is the index by which
+// .gnu.version refers to one; its bit 15 means hidden (LSB Core, "Symbol Versioning").
 Result<void> read_need_names(const Image& image, const Dynamic& dynamic, std::uint64_t address,
                              const Elf64_Verneed& need, std::vector<VersionNeed>& needs) {
   SCANKIT_TRY(const std::string file, dynamic.strings.at(need.vn_file));
@@ -53,6 +55,7 @@ Result<std::vector<VersionNeed>> read_needs(const Image& image, const Dynamic& d
   return needs;
 }
 
+// vd_ndx is the index by which .gnu.version refers to the definition.
 Result<std::vector<VersionDefinition>> read_definitions(const Image& image, const Dynamic& dynamic) {
   std::vector<VersionDefinition> definitions;
   std::uint64_t at = dynamic.version_defs;
@@ -81,6 +84,7 @@ Result<Versions> Versions::read(const Image& image, const Dynamic& dynamic) {
   return versions;
 }
 
+// One u16 for each entry of .dynsym. An entry that cannot be read counts as unversioned.
 std::uint16_t Versions::of_symbol(const Image& image, std::uint32_t symbol) const {
   if (symbol_versions_ == 0) return VER_NDX_GLOBAL;
   const auto address = checked_add(symbol_versions_, std::uint64_t{symbol} * sizeof(Elf64_Half));
@@ -94,6 +98,7 @@ const VersionNeed* Versions::need(std::uint16_t index) const {
   return it == needs_.end() ? nullptr : &*it;
 }
 
+// A definition that is marked base names the file and matches no version.
 std::string Versions::definition_name(std::uint16_t index) const {
   for (const VersionDefinition& d : definitions_)
     if (d.index == index && !d.base) return d.name;

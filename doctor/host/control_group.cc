@@ -9,13 +9,15 @@
 namespace scankit {
 namespace {
 
-// "0::/user.slice/job" of v2, "4:memory:/slurm/job" of v1.
+// The path of this process's group: "0::/user.slice/job" of v2, "4:memory:/slurm/job" of v1 (cgroups(7)). ""
+// where there is none.
 std::string group_of(const Host& host, bool v2) {
   const auto text = host.read_file("/proc/self/cgroup", 1u << 16);
   std::istringstream lines(text ? *text : "");
   for (std::string line; std::getline(lines, line);) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
+    // Commas at both ends, so that only a whole controller's name matches.
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     if (v2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos)
       return line.substr(second + 1);
@@ -25,6 +27,8 @@ std::string group_of(const Host& host, bool v2) {
 
 }  // namespace
 
+// Also visits directories that do not exist, of the version that is not mounted: limit_of() has no
+// answer there.
 void for_each_control_group(const Host& host, const std::function<void(const ControlGroup&)>& visit) {
   for (const bool v2 : {true, false}) {
     const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";

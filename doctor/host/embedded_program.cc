@@ -10,7 +10,7 @@
 
 #include "doctor/base/say.h"
 
-extern "C" const char scankit_gpu_helper[];
+extern "C" const char scankit_gpu_helper[];  // made by scankit_embed (CMakeLists.txt)
 extern "C" const char scankit_gpu_helper_end[];
 
 namespace scankit {
@@ -26,6 +26,8 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+// Whether a file may be executed, and whether its loader exists, shows only when it is started. The exit
+// status does not matter.
 bool can_execute(const std::string& path) {
   ProcessRequest request;
   request.argv = {path};  // no argument: prints its usage
@@ -52,7 +54,7 @@ bool EmbeddedProgram::place_in_folder() {
   if (!folder) return false;
   folder_ = std::make_unique<TemporaryDirectory>(std::move(*folder));
   path_ = path_join(folder_->path(), name_);
-  {
+  {  // closed before the start: execve of a file that is open for writing fails (ETXTBSY)
     const Descriptor fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
     if (fd.get() < 0 || !write_all(fd.get(), bytes_)) return false;
   }
@@ -82,6 +84,7 @@ Result<ProcessResult> run_gpu_helper(const std::vector<std::string>& args,
   return program.run(std::move(request));
 }
 
+// Values may contain blanks but no tabs. A field without '=' is ignored.
 std::vector<HelperRecord> parse_helper_records(std::string_view output) {
   std::vector<HelperRecord> records;
   while (!output.empty()) {

@@ -11,16 +11,17 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 
-// scankit-gpu (builder/helpers/gpu): the small dynamic program that loads the vendor's libraries, since the
-// static scankit cannot. It is embedded in scankit and run from memory, as a child.
+// Small dynamic programs that scankit carries and runs as children, because a static program cannot load the
+// host's libraries: scankit-gpu (builder/helpers/gpu) for NVML and NVRTC, and scankit-fetch
+// (builder/helpers/fetch) for libcurl.
 
 namespace scankit {
 
-// A small dynamic program that scankit carries, for what a static one cannot do: run from memory, else from a
-// temporary folder. Placed once a process.
+// One such program: run from memory, else from a temporary folder. Placed once, by the first run() of a
+// process; run() may be called from several threads.
 class EmbeddedProgram {
  public:
-  // `bytes` stay where they are.
+  // `bytes` is not copied: it is a constant of the executable.
   EmbeddedProgram(std::string name, std::string_view bytes) : name_(std::move(name)), bytes_(bytes) {}
 
   // `request.argv` are the arguments; the program comes before them. An Error means that it could not be
@@ -36,11 +37,11 @@ class EmbeddedProgram {
   std::once_flag once_;
   bool good_ = false;
   std::string path_;
-  Descriptor memory_;  // what keeps it there
+  Descriptor memory_;  // closing it would remove the program
   std::unique_ptr<TemporaryDirectory> folder_;
 };
 
-inline constexpr int kHelperFailed = 1;  // its exit statuses: the library is there and said no
+inline constexpr int kHelperFailed = 1;  // exit status of a helper: the library is there and said no
 inline constexpr int kHelperAbsent = 3;  // the library is not here
 
 // Runs `scankit-gpu ARGS`. An Error means that the helper could not be started (a file system without exec, a
@@ -56,7 +57,7 @@ struct HelperRecord {
 };
 std::vector<HelperRecord> parse_helper_records(std::string_view output);
 
-// The embedded program's bytes: part of the key of whatever it compiled.
+// The embedded program's bytes: part of the cache key of what it compiled (builder/toolchain).
 std::string_view gpu_helper_program();
 
 }  // namespace scankit

@@ -21,6 +21,8 @@ class ByteSource {
 };
 
 enum class FileKind { Regular, Directory, Symlink, Other };
+// Times are nanoseconds since 1970. `mode` has the permission bits alone (07777). `device` and `inode`
+// together tell whether two paths are one file.
 struct FileInfo {
   FileKind kind = FileKind::Other;
   std::uint64_t size = 0;
@@ -41,6 +43,7 @@ class Host {
   virtual ~Host() = default;
   // Whole file, at most `limit` bytes (longer: Errc::Unsupported).
   virtual Result<std::string> read_file(const std::string& path, std::size_t limit = 16u << 20) const = 0;
+  // Regular files only: anything else is Errc::Unsupported.
   virtual Result<std::unique_ptr<ByteSource>> open(const std::string& path) const = 0;
   // Entries sorted by name, without "." and "..".
   virtual Result<std::vector<DirEntry>> list(const std::string& path) const = 0;
@@ -49,6 +52,7 @@ class Host {
   virtual Result<std::string> readlink(const std::string& path) const = 0;
   // All links resolved, inside the root; Errc::NotFound when a component is missing.
   virtual Result<std::string> realpath(const std::string& path) const = 0;
+  // Nothing where the variable is not set, and always nothing for an unpacked root.
   virtual std::optional<std::string> env(std::string_view name) const = 0;
   // True where the examined system is the one that runs, so that child processes and /proc speak of it.
   virtual bool is_live() const = 0;

@@ -14,9 +14,12 @@
 #include "doctor/host/host.h"
 #include "doctor/host/root_folder.h"
 
+// Host over POSIX calls. With a root, every path goes through RootFolder, which cannot be led out of it; no
+// call below may then use a path by itself.
 namespace scankit {
 namespace {
 
+// ENOTDIR means that a component of the path is a file: what was asked for does not exist either.
 Error failure(const std::string& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
@@ -24,6 +27,8 @@ Error failure(const std::string& what, int number) {
   return {code, what + ": " + std::strerror(number), ""};
 }
 
+// pread keeps no position, so one source may be read from several threads. The size is that of the time of
+// opening; a file that becomes shorter is an error, never a short read.
 class FileSource : public ByteSource {
  public:
   FileSource(Descriptor fd, std::uint64_t size, std::string path)
@@ -103,6 +108,7 @@ class RealHost : public Host {
     SCANKIT_TRY(Descriptor fd, opened(path, O_RDONLY | O_DIRECTORY));
     DIR* directory = ::fdopendir(fd.get());
     if (directory == nullptr) return failure(say("cannot list {}", path), errno);
+    // fdopendir takes the descriptor over only where it succeeds; closedir closes it.
     fd.release();
     std::vector<DirEntry> entries;
     while (const dirent* entry = ::readdir(directory)) {
@@ -113,6 +119,7 @@ class RealHost : public Host {
                       : entry->d_type == DT_DIR ? FileKind::Directory
                       : entry->d_type == DT_LNK ? FileKind::Symlink
                                                 : FileKind::Other;
+      // Some file systems do not fill d_type (readdir(3)).
       if (entry->d_type == DT_UNKNOWN &&
           ::fstatat(::dirfd(directory), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
         kind = kind_of(st.st_mode);
@@ -142,6 +149,7 @@ class RealHost : public Host {
     ssize_t length = -1;
     if (root_) {
       SCANKIT_TRY(const Descriptor fd, root_->open(path, O_PATH | O_NOFOLLOW));
+      // An empty path with a descriptor of O_PATH and O_NOFOLLOW reads the link itself (readlink(2)).
       length = ::readlinkat(fd.get(), "", target.data(), target.size());
     } else {
       length = ::readlink(path.c_str(), target.data(), target.size());
@@ -186,12 +194,14 @@ class RealHost : public Host {
 
   Result<Regular> open_regular(const std::string& path) const {
     Regular file;
+    // O_NONBLOCK: opening a FIFO would otherwise wait for a writer. It changes nothing for regular files.
     SCANKIT_TRY(file.fd, opened(path, O_RDONLY | O_NONBLOCK));
     if (::fstat(file.fd.get(), &file.info) != 0) return failure(say("cannot stat {}", path), errno);
     if (!S_ISREG(file.info.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
     return file;
   }
 
+  // O_PATH needs no permission to read the file; fstat takes such a descriptor from Linux 3.6 on (open(2)).
   Result<FileInfo> stat_below(const std::string& path, int flags) const {
     SCANKIT_TRY(const Descriptor fd, root_->open(path, O_PATH | flags));
     struct ::stat st {};

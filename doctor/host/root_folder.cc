@@ -17,7 +17,9 @@
 namespace scankit {
 namespace {
 
-// openat2(2), Linux 5.6: the headers of the machine that builds may be older.
+// openat2(2), Linux 5.6: the headers of the machine that builds may be older. RESOLVE_IN_ROOT keeps "..",
+// absolute links and the path itself below the descriptor; RESOLVE_NO_MAGICLINKS refuses links of /proc that
+// lead to open files.
 struct OpenHow {
   std::uint64_t flags = 0, mode = 0, resolve = 0;
 };
@@ -80,6 +82,8 @@ RootFolder::RootFolder(std::string path, RootAccess access)
   kernel_ = Descriptor(openat2_in_root(root_.get(), "/", O_PATH | O_CLOEXEC)).get() >= 0;
 }
 
+// The kernel's resolution, done by hand: each component is opened in the directory before it and never by a
+// whole path. `last_too`: follow a link in the last place as well.
 Result<RootFolder::Place> RootFolder::walk(const std::string& path, bool last_too) const {
   Place place;
   std::string rest = path;
@@ -88,7 +92,7 @@ Result<RootFolder::Place> RootFolder::walk(const std::string& path, bool last_to
     const std::string part = next_part(rest);
     if (part.empty()) return place;
     if (part == ".") continue;
-    if (part == "..") {
+    if (part == "..") {  // ".." of the root is the root, as in the kernel
       if (!place.folders.empty()) {
         place.folders.pop_back();
         place.names.pop_back();
@@ -100,7 +104,7 @@ Result<RootFolder::Place> RootFolder::walk(const std::string& path, bool last_to
     if (fd.get() < 0) return root_failure(say("cannot open {}", path), errno);
     const bool last = is_last(rest);
     SCANKIT_TRY(const std::string link, link_of(fd.get(), path));
-    if (!link.empty() && (!last || last_too)) {
+    if (!link.empty() && (!last || last_too)) {  // O_NOFOLLOW with O_PATH opens the link itself
       if (++links > kMostLinks) return root_failure(say("cannot resolve {}", path), ELOOP);
       if (link.starts_with('/')) {
         place.folders.clear();
@@ -121,6 +125,7 @@ Result<RootFolder::Place> RootFolder::walk(const std::string& path, bool last_to
   }
 }
 
+// The last component is opened again with the caller's flags, in the directory that the walk has open.
 Result<Descriptor> RootFolder::open_by_walk(const std::string& path, int flags) const {
   const bool last_too = (flags & O_NOFOLLOW) == 0;
   SCANKIT_TRY(const Place place, walk(path, last_too));
@@ -144,6 +149,7 @@ Result<Descriptor> RootFolder::open(const std::string& path, int flags) const {
   return root_failure(say("cannot open {}", path), errno);
 }
 
+// By the walk in either case: openat2 returns a descriptor and no path.
 Result<std::string> RootFolder::resolve(const std::string& path) const {
   if (root_.get() < 0) return root_failure(say("cannot open {}", path_), ENOENT);
   SCANKIT_TRY(const Place place, walk(path, true));

@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+// Made by scankit_embed (CMakeLists.txt).
 extern "C" const char scankit_knowledge_drivers[], scankit_knowledge_drivers_end[];
 
 namespace scankit {
 namespace {
 
+// Rows of drivers.yaml, in its order. The releases and the cubin ABIs ascend: the look-ups take the last row
+// that applies.
 struct Release {
   Version cuda, driver;
   unsigned branch;
@@ -34,6 +37,7 @@ struct Table {
   std::vector<CubinAbi> cubin_abis;
 };
 
+// A version that does not parse becomes 0, which no driver is older than.
 Version version_of(const YAML::Node& node) {
   return Version::parse(node.as<std::string>()).value_or(Version{});
 }
@@ -73,6 +77,7 @@ std::optional<Version> named(const std::vector<Named>& rows, std::string_view na
 
 std::optional<DriverCuda> cuda_of_driver(const Version& driver) {
   std::optional<DriverCuda> found;
+  // The branch is the first number of a driver's version.
   for (const Release& row : driver_table().releases)
     if (row.branch <= driver.part(0)) found = DriverCuda{row.cuda, row.branch < driver.part(0)};
   // A branch between two rows belongs to the earlier one; only behind the last row may it know more.
@@ -84,6 +89,7 @@ std::optional<DriverCuda> cuda_of_driver(const Version& driver) {
 }
 
 std::optional<Version> minimum_driver(const Version& cuda) {
+  // Minor-version compatibility begins with CUDA 11. Before that every release needs its own driver.
   for (const Major& row : driver_table().majors)
     if (row.major == cuda.part(0)) return row.driver;
   for (const Release& row : driver_table().releases)
@@ -96,6 +102,7 @@ std::optional<Version> cuda_of_ptx(std::string_view isa) { return named(driver_t
 
 std::optional<CubinAbiDrivers> drivers_of_cubin_abi(unsigned abi, unsigned sm) {
   std::optional<CubinAbiDrivers> found;
+  // The rows of one ABI version ascend by chip: from sm_100 on older drivers read version 8 as well.
   for (const CubinAbi& row : driver_table().cubin_abis)
     if (row.abi == abi && row.sm <= sm) found = row.drivers;
   return found;

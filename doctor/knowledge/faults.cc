@@ -12,6 +12,7 @@ extern "C" const char scankit_knowledge_faults[], scankit_knowledge_faults_end[]
 namespace scankit {
 namespace {
 
+// Empty where the row has no such list.
 std::vector<std::string> lines(const YAML::Node& node) {
   std::vector<std::string> out;
   if (!node.IsDefined() || !node.IsSequence()) return out;

@@ -7,7 +7,8 @@
 
 namespace scankit {
 
-// One failure class of faults.yaml, for `scankit explain`.
+// One failure class of faults.yaml, for `scankit explain`. `id` is the slug of its cause, `stage` is one of
+// "build", "environment", "import", "numerics", "runtime" and "speed".
 struct FaultClass {
   std::string id, title, stage;
   std::vector<std::string> error_lines;  // what users see; a log rule knows each by itself

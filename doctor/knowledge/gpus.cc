@@ -16,10 +16,11 @@ namespace scankit {
 namespace {
 
 struct GpuRow {
-  unsigned first, last;
+  unsigned first, last;  // PCI device ids, both inclusive
   KnownGpu gpu;
 };
 
+// ~0u for a text that is no number: no row of the table reaches so far.
 unsigned hex(std::string_view text) {
   unsigned value = 0;
   const auto end = text.data() + text.size();
@@ -50,7 +51,7 @@ std::optional<KnownGpu> known_gpu(std::string_view device_id) {
 namespace {
 
 struct Range {
-  std::optional<Version> first, last;
+  std::optional<Version> first, last;  // CUDA releases, both inclusive; unset: open
 };
 
 std::map<std::string, Range, std::less<>> read_arch_ranges() {

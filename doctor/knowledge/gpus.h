@@ -6,6 +6,7 @@
 
 namespace scankit {
 
+// A compute capability without its dot, and the name of the chip: "90", "GH100".
 struct KnownGpu {
   std::string sm, chip;
 };  // "90", "GH100"

@@ -22,6 +22,7 @@ std::vector<ImportName> read_import_names() {
       YAML::Load(std::string(scankit_knowledge_import_names, scankit_knowledge_import_names_end));
   for (const auto& row : root["names"])
     rows.push_back({row["distribution"].as<std::string>(), row["package"].as<std::string>()});
+  // Distributions whose package has the same name: the row says that this is known and not guessed.
   for (const auto& row : root["same"])
     rows.push_back({row["name"].as<std::string>(), row["name"].as<std::string>()});
   return rows;
@@ -34,6 +35,7 @@ const std::vector<ImportName>& import_names() {
 
 }  // namespace
 
+// The first row wins, both here and below.
 std::optional<std::string> import_name_of_distribution(std::string_view distribution) {
   const auto row = std::ranges::find(import_names(), distribution, &ImportName::distribution);
   return row == import_names().end() ? std::nullopt : std::optional(row->package);

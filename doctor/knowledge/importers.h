@@ -13,7 +13,8 @@ namespace scankit {
 std::optional<std::string> import_name_of_distribution(std::string_view distribution);  // "pyyaml" -> "yaml"
 std::optional<std::string> distribution_of_import_name(std::string_view package);       // "yaml" -> "pyyaml"
 
-// Which code imports compiled extension modules (importers.yaml).
+// Which code imports compiled extension modules (importers.yaml). The probe of importers reads this code and
+// not all of site-packages.
 struct KnownImporters {
   std::vector<std::string> packages;  // import names
   std::vector<std::string>

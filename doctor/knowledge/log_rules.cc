@@ -19,6 +19,7 @@ std::vector<std::string> words(const YAML::Node& node) {
   return out;
 }
 
+// Parsed once for both lists.
 const YAML::Node& log_rule_table() {
   static const YAML::Node root =
       YAML::Load(std::string(scankit_knowledge_log_rules, scankit_knowledge_log_rules_end));
@@ -38,6 +39,7 @@ std::vector<LogRule> read_rules() {
                  .meaning = yaml_text(row["meaning"]),
                  .settles = yaml_text(row["settles"]),
                  .alternatives = words(row["alternatives"])};
+    // What a row leaves out. A role or a certainty is written only where it differs.
     if (rule.role.empty()) rule.role = "fatal";
     if (rule.sure.empty()) rule.sure = "likely";
     rules.push_back(std::move(rule));

@@ -5,7 +5,8 @@
 
 namespace scankit {
 
-// One row of log_rules.yaml: a line that a loader, Python, pip, a compiler or CUDA prints, and what it means.
+// One row of log_rules.yaml: a line that a loader, Python, pip, a compiler or CUDA prints, and what it
+// means. Rules are tried in the order of the table: the first that matches a line explains it (doctor/logs).
 struct LogRule {
   std::string id;
   std::string cause;  // slug; "" with `classify`, or for an error that is no fault of the installation
@@ -16,10 +17,10 @@ struct LogRule {
   std::string pattern;  // RE2 syntax, matched anywhere in the line; named groups become facts
   std::string after;    // RE2 syntax: one of the lines just before must match
   std::string meaning;  // one sentence; {NAME} stands for a capture
-  std::string settles;
-  std::vector<std::string> alternatives;
+  std::string settles;  // what would make sure: the output of a command, or a place to look at
+  std::vector<std::string> alternatives;  // slugs of other causes of the same line
 };
-// An error and a clue of the same log that together mean something else.
+// An error and a clue of the same log that together mean something else. `gives` is the slug of that cause.
 struct LogJoin {
   std::vector<std::string> causes, clues;  // one of each must be there
   std::vector<std::string> unless;         // and none of these clues

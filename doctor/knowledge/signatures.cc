@@ -14,7 +14,7 @@ namespace {
 
 struct SignatureRow {
   std::string callee, distribution;
-  Version from, below;
+  Version from, below;  // [from, below)
   unsigned arguments;
 };
 
@@ -22,6 +22,7 @@ std::vector<SignatureRow> read_signatures() {
   std::vector<SignatureRow> rows;
   const YAML::Node root =
       YAML::Load(std::string(scankit_knowledge_signatures, scankit_knowledge_signatures_end));
+  // A row with a damaged version is dropped: it could match the wrong release.
   for (const auto& row : root["functions"]) {
     const auto from = Version::parse(row["from"].as<std::string>());
     const auto below = Version::parse(row["below"].as<std::string>());
@@ -47,6 +48,7 @@ std::string signature_distribution(const std::string& callee) {
 
 std::optional<KnownSignature> known_signature(const std::string& callee, const std::string& version) {
   const auto installed = Version::parse(version);
+  // A pre-release may have either signature.
   if (!installed || installed->is_prerelease()) return std::nullopt;
   for (const SignatureRow& row : signatures())
     if (row.callee == callee && row.from <= *installed && *installed < row.below)

@@ -11,13 +11,17 @@
 namespace scankit {
 namespace {
 
+// Limits on what one log may make us remember: files, and different names of one file.
 constexpr std::size_t kFiles = 64, kNames = 256;
 
+// The releases as the index writes them ("2.4 to 2.6"), as a phrase; "" if there are none.
 std::string of_torch(const std::string& releases) {
   if (releases.empty()) return "";
   return releases == kEveryRelease ? say("every known release of torch") : say("torch {}", releases);
 }
 
+// Adds to `meaning` which releases export the name. `as_named` are those that export exactly this name,
+// `other_strings` those that export the name that differs from it only in the string ABI.
 std::string sentence(const std::string& meaning, const std::string& as_named,
                      const std::string& other_strings) {
   if (as_named.empty() && other_strings.empty())
@@ -28,7 +32,8 @@ std::string sentence(const std::string& meaning, const std::string& as_named,
   return say("{}; {} exports it, {} with the other string ABI", meaning, as_named, other_strings);
 }
 
-// The name's own spelling; a file is of one string ABI.
+// The string ABI of a file, by the spelling of the names that it misses: "new", "old", or "neutral" if no
+// name shows it. One name is enough, because a file is compiled with one string ABI.
 std::string strings_of(const std::vector<std::string>& names) {
   bool any_old = false;
   for (const std::string& name : names) {
@@ -38,6 +43,7 @@ std::string strings_of(const std::vector<std::string>& names) {
   return any_old ? "old" : "neutral";
 }
 
+// The tag in the file's name: "cpython-311-x86_64-linux-gnu"; "" if there is none.
 std::string tag_of(const std::string& file) {
   const std::string base = path_basename(file);
   const auto first = base.find('.'), last = base.rfind('.');
@@ -60,6 +66,7 @@ void add_exporters(const std::string& symbol, Judged& judged) {
 }
 
 void NamesOfLog::take(const std::string& file, const std::string& symbol) {
+  // A file beyond the limit is ignored; a known file still takes names.
   if (file.empty() || (by_file_.size() >= kFiles && !by_file_.contains(file))) return;
   auto& names = by_file_[file];
   if (names.size() < kNames && std::ranges::find(names, symbol) == names.end()) names.push_back(symbol);
@@ -74,6 +81,8 @@ std::vector<BuiltFor> NamesOfLog::built_for() const {
     input.string_abi = strings_of(names);
     input.tag = tag_of(file);
     BuiltFor built_for = date_file(SymbolIndex::built_in(), input);
+    // Unlike with a file that was read, a loader's log names one missing symbol and not all of them,
+    // which makes the range of releases wider than it would have to be.
     if (!built_for.why_not_narrower.empty())
       built_for.why_not_narrower = say("only the names in the log are known, not all that the file needs: {}",
                                        built_for.why_not_narrower);

@@ -10,15 +10,15 @@
 // Which torch releases know the symbols that a log names.
 namespace scankit {
 
-// Some release of torch exports the name, and none the one that only its strings make different: then it is
-// the release that does not fit, whatever the strings.
+// Whether some release of torch exports this very name, and none exports the name that differs from it
+// only in the string ABI. Such a name shows a release that does not fit; its string ABI shows nothing.
 bool is_of_one_spelling(const std::string& symbol);
 
-// Adds to `judged` which releases export this torch name, as it is and with the other string ABI.
+// Adds to `judged` which releases of torch export this name, exactly and with the other string ABI.
 void add_exporters(const std::string& symbol, Judged& judged);
 
-// The missing torch names of a log, by the file that needs them: together they date it. A loader stops at the
-// first, a linker names them all.
+// The torch names that files of the log miss, by file; together they tell for which torch a file was
+// built. A loader stops at the first one, a linker names them all.
 class NamesOfLog {
  public:
   void take(const std::string& file, const std::string& symbol);

@@ -18,12 +18,16 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
   return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
 }
 
+// Shortens the judgements below. `sure` is "certain", "likely" or "possible"; `settles` is what to look
+// at to be certain, "" if nothing is left to doubt.
 Judged verdict(std::string cause, std::string sure, std::string meaning, std::string settles = "",
                std::vector<std::string> alternatives = {}) {
   return {std::move(cause),   std::move(sure),         std::move(meaning),
           std::move(settles), std::move(alternatives), {}};
 }
 
+// Names that projects give to their compiled modules: mamba's selective_scan_cuda, torchvision's _C, and
+// so on. A missing module of such a name was not built; any other is a package to install.
 bool looks_compiled(std::string_view module) {
   const auto dot = module.rfind('.');
   const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
@@ -33,6 +37,8 @@ bool looks_compiled(std::string_view module) {
 
 bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
 
+// Headers that came with C11 and with C++17 and later: a compiler without them is older than the
+// sources expect.
 bool is_standard_header(std::string_view name) {
   constexpr std::array kNames{"stdatomic.h",     "optional", "variant",   "string_view",
                               "filesystem",      "any",      "charconv",  "concepts",
@@ -43,17 +49,22 @@ bool is_standard_header(std::string_view name) {
 
 }  // namespace
 
+// "" if the rule captured nothing under this name.
 std::string capture(const Captures& captures, const std::string& name) {
   const auto found = captures.find(name);
   return found == captures.end() ? "" : found->second;
 }
 
+// "" for a library ("lib...") and for a file that is not a shared library.
 std::string module_of(const std::string& file) {
   const std::string name = path_basename(file);
   if (name.starts_with("lib") || name.find(".so") == std::string::npos) return "";
   return name.substr(0, name.find('.'));
 }
 
+// Decides by the name of a library that was not found. `torch_itself`: torch's own import needs it, so
+// torch is what is incomplete; otherwise the module needs it. The order of the tests matters, because
+// some prefixes contain others: "libtorch_cuda" comes before "libtorch", "libcuda.so" before "libcudart".
 Judged judge_library(const Captures& captures, const Surroundings& around) {
   const std::string soname = capture(captures, "soname"), name = path_basename(soname);
   const bool torch_itself = around.importing_torch || around.os_error;
@@ -87,8 +98,8 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    say("the module was linked with {}, and the installed torch brings no such library", name),
                    "torch.version.cuda", {"torch_incomplete"});
   }
-  // Python opens a file that it has seen. The loader skips one
-  // of another machine and says that there is none.
+  // An absolute path was opened because Python has seen the file. The loader skips a file for another
+  // machine and reports "No such file or directory" in the end (open_verify() in glibc's dl-load.c).
   if (soname.starts_with("/") && !module_of(soname).empty())
     return verdict(
         "wrong_machine_arch", "likely",
@@ -98,6 +109,7 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                  say("the package of the system or of conda that brings {}", name));
 }
 
+// Decides by the name of a module that Python did not find (ModuleNotFoundError).
 Judged judge_module(const Captures& captures, const Surroundings& around) {
   const std::string name = capture(captures, "name");
   const auto top = name.substr(0, name.find('.'));
@@ -125,6 +137,8 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                      say("the releases of both packages"));
   else if (name.starts_with("selective_scan_cuda_"))
     judged =
+        // A top-level name that nothing above knows is a package that is missing; a dotted one is a part
+        // that an installed package does not have.
         verdict("variant_name_mismatch", "likely",
                 say("{} is a variant that another project builds; mamba-ssm has none of that name", name),
                 say("which selective_scan_cuda* files are installed"), {"module_not_built"});

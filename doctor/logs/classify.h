@@ -9,15 +9,17 @@
 // What a symbol, a library, a module or a wheel that a log names says about its cause.
 namespace scankit {
 
+// The named groups of a rule that matched, and the facts that were derived from them.
 using Captures = std::map<std::string, std::string>;
 
+// What a classifier says; the fields are those of LogHit.
 struct Judged {
   std::string cause, sure, meaning, settles;
   std::vector<std::string> alternatives;
   Captures more;  // facts beside the captures
 };
 
-// The lines just before, by what they show.
+// What the lines just before the error show.
 struct Surroundings {
   bool building = false;         // a set-up script, a build back end or a compiler is at work
   bool importing_torch = false;  // the innermost frame is torch's own __init__
@@ -30,6 +32,8 @@ Judged judge_version(const Captures& captures);
 Judged judge_module(const Captures& captures, const Surroundings& around);
 Judged judge_wheel(const Captures& captures);
 Judged judge_header(const Captures& captures);
+// Calls the classifier that a rule names (`LogRule::classify`). Returns an empty Judged for
+// an unknown kind.
 Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around);
 
 std::string capture(const Captures& captures, const std::string& name);

@@ -8,6 +8,7 @@
 namespace scankit {
 namespace {
 
+// A loader names only the first missing symbol, so a log alone rarely proves more.
 std::string all_missing() {
   return say("every missing name at once: scankit doctor on the machine where it failed");
 }
@@ -17,6 +18,8 @@ bool is_torch_library(const std::string& file) {
   return name.starts_with("libtorch") || name.starts_with("libc10") || name.starts_with("libcaffe2");
 }
 
+// By the file that misses or should have the symbol: libcu..., libnv... and libnccl, or a directory of an
+// nvidia-* wheel.
 bool is_nvidia_library(const std::string& file) {
   const std::string name = path_basename(file);
   for (const char* start : {"libcu", "libnv", "libnccl"})
@@ -24,13 +27,17 @@ bool is_nvidia_library(const std::string& file) {
   return file.find("/nvidia/") != std::string::npos;
 }
 
-// Cut names ("..." at the end) cannot be demangled, but the spelling of the strings still shows.
+// The string ABI that a name shows. A name that the log cut short ("..." at its end) cannot be
+// demangled, but its spelling may still show it: "__cxx11" of the new ABI, or the "Ss" of the old one
+// after c10::SourceLocation.
 StringAbi string_abi_of(const std::string& mangled, const std::string& demangled) {
   if (demangled != mangled) return string_abi_in(demangled);
   if (mangled.find("__cxx11") != std::string::npos) return StringAbi::New;
   return mangled.find("LocationESs") != std::string::npos ? StringAbi::Old : StringAbi::Neither;
 }
 
+// A name of torch that the installed torch does not export. If the name contains a string, the string ABI
+// is the nearer explanation, and the release the alternative.
 Judged torch_symbol(const std::string& readable, StringAbi strings) {
   if (strings == StringAbi::Neither)
     return {
@@ -54,6 +61,8 @@ Judged torch_symbol(const std::string& readable, StringAbi strings) {
           .more = {{"string_abi", is_new ? "new" : "old"}}};
 }
 
+// A name of CUDA: either the driver is too old for the driver API that is called, or another copy of a
+// CUDA library was loaded than the one that was meant.
 Judged cuda_symbol(const std::string& name, const std::string& version) {
   // Driver functions are cu and a capital letter; the runtime's and the libraries' names are longer words.
   const bool driver = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
@@ -77,6 +86,8 @@ Judged cuda_symbol(const std::string& name, const std::string& version) {
           .more = {}};
 }
 
+// A version node that the C or C++ library does not define: the library is older than the one that
+// was linked with.
 Judged floor_of(const std::string& version, const std::string& what) {
   const bool glibc = version.starts_with("GLIBC_");
   return {.cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
@@ -123,20 +134,27 @@ Judged other_symbol(const std::string& owner, const std::string& symbol, const s
 
 }  // namespace
 
+// Decides by the name of a symbol that could not be resolved. Special cases come first, then the
+// owner of the name.
 Judged judge_symbol(const Captures& captures) {
   std::string symbol = capture(captures, "symbol");
   const std::string version = capture(captures, "version"), file = capture(captures, "file");
   const std::string written = capture(captures, "demangled");  // a linker writes the readable form
+  // The dots with which a log shortens a name do not belong to it.
   while (symbol.ends_with('.')) symbol.pop_back();
   const std::string readable = written.empty() ? demangle(symbol) : written;
   Judged judged;
+  // A symbol with a version node needs no guess: the node names its library.
   if (version.starts_with("GLIBC_") || version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_"))
     return floor_of(version, readable);
   std::string owner = symbol_owner(symbol, version);
+  // symbol_owner() expects mangled names; of a readable one, only the namespace is known.
   if (!written.empty())
     owner = written.starts_with("at::") || written.starts_with("c10::") || written.starts_with("torch::")
                 ? "torch"
                 : "own";
+  // The variable class of torch's Python bindings, exported by libtorch_python. Importing torch
+  // loads that library.
   if (symbol == "THPVariableClass" || symbol == "THPVariable_Class")
     judged = {.cause = "torch_not_imported_first",
               .sure = "likely",
@@ -160,7 +178,7 @@ Judged judge_symbol(const Captures& captures) {
     judged = cuda_symbol(symbol, version);
   else
     judged = other_symbol(owner, symbol, readable);
-  // A name that the log cut short ends in dots and is in no table.
+  // A name that the log cut short is in no table of exports.
   if (owner == "torch" && symbol == capture(captures, "symbol") && !symbol.empty() && !is_torch_library(file))
     add_exporters(symbol, judged);
   judged.more["demangled"] = readable;
@@ -168,6 +186,8 @@ Judged judge_symbol(const Captures& captures) {
   return judged;
 }
 
+// Decides by a version node: those of the C and C++ compilers' libraries are "too old", all others
+// are a wrong copy.
 Judged judge_version(const Captures& captures) {
   const std::string version = capture(captures, "version"), needed_by = capture(captures, "needed_by");
   const std::string who = needed_by.empty() ? say("a library") : path_basename(needed_by);

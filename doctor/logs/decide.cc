@@ -11,14 +11,17 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+// How much an error says: 2 for a cause that is at least likely, 1 for a guess, 0 for an error that is
+// not a fault of the installation.
 int weight(const LogHit& hit) {
   if (hit.cause.empty()) return 0;
   return hit.sure == "certain" || hit.sure == "likely" ? 2 : 1;
 }
 
-// The last traceback decides; in a chain of them the first exception is the reason of the others. Without a
-// traceback (compilers, loaders, the shell) the first error of the last attempt is the one that the others
-// follow from. A guess gives way to what is known, and what is no fault of the installation to what is one.
+// The index of the error that ended the program, or kNone. The last traceback decides, and within a chain
+// of tracebacks the first exception, which caused the others. Without a traceback (compilers, loaders,
+// the shell) the first error of the last attempt counts, because the others follow from it. A likely
+// cause wins over a guess, and a fault of the installation over any other error.
 std::size_t root_of(const std::vector<Seen>& errors) {
   if (errors.empty()) return kNone;
   const Seen& last = errors.back();
@@ -28,7 +31,7 @@ std::size_t root_of(const std::vector<Seen>& errors) {
   };
   for (std::size_t i = 0; i < errors.size(); ++i)
     if (errors[i].attempt == last.attempt && errors[i].chain == last.chain) consider(i);
-  // A dead process or an unspecific last line may follow from a traceback just before it.
+  // The end of a process or an unspecific last line may be the consequence of a traceback just before it.
   if (weight(errors[best].hit) < 2)
     for (std::size_t i = errors.size(); i-- > 0;)
       if (errors[i].attempt == last.attempt && weight(errors[i].hit) == 2) return i;
@@ -39,11 +42,14 @@ bool has(const std::vector<std::string>& list, const std::string& word) {
   return std::ranges::find(list, word) != list.end();
 }
 
+// Replaces the cause of the root if the log also shows one of the clues of a LogJoin, which together mean
+// something else. The old cause becomes an alternative. The first row that fits is applied, and no other.
 void join(LogHit& root, const LogState& state) {
   for (const LogJoin& join : log_joins()) {
     if (!has(join.causes, root.cause)) continue;
     const auto clue = std::ranges::find_if(
         state.clues, [&](const LogHit& candidate) { return has(join.clues, candidate.rule); });
+    // A clue may itself have been recognised as an error.
     const bool other_error =
         std::ranges::any_of(state.errors, [&](const Seen& seen) { return has(join.clues, seen.hit.rule); });
     if (clue == state.clues.end() && !other_error) continue;
@@ -70,7 +76,7 @@ std::vector<LogHit> decide(LogState state) {
     join(first, state);
     hits.push_back(std::move(first));
   } else if (state.failed) {
-    // Something failed and no line says what: a warning before it is the best guess there is.
+    // Something failed, but no line says what. A warning before it is then the best guess.
     const auto clue = std::ranges::find_if(state.clues, [](const LogHit& hit) { return !hit.cause.empty(); });
     if (clue != state.clues.end()) {
       hits.push_back(*clue);
@@ -78,6 +84,7 @@ std::vector<LogHit> decide(LogState state) {
       hits.back().sure = "possible";
     }
   }
+  // The same error is often printed several times, as by pip and by the build below it.
   std::set<std::string> told;
   if (!hits.empty()) told.insert(hits.front().cause + hits.front().text);
   for (std::size_t i = 0; i < state.errors.size(); ++i)
@@ -85,6 +92,7 @@ std::vector<LogHit> decide(LogState state) {
       hits.push_back(state.errors[i].hit);
   for (LogHit& clue : state.clues)
     if (told.insert(clue.cause + clue.text).second) hits.push_back(std::move(clue));
+  // The root stays in front; everything else is in the order of the log.
   std::stable_sort(hits.begin() + (hits.empty() || hits.front().role != "root" ? 0 : 1), hits.end(),
                    [](const LogHit& a, const LogHit& b) { return a.line < b.line; });
   return hits;

@@ -21,12 +21,15 @@ namespace scankit {
 namespace {
 
 constexpr std::size_t kBefore = 40;  // lines that `after` and the surroundings look back on
-constexpr std::size_t kErrors = 64;  // of each end of the log
+// Of each end of the log: the first errors and the last ones are kept, whatever comes between.
+constexpr std::size_t kErrors = 64;
 constexpr std::size_t kUnexplained = 8;
 constexpr std::uint64_t kTail = 30;   // lines that a message may go on behind the last line of its traceback
 constexpr std::size_t kPrompts = 64;  // different ones
 constexpr std::size_t kShown = 1000;  // characters of a line that are kept
 
+// Puts the captures into a text of the rules: "{NAME}" becomes its value. A value is not searched
+// for names again.
 std::string filled(std::string text, const Captures& captures) {
   for (const auto& [name, value] : captures) {
     const std::string hole = "{" + name + "}";
@@ -38,7 +41,8 @@ std::string filled(std::string text, const Captures& captures) {
 
 }  // namespace
 
-// Follows Python's tracebacks through the indentation that pip, loggers and progress bars put before them.
+// Follows Python's tracebacks, also where pip, loggers or progress bars indent them. The column of
+// "Traceback" is the column at which the exception is printed; lines in between are indented further.
 class Tracebacks {
  public:
   void line(std::uint64_t number, const std::string& text) {
@@ -48,6 +52,7 @@ class Tracebacks {
       return;
     }
     const auto head = text.find("Traceback (most recent call last)");
+    // A traceback after one of the two connecting lines continues the chain.
     if (head != std::string::npos) {
       if (!chained_) ++chain_;
       chained_ = false;
@@ -56,11 +61,14 @@ class Tracebacks {
       return;
     }
     if (!inside_) return;
+    // Deeper lines are frames and source lines. The first line at the column ends the traceback:
+    // the exception.
     if (text.size() <= column_ || text[column_] == ' ') return;
     inside_ = false;
     ended_ = number;
   }
-  // The traceback that a line belongs to.
+  // The number of the traceback that the line belongs to, 0 for none. A message may continue for some
+  // lines after the exception.
   std::uint64_t chain(std::uint64_t number) const {
     return chain_ > 0 && (inside_ || number - ended_ <= kTail) ? chain_ : 0;
   }
@@ -71,6 +79,7 @@ class Tracebacks {
   bool inside_ = false, chained_ = false;
 };
 
+// Takes the log line by line. Each line is matched once, against all rules together.
 struct Explainer::State {
   LineCutter cutter{[this](std::uint64_t line, const std::string& text) { take(line, text); }};
   std::deque<std::string> before;
@@ -87,13 +96,17 @@ struct Explainer::State {
     tracebacks.line(line, text);
     keep_prompts(text);
     bool explained = false;
+    // The rules come in the order of the table. After a match, further clues still count, but no second
+    // error: the first rule that explains a line wins.
     for (const int index : matcher().match(text)) {
       const LogRule& rule = log_rules()[static_cast<std::size_t>(index)];
       if (!follows(rule, index)) continue;
+      // A new command begins: errors before it belong to another attempt.
       if (rule.role == "boundary") {
         ++attempt;
         continue;
       }
+      // The line says that something above it failed, and nothing else.
       if (rule.role == "wrapper") {
         seen.failed = explained = true;
         continue;
@@ -102,6 +115,8 @@ struct Explainer::State {
       note(rule, index, line, text);
       explained = true;
     }
+    // Remember error-like lines that no rule knows, the first four and the last four, so that the report
+    // can show them.
     if (!explained && matcher().looks_like_error(text)) {
       seen.failed = true;
       unexplained.push_back({line, text.substr(0, kShown)});
@@ -111,7 +126,9 @@ struct Explainer::State {
     if (before.size() > kBefore) before.pop_front();
   }
 
-  // Most lines of a log are dropped here, and with them the names that a redacted report may not show.
+  // Collects "user@host" of shell prompts, in the form in which redaction recognises a prompt. Most lines
+  // of a log are dropped here, and the names with them; without this, redaction would not know what to
+  // hide in those that remain.
   void keep_prompts(const std::string& text) {
     if (prompts.size() >= kPrompts || text.find('@') == std::string::npos) return;
     for (const redaction::Login& login : redaction::find_logins(text.substr(0, kShown)))
@@ -119,6 +136,7 @@ struct Explainer::State {
         prompts.insert(text.substr(login.user.start, login.host.end - login.user.start) + ":~");
   }
 
+  // Whether the rule's condition on the lines before (`LogRule::after`) is met.
   bool follows(const LogRule& rule, int index) const {
     if (rule.after.empty()) return true;
     for (const std::string& earlier : before)
@@ -126,6 +144,7 @@ struct Explainer::State {
     return false;
   }
 
+  // What the lines before the error show. The last "File" line before it is the innermost frame.
   Surroundings surroundings(const std::string& text) const {
     Surroundings around;
     around.os_error = text.find("OSError:") != std::string::npos;
@@ -137,6 +156,8 @@ struct Explainer::State {
     return around;
   }
 
+  // Makes a hit of a rule that matched. A rule with `classify` leaves the cause to the classifier; a
+  // sureness other than the default "likely" stays the rule's.
   void note(const LogRule& rule, int index, std::uint64_t line, const std::string& text) {
     Captures captures = matcher().captures(index, text);
     LogHit hit{.rule = rule.id,
@@ -169,6 +190,7 @@ struct Explainer::State {
     hit.file = needed_by.empty() ? capture(captures, "file") : needed_by;
     hit.module = capture(captures, "module");
     if (hit.module.empty()) hit.module = module_of(hit.file);
+    // add_exporters() has marked the names that belong to torch.
     if (captures.contains("exported_by") || captures.contains("exported_with_other_string_abi_by"))
       torch_names.take(hit.file, capture(captures, "symbol"));
     captures.erase("quote");
@@ -179,7 +201,7 @@ struct Explainer::State {
     }
     seen.failed = true;
     seen.errors.push_back({std::move(hit), tracebacks.chain(line), attempt});
-    // The first and the last are what decides; between them a log may hold millions.
+    // The first and the last errors decide; between them, a log may contain millions.
     if (seen.errors.size() > 2 * kErrors) seen.errors.erase(seen.errors.begin() + kErrors);
   }
 };
@@ -210,6 +232,8 @@ Log explain_text(std::string_view text) {
   return explainer.finish();
 }
 
+// Reads the log in pieces, so its size is not limited. A terminal or a FIFO is read as well,
+// until it ends.
 Result<Log> explain_log(const std::string& path) {
   Descriptor file(path == "-" ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const int fd = path == "-" ? STDIN_FILENO : file.get();
@@ -224,6 +248,7 @@ Result<Log> explain_log(const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failed(errno);
   if (S_ISDIR(status.st_mode))
+    // open(2) succeeds on a directory, and read(2) fails with a message that does not help.
     return Error{Errc::InvalidArgument, say("{}: is a folder, not a log", path),
                  say("name one file, or - for standard input")};
   Explainer explainer;

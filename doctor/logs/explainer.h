@@ -10,7 +10,8 @@
 
 namespace scankit {
 
-// Reads a log piece by piece and says what it shows. Memory does not grow with the log.
+// Reads a log piece by piece and says what it shows. Memory does not grow with the log. After finish()
+// the object is spent.
 class Explainer {
  public:
   Explainer();
@@ -26,12 +27,13 @@ class Explainer {
 };
 
 Log explain_text(std::string_view text);
-// A file, or "-" for standard input.
+// Reads a file, or "-" for standard input. An empty log is an Error, because a pipe without 2>&1 is
+// the usual reason.
 Result<Log> explain_log(const std::string& path);
 
-// What the messages of the imports that failed say by themselves, by the rules
-// that read logs. A check takes it where the files explain nothing: in a
-// library that no table knows, or behind a loader that could not be followed.
+// Reads the messages of the imports that failed with the rules for logs, and stores the answer in each
+// observation. A check uses it if the files explain nothing: for a library that no table knows, or behind
+// a loader that could not be followed.
 void read_observations(Snapshot& snapshot);
 
 }  // namespace scankit

@@ -11,9 +11,10 @@ namespace {
 
 constexpr char kEscape = '\x1b';
 
-// Behind an escape sequence that starts at `at` (ECMA-48: CSI ends with a byte of 0x40..0x7e; OSC, DCS, PM,
-// APC and SOS strings end with BEL or ST; others are an intermediate and a final byte). One that does not end
-// on the line takes only its introducer along: the error text may follow it.
+// The position after the escape sequence that starts at `at`. ECMA-48: a CSI sequence ends with a byte of
+// 0x40..0x7e; OSC, DCS, PM, APC and SOS strings end with BEL or ST; all others are one final byte,
+// perhaps with an intermediate one before it. Of a sequence that does not end on the line only the
+// introducer is removed, because the text of an error may follow it.
 std::size_t after_escape(std::string_view text, std::size_t at) {
   constexpr std::size_t kLongestSequence = 256;
   if (at + 1 >= text.size()) return text.size();
@@ -36,6 +37,7 @@ std::size_t after_escape(std::string_view text, std::size_t at) {
   return kind >= 0x20 && kind <= 0x2f ? std::min(at + 3, text.size()) : at + 2;
 }
 
+// U+0080..U+009F in UTF-8; some terminals treat them as escapes.
 bool is_c1_control(std::string_view text, std::size_t at) {
   return text[at] == '\xc2' && static_cast<unsigned char>(text[at + 1]) < 0xa0;
 }
@@ -66,6 +68,7 @@ std::string clean_line(std::string_view raw) {
   return text;
 }
 
+// Hands the buffer to the sink if it contains anything that the sink has not seen.
 void LineCutter::emit() {
   if (fresh_ > 0) sink_(line_, clean_line(buffer_));
   fresh_ = 0;
@@ -74,6 +77,8 @@ void LineCutter::emit() {
 void LineCutter::feed(std::string_view bytes) {
   for (const char c : bytes) {
     if (c == '\0') continue;
+    // A carriage return ends a piece but not the line: a progress bar overwrites it. The pieces have
+    // the same number.
     if (c == '\n' || c == '\r') {
       emit();
       buffer_.clear();
@@ -84,6 +89,8 @@ void LineCutter::feed(std::string_view bytes) {
     pending_ = true;
     buffer_ += c;
     ++fresh_;
+    // A very long line is handed out in pieces. They overlap, so that a rule finds text that a
+    // cut would divide.
     if (buffer_.size() < kLongest) continue;
     emit();
     buffer_.erase(0, buffer_.size() - kOverlap);
@@ -97,13 +104,14 @@ void LineCutter::finish() {
 
 namespace {
 
-// Python's and compilers' ways to say that something went wrong.
+// How Python, pip and compilers say that something went wrong. Used for lines that no rule explains.
 constexpr const char* kError =
     "(?:^|[\\s\\[\\].(])[\\w.]*(?:Error|Exception|Interrupt)\\b\\s*(?::|$)|(?:^|[\\s\\[])(?:ERROR|FATAL|"
     "CRITICAL)\\b|"
     "(?:^|\\W)(?:error|fatal error|fatal|catastrophic "
     "error)\\s*(?:\\[[\\w-]+\\])?\\s*:|\\bFAILED\\b|\\bAborted\\b|"
     "\\bCUDA error\\b|core dumped|^\\s*E {3}";
+// Signs of a build in progress: setuptools, pip and torch's cpp_extension.
 constexpr const char* kBuild =
     "setup\\.py|get_requires_for_build|build_meta|prepare_metadata_for_build|Getting requirements to build|"
     "bdist_wheel|Building wheel|pip-build-env|cpp_extension|build_ext|Preparing metadata|pip-req-build|"
@@ -118,6 +126,8 @@ re2::RE2::Options options() {
   return options;
 }
 
+// The rules are compiled into the program, so a pattern that RE2 refuses is a bug, which
+// every test finds.
 std::unique_ptr<re2::RE2> compile(const std::string& pattern) {
   auto compiled = std::make_unique<re2::RE2>(pattern, options());
   if (!compiled->ok()) throw std::logic_error("log_rules.yaml: " + pattern + ": " + compiled->error());
@@ -142,7 +152,8 @@ std::vector<int> Matcher::match(const std::string& line) const {
   std::vector<int> hits;
   re2::RE2::Set::ErrorInfo error{};
   if (!set_->Match(line, &hits, &error) && error.kind != re2::RE2::Set::kNoError) {
-    // The common automaton ran out of its memory; each by itself needs little.
+    // The common automaton has exceeded its memory, as a hostile line may cause. Each pattern by
+    // itself needs little.
     for (std::size_t i = 0; i < patterns_.size(); ++i)
       if (re2::RE2::PartialMatch(line, *patterns_[i])) hits.push_back(static_cast<int>(i));
   }
@@ -150,6 +161,7 @@ std::vector<int> Matcher::match(const std::string& line) const {
   return hits;
 }
 
+// Only named groups are returned, and only those that matched some text.
 Captures Matcher::captures(int rule, const std::string& line) const {
   const re2::RE2& pattern = *patterns_[static_cast<std::size_t>(rule)];
   std::vector<re2::StringPiece> groups(static_cast<std::size_t>(pattern.NumberOfCapturingGroups()) + 1);

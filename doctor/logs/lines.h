@@ -15,13 +15,14 @@
 
 namespace scankit {
 
-// Text fit for matching and for a terminal: escape sequences and control bytes removed, a tab made a space,
-// bytes that are not UTF-8 made '?', white space at the end dropped.
+// Makes a line fit for matching and for a terminal: removes escape sequences and control bytes, turns a
+// tab into a space and a byte that is not UTF-8 into '?', and drops white space at the end.
 std::string clean_line(std::string_view raw);
 
-// Cuts a stream of any size into lines, with memory for one of them. A carriage return ends a piece of the
-// same line, as progress bars write it. NUL bytes are dropped, which also reads the ASCII part of UTF-16 logs
-// (PowerShell's `>` writes them). A line beyond kLongest comes in pieces that overlap.
+// Cuts a stream of any size into lines, with memory for one of them. A carriage return starts a new piece
+// of the same line, as progress bars print it. NUL bytes are dropped, which makes the ASCII part of
+// UTF-16 logs readable (PowerShell's `>` writes them). A line longer than kLongest is handed out in
+// pieces that overlap.
 class LineCutter {
  public:
   using Sink = std::function<void(std::uint64_t line, const std::string& text)>;
@@ -29,7 +30,9 @@ class LineCutter {
 
   explicit LineCutter(Sink sink) : sink_(std::move(sink)) { buffer_.reserve(kLongest); }
   void feed(std::string_view bytes);
+  // Hands out a last line without a line end.
   void finish();
+  // The number of lines so far; a last line without a line end counts.
   std::uint64_t lines() const { return line_ - (pending_ ? 0 : 1); }
 
  private:
@@ -41,13 +44,15 @@ class LineCutter {
   bool pending_ = false;   // the line that is being read has had a byte
 };
 
-// The rules as automata: RE2 has no recursion and no backtracking, so a hostile line costs its length.
+// All rules as automata. RE2 does not backtrack and does not recurse, so the time for a hostile line is
+// linear in its length. Rule numbers are indices into log_rules().
 class Matcher {
  public:
   Matcher();
   // Indices of the rules whose pattern the line matches, in the order of the table.
   std::vector<int> match(const std::string& line) const;
   Captures captures(int rule, const std::string& line) const;
+  // Whether `line` meets the rule's `after`; true for a rule without one.
   bool after_matches(int rule, const std::string& line) const;
   bool looks_like_error(const std::string& line) const { return re2::RE2::PartialMatch(line, *error_); }
   bool looks_like_build(const std::string& line) const { return re2::RE2::PartialMatch(line, *build_); }

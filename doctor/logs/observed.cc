@@ -4,7 +4,8 @@
 namespace scankit {
 namespace {
 
-// As the interpreter would have printed it. That torch was being imported tells whose library is missing.
+// The failure as the interpreter would have printed it. The file name tells the rules whether torch
+// itself was being imported, and so whose library is missing.
 std::string as_traceback(const Observation& seen) {
   const std::string file = seen.module == "torch" ? "/torch/__init__.py" : "<string>";
   return "Traceback (most recent call last):\n  File \"" + file + "\", line 1, in <module>\n" +
@@ -16,13 +17,14 @@ std::string as_traceback(const Observation& seen) {
 void read_observations(Snapshot& snapshot) {
   if (!snapshot.observations.present()) return;
   for (Observation& seen : snapshot.observations.value) {
+    // "start" is the interpreter that could not start, which is not an import.
     if (seen.outcome != "error" || seen.variant == "start") continue;
     const Log log = explain_text(as_traceback(seen));
     if (log.hits.empty() || log.hits.front().role != "root") continue;
     const LogHit& hit = log.hits.front();
     seen.reading = hit.meaning;
-    // A guess that the same words could be of something else is no finding.
-    // Without the variable it can shadow nothing: another copy came first in another way.
+    // A guess that other causes would explain as well does not become a finding. Without LD_LIBRARY_PATH,
+    // that variable cannot be what brought another copy first.
     const auto path = snapshot.environment.find("LD_LIBRARY_PATH");
     const bool shadow =
         hit.cause == "ld_library_path_shadow" && (path == snapshot.environment.end() || path->second.empty());

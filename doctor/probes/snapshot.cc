@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The order of the calls in this file is a contract: each probe gets the Snapshot as it is so far and reads
+// fields that earlier probes have filled. Moving a call up makes its probe see empty facts, not an error.
 #include "doctor/probes/snapshot.h"
 
 #include <algorithm>
@@ -34,12 +36,15 @@ constexpr const char* kVariables[] = {
     "PYTHONNOUSERSITE",     "PYTHONPATH",        "PYTHONSAFEPATH", "PYTHONUSERBASE",
     "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV"};
 
+// "" where the helper did not print this key.
 std::string field(const HelperRecord& record, const std::string& key) {
   const auto found = record.fields.find(key);
   return found == record.fields.end() ? "" : found->second;
 }
 
-// NVML knows more than the PCI bus: the capability of unknown ids, memory, the driver's CUDA version.
+// NVML knows more than the PCI bus: the capability of unknown ids, memory, the driver's CUDA version. Its
+// list of GPUs replaces the one of the PCI bus. Where it does not answer, the list of the bus stays, and the
+// driver remains Present with a note that gives the reason.
 void ask_nvml(Snapshot& snapshot) {
   if (!snapshot.driver.present()) return;
   const auto answer = run_gpu_helper({"nvml"});
@@ -85,6 +90,8 @@ void probe_machine(const Host& host, const SnapshotRequest& request, Snapshot& s
   snapshot.compilers = probe_compilers(host);
 }
 
+// Facts about one Python environment. Without a usable Python the dependent facts stay NotRun and repeat its
+// reason, so that no check takes "not looked at" for "absent".
 void probe_environment(const Host& host, const SnapshotRequest& request, Snapshot& snapshot) {
   snapshot.python = probe_python(host, request.python);
   if (!snapshot.python.present()) {
@@ -101,8 +108,11 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.reachable = probe_reachable(host, snapshot);
   if (request.with_exports) snapshot.exports = probe_exports(host, snapshot);
   set_requirements(snapshot, probe_required(host, snapshot, request.required));
+  // With --so, the named files take the place of the installed modules.
   if (request.named != nullptr) return probe_named_files(*request.named, snapshot);
   snapshot.importers = probe_importers(host, python, snapshot.modules);
+  // Resolving a module starts with `import torch`, so probe_extensions() finds what torch's own libraries
+  // lack on the way. Both lists become fields of `torch` below.
   std::vector<std::string> torch_missing;
   std::vector<BindingMismatch> torch_mismatches;
   snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing, &torch_mismatches);
@@ -132,6 +142,7 @@ bool is_wanted(const Snapshot& snapshot, const std::string& module) {
          });
 }
 
+// A module that is looked for by default and that nothing here wants must not show up as "not installed".
 void forget_rare_modules_that_nobody_has(Snapshot& snapshot) {
   std::erase_if(snapshot.modules, [&](const std::string& module) {
     return std::ranges::find(kRareModules, module) != kRareModules.end() && !is_wanted(snapshot, module);
@@ -141,6 +152,8 @@ void forget_rare_modules_that_nobody_has(Snapshot& snapshot) {
   });
 }
 
+// Fills `audit` once, with the first scope that applies: all packages (--all), the packages named by
+// --module, or the extensions that link torch or CUDA. The last is quick enough to need no progress.
 void audit(const Host& host, const SnapshotRequest& request, Snapshot& snapshot,
            const std::function<void(const std::string&)>& phase) {
   if (request.audit) {
@@ -155,7 +168,8 @@ void audit(const Host& host, const SnapshotRequest& request, Snapshot& snapshot,
   }
 }
 
-// --module mamba_ssm means what is compiled of it too, which lies beside its folder.
+// `--module mamba_ssm` also means the compiled module that the same distribution installs as a top-level
+// module, outside the directory of the package.
 void add_modules_of_packages(std::vector<std::string>& modules) {
   const auto has = [&](const char* name) { return std::ranges::find(modules, name) != modules.end(); };
   if (has("mamba_ssm") && !has("selective_scan_cuda")) modules.emplace_back("selective_scan_cuda");
@@ -186,6 +200,7 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   probe_environment(host, request, snapshot);
   if (request.modules.empty()) forget_rare_modules_that_nobody_has(snapshot);
   audit(host, request, snapshot, phase);
+  // The sources are read against the headers of the installed torch, so they come last.
   if (request.named != nullptr) return snapshot;
   snapshot.sources = probe_sources(host, request.sources, snapshot.torch);
   snapshot.build_tools = probe_build_tools(host, snapshot);

@@ -7,10 +7,14 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
+// The one entry to all probes: take_snapshot() calls them in the order in which they need each other's
+// facts. Checks and renderers read only the Snapshot that it returns, never the machine.
 namespace scankit {
 
 struct NamedFiles;
 
+// What to examine, and how deeply. The defaults leave out whatever reads every package, starts a helper or
+// lists all exported names. doctor, selftest and fix fill this from their own options.
 struct SnapshotRequest {
   std::string python;  // as choose_python() answered
   std::vector<std::string>

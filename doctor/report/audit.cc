@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kWordWidth = 13, kPackageWidth = 20;
 
-// soabi: "cpython-311-x86_64-linux-gnu". A 32-bit or emulated interpreter differs from the kernel's machine.
+// The machine of the interpreter, from a soabi such as "cpython-311-x86_64-linux-gnu"; "" if it names
+// neither. The kernel's machine would be wrong for a 32-bit or an emulated interpreter.
 std::string machine_of(const Snapshot& snapshot) {
   const std::string& soabi = snapshot.python.value.soabi;
   for (const char* machine : {"x86_64", "aarch64"})
@@ -23,7 +24,7 @@ std::string machine_of(const Snapshot& snapshot) {
   return "";
 }
 
-// The folder that holds the file's package: names in the table are relative to it.
+// The path below the site-packages directory of its package, which is how tables name a file.
 std::string short_path(const Snapshot& snapshot, const std::string& path) {
   for (const std::string& folder : snapshot.audit.value.folders)
     if (path.starts_with(folder + "/")) return path.substr(folder.size() + 1);
@@ -36,12 +37,14 @@ std::string audit_name(AuditVerdict verdict) {
   return verdict == AuditVerdict::Unknown ? say("unknown") : say("other Python");
 }
 
+// The order of the table: what fails first, then what nobody can tell.
 int rank_of(const AuditLine& line) {
   if (line.verdict == AuditVerdict::Fails) return 0;
   if (line.verdict == AuditVerdict::Unknown) return 1;
   return line.verdict == AuditVerdict::Loads ? 2 : 3;
 }
 
+// The subject of the title: all extensions, or those of the packages that were named.
 std::string whose(std::size_t all, const std::vector<std::string>& packages) {
   if (packages.empty())
     return say_n(all, "{} compiled extension of all packages", "{} compiled extensions of all packages", all);
@@ -66,12 +69,14 @@ std::string padded(std::string text, std::size_t width) {
   return text + " ";
 }
 
+// Unknown because its libraries and symbols could not be looked up, not because of something in the file.
 bool unresolved(const AuditedFile& file, const AuditRow& row) {
   return row.verdict == AuditVerdict::Unknown && !file.resolved;
 }
 
 }  // namespace
 
+// "" if the audit was made, and also if nobody asked for one.
 std::string audit_note(const Snapshot& snapshot) {
   if (snapshot.audit.state == ProbeState::NotRun || snapshot.audit.present()) return "";
   return say("The compiled extensions could not be read: {}", snapshot.audit.note);
@@ -92,8 +97,9 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
                    file.path,         row.why,
                    row.cause,         built_for_sentence(file.built_for, "")};
     table.any_built_for |= !line.built_for.empty();
-    // A file of no distribution goes by the name of the package or module that it belongs to.
+    // The default audit lists only the files that would fail and those that could not be resolved.
     if (linked && rank_of(line) > 0 && !unresolved(file, row)) continue;
+    // A file that belongs to no distribution goes by the name of its package or module.
     if (line.package.empty()) line.package = line.file.substr(0, line.file.find_first_of("/."));
     ++table.counts[static_cast<std::size_t>(row.verdict)];
     if (row.verdict == AuditVerdict::Loads) ++loading[line.package];
@@ -102,7 +108,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   std::ranges::stable_sort(table.lines, {}, rank_of);
   table.loading.assign(loading.begin(), loading.end());
   table.not_read = snapshot.audit.value.unreadable;
-  // Nobody asked for a list: what is as it should be is not told.
+  // A default audit without a problem is not mentioned at all.
   if (linked && table.lines.empty()) return std::nullopt;
   table.title = linked ? say_n(table.lines.size(), "{} extension that links PyTorch or CUDA may not load",
                                "{} extensions that link PyTorch or CUDA may not load", table.lines.size())
@@ -115,6 +121,7 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
   const auto table = audit_table(snapshot);
   if (!table) return {};
   std::vector<std::string> lines = {table->title};
+  // Without --verbose a file that loads, or is for another Python, is only part of a count.
   for (const AuditLine& line : table->lines) {
     if (!verbose && rank_of(line) > 1) continue;
     std::string text = "  " + padded(line.word, kWordWidth) + padded(line.package, kPackageWidth) + line.file;
@@ -140,6 +147,7 @@ nlohmann::ordered_json audit_json(const Snapshot& snapshot) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     const AuditedFile& file = files[i];
     const AuditRow row = judge(file, machine);
+    // The evidence points to the field of the snapshot that decided.
     const Json fact{{"fact", "/audit/value/files/" + std::to_string(i) + "/" + row.field},
                     {"value", row.value}};
     list.push_back({{"file", file.path},
@@ -160,6 +168,7 @@ std::string reason(const AuditLine& line) {
   return line.cause + ": " + line.why;
 }
 
+// Files that the table of a page shows at once; the others are in a part that is opened with a click.
 bool needs_a_look(const AuditLine& line) {
   return line.verdict == AuditVerdict::Fails || line.verdict == AuditVerdict::Unknown;
 }
@@ -178,6 +187,8 @@ std::string markdown_rows(const AuditTable& table) {
 
 std::string cell(const std::string& html) { return "<td>" + html + "</td>"; }
 
+// One half of the table: the files that need a look, or all others. The column about torch is left out if
+// it would be empty.
 std::string html_table(const AuditTable& table, bool broken) {
   std::string rows;
   for (const AuditLine& line : table.lines)

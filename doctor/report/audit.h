@@ -8,7 +8,9 @@
 
 #include "doctor/model/snapshot.h"
 
-// What `doctor --all` found, in the words that every sink prints.
+// What the audit of every extension (`doctor --all`) found, in the words and order that all sinks share.
+// Without --all the audit covers only extensions that link torch or CUDA, and its table shows only those
+// that may not load.
 namespace scankit {
 
 struct AuditLine {
@@ -29,18 +31,20 @@ struct AuditTable {
   bool any_built_for = false;
   std::size_t of(AuditVerdict verdict) const { return counts[static_cast<std::size_t>(verdict)]; }
 };
-// Nothing where no audit was made, or none could be: audit_note() then says why, or "".
+// Nothing if no audit was made or nothing is to be shown. audit_note() says why an audit could not be
+// made; "" if it was made or not asked for.
 std::optional<AuditTable> audit_table(const Snapshot& snapshot);
 std::string audit_note(const Snapshot& snapshot);
+// Counts the extensions of a package: "3 extensions".
 std::string loading_words(std::size_t n);  // "3 extensions"
 
-// The table as lines without line ends: files that would fail, those that nobody can tell, a count per
-// package of those that load; every file with `verbose`. Empty where no audit was asked for.
+// The table as lines without line ends: files that would fail, files that nobody can tell, and for each
+// package the number of files that load. With `verbose`, every file. Empty if no audit was asked for.
 std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose);
 std::string audit_markdown(const Snapshot& snapshot);
 std::string audit_html(const Snapshot& snapshot);
 
-// The "audit" array of doctor_json: one entry a file, in the order of the snapshot.
+// The "audit" array of doctor_json(): one entry for each file, in the order of the snapshot.
 nlohmann::ordered_json audit_json(const Snapshot& snapshot);
 
 }  // namespace scankit

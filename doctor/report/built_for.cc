@@ -11,7 +11,7 @@ namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
 
-// `pointer`: where the snapshot holds it.
+// One entry of the array. `pointer` is the JSON pointer of `built_for` in the snapshot, for the evidence.
 Json entry_of(const BuiltFor& built_for, const std::string& pointer) {
   Json entry{{"file", built_for.file},
              {"torch_min", or_null(built_for.torch_min)},
@@ -34,7 +34,8 @@ Json entry_of(const BuiltFor& built_for, const std::string& pointer) {
   return entry;
 }
 
-// A snapshot of an older scankit has no torch range; what the file says itself is in it all the same.
+// The entry for a snapshot that an older scankit took: it has no range of torch releases, but it has what
+// the file itself says.
 Json entry_without_built_for(const Extension& file, const std::string& pointer) {
   BuiltFor built_for;
   built_for.file = file.path;
@@ -48,10 +49,12 @@ Json entry_without_built_for(const Extension& file, const std::string& pointer) 
   Json entry = entry_of(built_for, pointer);
   entry["python_tag"] = or_null(file.tag);
   if (!file.tag.empty()) entry["evidence"].push_back({{"fact", pointer + "/tag"}, {"value", file.tag}});
+  // Nobody has looked; false would be an answer.
   if (file.uses_torch) entry["stable_abi"] = nullptr;
   return entry;
 }
 
+// An audited file that is also a module under diagnosis has its entry already.
 bool is_examined(const Snapshot& snapshot, const std::string& path) {
   const auto& examined = snapshot.extensions.value;
   return std::ranges::find(examined, path, &Extension::path) != examined.end();
@@ -59,6 +62,8 @@ bool is_examined(const Snapshot& snapshot, const std::string& path) {
 
 }  // namespace
 
+// In this order: the examined files, what several files say together, the files of a log, the
+// audited files.
 Json built_for_json(const Snapshot& snapshot) {
   Json list = Json::array();
   const auto& extensions = snapshot.extensions.value;

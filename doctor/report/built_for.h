@@ -10,11 +10,12 @@
 // Which torch the examined files were built for, in the report.
 namespace scankit {
 
-// "built_for" of `doctor --json`: one entry a file that could
-// be read, one more a wheel, folder or distribution.
+// "built_for" of `doctor --json`: one entry for each file that could be read, and one for each wheel,
+// directory or distribution.
 nlohmann::ordered_json built_for_json(const Snapshot& snapshot);
 
-// Each examined file, wheel, folder or distribution, and the same as a sentence beside it.
+// Each examined file, wheel, directory or distribution, with a sentence about the torch that it
+// was built for.
 std::vector<std::pair<std::string, std::string>> built_for_rows(const Snapshot& snapshot);
 
 // "mamba-ssm, 3 files together: built for torch 2.4; 2.11 is installed".

@@ -14,6 +14,7 @@ struct Replacement {
   std::string_view to;
 };
 
+// Replaces single characters by a table.
 template <std::size_t N>
 std::string replaced(std::string_view text, const std::array<Replacement, N>& table) {
   std::string out;
@@ -27,7 +28,7 @@ std::string replaced(std::string_view text, const std::array<Replacement, N>& ta
   return out;
 }
 
-// XML 1.0 excludes U+FFFE and U+FFFF, which are well-formed UTF-8.
+// XML 1.0 excludes U+FFFE and U+FFFF, although they are well-formed UTF-8.
 std::string without_noncharacters(std::string text) {
   for (const auto& [bytes, name] :
        {std::pair{"\xEF\xBF\xBE", "\\xef\\xbf\\xbe"}, std::pair{"\xEF\xBF\xBF", "\\xef\\xbf\\xbf"}})
@@ -36,6 +37,7 @@ std::string without_noncharacters(std::string text) {
   return text;
 }
 
+// The length of the longest run of a character.
 std::size_t longest_run(std::string_view text, char wanted) {
   std::size_t longest = 0, run = 0;
   for (const char c : text) longest = std::max(longest, run = c == wanted ? run + 1 : 0);
@@ -45,12 +47,13 @@ std::size_t longest_run(std::string_view text, char wanted) {
 }  // namespace
 
 std::string prometheus_label(std::string_view text) {
-  // Of the three that the format wants escaped, plain() leaves no line end.
+  // The format has three escapes: backslash, quote and line end. plain() has removed line ends.
   constexpr std::array<Replacement, 2> kTable{{{'\\', "\\\\"}, {'"', "\\\""}}};
   return replaced(plain(text, false), kTable);
 }
 
 std::string xml_escaped(std::string_view text) {
+  // &#39; and not &apos;, which HTML 4 does not know.
   constexpr std::array<Replacement, 5> kTable{
       {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
   return replaced(without_noncharacters(plain(text, false)), kTable);
@@ -70,9 +73,9 @@ std::string markdown_escaped(std::string_view text) {
                                                 {'~', "\\~"},
                                                 {'!', "\\!"},
                                                 {'$', "\\$"}}};
-  // GitHub turns "@name", "#1" and addresses into links after it rendered the page, where neither a backslash
-  // nor an entity is left to stop it, and notifies whoever has that name. It passes over code, so the
-  // character that starts such a link is code.
+  // After rendering a page, GitHub turns "@name", "#1" and addresses into links, and notifies whoever has
+  // that name. Backslashes and entities are gone by then. It skips code, so the character that would
+  // start such a link becomes code.
   std::string out;
   const std::string clean = plain(text, false);
   for (std::size_t at = 0; at < clean.size(); ++at) {
@@ -92,13 +95,17 @@ std::string markdown_code(std::string_view text) {
   std::string inner = plain(text, false);
   if (inner.empty()) return "";
   const std::string fence(longest_run(inner, '`') + 1, '`');
-  // A table's parser splits at "|" before it knows of code; everywhere else the backslash would be seen.
+  // The parser of tables splits a row at "|" before it looks for code. A backslash in a code span would
+  // be visible, so such text becomes HTML.
   if (inner.find('|') != std::string::npos) return "<code>" + markdown_escaped(inner) + "</code>";
+  // A fence of one more backtick than the longest run in the text, and spaces where a backtick is at the
+  // edge (CommonMark, code spans).
   const bool pad = inner.front() == '`' || inner.back() == '`';
   return fence + (pad ? " " : "") + inner + (pad ? " " : "") + fence;
 }
 
-// https://docs.github.com/actions: the runner's own toolkit escapes these and no others.
+// The escapes of GitHub's workflow commands: "%" in a message, and in a property also what separates
+// properties. Line ends need an escape as well, but plain() has removed them.
 std::string github_message(std::string_view text) {
   constexpr std::array<Replacement, 1> kTable{{{'%', "%25"}}};
   return replaced(plain(text, false), kTable);
@@ -109,6 +116,7 @@ std::string github_property(std::string_view text) {
   return replaced(plain(text, false), kTable);
 }
 
+// Everything but RFC 3986's unreserved characters and "/" is percent-encoded, byte by byte.
 std::string file_uri(std::string_view path) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kUnreserved =
@@ -142,11 +150,11 @@ void append_escaped(std::string& out, std::string_view bytes) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Whether the character at `at` makes a command for a CI runner of what is only printed: "##[", "##vso[" and
-// "##teamcity[" anywhere in a line (GitHub, Azure, TeamCity), and "::name" where a line may begin (GitHub,
-// which skips blanks first, and any blank is where a line may be wrapped). Broken always, not only where
-// GITHUB_ACTIONS is set: that variable does not reach a container, another node or a log that a later step
-// prints.
+// Whether the character at `at` makes a CI runner take printed text for a command: "##[", "##vso[" and
+// "##teamcity[" anywhere in a line (GitHub, Azure, TeamCity), and "::name" where a line may begin.
+// GitHub skips blanks before it, and a line may be wrapped at any blank. Such text is always broken up,
+// not only if GITHUB_ACTIONS is set: that variable does not reach a container, another node, or a log
+// that a later step prints.
 bool begins_command(std::string_view text, std::size_t at) {
   const auto letter_at = [&](std::size_t i) { return i < text.size() && is_letter(text[i]); };
   if (at == 0) return false;
@@ -156,6 +164,7 @@ bool begins_command(std::string_view text, std::size_t at) {
   return at + 1 < text.size() && text[at + 1] == '[';
 }
 
+// Replaces one character of each command by \xNN.
 std::string without_commands(std::string text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at)
@@ -168,6 +177,7 @@ std::string without_commands(std::string text) {
 
 }  // namespace
 
+// The commands are removed last, because the escapes above could otherwise bring two halves together.
 std::string plain(std::string_view text, bool ascii) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

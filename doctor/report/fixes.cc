@@ -14,16 +14,18 @@
 namespace scankit {
 namespace {
 
-// The module that the command means where none is named.
+// The module that `scankit fix` means if none is named.
 constexpr std::string_view kUsual = "selective_scan_cuda";
 
-// A stored snapshot is of another machine, where nobody knows how scankit is started.
+// The command for `scankit fix`. A stored snapshot is of another machine, where nobody knows how scankit
+// is started, so the plain name is used.
 std::string scankit_fix(const Snapshot& snapshot, const std::string& module) {
   const std::string program = snapshot.read_from.empty() ? scankit_program() : "scankit";
   return program + " fix --python " + shell_quoted(python_path(snapshot)) +
          (module.empty() || module == kUsual ? "" : " --module " + shell_quoted(module));
 }
 
+// The kinds of the JSON. They are part of its schema and never change.
 struct FixKind {
   std::string_view operator()(const InstallModule&) const { return "install_module"; }
   std::string_view operator()(const InstallModelPackage&) const { return "install_package"; }
@@ -35,6 +37,7 @@ struct FixKind {
   std::string_view operator()(const Advice&) const { return "advice"; }
 };
 
+// The requirements, quoted, each with a space before it.
 std::string packages(const InstallPackages& fix) {
   std::string words;
   for (const std::string& requirement : fix.requirements) words += " " + shell_quoted(requirement);
@@ -79,15 +82,15 @@ struct Command {
     return fix.value.empty() ? "unset " + fix.name : "export " + fix.name + "=" + shell_quoted(fix.value);
   }
   std::string operator()(const ImportTorchFirst&) const { return ""; }
-  // shell_advice() of the checks: its second line is for the user's shell.
+  // shell_advice() of the checks puts a command for the user's shell on the second line.
   std::string operator()(const Advice& fix) const {
     const auto end = fix.text.find('\n');
     return end == std::string::npos ? "" : fix.text.substr(end + 1);
   }
 };
 
-// `scankit fix` carries it out as one transaction with a way back: what it knows to do itself, and what the
-// user's installer can do as this user.
+// Whether `scankit fix` carries the fix out, as one transaction that can be taken back: what it does
+// itself, and what the user's installer can do as this user.
 bool scankit_can(const Fix& fix, const Snapshot& snapshot) {
   if (std::holds_alternative<InstallModule>(fix) || std::holds_alternative<InstallModelPackage>(fix) ||
       std::holds_alternative<RemoveShadow>(fix))
@@ -101,7 +104,8 @@ bool scankit_can(const Fix& fix, const Snapshot& snapshot) {
          !fix_command(fix, snapshot).empty();
 }
 
-// What the last line of a report says of it.
+// The command for a fix as the last line of a report shows it: `scankit fix`, if that can do it, else the
+// command itself.
 std::string line_of(const Fix& fix, const Snapshot& snapshot) {
   const std::string command = fix_command(fix, snapshot);
   const bool packages =
@@ -109,7 +113,8 @@ std::string line_of(const Fix& fix, const Snapshot& snapshot) {
   return packages && scankit_can(fix, snapshot) ? scankit_fix(snapshot, "") : command;
 }
 
-// A drift is not broken: `scankit fix` would find nothing to do, and the installer's own command is the one.
+// The first fix of the finding that has a command. A drift is not a fault: `scankit fix` would find
+// nothing to do, so the installer's own command is used.
 std::string first_line_of(const Finding& finding, const Report& report) {
   for (const Fix& fix : finding.fixes) {
     std::string line =
@@ -119,13 +124,14 @@ std::string first_line_of(const Finding& finding, const Report& report) {
   return "";
 }
 
-// What torch, the interpreter or the machine lacks keeps every module from working. An import that takes long
-// may take long on a busy machine.
+// Whether the finding keeps every module from working: it is about torch, the interpreter or the machine.
+// An import that takes long is not counted, because the machine may just be busy.
 bool stands_below_all(const Finding& finding) {
   if (finding.cause == Cause::ImportHang) return false;
   return finding.module == "torch" || finding.module == "python" || finding.module.empty();
 }
 
+// Whether the finding is about the build file of the user's own sources.
 bool is_of_a_build(const Finding& finding, const Report& report) {
   const SourceTree& tree = report.snapshot.sources.value;
   return report.snapshot.sources.present() && finding.subject == tree.folder + "/" + tree.build_file;
@@ -141,6 +147,7 @@ std::string fix_command(const Fix& fix, const Snapshot& snapshot) {
   return std::visit(Command{snapshot}, fix);
 }
 
+// Adds in parentheses who has to do it, if this user cannot.
 std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
   const std::string sentence = fix_sentence(fix);
   std::string who;
@@ -152,8 +159,9 @@ std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
   return who.empty() || !snapshot.target_root.empty() ? sentence : sentence + " (" + who + ")";
 }
 
-// The root's repair. A command that repairs something above a fault of torch or of the machine would only
-// seem to help.
+// Looks for a command in the order of the findings, and so starts with the root. It stops at a
+// fault of torch or of the machine that no command repairs: a command for something above it would
+// only seem to help.
 std::optional<std::string> repair_command(const Report& report) {
   if (const auto broken = broken_environment(report.snapshot); broken && !broken->command.empty())
     return broken->command;
@@ -164,7 +172,8 @@ std::optional<std::string> repair_command(const Report& report) {
     if (!line.empty()) return line;
     if (stands_below_all(finding)) return std::nullopt;
   }
-  // Of a warning only what the user's own sources want: nothing that is installed is broken.
+  // Warnings get a command only if they are about the user's own sources: nothing that is
+  // installed is broken.
   for (const Finding& finding : report.findings)
     if (finding.severity() == Severity::Warning && report.verdict == Verdict::Healthy &&
         is_of_a_build(finding, report))

@@ -11,7 +11,9 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kMostOfOneLevel = 10;  // a step shows ten of each; GitHub drops the rest silently
+// A step shows ten annotations of each level; GitHub drops the others without a word. @17!+ The title is
+// not escaped yet, the message is. `at` is a line of the repository.
+constexpr std::size_t kMostOfOneLevel = 10;
 constexpr std::size_t kMostFollowers = 5;
 
 struct Annotation {
@@ -19,6 +21,7 @@ struct Annotation {
   std::optional<FileLine> at{};  // of the repository
 };
 
+// The form of a workflow command: "::error file=F,line=N,title=T::MESSAGE". Lines count from 1.
 std::string annotation_line(std::string_view level, const Annotation& annotation) {
   std::string place;
   if (annotation.at)
@@ -28,7 +31,7 @@ std::string annotation_line(std::string_view level, const Annotation& annotation
          "::" + annotation.message + "\n";
 }
 
-// One annotation a cause: what follows from it is told in its text.
+// One annotation for each cause; its symptoms are part of the text. %0A is a line end in a message.
 Annotation annotation_of(const Report& report, std::size_t at) {
   const Finding& finding = report.findings[at];
   std::string text = github_message(finding.subject + ": " + finding.summary);
@@ -50,6 +53,7 @@ std::string summary(const Report& report) {
   return text;
 }
 
+// If there are more annotations than GitHub shows, the last one that it shows lists the others.
 void append(std::string& out, std::string_view level, const std::vector<Annotation>& all) {
   const bool fits = all.size() <= kMostOfOneLevel;
   const std::size_t shown = fits ? all.size() : kMostOfOneLevel - 1;
@@ -57,19 +61,20 @@ void append(std::string& out, std::string_view level, const std::vector<Annotati
   if (fits) return;
   std::string rest;
   for (std::size_t i = shown; i < all.size(); ++i)
+    // Removes "scankit: ", which every title begins with.
     rest += (rest.empty() ? "" : "%0A") + github_message(all[i].title.substr(9)) + ": " + all[i].message;
   out += annotation_line(level, {"scankit: " + std::to_string(all.size() - shown) + " more", rest});
 }
 
 }  // namespace
 
-// Workflow commands, for `cat` in a step. Environment findings
-// have no line of the repository, so none has a file.
+// Workflow commands, which a step of a job prints with `cat`. Findings about the environment belong to no
+// line of the repository; only a drift has a file, the one that demands something else.
 std::string doctor_github(const Report& report) {
   constexpr std::array<std::string_view, 3> kLevels{"notice", "warning", "error"};
   std::array<std::vector<Annotation>, 3> levels;
   for (std::size_t i = 0; i < report.findings.size(); ++i) {
-    // decide_root_cause() places symptoms right behind their cause.
+    // fold() has placed symptoms directly after their cause, and annotation_of() has them in its text.
     if (i > 0 && report.findings[i].because_of) continue;
     levels[static_cast<std::size_t>(report.findings[i].severity())].push_back(annotation_of(report, i));
   }

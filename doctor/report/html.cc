@@ -22,6 +22,7 @@ using html::paragraph;
 using html::Rows;
 using html::table;
 
+// How the checks ended, as a bar. Checks for which the user gave no input are left out.
 std::string checks_bar(const Report& report) {
   const Tally n = tally(report);
   const auto is_error = [](const Finding& finding) { return finding.severity() == Severity::Error; };
@@ -39,6 +40,7 @@ std::string checks_bar(const Report& report) {
               {say("not applicable"), "c-none", n.not_applicable}});
 }
 
+// For each module under diagnosis, how many of its undefined symbols are provided.
 std::string symbol_bars(const Snapshot& snapshot) {
   std::string out;
   if (!snapshot.extensions.present()) return out;
@@ -70,6 +72,7 @@ std::string fixes_of(const Finding& finding, const Snapshot& snapshot) {
   return out;
 }
 
+// One finding. Symptoms are indented and have no repair of their own: that of their cause removes them.
 std::string section(const Finding& finding, const Snapshot& snapshot) {
   const CauseInfo& cause = info(finding.cause);
   const std::string severity(severity_word(finding.severity()));
@@ -89,6 +92,8 @@ std::string section(const Finding& finding, const Snapshot& snapshot) {
   return out + "</section>\n";
 }
 
+// The checks without a finding, by what became of them. Open questions are shown at once, the
+// others on a click.
 std::string questions(const Report& report) {
   std::string out;
   Rows open, skipped, moot, passed;
@@ -136,6 +141,7 @@ std::string doctor_html(const Report& report) {
   for (const auto& [name, value] : versions(report.snapshot))
     rows.emplace_back(xml_escaped(name), code(value));
   out += heading(say("Looked at")) + table(say("what"), say("value"), rows) + questions(report);
+  // The style sheet has no colour for an empty verdict.
   const Verdict shade = report.verdict == Verdict::Empty ? Verdict::Unknown : report.verdict;
   return html_page({"scankit " + std::string(command_of(report)), verdict_line(report),
                     std::string(verdict_word(shade)), "", out});

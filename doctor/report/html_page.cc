@@ -8,6 +8,9 @@
 
 namespace scankit {
 
+// The content security policy allows the styles of the page and data URLs for images, and forbids
+// scripts and every access to the network. The icon is an empty data URL, because a browser would ask a
+// server for one.
 std::string html_page(const HtmlPage& page) {
   const std::string title = xml_escaped(page.title), command = xml_escaped(page.command);
   return "<!DOCTYPE html>\n<html lang=\"" +
@@ -47,11 +50,13 @@ std::string bar(const std::string& title, const std::vector<Part>& parts) {
   std::string svg = "<svg role=\"img\" viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\"><title>" +
                     xml_escaped(title) + "</title>";
   std::string legend = "<ul class=\"legend\">";
+  // Positions are computed in thousandths of the bar from the running total, so that rounding adds
+  // up to the whole.
   for (const Part& part : parts) {
     if (part.count == 0) continue;
     const std::size_t start = at * 1000 / whole, end = (at + part.count) * 1000 / whole;
     at += part.count;
-    // A single missing name among hundreds is what matters: it stays visible.
+    // One missing symbol among hundreds is what matters, so a part is never too narrow to be seen.
     const std::size_t width = std::max<std::size_t>(end - start, 4);
     svg += "<rect class=\"" + std::string(part.style) + "\" x=\"" +
            std::to_string(std::min<std::size_t>(start, 1000 - width)) + "\" y=\"0\" width=\"" +

@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-// The look of doctor_html(): inside the page, since it must open without a network, also from a mail.
+// The frame and the style of doctor_html(). Everything is inside the page, because it must open without a
+// network, also as an attachment of a mail. The style sheet has both a light and a dark set of colours.
 
 namespace scankit {
 
@@ -45,8 +46,8 @@ ul.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;m
 .c-warning{fill:var(--warning);background:var(--warning)}
 )css";
 
-// A page that opens without a network, also from a mail. Its policy makes sure that nothing in it, were it
-// ever not escaped, runs or loads anything.
+// A page that opens without a network. Its content security policy makes sure that nothing in it runs or
+// loads anything, even if some text were not escaped.
 struct HtmlPage {
   std::string command;  // "scankit doctor"
   std::string title;    // escaped here, as the command is
@@ -56,7 +57,8 @@ struct HtmlPage {
 };
 std::string html_page(const HtmlPage& page);
 
-// Pieces of such a page. Text is escaped here; what is called html, and rows, are HTML already.
+// Pieces of a page. Parameters that are named html, and rows, are HTML already; all other text
+// is escaped here.
 namespace html {
 
 std::string code(std::string_view text);
@@ -66,12 +68,14 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 std::string table(const std::string& left, const std::string& right, const Rows& rows);
 std::string folded(const std::string& title, const std::string& html);
 
+// A part of a bar. `style` is a class of kHtmlStyle such as "c-error", `count` its share.
 struct Part {
   std::string name;
   const char* style;
   std::size_t count;
 };
-// One bar of parts that add up, each named with its number below: colour alone says nothing.
+// A bar of parts that add up to the whole. Each part is named with its number below the bar, because not
+// everybody can tell colours apart. "" if all counts are 0.
 std::string bar(const std::string& title, const std::vector<Part>& parts);
 
 }  // namespace html

@@ -12,7 +12,8 @@
 namespace scankit {
 namespace {
 
-// "torch==2.11.0" and "torch" name torch (PEP 508: a name is letters, digits, ".", "_" and "-").
+// The name in a requirement: "torch" of "torch==2.11.0". By PEP 508 a name consists of letters, digits,
+// ".", "_" and "-".
 std::string requirement_name(const std::string& requirement) {
   return requirement.substr(0, requirement.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
                                                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"));
@@ -25,7 +26,8 @@ const Distribution* installed(const Snapshot& snapshot, const std::string& name)
   return found == all.end() ? nullptr : &*found;
 }
 
-// conda's packages of these have another name than the index's distributions.
+// The requirement as conda writes it. Its packages of torch and some others have another name than on the
+// index, and versions follow a single "=".
 std::string conda_requirement(const std::string& requirement) {
   const std::string name = requirement_name(requirement);
   std::string rest = requirement.substr(name.size());
@@ -33,6 +35,8 @@ std::string conda_requirement(const std::string& requirement) {
   return (name == "torch" ? "pytorch" : name) + rest;
 }
 
+// Whether conda has installed everything that the fix is about. pip would then leave conda's
+// records wrong.
 bool all_of_conda(const InstallPackages& fix, const Snapshot& snapshot) {
   return snapshot.python.value.kind == "conda" &&
          std::ranges::all_of(fix.requirements, [&](const std::string& requirement) {
@@ -41,7 +45,8 @@ bool all_of_conda(const InstallPackages& fix, const Snapshot& snapshot) {
          });
 }
 
-// Facts of a stored snapshot may be older than this question: then conda's own name is right.
+// The conda command, "" if no conda program was found. A stored snapshot may be older than the fact about
+// programs; its own name for the program is then the best guess.
 std::string conda_command(const InstallPackages& fix, const Snapshot& snapshot) {
   const Installers here = installers_of(snapshot);
   const std::string program = here.known ? here.conda : "conda";
@@ -53,44 +58,52 @@ std::string conda_command(const InstallPackages& fix, const Snapshot& snapshot) 
   return command;
 }
 
-// The installer's own words before its options, and which of the two it is.
+// The beginning of an install command, and whether it is uv's. uv has its own options for reinstalling.
 struct Installer {
   std::string words;
   bool uv = false;
   bool exists() const { return !words.empty(); }
 };
 
-// --user is refused in a venv, and by a Python that the system manages (PEP 668).
+// Whether `pip install --user` works here: it is refused in a virtual environment and by a Python that
+// the system's package manager owns (PEP 668).
 bool user_site_serves(const Python& python) {
   return python.prefix == python.base_prefix && python.user_site_enabled && !python.externally_managed;
 }
 
+// The installer that works for this environment as this user. Empty: none does, and
+// who_can_install() says why.
 Installer installer(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   const Installers here = installers_of(snapshot);
   const std::string path = shell_quoted(python_path(snapshot));
+  // Facts from before scankit looked for installers, or from an unpacked root: what the
+  // environment itself has.
   if (!here.known)
     return python.has_pip ? Installer{path + " -m pip install"}
                           : Installer{"uv pip install --python " + path, true};
   if (python.externally_managed) return {};
+  // This user cannot write to the environment; only the user's own site-packages is left.
   if (!here.owner.empty())
     return python.has_pip && user_site_serves(python) ? Installer{path + " -m pip install --user"}
                                                       : Installer{};
   const std::string prefix = pip_prefix(here, python);
   if (python.has_pip) return {prefix + path + " -m pip install"};
   if (!here.uv.empty()) return {"uv pip install --python " + path, true};
+  // pip 22.3 and newer can install into another environment with --python.
   if (!here.base_pip.empty())
     return {prefix + shell_quoted(here.base_pip) + " -m pip --python " + path + " install"};
   return {};
 }
 
-// What it was installed from where that was no index; "" where it was.
+// The file, directory or URL from which the distribution was installed; "" if it came from an index
+// or is editable.
 std::string source_of(const std::string& name, const Snapshot& snapshot) {
   const Distribution* known = installed(snapshot, name);
   return known == nullptr || known->editable ? "" : known->project;
 }
 
-// What is asked for: a name and release, or where it came from.
+// What to ask the installer for: a name and release, or the place from which the distribution came.
 std::string asked_for(const std::string& requirement, const Snapshot& snapshot) {
   const std::string source = source_of(requirement_name(requirement), snapshot);
   return source.empty() ? requirement : source;
@@ -103,8 +116,9 @@ std::string quoted(const InstallPackages& fix, const Snapshot& snapshot) {
   return words;
 }
 
-// Another release is asked of a distribution that came from a folder or file of the user's: what lies there
-// is the release that is installed, and an index may hold anything under that name.
+// The distribution, if any, for which the fix wants another release although it was installed from a file
+// or directory of the user. That place has the installed release, and an index may have anything under
+// the same name.
 const Distribution* tied_to_its_source(const InstallPackages& fix, const Snapshot& snapshot) {
   if (fix.reinstall) return nullptr;
   for (const std::string& requirement : fix.requirements)
@@ -127,22 +141,23 @@ std::string python_path(const Snapshot& snapshot) {
   return python.requested.empty() ? python.executable : python.requested;
 }
 
+// A damaged distribution needs more than its name: the installer's records say that it is already there.
 std::string install_command(const InstallPackages& fix, const Snapshot& snapshot) {
   if (all_of_conda(fix, snapshot)) return conda_command(fix, snapshot);
   const Installer by = installer(snapshot);
   if (!by.exists() || tied_to_its_source(fix, snapshot) != nullptr) return "";
   const std::string wanted = quoted(fix, snapshot);
   if (!fix.reinstall) return by.words + wanted;
-  // uv links the files of an environment from its cache, so that what was damaged in place is damaged there
-  // too, and would come back.
+  // uv links the files of an environment from its cache, so a file that was damaged in place is damaged
+  // in the cache too, and would come back.
   if (by.uv) return "uv cache clean" + names(fix) + " && " + by.words + " --reinstall" + wanted;
-  // --force-reinstall alone would bring all that they depend on again, for torch gigabytes. The second line
-  // brings what is missing of it.
+  // --force-reinstall alone would reinstall all dependencies, which are gigabytes for torch. The second
+  // command installs those that are missing.
   return by.words + " --force-reinstall --no-deps" + wanted + " && " + by.words + wanted;
 }
 
-// --no-build-isolation: an isolated build would fetch a torch of its own. --no-deps: or torch is replaced.
-// Caches would give the same file back.
+// --no-build-isolation, because an isolated build would use a torch of its own. --no-deps, because torch
+// would be replaced otherwise. Caches are switched off, because they would return the same file.
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot) {
   const Installer by = installer(snapshot);
   const std::string source = source_of(fix.distribution, snapshot);
@@ -152,11 +167,13 @@ std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot)
   command += by.words + " --no-build-isolation --no-deps";
   if (!fix.project.empty()) return command + " --editable " + shell_quoted(fix.project);
   const std::string name = shell_quoted(fix.distribution);
+  // Without this, pip would take the wheel of the index if there is one.
   if (source.empty()) command += " --no-binary " + name;
   command += by.uv ? " --no-cache --reinstall-package " + name : " --no-cache-dir --force-reinstall";
   return command + " " + shell_quoted(source.empty() ? fix.distribution + "==" + fix.version : source);
 }
 
+// The reasons in the order in which installer() gives up.
 std::string who_can_install(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   const Installers here = installers_of(snapshot);
@@ -180,6 +197,7 @@ std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot
   return who_can_install(snapshot);
 }
 
+// A wheel contains no sources to build from.
 std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot) {
   const std::string source = source_of(fix.distribution, snapshot);
   if (!source.ends_with(".whl")) return "";

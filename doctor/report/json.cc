@@ -17,6 +17,8 @@ namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
 
+// `fix` with what a program needs to carry it out. `text` and `command` are for people and depend
+// on the machine.
 Json fix_json(const Fix& fix, const Snapshot& snapshot) {
   Json json{{"kind", fix_kind(fix)}, {"text", fix_sentence(fix, snapshot)}};
   if (const auto* module = std::get_if<InstallModule>(&fix)) json["module"] = module->module;
@@ -56,7 +58,8 @@ Json finding_json(const Finding& finding, const Snapshot& snapshot) {
   return json;
 }
 
-// Which findings of the report a check made, by their place there.
+// The findings of a check, as indices into the report's findings. `taken` gives each of two equal
+// findings its own index.
 Json places_of(const Outcome& outcome, const Report& report, std::vector<bool>& taken) {
   Json places = Json::array();
   for (const Finding& wanted : outcome.findings)
@@ -107,8 +110,10 @@ Json steps_json(const Report& report) {
   return steps;
 }
 
+// Adds "unknown" and "not_checked". An outcome may be in both, and several times in the second.
 void add_outcomes(const Report& report, Json& json) {
-  // Put in at the end: a new key moves those that are there.
+  // Collected in local arrays and added at the end: ordered_json stores its members in a vector, so a new
+  // key would invalidate a reference to an older one.
   Json unknown = Json::array(), skipped = Json::array();
   for (const Outcome& outcome : report.outcomes) {
     Json entry{{"check", outcome.check}, {"question", outcome.question}, {"why", outcome.why}};
@@ -132,7 +137,7 @@ void add_outcomes(const Report& report, Json& json) {
   json["not_checked"] = std::move(skipped);
 }
 
-// What the answer holds for, in place of this machine as it is; null or empty where it does not.
+// What the answer is about if that is not this machine: null or empty fields mean that it is.
 Json target(const Snapshot& snapshot) {
   const bool log_alone = snapshot.log.present() && snapshot.log.value.alone;
   return {{"snapshot", or_null(snapshot.read_from)},
@@ -155,6 +160,7 @@ nlohmann::ordered_json or_null(const std::optional<std::string>& text) {
   return text ? Json(*text) : Json(nullptr);
 }
 
+// The order of the keys is part of the format: same report, same bytes.
 std::string doctor_json(const Report& report) {
   const bool drift = report.asked == Asked::Drift;
   const bool gate = report.asked == Asked::Gate;
@@ -189,6 +195,8 @@ std::string doctor_json(const Report& report) {
 namespace {
 using ParsedJson = nlohmann::json;
 
+// The opposite of fix_json(). A kind that this version does not know becomes advice, which
+// nothing executes.
 Fix fix_of(const ParsedJson& json) {
   const std::string kind = json_text(json, "kind");
   if (kind == "install_module") return InstallModule{json_text(json, "module")};
@@ -211,6 +219,7 @@ std::optional<Severity> severity_of(const std::string& word) {
   return std::nullopt;
 }
 
+// The opposite of finding_json(). The severity is stored only where it differs from the catalogue's.
 Result<Finding> finding_of(const ParsedJson& json) {
   const std::string slug = json_text(json, "cause");
   const auto cause = cause_from_slug(slug);
@@ -240,6 +249,7 @@ std::optional<CheckState> state_of(const std::string& word) {
   return std::nullopt;
 }
 
+// The opposite of checks_json() and add_outcomes() for one check.
 Result<Outcome> outcome_of(const ParsedJson& check, const ParsedJson& all) {
   Outcome outcome{.check = json_text(check, "check"), .question = json_text(check, "question")};
   const auto state = state_of(json_text(check, "state"));
@@ -277,6 +287,7 @@ Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::stri
                    say("its schema is \"{}\", not \"{}\"", json_text(json, "schema"), schema), ""};
     std::vector<Outcome> outcomes;
     std::size_t told = 0;
+    // A finding that belongs to no check would be lost, so the numbers must agree.
     for (const ParsedJson& check : json.at("checks")) {
       SCANKIT_TRY(Outcome outcome, outcome_of(check, json));
       told += outcome.findings.size();

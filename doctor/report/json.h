@@ -15,17 +15,18 @@ inline constexpr const char* kDoctorSchema = "urn:scankit:doctor:1";    // repor
 inline constexpr const char* kDriftSchema = "urn:scankit:env-check:1";  // report/schema/env-check-1.json
 inline constexpr const char* kGateSchema = "urn:scankit:ci-run:1";      // report/schema/ci-run-1.json
 
-// The answer of `scankit doctor --json`, or of `scankit env check --json`. Same report,
-// same bytes.
+// The answer of `scankit doctor --json`, `scankit env check --json` or `scankit ci run --json`, by what
+// the report was asked. Same report, same bytes.
 std::string doctor_json(const Report& report);
 
-// Texts in such an answer: null where there is none.
+// A JSON string, or null for a text that is empty or missing.
 nlohmann::ordered_json or_null(const std::string& text);
 nlohmann::ordered_json or_null(const std::optional<std::string>& text);
 
-// What doctor_json() wrote, as outcomes again: of a scankit that ran elsewhere, or as a child. Which schema
-// it must be of is the caller's to say. Errc::Malformed where the text is not whole, or no such answer. A
-// cause that this scankit does not know (a newer one wrote it) is Errc::Unsupported: it must not vanish.
+// Reads what doctor_json() of another scankit has written, for a gate or a fleet that merges answers. The
+// caller says which schema it must have. Errc::Malformed if the text is incomplete or is not such an
+// answer. Errc::Unsupported for a cause that this version does not know because a newer one wrote it: it
+// must not vanish.
 Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::string_view schema);
 
 }  // namespace scankit

@@ -11,9 +11,9 @@
 namespace scankit {
 namespace {
 
-// What a CI server counts: an error in the environment is a failure; a question that could hide one and stays
-// open is an error, since a gate must not take it for green; what does not apply is skipped. Warnings and
-// notes leave a test passed and stand in its output.
+// What a CI server counts. An error in the environment is a failure. An open question that could hide an
+// error is an error, because a gate must not take it for green. What does not apply is skipped. Warnings
+// and notes leave a test passed and are in its output.
 enum class TestKind : std::uint8_t { Passed, Failure, Error, Skipped };
 
 bool has_error(const Outcome& outcome) {
@@ -29,10 +29,12 @@ TestKind kind_of(const Outcome& outcome) {
   return skipped ? TestKind::Skipped : TestKind::Passed;
 }
 
+// One attribute with its leading space.
 std::string attribute(std::string_view name, std::string_view value) {
   return " " + std::string(name) + "=\"" + xml_escaped(value) + "\"";
 }
 
+// A finding with its evidence and repairs, escaped, as the text of an element.
 std::string described(const Finding& finding, const Snapshot& snapshot) {
   std::string text = std::string(severity_word(finding.severity())) + ": " +
                      std::string(info(finding.cause).slug) + ": " + finding.subject + ": " + finding.summary;
@@ -44,6 +46,7 @@ std::string described(const Finding& finding, const Snapshot& snapshot) {
   return out;
 }
 
+// <system-out>: what a test has to say although it has passed, or besides its failure.
 std::string output_of(const Outcome& outcome, const Snapshot& snapshot) {
   std::string out;
   for (const Finding& finding : outcome.findings)
@@ -54,6 +57,7 @@ std::string output_of(const Outcome& outcome, const Snapshot& snapshot) {
   return out;
 }
 
+// One <failure>: it has the type and message of the first error, and all errors in its text.
 std::string failure_of(const Outcome& outcome, const Snapshot& snapshot) {
   std::string slug, message, text;
   for (const Finding& finding : outcome.findings) {
@@ -88,6 +92,7 @@ std::string testcase(const Outcome& outcome, const Snapshot& snapshot) {
   return inner.empty() ? head + "></testcase>\n" : head + ">\n" + inner + "    </testcase>\n";
 }
 
+// The counts of one suite or of all. "skipped" is not an attribute of <testsuites> in the schema.
 struct Counts {
   std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
   void add(TestKind kind) {
@@ -102,7 +107,8 @@ struct Counts {
   }
 };
 
-// A suite of its own with a test for each file: what failed yesterday and loads today shows as such.
+// A suite of its own with one test for each extension, so that a dashboard shows a file that failed
+// yesterday and loads today.
 TestKind kind_of(const AuditLine& line) {
   if (line.verdict == AuditVerdict::Fails) return TestKind::Failure;
   return line.verdict == AuditVerdict::Loads ? TestKind::Passed : TestKind::Skipped;
@@ -120,6 +126,7 @@ std::string testcase(const AuditLine& line) {
   return inner.empty() ? head + "></testcase>\n" : head + ">\n" + inner + "    </testcase>\n";
 }
 
+// The facts of the run; every suite repeats them, because the schema has no other place.
 std::string properties(const Report& report) {
   std::string out = "    <properties>\n";
   auto rows = versions(report.snapshot);
@@ -132,7 +139,7 @@ std::string properties(const Report& report) {
 
 }  // namespace
 
-// The dialect that Jenkins' xunit plugin publishes as junit-10.xsd and that GitLab and others read.
+// The dialect of Jenkins' xunit plugin (junit-10.xsd), which GitLab and others read as well.
 std::string doctor_junit(const Report& report) {
   std::vector<std::string_view> order;  // of first appearance
   std::map<std::string_view, std::vector<const Outcome*>> suites;

@@ -8,16 +8,18 @@
 namespace scankit {
 namespace {
 
-constexpr std::size_t kLong = 30;  // characters; a shorter path is easier to read than a name for it
+// In bytes. A shorter path is easier to read than a name for it.
+constexpr std::size_t kLong = 30;
 constexpr std::size_t kOften = 2;
 
+// Bytes above 0x7f belong to a letter of UTF-8, and so to a name.
 bool part_of_a_name(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return std::isalnum(byte) != 0 || byte >= 0x80 || c == '_' || c == '-' || c == '.' || c == '+' || c == '~';
 }
 
-// Where `directory` stands as a path of its own, from `from` on: not as the beginning of another name, nor as
-// the end of a longer path.
+// The first place at or after `from` where `directory` is a whole path or the beginning of one at a
+// slash: not a part of another name, nor the end of a longer path. A full stop after it ends a sentence.
 std::size_t find_directory(const std::string& text, const std::string& directory, std::size_t from) {
   for (auto at = text.find(directory, from); at != std::string::npos; at = text.find(directory, at + 1)) {
     const bool begins =
@@ -30,6 +32,7 @@ std::size_t find_directory(const std::string& text, const std::string& directory
   return std::string::npos;
 }
 
+// Debian's Python uses dist-packages.
 bool is_packages(const std::string& path) {
   return path.ends_with("/site-packages") || path.ends_with("/dist-packages");
 }
@@ -39,11 +42,14 @@ bool is_packages(const std::string& path) {
 void Legend::offer(const std::string& name, const std::string& directory) {
   if (directory.size() <= kLong || !directory.starts_with("/")) return;
   if (std::ranges::find(offered_, directory, &std::pair<std::string, std::string>::second) != offered_.end())
+    // The longest path comes first, so that $SITE is found in a path below both $SITE and $ENV.
     return;
   const auto longer = [&](const auto& one) { return one.second.size() >= directory.size(); };
   offered_.insert(std::ranges::partition_point(offered_, longer), {name, directory});
 }
 
+// Only directories that occur at least twice get a name. Each count is made after the longer directories
+// were replaced.
 void Legend::settle(const std::vector<std::string>& texts) {
   std::vector<std::string> left = texts;
   used_.clear();
@@ -56,6 +62,8 @@ void Legend::settle(const std::vector<std::string>& texts) {
     if (found < kOften) continue;
     std::string numbered = "$" + name;
     for (int n = 2;
+         // Two directories of one name become $SITE and $SITE2, in the order in which they
+         // get their names.
          std::ranges::find(used_, numbered, &std::pair<std::string, std::string>::first) != used_.end();)
       numbered = "$" + name + std::to_string(n++);
     used_.emplace_back(numbered, directory);
@@ -81,6 +89,7 @@ Legend legend_of(const Snapshot& snapshot) {
   return legend;
 }
 
+// Takes the legend by value, because settle() depends on the text.
 std::string with_legend(Legend legend, const std::string& text, bool (*is_command)(const std::string& line)) {
   std::vector<std::string> lines, prose;
   std::istringstream in(text);

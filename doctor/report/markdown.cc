@@ -12,6 +12,8 @@
 namespace scankit {
 namespace {
 
+// A block that opens on a click; the caller writes the closing tag. The empty line lets Markdown
+// follow the HTML.
 std::string markdown_folded(const std::string& title) {
   return "<details><summary>" + xml_escaped(title) + "</summary>\n\n";
 }
@@ -37,6 +39,7 @@ void write_evidence(std::string& out, const Finding& finding) {
   out += "\n</details>\n\n";
 }
 
+// A symptom gets a smaller heading and no repair: that of its cause removes it.
 void write_finding(std::string& out, const Finding& finding, const Snapshot& snapshot) {
   const CauseInfo& cause = info(finding.cause);
   out += (finding.because_of ? "#### " : "### ") + severity_name(finding.severity()) + ": " +
@@ -79,7 +82,7 @@ void write_built_for(std::string& out, const Snapshot& snapshot) {
 
 }  // namespace
 
-// To paste into an issue: short at first sight, everything in it on a click.
+// For pasting into an issue: short at first sight, with everything else on a click.
 std::string doctor_markdown(const Report& report) {
   std::string out = "## scankit " + std::string(command_of(report)) + ": " +
                     markdown_escaped(verdict_line(report)) + "\n\n" + markdown_escaped(counts_line(report)) +

@@ -29,9 +29,11 @@ struct Live : ProgressStep {
   bool told = false;  // by a plain line
 };
 
-// The one line. All that is written goes out under the lock, by one call.
+// The one line of the program. Everything is written under the lock and with one call, so that lines of
+// several threads never mix.
 class Line {
  public:
+  // The pointer stays valid until close(), because a list does not move its elements.
   ProgressStep* open(const std::string& what) {
     const std::lock_guard guard(lock_);
     if (steps_.empty()) begin();
@@ -40,6 +42,7 @@ class Line {
     return &steps_.back();
   }
 
+  // The thread is joined outside the lock, which it needs to end.
   void close(const ProgressStep* step) {
     std::thread ended;
     {
@@ -54,6 +57,7 @@ class Line {
     if (ended.joinable()) ended.join();
   }
 
+  // The step may only be changed under the lock, because the ticker reads it.
   template <typename Change>
   void change(ProgressStep* step, const Change& change) {
     const std::lock_guard guard(lock_);
@@ -66,6 +70,7 @@ class Line {
     last_line_ = Clock::now();
   }
 
+  // Does nothing on a terminal, where the drawn line already shows it.
   void say_off_terminal(const std::string& line) {
     const std::lock_guard guard(lock_);
     if (terminal_.draws()) return;
@@ -80,6 +85,8 @@ class Line {
   }
 
  private:
+  // Called for the first step. The ticker starts with all signals blocked, so that the handler
+  // never runs in it.
   void begin() {
     terminal_.open();
     terminal_.take_signals();
@@ -87,10 +94,11 @@ class Line {
     const BlockedSignals none_for_the_ticker;
     try {
       ticker_ = std::thread([this, mine = ++generation_] { tick(mine); });
-    } catch (const std::system_error&) {  // no thread to be had: nobody is told
+    } catch (const std::system_error&) {  // the program works without a progress line
     }
   }
 
+  // `mine` ends a ticker whose last step is over although a new first step has come since.
   void tick(unsigned mine) {
     ::pthread_setname_np(::pthread_self(), "progress");
     std::unique_lock guard(lock_);
@@ -112,6 +120,7 @@ class Line {
     return progress_text(steps, columns);
   }
 
+  // Off a terminal: one line after 10 s, then one every 30 s. A line of somebody else restarts the time.
   void say_slowly(Clock::time_point now) {
     const auto slow = [&](const Live& one) {
       return now - std::max(one.since, last_line_) >= (one.told ? kAgain : kSlow);
@@ -133,7 +142,7 @@ class Line {
   unsigned generation_ = 0;
 };
 
-// Never taken down: a thread may still be in it when the program ends.
+// Never destroyed: a thread may still use it when the program ends.
 Line& line() {
   static Line* const the_one = new Line;  // NOLINT(cppcoreguidelines-owning-memory)
   return *the_one;
@@ -141,6 +150,8 @@ Line& line() {
 
 const Language* g_user_language = nullptr;
 
+// Facts are collected in English. Text that was formed then is translated here; all other text is in the
+// right language already.
 std::string for_the_user(const std::string& text) {
   const bool english = spoken_language() == nullptr && g_user_language != nullptr;
   return fit_for_terminal(english ? g_user_language->retold(text).value_or(text) : text);
@@ -151,6 +162,7 @@ std::string for_the_user(const std::string& text) {
 Progress::Progress(const std::string& what) : step_(line().open(for_the_user(what))) {}
 Progress::~Progress() { line().close(step_); }
 
+// The words are translated before the lock is taken.
 void Progress::now(const std::string& what, std::chrono::milliseconds limit, Clock::time_point since) {
   const std::string words = for_the_user(what);
   const auto whole = std::chrono::ceil<seconds>(limit).count();

@@ -26,6 +26,8 @@ constexpr std::size_t kShortestWords = 12;  // below that they say nothing: bett
 constexpr std::chrono::seconds kShown{1};   // an age below it is no news
 constexpr std::uint64_t kMegabyte = 1000000;
 
+// The code point of one well-formed sequence. A byte that is not UTF-8 gives some value; it is
+// one column wide.
 char32_t code_point(std::string_view sequence) {
   constexpr std::array<unsigned, 5> kMask{0, 0x7f, 0x1f, 0x0f, 0x07};
   auto point = static_cast<char32_t>(static_cast<unsigned char>(sequence[0]) & kMask[sequence.size()]);
@@ -33,7 +35,8 @@ char32_t code_point(std::string_view sequence) {
   return point;
 }
 
-// Unicode's East Asian Width W and F (UAX 11), and the marks of Latin, by their blocks.
+// The columns of one letter: 2 in the blocks with East Asian Width W or F (UAX 11), 0 for combining marks
+// of Latin, else 1. Blocks instead of the full table: this only decides where a line is cut.
 std::size_t columns_of_letter(char32_t point) {
   if (point >= 0x300 && point <= 0x36f) return 0;
   constexpr std::array<std::pair<char32_t, char32_t>, 8> kWide{{{0x1100, 0x115f},
@@ -63,7 +66,7 @@ std::string fraction(std::uint64_t done, std::uint64_t total) {
   return std::to_string(std::min(done, total)) + "/" + std::to_string(total);
 }
 
-// "120/531 MB (22 %)"; without a size only what has come.
+// "120/531 MB (22 %)". Without a size, only what has arrived. Megabytes of 10^6 bytes; "" below one.
 std::string bytes_text(const ProgressStep& step) {
   if (step.size < kMegabyte)
     return step.have < kMegabyte ? "" : std::to_string(step.have / kMegabyte) + " MB";
@@ -75,12 +78,14 @@ std::string age_text(const ProgressStep& step) {
   return step.age < kShown ? "" : std::to_string(step.age.count()) + " s";
 }
 
-// "[12/90, 34 s] " of the innermost step that knows how many things it has to do.
+// "[12/90, 34 s] ", for the innermost step that knows how many things it has to do. The age is left out
+// if it is already shown at the end of the line, because that step is the innermost of all.
 std::string head_of(const std::vector<ProgressStep>& steps) {
   const auto counted =
       std::find_if(steps.rbegin(), steps.rend(), [](const ProgressStep& step) { return step.total > 0; });
   if (counted == steps.rend()) return "";
   std::string text = "[" + fraction(counted->done, counted->total);
+  // rbegin() is the innermost step.
   const std::string age = counted == steps.rbegin() ? "" : age_text(*counted);
   if (!age.empty()) text += ", " + age;
   return text + "] ";
@@ -97,6 +102,7 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
+// The cut is between letters, never inside one.
 std::string cut_to(std::string_view text, std::size_t columns) {
   if (columns_of(text) <= columns) return std::string(text);
   const std::string dots = columns >= kShortestWords ? "..." : "";
@@ -121,6 +127,8 @@ std::string progress_text(const std::vector<ProgressStep>& steps, std::size_t co
   if (!age.empty()) numbers += "  " + age;
   if (!age.empty() && !now.limit.empty()) limit = " (" + now.limit + ")";
   const std::size_t fixed = columns_of(head) + columns_of(numbers);
+  // Words are cut first, but not below kShortestWords columns; then the limit goes before they
+  // are cut further.
   if (fixed + columns_of(limit) + std::min(columns_of(what), kShortestWords) > columns) limit.clear();
   const std::size_t taken = fixed + columns_of(limit);
   return cut_to(head + cut_to(what, columns > taken ? columns - taken : 0) + numbers + limit, columns);
@@ -128,11 +136,14 @@ std::string progress_text(const std::vector<ProgressStep>& steps, std::size_t co
 
 namespace {
 
+// Back to the first column, and erase to the end of the screen (ECMA-48, ED): the line may
+// have been wrapped.
 constexpr std::string_view kClear = "\r\x1b[J";
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::size_t kUsualColumns = 80;
 
-// What the handler of signals reads.
+// What the signal handler reads. Everything here is lock-free or plain memory, because a handler
+// must not lock.
 std::atomic<bool> on_screen{false}, writing{false}, ended{false};
 std::array<char, 512> last_words{};
 std::atomic<std::size_t> last_words_size{0};
@@ -142,6 +153,7 @@ std::optional<std::string> variable(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// Uses write(2), which a signal handler may call (signal-safety(7)).
 void put(std::string_view text) {
   while (!text.empty()) {
     const ssize_t wrote = ::write(STDERR_FILENO, text.data(), text.size());
@@ -150,7 +162,8 @@ void put(std::string_view text) {
   }
 }
 
-// Who writes has blocked signals, so it is another thread that is waited for here.
+// The signal handler. A thread that writes has blocked signals, so `writing` can only be set by another
+// thread, which gets 200 ms to finish its line.
 void end_by(int number) {
   ended = true;
   for (int i = 0; i < 200 && writing; ++i) ::poll(nullptr, 0, 1);
@@ -160,6 +173,7 @@ void end_by(int number) {
   ::raise(number);
 }
 
+// Somebody who has installed a handler keeps it.
 bool is_handled_by(int number, void (*handler)(int)) {
   struct sigaction now {};
   ::sigaction(number, nullptr, &now);
@@ -168,6 +182,7 @@ bool is_handled_by(int number, void (*handler)(int)) {
 
 }  // namespace
 
+// Every thread that writes to the terminal does so with signals blocked; see end_by().
 BlockedSignals::BlockedSignals() {
   sigset_t all;
   sigfillset(&all);
@@ -177,6 +192,7 @@ BlockedSignals::~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nul
 
 std::string fit_for_terminal(std::string_view text) { return plain(text, !locale_is_utf8(variable)); }
 
+// Without a TERM nothing is known about the terminal's escapes.
 void ProgressTerminal::open() {
   const std::string kind = variable("TERM").value_or("dumb");
   draws_ = ::isatty(STDERR_FILENO) == 1 && !kind.empty() && kind != "dumb";
@@ -192,6 +208,7 @@ std::size_t ProgressTerminal::columns() const {
 void ProgressTerminal::write(std::string_view text, bool drawn) {
   const BlockedSignals until_it_is_out;
   writing = true;
+  // After the signal handler has cleared the line, nothing may draw it again.
   if (!ended) {
     put(text);
     on_screen = drawn;
@@ -202,9 +219,12 @@ void ProgressTerminal::write(std::string_view text, bool drawn) {
 void ProgressTerminal::draw(const std::string& text) {
   if (closed_ || !draws_) return;
   const std::size_t wide = columns();
+  // A line that has not changed is not drawn again, unless the terminal has been resized and may
+  // have wrapped it.
   if (on_screen && text == drawn_ && wide == drawn_columns_) return;
   drawn_ = text;
   drawn_columns_ = wide;
+  // The cursor goes back to the first column; progress_terminal.h says why.
   write(std::string(kClear) + text + "\r", true);
 }
 
@@ -229,6 +249,7 @@ void ProgressTerminal::leave_signals() {
 }
 
 void ProgressTerminal::say_if_interrupted(const std::string& line) {
+  // A signal between these statements prints too little, never something undefined.
   last_words_size = 0;
   std::copy_n(line.begin(), std::min(line.size(), last_words.size()), last_words.begin());
   last_words_size = std::min(line.size(), last_words.size());

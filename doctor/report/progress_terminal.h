@@ -18,18 +18,18 @@ struct ProgressStep {
   std::string limit;                 // "given up after 60 s"; "": it is waited for as long as it takes
 };
 
-// Columns of a terminal that the text takes: letters of East Asia take two, marks that combine none.
+// The columns that the text takes on a terminal: two for East Asian letters, none for combining marks.
 std::size_t columns_of(std::string_view text);
 
-// Cut at its end, with "..." where there is room for that, so that it takes at most `columns`.
+// The text, cut at its end so that it takes at most `columns`, with "..." if there is room for that.
 std::string cut_to(std::string_view text, std::size_t columns);
 
-// One line about all that goes on, the outermost step first:
+// One line about all steps, the outermost first:
 //   [12/90, 34 s] q011-fp32-b2  7 s (given up after 60 s)
-// What is narrow loses the end of the words first, then the limit; numbers stay longest.
+// If it is too wide, the end of the words goes first, then the limit; the numbers stay longest.
 std::string progress_text(const std::vector<ProgressStep>& steps, std::size_t columns);
 
-// No signal is delivered to this thread, nor to those that it starts, as long as the object lives.
+// While the object lives, no signal is delivered to this thread or to the threads that it starts.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -41,12 +41,13 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// Control bytes become \xNN, and what is not ASCII too where the locale is not UTF-8.
+// Control bytes become \xNN, and so do letters outside ASCII if the locale is not UTF-8.
 std::string fit_for_terminal(std::string_view text);
 
-// Standard error, with one line that comes and goes. The cursor waits at its beginning: a terminal that wraps
-// its lines anew when it becomes narrower keeps the cursor there, and all rows below are ours to erase. One
-// thread at a time.
+// Standard error with one line that can be drawn and removed. The cursor stays at its beginning: a
+// terminal that wraps its lines again when it becomes narrower keeps the cursor there, so that all
+// rows below belong to the line and can be erased. Only one thread at a time may use it; Line in
+// progress.cc locks.
 class ProgressTerminal {
  public:
   void open();  // looks whether it is a terminal that knows escapes
@@ -57,8 +58,8 @@ class ProgressTerminal {
   void close();  // nothing is drawn from now on
   void write_line(std::string_view line);
 
-  // Ctrl-C, a hang-up and a polite kill take the line away before they end the program. Who has asked for
-  // them already keeps them.
+  // While these handlers are installed, Ctrl-C, a hang-up and SIGTERM remove the line before they end the
+  // program. A handler that somebody else has installed is left alone.
   void take_signals();
   void leave_signals();
   static void say_if_interrupted(const std::string& line);  // "": nothing more than the signal says itself

@@ -16,7 +16,8 @@ namespace {
 
 using Family = PrometheusFamily;
 
-// The same cause of the same file twice would be the same sample twice, which the collector refuses.
+// Findings with the same labels become one sample with their number: the collector refuses the
+// same series twice.
 void write_findings(Family family, const Report& report) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::size_t> counted;
   for (const Finding& finding : report.findings)
@@ -29,7 +30,8 @@ void write_findings(Family family, const Report& report) {
   }
 }
 
-// Those that load are a number only: an environment has hundreds, and each would be a series.
+// Extensions that load are only counted: an environment has hundreds, and each would be a
+// series of its own.
 void write_audit(std::string& out, const std::string& command, const Report& report) {
   const auto table = audit_table(report.snapshot);
   if (!table) return;
@@ -42,6 +44,7 @@ void write_audit(std::string& out, const std::string& command, const Report& rep
   std::set<std::string> seen;
   for (const AuditLine& line : table->lines) {
     const bool told = line.verdict == AuditVerdict::Fails || line.verdict == AuditVerdict::Unknown;
+    // Two paths may become equal in plain(), and a series must not occur twice.
     if (!told || !seen.insert(plain(line.path, false)).second) continue;
     files.sample({{"file", line.path},
                   {"package", line.package},
@@ -52,6 +55,7 @@ void write_audit(std::string& out, const std::string& command, const Report& rep
   }
 }
 
+// Only a gate has steps.
 void write_steps(std::string& out, const std::string& command, const Report& report) {
   if (report.steps.empty()) return;
   Family statuses(out, command, "step_exit_status", "Exit status of each step, after the policy");
@@ -71,7 +75,7 @@ void write_targets(Family family, const Report& report) {
 
 }  // namespace
 
-// No time in it: node_textfile_mtime_seconds tells when the file was written, and how old it has become.
+// There is no time in it: node_exporter's node_textfile_mtime_seconds tells when the file was written.
 std::string doctor_prometheus(const Report& report, const SinkOptions& options) {
   const std::string command(command_of(report));
   const Tally n = tally(report);
@@ -84,6 +88,7 @@ std::string doctor_prometheus(const Report& report, const SinkOptions& options) 
       "Exit status of the run: 0 clean, 1 findings, 2 usage, 3 own failure, 4 inconclusive, 5 build failed, "
       "6 validation failed, 7 drift")
       .sample({}, std::to_string(options.exit_status));
+  // One series for each verdict, so that an alert can refer to a series that always exists.
   Family verdicts(out, command, "verdict", "1 for the verdict that holds");
   for (const Verdict verdict : {Verdict::Healthy, Verdict::Broken, Verdict::Unknown, Verdict::Empty})
     verdicts.sample({{"verdict", std::string(verdict_word(verdict))}}, report.verdict == verdict ? "1" : "0");

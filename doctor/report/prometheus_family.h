@@ -9,13 +9,15 @@
 
 namespace scankit {
 
-// One family of the exposition format 0.0.4, as node_exporter's textfile collector reads it: HELP and TYPE
-// once, then its samples. Each sample says of which command it is: the collector refuses two files with the
-// same one.
+// One metric family of the text format 0.0.4, as node_exporter's textfile collector reads it: HELP and
+// TYPE once, then the samples, all of which must follow each other. Every sample has a label with the
+// command, because the collector refuses two files with the same series.
 class PrometheusFamily {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
+  // Writes the header at once, so a family is created where its samples follow. `help` must be plain
+  // ASCII without line ends. All families are gauges.
   PrometheusFamily(std::string& out, std::string command, std::string_view name, std::string_view help)
       : out_(out), command_(std::move(command)), name_("scankit_" + std::string(name)) {
     out_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " gauge\n";

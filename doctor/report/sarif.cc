@@ -14,11 +14,13 @@ namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostResults = 5000;  // GitHub shows no more of one run
+// GitHub shows no more results of one run.
+constexpr std::size_t kMostResults = 5000;
 
 Json text(const std::string& words) { return Json{{"text", plain(words, false)}}; }
 
-// A drift stands where the repository says otherwise: GitHub shows it beside that line.
+// A drift is located in the repository's file that demands something else, so that GitHub shows it at
+// that line. A relative URI is relative to the repository.
 Json demanded_line(const FileLine& line) {
   constexpr std::string_view kRoot = "file:///";
   const std::string uri = line.file.starts_with('/')
@@ -27,7 +29,7 @@ Json demanded_line(const FileLine& line) {
   return {{"artifactLocation", {{"uri", uri}}}, {"region", {{"startLine", std::max(line.line, 1u)}}}};
 }
 
-// Where a finding about a package has no file of its own, the interpreter stands for the environment: viewers
+// A finding about a package has no file. The interpreter then represents the environment, because viewers
 // refuse a result without a physical location.
 Json location(const Finding& finding, const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
@@ -52,13 +54,16 @@ std::string message(const Finding& finding, const Snapshot& snapshot) {
   return words;
 }
 
-// The folder may differ from run to run (a checkout of CI, a home), the file's name does not.
+// A fingerprint that tells GitHub which finding of an earlier run this is. The directory may differ
+// between runs (a CI checkout, a home directory), the file name does not. A counter separates equal
+// findings of one run.
 std::string fingerprint(const Finding& finding, std::map<std::string, unsigned>& seen) {
   const std::string identity =
       std::string(info(finding.cause).slug) + "\n" + finding.module + "\n" + path_basename(finding.subject);
   return sha256_hex(identity + "\n" + std::to_string(seen[identity]++));
 }
 
+// A rule is a cause of the catalogue; its id is the slug.
 Json rule(const CauseInfo& cause) {
   const std::string slug(cause.slug);
   return {{"id", slug},
@@ -68,6 +73,7 @@ Json rule(const CauseInfo& cause) {
           {"defaultConfiguration", {{"level", severity_word(cause.severity)}}}};
 }
 
+// Checks that were not answered are notifications about the run, not results: nothing was found.
 Json notifications(const Report& report, std::size_t left_out) {
   Json list = Json::array();
   for (const Outcome& outcome : report.outcomes) {
@@ -85,7 +91,7 @@ Json notifications(const Report& report, std::size_t left_out) {
   return list;
 }
 
-// Those that would fail are results too, where a cause is known; here stands every file, with its answer.
+// Every file of the audit with its answer. Those that would fail for a known cause are results as well.
 Json audited(const AuditTable& table) {
   Json list = Json::array();
   for (const AuditLine& line : table.lines)
@@ -100,6 +106,7 @@ Json audited(const AuditTable& table) {
 }  // namespace
 
 std::string doctor_sarif(const Report& report, const SinkOptions& options) {
+  // Ordered by the catalogue, so that the indices do not depend on the order of the findings.
   std::map<Cause, std::size_t> rule_index;  // in the order of the catalogue
   for (const Finding& finding : report.findings) rule_index.emplace(finding.cause, 0);
   Json rules = Json::array();
@@ -124,6 +131,7 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
     if (finding.because_of) result["properties"]["because_of"] = info(*finding.because_of).slug;
     results.push_back(std::move(result));
   }
+  // executionSuccessful is about scankit itself, not about what it found.
   const bool crashed = std::ranges::any_of(
       report.outcomes, [](const Outcome& outcome) { return outcome.state == CheckState::Crashed; });
   Json invocation{{"executionSuccessful", !crashed}, {"exitCode", options.exit_status}};
@@ -143,6 +151,8 @@ std::string doctor_sarif(const Report& report, const SinkOptions& options) {
                                           {"invocations", Json::array({std::move(invocation)})},
                                           {"results", std::move(results)},
                                           {"properties", std::move(properties)},
+                                          // The specification wants to know how columns are counted, even
+                                          // though no result has one.
                                           {"columnKind", "utf16CodeUnits"}}})}};
   return json_document(sarif);
 }

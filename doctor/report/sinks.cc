@@ -7,6 +7,7 @@
 namespace scankit {
 namespace {
 
+// One row for each format; `--report`, its help and its validation all use this table.
 struct Sink {
   std::string_view format;
   std::string (*render)(const Report&, const SinkOptions&);

@@ -8,13 +8,14 @@
 
 namespace scankit {
 
-// What a sink may say beside the report itself.
+// What a sink needs to know besides the report.
 struct SinkOptions {
   bool verbose = false;
   int exit_status = 0;  // with which this run of scankit ends, as far as the findings decide
 };
 
-// Same report, same bytes: no clock, no host name.
+// Each takes a report and returns the whole file. Same report, same bytes: no clock
+// and no host name.
 std::string doctor_junit(const Report& report);
 std::string doctor_sarif(const Report& report, const SinkOptions& options);
 std::string doctor_github(const Report& report);

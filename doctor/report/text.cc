@@ -20,6 +20,7 @@ constexpr std::size_t kFewLines = 4;  // of evidence, without --verbose
 
 std::string label(std::string name) { return in_column(std::move(name), 8); }
 
+// Prints why a fact is missing and returns true; false if it is there.
 template <class T>
 bool said_why_not(Page& page, const std::string& name, const Probed<T>& fact) {
   if (fact.present()) return false;
@@ -45,17 +46,19 @@ std::string module_in_words(const Extension& file) {
   return text;
 }
 
-// The modules without what --module named and import takes for Python files: that is there.
+// The modules under diagnosis without those that are Python packages: these are printed as packages.
 std::vector<std::string> compiled_names(const Snapshot& snapshot) {
   std::vector<std::string> names = snapshot.modules;
   for (const AskedPackage& package : snapshot.packages_asked) std::erase(names, package.name);
   return names;
 }
 
+// The first block: what was looked at. It stops where the rest would only repeat why the Python
+// cannot be used.
 void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::string>& compared) {
   for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
-  // Said once, for all that could not be looked at because of it.
+  // A reason that several facts share is printed once.
   const bool unusable = broken_environment(snapshot).has_value() ||
                         (!snapshot.python.present() && snapshot.torch.note == snapshot.python.note);
   if (!said_why_not(page, say("Python"), snapshot.python))
@@ -83,13 +86,14 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
     if (more.together > 1) page.line(10, together_sentence(more, torch));
 }
 
-// What the sentence above it already says is not said again, except with --verbose.
+// Whether the evidence adds anything to the sentence of the finding. Very short values are numbers or
+// flags, which say little by themselves. --verbose shows all of it.
 bool is_new(const Page& page, const Finding& finding, const Evidence& evidence) {
   return page.verbose() || (evidence.value.size() > 3 && finding.subject != evidence.value &&
                             finding.summary.find(evidence.value) == std::string::npos);
 }
 
-// The last word of a JSON pointer; of an entry of a list, the list's.
+// A name for a fact: the last word of its JSON pointer, or for an entry of a list the name of the list.
 std::string fact_name(std::string fact) {
   while (fact.find_last_not_of("0123456789") == fact.rfind('/') && fact.rfind('/') > 0)
     fact.erase(fact.rfind('/'));
@@ -112,7 +116,8 @@ void print_evidence(Page& page, std::size_t indent, const Finding& finding) {
     page.line(indent, say_n(held_back, "and {} more: -v lists it", "and {} more: -v lists them", held_back));
 }
 
-// The command stands below what it does; that of `scankit fix` is the last line of the page.
+// Each fix as a sentence with its command below. The command that is the last line of the page is not
+// repeated here.
 void print_fixes(Page& page, std::size_t indent, const Finding& finding, const Report& report) {
   const auto last_line = repair_command(report);
   for (const Fix& fix : finding.fixes) {
@@ -122,7 +127,8 @@ void print_fixes(Page& page, std::size_t indent, const Finding& finding, const R
   }
 }
 
-// Once a cause: what is said of it is the same for every file.
+// Whether this is the first finding of its cause; the hint to `scankit explain` is printed once
+// for each cause.
 bool first_of_its_cause(const Report& report, const Finding& finding) {
   const auto first = std::ranges::find(report.findings, finding.cause, &Finding::cause);
   return first == report.findings.end() || &*first == &finding;
@@ -143,11 +149,13 @@ void print_finding(Page& page, const Finding& finding, const Report& report) {
     page.verbatim(indent + 2, say("explain: {}", "scankit explain " + std::string(info(finding.cause).slug)));
 }
 
+// A variant is another way to import the same module.
 std::string what_was_tried(const Observation& seen) {
   if (seen.variant == "torch-first") return say("import {} (after torch)", seen.module);
   return say("import {}", seen.module);
 }
 
+// The words of the snapshot, translated.
 std::string outcome_in_words(const std::string& outcome) {
   if (outcome == "ok") return say("ok");
   if (outcome == "error") return say("error");
@@ -165,7 +173,8 @@ std::string in_words(const Observation& seen) {
   return text + (seen.file.empty() ? "" : ", " + seen.file);
 }
 
-// Without --verbose: what decides, and no "No module named" of a module that nobody misses.
+// Whether an observation is worth a line without --verbose: not if a later variant decides, and not if it
+// is "No module named" of a module that nobody misses.
 bool worth_a_line(const Report& report, const Observation& seen) {
   const auto& all = report.snapshot.observations.value;
   if (seen.variant != "bare") return true;
@@ -189,7 +198,7 @@ void print_observed(Page& page, const Report& report) {
   }
 }
 
-// Lines that several checks share are printed once.
+// Lines that several checks share are printed once, with the checks below.
 class Grouped {
  public:
   void add(const std::string& why, const std::string& check) {
@@ -209,7 +218,8 @@ class Grouped {
   std::vector<Line> lines_;
 };
 
-// One unreadable file leaves a dozen questions open; the first few tell what kind they are.
+// One unreadable file may leave a dozen questions open. Without --verbose the first few show what
+// kind they are.
 void print_questions(Page& page, const std::vector<std::string>& questions) {
   constexpr std::size_t kFewQuestions = 3;
   const bool all = page.verbose() || questions.size() <= kFewQuestions + 1;
@@ -219,6 +229,7 @@ void print_questions(Page& page, const std::vector<std::string>& questions) {
     page.line(2, say_n(n, "and {} more question: -v lists it", "and {} more questions: -v lists them", n));
 }
 
+// One block for each reason. An open question that could hide nothing is told apart from one that could.
 void print_open_questions(Page& page, const Report& report) {
   Grouped grouped;
   for (const Outcome& outcome : report.outcomes) {
@@ -245,7 +256,8 @@ void print_grouped(Page& page, const std::string& title, const Grouped& grouped)
   }
 }
 
-// What has nothing to look at cannot be wrong: that is for --verbose.
+// What was left out although it could be wrong is always printed; what has nothing to look at only
+// with --verbose.
 void print_not_checked(Page& page, const Report& report) {
   Grouped left_out, moot;
   for (const Outcome& outcome : report.outcomes) {
@@ -279,7 +291,7 @@ bool ends_in_utf8(const std::string& text) {
 }  // namespace
 
 bool locale_is_utf8(const Environment& variables) {
-  // POSIX: the first of these that is set and not empty decides.
+  // The first of these variables that is set and not empty decides (POSIX, Environment Variables).
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const auto value = variables(name); value && !value->empty()) return ends_in_utf8(*value);
   return false;
@@ -287,6 +299,7 @@ bool locale_is_utf8(const Environment& variables) {
 
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables) {
   if (choice != "auto") return choice == "always";
+  // NO_COLOR counts if it is not empty (no-color.org).
   const auto no_color = variables("NO_COLOR"), term = variables("TERM");
   return is_terminal && !(no_color && !no_color->empty()) && !term.value_or("").empty() && term != "dumb";
 }
@@ -315,6 +328,7 @@ std::string doctor_text(const Report& report, const TextStyle& style) {
   Page page(style);
   if (!style.quiet) {
     print_body(page, report);
+    // The legend comes after the body, because it depends on which paths the body repeats.
     page.legend(legend_of(report.snapshot)).gap();
   }
   print_verdict(page, report);

@@ -9,6 +9,7 @@
 
 namespace scankit {
 
+// How the text looks; it does not change what is said, apart from `verbose` and `quiet`.
 struct TextStyle {
   bool color = false;
   bool ascii = true;     // where the locale is not UTF-8
@@ -16,14 +17,16 @@ struct TextStyle {
   bool quiet = false;    // the verdict and the command alone
 };
 
+// Looks up a variable; unit tests pass their own.
 using Environment = std::function<std::optional<std::string>(std::string_view)>;
 bool locale_is_utf8(const Environment& variables);
-// `choice` is "auto", "always" or "never"; NO_COLOR (no-color.org) rules "auto".
+// Whether to use colour. `choice` is "auto", "always" or "never"; with "auto", NO_COLOR (no-color.org)
+// and a dumb terminal switch it off.
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables);
 
-// The report for a human: what was looked at, the findings with the root first, what was not checked, the
-// verdict, and as the last line the command that repairs it, where there is one. Same
-// report, same bytes.
+// The report for people: what was looked at, the findings with the root first, what was not checked, the
+// verdict, and as the last line the command that repairs it, if there is one.
+// Same report, same bytes.
 std::string doctor_text(const Report& report, const TextStyle& style);
 
 }  // namespace scankit

@@ -6,12 +6,14 @@
 
 namespace scankit {
 
+// Symbols in UTF-8 with their ASCII form and their colour (ECMA-48, SGR).
 const Mark kError{"\xE2\x9C\x97", "x", "\x1b[1;31m"}, kWarning{"!", "!", "\x1b[1;33m"},
     kNote{"\xC2\xB7", "-", "\x1b[1;36m"}, kUnknown{"?", "?", "\x1b[1;35m"},
     kGood{"\xE2\x9C\x93", "+", "\x1b[1;32m"};
 
 namespace {
 
+// The words are translated when they are printed, which a constant could not be.
 std::string mark_word(const Mark& mark) {
   if (&mark == &kError) return say("ERROR");
   if (&mark == &kWarning) return say("WARNING");
@@ -58,6 +60,7 @@ Page& Page::strong(const std::string& command) {
   return *this;
 }
 
+// Only lines that were added by line() and marked() are shortened, and only their plain part.
 Page& Page::legend(Legend legend) {
   std::vector<std::string> texts;
   for (const Line& line : lines_)
@@ -70,6 +73,7 @@ Page& Page::legend(Legend legend) {
   return *this;
 }
 
+// The page is empty afterwards.
 std::string Page::take() {
   std::string out;
   for (const Line& line : lines_) out += line.before + in_bold(line.bold) + line.text + "\n";

@@ -9,26 +9,29 @@
 
 namespace scankit {
 
-// A symbol is never alone: the word says the same to readers without colour and Unicode.
+// A severity in a page. The symbol is never alone: the word says the same to readers without
+// colour and Unicode.
 struct Mark {
   const char *symbol, *ascii, *color;
 };
 extern const Mark kError, kWarning, kNote, kUnknown, kGood;
 const Mark& mark_of(Severity severity);
 
-// The lines of a report for a terminal. Every byte that came from outside passes through plain().
+// Builds the lines of a report for a terminal. All text passes through plain(), so callers
+// pass it as it is.
 class Page {
  public:
   explicit Page(const TextStyle& style) : style_(style) {}
 
+  // A line of prose, in which the legend may shorten paths.
   Page& line(std::size_t indent, const std::string& text);
-  // What is pasted, or aligned in columns: the legend does not shorten it.
+  // A line that the legend must not change: a command to paste, or columns.
   Page& verbatim(std::size_t indent, const std::string& text);
   Page& gap();
-  // "x ERROR  cause: title"; the first part of the text is bold.
+  // "x ERROR  cause: title"; `bold` is printed before `text`, in bold letters.
   Page& marked(std::size_t indent, const Mark& mark, const std::string& bold, const std::string& text);
   Page& strong(const std::string& command);
-  // Shortens the paths of the lines so far, and says here what the names stand for.
+  // Shortens the paths of the lines so far, and adds the legend here.
   Page& legend(Legend legend);
   bool verbose() const { return style_.verbose; }
   std::string take();

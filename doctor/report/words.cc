@@ -2,6 +2,7 @@
 #include "doctor/report/words.h"
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
+// One row: the fact in words, or why it is missing.
 template <class T, class Words>
 void add(Rows& rows, const std::string& name, const Probed<T>& fact, const Words& words) {
   if (fact.present())
@@ -20,6 +22,7 @@ void add(Rows& rows, const std::string& name, const Probed<T>& fact, const Words
 
 std::string file_or_input(const std::string& path) { return path == "-" ? say("standard input") : path; }
 
+// Two commands can have nothing to check.
 std::string nothing_line(const Report& report) {
   if (!report.snapshot.python.present()) return say("nothing was checked: no step was run");
   return say(
@@ -28,6 +31,7 @@ std::string nothing_line(const Report& report) {
 
 }  // namespace
 
+// In a fixed order; several may apply at once.
 std::vector<std::string> target_lines(const Snapshot& snapshot) {
   std::vector<std::string> lines;
   if (snapshot.log.present() && snapshot.log.value.alone)
@@ -51,6 +55,7 @@ std::string_view verdict_word(Verdict verdict) {
   return verdict == Verdict::Broken ? "broken" : "unknown";
 }
 
+// A verdict that leaves the question open has the same word for every command.
 std::string_view verdict_word(const Report& report) {
   const bool open = report.verdict == Verdict::Unknown || report.verdict == Verdict::Empty;
   if (report.asked == Asked::Health || open) return verdict_word(report.verdict);
@@ -89,6 +94,7 @@ std::string severity_name(Severity severity) {
   return severity == Severity::Warning ? say("warning") : say("note");
 }
 
+// "/usr/bin/python3 (cpython 3.11.4, venv)".
 std::string python_in_words(const Python& python) {
   return python.requested + " (" + python.implementation + " " + python.version +
          (python.kind.empty() ? "" : ", " + retold(python.kind)) + ")";
@@ -102,6 +108,7 @@ std::string torch_in_words(const Torch& torch) {
   return text;
 }
 
+// The first line that users read. It names the root cause, because that is what the others follow from.
 std::string verdict_line(const Report& report) {
   if (report.asked == Asked::Drift) {
     if (const Finding* first = root(report); first != nullptr)
@@ -132,6 +139,7 @@ std::string counts_line(const Report& report) {
              say_n(n.not_applicable, "{} not applicable", "{} not applicable", n.not_applicable));
 }
 
+// Facts and reasons, so that a report is complete even if something could not be read.
 std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapshot) {
   Rows rows;
   rows.emplace_back("scankit", snapshot.tool_version);
@@ -183,10 +191,10 @@ std::vector<std::pair<std::string, std::string>> not_applicable(const Report& re
   return rows;
 }
 
+// The first row of families.def whose prefix fits.
 std::string_view family(std::string_view check) {
 #define FAMILY(start, name) \
   if (check.starts_with(start)) return name;
-#include "doctor/base/text.h"
 #include "doctor/report/families.def"
 #undef FAMILY
   return "environment";
@@ -203,6 +211,7 @@ std::string& program() {
 
 const std::string& scankit_program() { return program(); }
 
+// Without a slash the program was found in PATH, and will be found there again.
 void set_scankit_program(const std::string& argv0) {
   program() = argv0.find('/') == std::string::npos ? "scankit" : shell_quoted(argv0);
 }

@@ -12,9 +12,10 @@ namespace {
 
 constexpr const char* kPackage = "scankit_selftest_package";
 
+// A file that the interpreter imports; every fault is a change to it.
 HandmadeModule good() { return {.module = kSelftestModule}; }
 
-// As the interpreter would take it: in its folder, under its name.
+// Writes the module where and under the name that the interpreter looks for.
 Result<void> put(const Scratch& scratch, std::string_view bytes) {
   return write_file_atomically(scratch.site + "/" + kSelftestModule + scratch.suffix, bytes);
 }
@@ -31,17 +32,20 @@ Result<void> healthy(const Scratch& scratch) { return put(scratch, good()); }
 
 Result<void> truncated(const Scratch& scratch) {
   const std::string bytes = module_bytes(good());
+  // 200 bytes end within the program headers, which the ELF header says are longer.
   return put(scratch, std::string_view(bytes).substr(0, 200));  // within the program headers
 }
 
 Result<void> empty(const Scratch& scratch) { return put(scratch, std::string_view()); }
 
 Result<void> web_page(const Scratch& scratch) {
+  // What curl and wget save for a wrong URL.
   return put(scratch,
              "<!DOCTYPE html>\n<html><head><title>404: Not Found</title></head><body></body></html>\n");
 }
 
 Result<void> git_lfs(const Scratch& scratch) {
+  // The pointer file of the git-lfs specification, version 1, as it is left by a clone without git-lfs.
   return put(scratch, "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, '0') +
                           "\nsize 43600000\n");
 }
@@ -52,26 +56,30 @@ Result<void> other_processor(const Scratch& scratch) {
   return put(scratch, file);
 }
 
+// A name that this Python ignores: the suffix of another minor version is not in importlib's list.
 Result<void> other_python(const Scratch& scratch) {
   const std::string suffix = say(".cpython-3{}-x86_64-linux-gnu.so", scratch.minor == 9 ? 8 : 9);
   return write_file_atomically(scratch.site + "/" + kSelftestModule + suffix, module_bytes(good()));
 }
 
-// Python prefers the name with its own tag to ".abi3.so" in the same folder.
+// Python tries the suffix with its own tag before ".abi3.so" in the same directory, so the
+// damaged copy wins.
 Result<void> stale_copy(const Scratch& scratch) {
   SCANKIT_CHECK(
       write_file_atomically(scratch.site + "/" + kSelftestModule + ".abi3.so", module_bytes(good())));
   return truncated(scratch);
 }
 
-// A name that nothing imports would be a typing mistake: the program in the folder wants this one.
+// The program in the directory imports the module. Without it, a module that nothing imports would count
+// as a typing mistake of the user.
 Result<void> not_built(const Scratch& scratch) {
   SCANKIT_CHECK(
       write_file_atomically(scratch.folder + "/program.py", std::string("import ") + kSelftestModule + "\n"));
   return put_package(scratch, say("import {}\n", kSelftestModule));
 }
 
-// What mamba-ssm and others do: the package's import succeeds, and the failure shows at the first call.
+// The package catches the ImportError, as mamba-ssm and others do: its import succeeds, and the failure
+// would show at the first call.
 Result<void> hidden_by_package(const Scratch& scratch) {
   SCANKIT_CHECK(put_package(
       scratch, say("try:\n    import {0}\nexcept ImportError:\n    {0} = None\n", kSelftestModule)));
@@ -87,6 +95,8 @@ Result<void> cuda_runtime(const Scratch& scratch) {
 Result<void> newer_glibc(const Scratch& scratch) {
   HandmadeModule file = good();
   file.needed = {"libc.so.6"};
+  // A version node that no glibc defines; the symbol needs no definition, because the loader checks
+  // versions first.
   file.names = {{"scankit_selftest_of_the_future", "libc.so.6", "GLIBC_2.999"}};
   return put(scratch, file);
 }
@@ -98,12 +108,14 @@ Result<void> newer_libstdcxx(const Scratch& scratch) {
   return put(scratch, file);
 }
 
+// A name that belongs to no library that scankit knows, so the module itself must have forgotten it.
 Result<void> own_function(const Scratch& scratch) {
   HandmadeModule file = good();
   file.names = {{"scankit_selftest_launch_kernel", "", ""}};
   return put(scratch, file);
 }
 
+// The file keeps its name, but exports PyInit_ of another module.
 Result<void> other_name(const Scratch& scratch) {
   HandmadeModule file = good();
   file.module = "scankit_selftest_renamed";
@@ -122,7 +134,7 @@ Result<void> hang(const Scratch& scratch) {
   return put(scratch, file);
 }
 
-// c10::Error has been thrown by every torch; this constructor is in none.
+// Every torch has c10::Error, and none has this constructor.
 Result<void> other_torch(const Scratch& scratch) {
   HandmadeModule file = good();
   file.needed = {"libc10.so"};
@@ -130,7 +142,8 @@ Result<void> other_torch(const Scratch& scratch) {
   return put(scratch, file);
 }
 
-// c10::Error(SourceLocation, std::string), by the string ABI that the installed torch does not have.
+// c10::Error(SourceLocation, std::string) in the string ABI that the installed torch does not have. "Ss"
+// is the mangled std::string of the old ABI, __cxx11 marks the new one.
 Result<void> other_string_abi(const Scratch& scratch) {
   HandmadeModule file = good();
   file.needed = {"libc10.so"};
@@ -235,6 +248,8 @@ const std::vector<SelftestFault>& selftest_faults() {
   return faults;
 }
 
+// Some faults need a part of the system that may be missing; those are skipped with a
+// reason, not counted.
 std::string cannot_plant(const SelftestFault& fault, const Snapshot& facts) {
   if (fault.needs_torch && !facts.torch.present()) return say("there is no torch for this Python");
   if (fault.cause == "glibc_too_old" && facts.libc.value.kind != "glibc")

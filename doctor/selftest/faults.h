@@ -7,14 +7,16 @@
 #include "doctor/base/result.h"
 #include "doctor/model/snapshot.h"
 
-// What selftest plants: real faults, each in a small virtual
-// environment of its own, made without running anything.
+// What selftest plants: real faults, each in a small virtual environment of its own, which is made
+// without running anything.
 namespace scankit {
 
 inline constexpr const char* kSelftestModule = "scankit_selftest";
 
-// The virtual environment that a fault is planted in.
+// The virtual environment in which a fault is planted.
 struct Scratch {
+  // The paths are absolute; `site` is its site-packages, `suffix` the file name suffix of an extension
+  // module of this Python: ".cpython-311-x86_64-linux-gnu.so".
   std::string folder, python, site, suffix;  // suffix: ".cpython-311-x86_64-linux-gnu.so"
   unsigned minor = 0;                        // of Python 3
   std::string string_abi;                    // of torch: "old", "new"; "" without torch
@@ -26,16 +28,20 @@ struct SelftestFault {
   std::string cause;    // slug that must be the root; "" where nothing is wrong and nothing may be named
   bool needs_torch = false;
   bool hides = false;  // the program that imports it sees no error: a package swallows it
+  // The statement that the interpreter runs to show that the fault is real.
   std::string import = std::string("import ") + kSelftestModule;
+  // Added to the doctor's command line.
   std::vector<std::string> doctor_options;
+  // Writes the files of the fault. It runs no program and changes nothing outside the Scratch.
   Result<void> (*plant)(const Scratch&) = nullptr;
 };
 const std::vector<SelftestFault>& selftest_faults();
 
-// Why this fault cannot be planted for this Python; "" where it can.
+// Why this fault cannot be planted for this Python, as a sentence; "" if it can.
 std::string cannot_plant(const SelftestFault& fault, const Snapshot& facts);
 
-// A virtual environment of the interpreter that `facts` describe; with `torch`, one that reaches its torch.
+// Makes a virtual environment of the interpreter that `facts` describe. With `torch`, it can import the
+// torch of that interpreter.
 Result<Scratch> make_scratch(const Snapshot& facts, const std::string& folder, bool torch);
 
 }  // namespace scankit

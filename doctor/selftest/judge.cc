@@ -11,6 +11,7 @@ namespace scankit {
 namespace {
 using ParsedJson = nlohmann::json;
 
+// The last line that is not empty: of a traceback, the exception.
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of("\r\n ");
   if (end == std::string::npos) return "";
@@ -19,12 +20,15 @@ std::string last_line(const std::string& text) {
                      end - (start == std::string::npos ? 0 : start + 1) + 1);
 }
 
+// How the interpreter failed, in one line.
 std::string seen(const ProcessResult& imported) {
   if (imported.timed_out) return say("no answer within {} ms", imported.duration.count());
   if (imported.signal != 0) return say("killed by signal {}", imported.signal);
   return last_line(imported.err);
 }
 
+// Compares the doctor's JSON and its exit status with what the fault demands. Throws if a key is missing;
+// the caller then reports that the answer does not follow its schema.
 Judgement judgement_of(const SelftestFault& fault, const ParsedJson& answer, int exit_code, Trial& trial) {
   const ParsedJson& root = answer.at("root");
   const std::string verdict = answer.at("verdict").get<std::string>();
@@ -37,6 +41,7 @@ Judgement judgement_of(const SelftestFault& fault, const ParsedJson& answer, int
 
 }  // namespace
 
+// These words are part of selftest's JSON and are not translated.
 std::string_view judgement_word(Judgement judgement) {
   switch (judgement) {
     case Judgement::Named:
@@ -56,6 +61,8 @@ std::string_view judgement_word(Judgement judgement) {
 Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& imported,
             const Result<ProcessResult>& doctor) {
   Trial trial{.fault = fault.name, .planted = fault.planted, .expected = fault.cause};
+  // The interpreter must fail over every fault, except where a package hides it or nothing is wrong.
+  // Otherwise the fault is not there, and the doctor's answer means nothing.
   if (imported) {
     trial.import_line = imported->ok() ? "" : seen(*imported);
     const bool should_work = fault.cause.empty() || fault.hides;
@@ -87,6 +94,8 @@ int exit_status_of(const std::vector<Trial>& trials) {
   const auto any = [&](Judgement wanted) {
     return std::ranges::any_of(trials, [&](const Trial& trial) { return trial.judgement == wanted; });
   };
+  // A selftest that could not do its own part is an internal error, even if the doctor also
+  // missed something.
   if (any(Judgement::Failed) || any(Judgement::NotPlanted)) return kExitInternal;
   if (any(Judgement::Missed)) return kExitFindings;
   return any(Judgement::Named) ? kExitClean : kExitInternal;

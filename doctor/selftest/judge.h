@@ -30,8 +30,8 @@ struct Trial {
   std::vector<std::string> again;  // the doctor's command
 };
 
-// What the doctor's `--json` output and exit status say of a fault, and whether the interpreter (where it was
-// asked) agrees that there is one.
+// Judges one fault by the doctor's `--json` output and exit status. If the interpreter was asked
+// (`imported`), it must agree that there is a fault.
 Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& imported,
             const Result<ProcessResult>& doctor);
 

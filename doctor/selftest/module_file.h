@@ -7,8 +7,10 @@
 // Python extension modules made byte by byte: what selftest plants must not need a compiler.
 namespace scankit {
 
+// The description of one module; the defaults make one that works.
 struct HandmadeModule {
   struct Name {
+    // The loader must find it while it loads the file: the relocation is not lazy.
     std::string symbol;            // left undefined, and wanted while the file is loaded
     std::string library, version;  // "libc.so.6", "GLIBC_2.99"; both "" for a name without version
   };

@@ -20,6 +20,7 @@
 namespace scankit {
 namespace {
 
+// The 11 of "3.11.4"; 0 for anything that is not Python 3.
 unsigned minor_of(const std::string& version) {
   unsigned minor = 0;
   if (version.starts_with("3.")) std::from_chars(version.data() + 2, version.data() + version.size(), minor);
@@ -28,7 +29,8 @@ unsigned minor_of(const std::string& version) {
 
 }  // namespace
 
-// A pyvenv.cfg and a link are all that makes a virtual environment (PEP 405); `python -m venv` would run.
+// A virtual environment is a pyvenv.cfg and a link to the interpreter (PEP 405). `python -m venv` would
+// run the interpreter, and Debian's Python lacks it.
 Result<Scratch> make_scratch(const Snapshot& facts, const std::string& folder, bool torch) {
   const Python& python = facts.python.value;
   Scratch scratch;
@@ -45,6 +47,8 @@ Result<Scratch> make_scratch(const Snapshot& facts, const std::string& folder, b
                                   "\n"));
   if (::symlink(python.executable.c_str(), scratch.python.c_str()) != 0)
     return Error{Errc::Io, say("cannot make the link {}", scratch.python), ""};
+  // A line of a .pth file is appended to sys.path (site.py), so the site-packages directory that contains
+  // torch becomes visible.
   if (torch) {
     scratch.string_abi = facts.torch.value.string_abi;
     SCANKIT_CHECK(write_file_atomically(scratch.site + "/torch-of-the-user.pth",
@@ -62,6 +66,7 @@ std::size_t count_of(const std::vector<Trial>& trials, Judgement wanted) {
 
 std::string cause_or_none(const std::string& slug) { return slug.empty() ? say("nothing") : slug; }
 
+// The first word is padded to the same width in all cases; it is the second column of the table.
 std::string answer(const Trial& trial) {
   switch (trial.judgement) {
     case Judgement::Named:
@@ -78,7 +83,7 @@ std::string answer(const Trial& trial) {
   return "";
 }
 
-// The folder's name is new in each run; what matters is what lies in it.
+// Replaces the directory, whose name is random, so that two runs print the same text.
 std::string without_folder(std::string text, const std::string& folder) {
   for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
     text.replace(at, folder.size(), "$SCRATCH");
@@ -99,6 +104,8 @@ std::string selftest_text(const SelftestRequest& request, const std::vector<Tria
     out += std::string(17, ' ') + trial.planted + "\n";
     if (!trial.import_line.empty())
       out += std::string(17, ' ') + plain(without_folder(trial.import_line, request.folder), true) + "\n";
+    // The doctor's command is printed for an answer that was wrong, for the reader to repeat. With
+    // --keep it works.
     if (trial.judgement == Judgement::Named || trial.again.empty()) continue;
     std::string command;
     for (const std::string& word : trial.again) command += (command.empty() ? "" : " ") + shell_quoted(word);
@@ -131,9 +138,12 @@ std::string selftest_json(const SelftestRequest& request, const std::vector<Tria
 
 namespace {
 
+// The doctor's limit is longer than that of the import that it may make. An import that is planted to
+// hang gets 3 seconds.
 constexpr std::chrono::seconds kDoctorTime{120}, kImportTime{60}, kHangTime{3};
 
-// The user's variables, without those that would put other modules on the path.
+// The user's variables without those that would put other modules on the path: every PYTHON... variable
+// and the marks of an active environment.
 std::vector<std::string> environment() {
   constexpr std::array<std::string_view, 3> kLeftOut{"PYTHON", "VIRTUAL_ENV=", "CONDA_PREFIX="};
   std::vector<std::string> kept;
@@ -155,6 +165,7 @@ Result<std::optional<ProcessResult>> imported(const SelftestFault& fault, const 
   return std::optional(std::move(result));
 }
 
+// Plants one fault, asks the interpreter (unless the request forbids it) and then the doctor, and judges.
 Result<Trial> try_one(const SelftestFault& fault, const SelftestRequest& request, const RunCommand& run) {
   SCANKIT_TRY(const Scratch scratch,
               make_scratch(request.facts, request.folder + "/" + fault.name, fault.needs_torch));
@@ -174,11 +185,12 @@ Result<Trial> try_one(const SelftestFault& fault, const SelftestRequest& request
   doctor.timeout = kDoctorTime;
   Trial trial = judge(fault, seen, run(doctor));
   trial.again = doctor.argv;
+  // What the user would type, in place of the path of this executable.
   trial.again[0] = "scankit";
   return trial;
 }
 
-// Only a process that runs can be seen to die or to hang.
+// Why this fault is not tried. A crash or a hang can only be seen in a process that runs.
 std::string cannot_try(const SelftestFault& fault, const SelftestRequest& request) {
   if (!request.import && (fault.cause == "import_crash" || fault.cause == "import_hang"))
     return say("nothing is imported");

@@ -8,6 +8,7 @@
 
 namespace scankit {
 
+// `folder` is empty at the start and stays for the caller to remove.
 struct SelftestRequest {
   Snapshot facts;      // of the Python that the faults are planted for
   std::string folder;  // where; empty, and ours
@@ -17,10 +18,11 @@ struct SelftestRequest {
   std::function<bool()> stop;                              // asked between faults; may be empty
 };
 
-// Runs a command line; the tests put one in its place that answers wrongly.
+// Runs a command line. Unit tests pass a function that answers wrongly in its place.
 using RunCommand = std::function<Result<ProcessResult>(const ProcessRequest&)>;
 
-// Plants every fault in turn and asks the doctor about each. Error: the folder cannot be written.
+// Plants every fault in turn and asks the doctor about each. An Error means that the directory cannot be
+// written or a program cannot be started; a wrong answer is a Trial.
 Result<std::vector<Trial>> run_selftest(const SelftestRequest& request, const RunCommand& run = run_process);
 
 // The table for people, and the same as JSON (doctor/report/schema/selftest-1.json).

@@ -16,7 +16,8 @@
 namespace scankit {
 namespace {
 
-// The parser takes any word as a cause, to name the nearest one.
+// Adds the causes as values of explain's argument. The parser itself accepts any word there, in order to
+// suggest the nearest cause.
 CommandRow table_with_causes(const CLI::App& app) {
   CommandRow table = command_table(app);
   for (CommandRow& command : table.commands)
@@ -37,6 +38,7 @@ void add_shell_commands(CLI::App& app, int& exit_status) {
   completion->add_option("shell", *shell, say("the shell"))
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  // The table is made when the command runs, so it contains every command, also those added later.
   completion->callback([shell, &app, &exit_status] {
     std::fputs(completion_of(*shell, table_with_causes(app)).value_or("").c_str(), stdout);
     exit_status = kExitClean;

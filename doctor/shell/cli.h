@@ -7,7 +7,7 @@ class App;
 
 namespace scankit {
 
-// scankit completion SHELL | man. They tell of every command of `app`, so they are added to it last.
+// scankit completion SHELL and scankit man. Both describe every command of `app`.
 void add_shell_commands(CLI::App& app, int& exit_status);
 
 }  // namespace scankit

@@ -17,7 +17,9 @@ std::optional<std::string> completion_of(std::string_view shell, const CommandRo
 
 namespace {
 
-// Bash cuts words at '=' and ':' (COMP_WORDBREAKS): "--color=al" arrives as three words.
+// The frame of the bash script. Between the two parts, bash_completion() writes the cases that only the
+// command table knows. The loop finds the path of commands and skips the values of options. Bash splits
+// words at '=' and ':' (COMP_WORDBREAKS): "--color=al" arrives as three words, so a "=" is not a value.
 constexpr std::string_view kBegin = R"(# bash completion of scankit, written by: scankit completion bash
 _scankit() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} path='' word i takes=no
@@ -38,6 +40,7 @@ constexpr std::string_view kEnd = R"(  esac
 complete -o default -F _scankit scankit
 )";
 
+// All names of the command's options, for compgen -W.
 std::string names_of(const CommandRow& command) {
   std::string names;
   for (const OptionRow& option : command.options)
@@ -45,7 +48,8 @@ std::string names_of(const CommandRow& command) {
   return names;
 }
 
-// What stands where no option begins: the commands of this one, or the values of its positional.
+// What can be typed where no option begins: the commands below this one, or the values of
+// its positionals.
 std::string words_of(const CommandRow& command) {
   std::vector<std::string> words;
   for (const CommandRow& inner : command.commands) words.push_back(inner.name());
@@ -54,6 +58,7 @@ std::string words_of(const CommandRow& command) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+// The pattern of a case statement over "PATH:WORD", such as 'doctor:--log' | 'doctor:-l'.
 std::string patterns(const CommandRow& command, const OptionRow& option) {
   std::string all;
   for (const std::string& name : option.names)
@@ -65,6 +70,8 @@ std::string patterns(const CommandRow& command, const OptionRow& option) {
 
 std::string bash_completion(const CommandRow& table) {
   std::string script{kBegin};
+  // First part, inside the loop over the words: which words lead to a command, and which
+  // options take a value.
   for (const CommandRow* command : all_commands(table)) {
     for (const CommandRow& inner : command->commands)
       script += fmt::format("      '{}:{}') path='{}' ;;\n", command->path, inner.name(), inner.path);
@@ -72,6 +79,7 @@ std::string bash_completion(const CommandRow& table) {
       if (!option.value.empty())
         script += fmt::format("      {}) takes=yes ;;\n", patterns(*command, option));
   }
+  // Second part: the values of the option before the cursor.
   script += "    esac\n  done\n  case \"$path:$before\" in\n";
   for (const CommandRow* command : all_commands(table))
     for (const OptionRow& option : command->options) {
@@ -82,6 +90,7 @@ std::string bash_completion(const CommandRow& table) {
             fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\")) && ", fmt::join(option.choices, " "));
       script += "return ;;\n";  // else the names of files: -o default
     }
+  // Third part: the options and words of the command that was found; kEnd chooses between them.
   script += "  esac\n  local options='' words=''\n  case \"$path\" in\n";
   for (const CommandRow* command : all_commands(table))
     script += fmt::format("    '{}') options='{}' words='{}' ;;\n", command->path, names_of(*command),
@@ -91,13 +100,15 @@ std::string bash_completion(const CommandRow& table) {
 
 namespace {
 
+// Between single quotes fish gives a meaning only to "\\" and "\'".
 std::string fish_quoted(std::string text) {
   for (std::size_t at = 0; (at = text.find_first_of("\\'", at)) != std::string::npos; at += 2)
     text.insert(at, 1, '\\');
   return "'" + text + "'";
 }
 
-// Where the words so far lead: the longest path of commands, options and their values aside.
+// A function that prints the path to which the words so far lead: "ci run". It skips options and their
+// values. __scankit_at compares this path; every completion has it as its condition.
 std::string finder(const CommandRow& table) {
   std::string script =
       "# fish completion of scankit, written by: scankit completion fish\n"
@@ -123,9 +134,12 @@ std::string finder(const CommandRow& table) {
   return script +
          "    end\n  end\n  echo $path\nend\n"
          "function __scankit_at\n  test (__scankit_path) = \"$argv\"\nend\n"
+         // Without -f fish would offer file names everywhere; options and positionals that take a path
+         // get them back with -F.
          "complete -c scankit -f\n";
 }
 
+// The line that completes one option. -r: the option needs a value.
 std::string line_of(const CommandRow& command, const OptionRow& option) {
   std::string line = fmt::format("complete -c scankit -n '__scankit_at {}'", command.path);
   for (const std::string& name : option.names)
@@ -161,7 +175,8 @@ std::string fish_completion(const CommandRow& table) {
 
 namespace {
 
-// Inside '...'; _arguments and _describe themselves take ':' '[' ']' and '\' for their own.
+// Text inside '...' in a specification of _arguments or _describe, which give ':' '[' ']' and
+// '\' a meaning.
 std::string zsh_quoted(const std::string& text) {
   std::string plain;
   for (const char c : text) {
@@ -171,18 +186,21 @@ std::string zsh_quoted(const std::string& text) {
   return plain;
 }
 
+// The name of the shell function that completes one command: _scankit_ci_run.
 std::string function_of(const CommandRow& command) {
   std::string name = command.path.empty() ? "_scankit" : "_scankit_" + command.path;
   std::ranges::replace(name, ' ', '_');
   return name;
 }
 
+// The action of a specification: the values, file names, or a blank, which completes nothing.
 std::string action_of(const OptionRow& option) {
   if (!option.choices.empty()) return fmt::format("({})", fmt::join(option.choices, " "));
   return takes_path(option) ? "_files" : " ";
 }
 
-// '(-v --verbose)'{-v,--verbose}'[text]:VALUE:action'
+// The specification of one option for _arguments: '(-v --verbose)'{-v,--verbose}'[text]:VALUE:action'.
+// The list in parentheses keeps zsh from offering an option again; a star allows it to be repeated.
 std::string spec_of(const OptionRow& option) {
   std::string spec;
   const std::string star = option.repeats ? "*" : "";
@@ -206,10 +224,13 @@ std::string arguments_of(const CommandRow& command) {
   return lines;
 }
 
+// The function of a command without commands below it. -s: single-letter options may be combined.
 std::string leaf(const CommandRow& command) {
   return fmt::format("{}() {{\n  _arguments -s{}\n}}\n", function_of(command), arguments_of(command));
 }
 
+// The function of a command with commands below it. It completes their names as the first word, and calls
+// the function of the one that was typed for the rest.
 std::string branch(const CommandRow& command) {
   std::string script = fmt::format(
       "{}() {{\n  local curcontext=$curcontext state line\n  typeset -A opt_args\n  _arguments -C{} \\\n"
@@ -231,7 +252,8 @@ std::string zsh_completion(const CommandRow& table) {
   std::string script = "#compdef scankit\n# zsh completion of scankit, written by: scankit completion zsh\n";
   for (const CommandRow* command : all_commands(table))
     script += command->commands.empty() ? leaf(*command) : branch(*command);
-  // Sourced by hand, or found in fpath under the name _scankit.
+  // The same file works in both ways: sourced by hand, where it registers itself, and found in fpath
+  // under the name _scankit, where the first call runs the file as a function.
   return script +
          "if [ \"$funcstack[1]\" = _scankit ]; then\n  _scankit \"$@\"\nelse\n  compdef _scankit "
          "scankit\nfi\n";

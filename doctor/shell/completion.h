@@ -8,7 +8,8 @@
 
 namespace scankit {
 
-// Scripts that complete the command line; each stands alone (no bash-completion package), and starts nothing.
+// Scripts that complete the command line. Each needs no other package, such as bash-completion, and
+// starts no program. `table` is that of the outermost command.
 std::string bash_completion(const CommandRow& table);
 std::string zsh_completion(const CommandRow& table);
 std::string fish_completion(const CommandRow& table);

@@ -10,8 +10,9 @@
 namespace scankit {
 namespace {
 
-// groff_man(7): a backslash begins an escape, a '-' is a hyphen unless escaped, and a line may not begin with
-// a control character.
+// Text for a manual page (groff_man(7)): a backslash begins an escape, a '-' would be printed as a
+// hyphen, and a line that begins with '.' or ' is a request. \& is a character of no width that
+// prevents this.
 std::string roff(std::string_view text) {
   std::string plain;
   for (const char c : text) {
@@ -32,6 +33,8 @@ std::string roff(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
 
+// One tagged paragraph (.TP): the names on the first line, the text below. Choices that are already the
+// name of the value are not repeated.
 std::string entry(const OptionRow& option, bool positional) {
   std::string names;
   for (const std::string& name : option.names)
@@ -44,7 +47,7 @@ std::string entry(const OptionRow& option, bool positional) {
   return ".TP\n" + names + "\n" + roff(text) + "\n";
 }
 
-// Command lines as they are typed: neither filled nor hyphenated.
+// Command lines as they are typed: .nf turns filling and hyphenation off.
 std::string examples_of(const CommandRow& command) {
   if (command.examples.empty()) return "";
   std::string page = ".PP\n" + roff(say("Examples:")) + "\n.PP\n.RS\n.nf\n";
@@ -65,6 +68,8 @@ std::string synopsis(const CommandRow& command) {
   return rest.empty() ? line : line + rest + "\n";
 }
 
+// The section of one command, in the order of its help page; --help is the same everywhere
+// and is left out.
 std::string section_of(const CommandRow& command) {
   std::string page =
       ".SS scankit " + roff(command.path) + "\n" + roff(command.text) + ".\n.PP\n" + synopsis(command);
@@ -75,6 +80,7 @@ std::string section_of(const CommandRow& command) {
          paragraph_of(statuses_line(command));
 }
 
+// One sentence for each constant of exit_status.h.
 std::string exit_statuses() {
   const std::pair<int, std::string> statuses[] = {
       {kExitClean, say("Done; nothing that counts was found")},
@@ -92,6 +98,7 @@ std::string exit_statuses() {
 
 }  // namespace
 
+// .TH without a date, so that the same version always writes the same page.
 std::string manual_page(const CommandRow& table, std::string_view version) {
   std::string page = fmt::format(".TH SCANKIT 1 \"\" \"scankit {}\" \"\"\n.SH {}\nscankit \\- {}\n",
                                  roff(version), say("NAME"), roff(table.text));

@@ -12,6 +12,9 @@
 #include "doctor/torch_abi/narrow.h"
 #include "doctor/torch_abi/release_sets.h"
 
+// A release fits where it exports every strong symbol of torch that the file needs. narrow.cc then removes
+// releases by other facts. Where no known release fits, the answer is a bracket: two releases that the
+// file's own torch lies between (take_bracket). Each step adds the evidence for what it concluded.
 namespace scankit {
 
 std::string range_words(const SymbolIndex& symbol_index, Set set) {
@@ -48,7 +51,8 @@ Set api_set(const SymbolIndex& symbol_index, const std::string& name) {
   return known ? known->api() : 0;
 }
 
-// What is known of a file while its names are read.
+// What is known of a file while its names are read. `fits` has the releases that export all of the names so
+// far; `names` has those that some release exports, as pointers into BuiltForInput::undefined.
 struct Tally {
   Set fits = 0;
   bool any_cxx = false, any_c = false;
@@ -61,6 +65,8 @@ struct Tally {
   std::vector<Known> names;
 };
 
+// A name that no release exports does not narrow: it may belong to a library that was built together
+// with torch.
 void take_name(const SymbolIndex& symbol_index, const std::string& name, Tally& tally) {
   (is_stable_c_name(name) ? tally.any_c : tally.any_cxx) = true;
   const Set set = api_set(symbol_index, name);
@@ -82,11 +88,13 @@ Tally read_names(const SymbolIndex& symbol_index, const BuiltForInput& input) {
   return tally;
 }
 
+// "at::empty(...): exported by torch 2.1-2.3".
 std::string exported_line(const SymbolIndex& symbol_index, const Tally::Known& known) {
   return say("{}: exported by torch {}", demangle(*known.name), runs_in_words(symbol_index, known.set));
 }
 
-// A name that the release before the first lacks, and one that the release after the last lacks.
+// Adds the evidence for both ends: a name that the release before the first lacks, and one that the release
+// after the last lacks. `told` keeps one name from being told for both.
 void name_the_bounds(const SymbolIndex& symbol_index, const Tally& tally, BuiltFor& built_for) {
   const Tally::Known* told = nullptr;
   const auto tell = [&](Set outside) {
@@ -129,7 +137,7 @@ void take_bracket(const SymbolIndex& symbol_index, const Tally& tally, BuiltFor&
   for (std::size_t release = 0; release < symbol_index.releases().size(); ++release) {
     const auto here = static_cast<std::size_t>(std::ranges::count_if(
         tally.names, [&](const Tally::Known& known) { return (known.set >> release & 1) != 0; }));
-    if (here >= most) most = here, best = release;
+    if (here >= most) most = here, best = release;  // a tie goes to the newer release
   }
   const auto by_end = [&](const Tally::Known& a, const Tally::Known& b) {
     return newest(nearest_run(a.set, best)) < newest(nearest_run(b.set, best));
@@ -148,6 +156,8 @@ void take_bracket(const SymbolIndex& symbol_index, const Tally& tally, BuiltFor&
 
 }  // namespace
 
+// The order matters for the evidence: name_the_bounds() explains the range that the names alone give, so it
+// comes before anything narrows further.
 BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,
                    const SymbolIndex& header_lines) {
   BuiltFor built_for;
@@ -164,6 +174,7 @@ BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,
     built_for.why_not_narrower = "the symbol index of this build cannot be read";
     return built_for;
   }
+  // Before the bracket, which needs at least one known name.
   if (tally.names.empty()) {
     built_for.why_not_narrower =
         tally.unknown == 0
@@ -188,6 +199,8 @@ BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,
   return built_for;
 }
 
+// An index that has the name knows both spellings. Otherwise the releases are found by its demangled form,
+// which says nothing about how their strings are spelled.
 Exporters exporters(const SymbolIndex& symbol_index, const std::string& mangled) {
   if (const auto known = symbol_index.find(mangled))
     return {runs_in_words(symbol_index, known->exact), runs_in_words(symbol_index, known->twin)};
@@ -206,6 +219,7 @@ std::string built_for_words(const BuiltFor& built_for) {
 
 std::string count_names(unsigned count) { return std::to_string(count) + (count == 1 ? " name" : " names"); }
 
+// Goes by the most specific reason. The sentence follows the range in the report.
 std::string why_not_narrower(const BuiltFor& built_for) {
   if (built_for.releases.size() == 1 && built_for.torch_min && built_for.torch_max) return "";
   if (built_for.stable_abi)

@@ -10,6 +10,7 @@
 
 namespace scankit {
 
+// The facts about one file from which its release is inferred; "" where the file does not say.
 struct BuiltForInput {
   std::string file;
   std::vector<UndefinedSymbol> undefined;  // everything that the file wants from elsewhere
@@ -21,7 +22,7 @@ struct BuiltForInput {
       compilers;  // of its .comment: "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)"; several may stand there
   std::vector<std::string> header_lines;  // "c10/core/TensorImpl.h:1723" of its assertions (names.h)
 };
-// Both tables have the same releases.
+// Both tables have the same releases in the same order.
 BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,
                    const SymbolIndex& header_lines = SymbolIndex::header_lines());
 

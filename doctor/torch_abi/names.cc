@@ -35,6 +35,9 @@ bool has_lambda(std::string_view name) {
   return false;
 }
 
+// Entities local to a function (_ZZ, and _ZGVZ for their guards), and the type information of pointers and
+// functions (Itanium C++ ABI, "RTTI"): compilers emit them in every file that uses them, so whether torch
+// exports one depends on its build and not on the release.
 bool is_local_or_function_type(std::string_view name) {
   constexpr std::array<std::string_view, 8> kStarts{"_ZZ",    "_ZGVZ", "_ZTIPF", "_ZTIF",
                                                     "_ZTSPF", "_ZTSF", "_ZTIP",  "_ZTSP"};
@@ -45,6 +48,7 @@ bool is_local_or_function_type(std::string_view name) {
 
 bool tells_a_release(std::string_view name, std::string_view version) {
   if (symbol_owner(name, version) != "torch") return false;
+  // Both come from nvcc: the host's stub of each kernel, and its own helpers.
   if (name.find("__device_stub__") != std::string_view::npos || name.find("__nv_") != std::string_view::npos)
     return false;
   return !has_build_hash(name) && !has_lambda(name) && !is_local_or_function_type(name);
@@ -69,7 +73,8 @@ namespace {
 constexpr std::size_t kLongestInvocation =
     32;  // lines; what is longer is not an invocation but a broken text
 
-// Where the parenthesis at `open` is closed.
+// The position of the parenthesis that closes the one at `open`. Parentheses in strings and comments count,
+// too: kLongestInvocation bounds what such a mistake can add.
 std::size_t closing(std::string_view source, std::size_t open) {
   int depth = 0;
   for (std::size_t at = open; at < source.size(); ++at) {
@@ -112,6 +117,7 @@ std::string header_line(std::string_view text) {
 }
 
 std::set<unsigned> assertion_lines(std::string_view source) {
+  // Every macro with ASSERT in its name counts. A line too many only makes the answer wider.
   constexpr std::string_view kWord = "ASSERT";
   std::set<unsigned> lines;
   unsigned line = 1;
@@ -119,6 +125,7 @@ std::set<unsigned> assertion_lines(std::string_view source) {
   for (auto at = source.find(kWord); at != std::string_view::npos; at = source.find(kWord, at + 1)) {
     const auto open = opening(source, at);
     if (open == std::string_view::npos) continue;
+    // Counts from the last place on, so that the whole file is walked once.
     line += static_cast<unsigned>(std::ranges::count(source.substr(counted, at - counted), '\n'));
     counted = at;
     const auto inside = source.substr(at, closing(source, open) - at);

@@ -40,7 +40,7 @@ std::string torch_header(std::string_view path);
 std::set<unsigned> assertion_lines(std::string_view source);
 
 // Releases whose headers have an assertion at each of the places; all of them where there are none. `table`:
-// the places as names of an SymbolIndex.
+// the places as names of a SymbolIndex.
 std::uint64_t releases_with_lines(const SymbolIndex& table, const std::vector<std::string>& lines);
 
 }  // namespace scankit

@@ -62,6 +62,7 @@ bool is_built_on_el7(const BuiltForInput& input) {
   return any;
 }
 
+// `old`: the releases of the index whose wheels have the old strings.
 void narrow_by_old_strings(const SymbolIndex& symbol_index, const BuiltForInput& input, Set old, Set& fits,
                            BuiltFor& built_for) {
   const std::string range = range_words(symbol_index, old);

@@ -7,7 +7,7 @@
 #include "doctor/model/built_for.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-// For date*.cc and narrow.cc: sets of releases, bit i for release i of the symbol index.
+// For infer_release.cc and narrow.cc: sets of releases, bit i for release i of the symbol index.
 namespace scankit {
 
 using Set = std::uint64_t;
@@ -16,10 +16,11 @@ inline Set all_releases(const SymbolIndex& symbol_index) {
   const std::size_t count = symbol_index.releases().size();
   return count >= 64 ? ~Set{0} : (Set{1} << count) - 1;
 }
+// Positions in SymbolIndex::releases(). The set must not be empty.
 inline std::size_t oldest(Set set) { return static_cast<std::size_t>(std::countr_zero(set)); }
 inline std::size_t newest(Set set) { return 63 - static_cast<std::size_t>(std::countl_zero(set)); }
 
-// The lowest releases of a set that follow one another.
+// The lowest releases of a set that follow one another: adding the lowest bit carries through that run.
 inline Set lowest_run(Set set) { return set & ~(set + (set & (~set + 1))); }
 
 // "2.1-2.3", open where it touches the oldest or the newest release that we know.
@@ -35,7 +36,8 @@ Set releases_where(const SymbolIndex& symbol_index, Predicate fits) {
   return set;
 }
 
-// The answer's ends, and its list.
+// Fills torch_min, torch_max, releases and `dated` of the answer. An end that touches the oldest or the
+// newest known release stays unset: unknown releases beyond it may fit as well.
 void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for);
 std::string why_not_narrower(const BuiltFor& built_for);
 std::string count_names(unsigned count);  // "1 name", "3 names"

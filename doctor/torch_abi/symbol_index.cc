@@ -50,6 +50,7 @@ class Input {
   std::string_view rest_;
 };
 
+// `size` comes from the header, where kSymbolIndexLimit bounds it.
 Result<std::string> inflate(std::string_view packed, std::uint64_t size) {
   std::string raw(size, '\0');
   const std::size_t got = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
@@ -77,7 +78,8 @@ struct SymbolIndex::StringNames {
   std::unordered_map<std::string, std::uint64_t> sets;
 };
 
-// A place in the names: `name` is that of `index`, `suffix` where the next one's suffix begins.
+// A place in the names: `name` is that of `index`, `suffix` is where the next one's suffix begins. Only
+// first_not_below() fills `set`; next() leaves it behind.
 struct SymbolIndex::Cursor {
   std::size_t index = 0, suffix = 0;
   std::string name;
@@ -112,6 +114,7 @@ Result<void> SymbolIndex::index() {
     name.resize(shared);
     name.append(suffixes_, at, end - at);
     at = end + 1;
+    // Lookups bisect the names.
     if (i > 0 && name <= before) return malformed("its names are not sorted");
     const auto low = static_cast<unsigned char>(ids_[i]),
                high = static_cast<unsigned char>(ids_[name_count_ + i]);
@@ -127,6 +130,7 @@ Result<SymbolIndex> SymbolIndex::parse(std::string_view bytes) {
   if (input.take(kSymbolIndexMagic.size()) != kSymbolIndexMagic)
     return malformed("another format or version");
   std::uint64_t numbers[9] = {};
+  // In the order of the header: three counts, three raw lengths, three packed lengths.
   for (auto& number : numbers) {
     const auto value = input.number(4);
     if (!value || *value > kSymbolIndexLimit) return malformed("its header is cut or out of bounds");
@@ -134,6 +138,7 @@ Result<SymbolIndex> SymbolIndex::parse(std::string_view bytes) {
   }
   const auto [releases, names, sets, prefix_raw, suffix_raw, id_raw, prefix_size, suffix_size, id_size] =
       numbers;
+  // A release is one bit of 64, a set's number has two bytes.
   if (releases > 64 || sets > 0xffff || prefix_raw != names || id_raw != 2 * names)
     return malformed("its header contradicts itself");
   SymbolIndex symbol_index;
@@ -155,6 +160,7 @@ Result<SymbolIndex> SymbolIndex::parse(std::string_view bytes) {
   return symbol_index;
 }
 
+// An index that cannot be parsed becomes an empty one; date_file() says so in its answer.
 const SymbolIndex& SymbolIndex::built_in() {
   static const SymbolIndex symbol_index =
       parse(std::string_view(scankit_torch_abi_symbol_index,
@@ -173,6 +179,7 @@ const SymbolIndex& SymbolIndex::header_lines() {
   return lines;
 }
 
+// Bisects the marks and walks from there: at most kStride names.
 SymbolIndex::Cursor SymbolIndex::first_not_below(std::string_view name) const {
   Cursor cursor;
   if (marks_.empty()) {
@@ -208,6 +215,7 @@ std::vector<std::string> SymbolIndex::with_prefix(std::string_view prefix, std::
 
 std::uint64_t SymbolIndex::find_api(const std::string& name) const {
   if (name_count_ == 0) return 0;
+  // Demangles every name that may contain a string, once; a lookup is const, and several threads may ask.
   std::call_once(string_names_->once, [&] {
     for (Cursor c = first_not_below(""); !c.at_end; next(c)) {
       if (!differs_with_string_abi(c.name)) continue;

@@ -50,6 +50,7 @@ class SymbolIndex {
 
   const std::vector<IndexedRelease>& releases() const { return releases_; }
   std::size_t size() const { return name_count_; }
+  // Nothing for a name that no release has.
   std::optional<ReleaseSet> find(std::string_view name) const;
   // Releases that have the name whatever their std::string is; for names that `find` does not know.
   std::uint64_t find_api(const std::string& name) const;

@@ -6,6 +6,9 @@
 
 #include "doctor/torch_abi/symbol_index.h"
 
+// The format is described in symbol_index.h. Runs on the machine of a maintainer only, so it may take its
+// time: zstd at its highest level, and no check of its own. The maker parses the result again before it
+// writes it.
 namespace scankit {
 namespace {
 
@@ -28,7 +31,7 @@ std::string deflate(const std::string& raw) {
   return packed;
 }
 
-// The commonest set first.
+// The sets that occur, the commonest first: most of the high bytes are then 0, which compresses well.
 std::vector<SetKey> set_table(const std::vector<IndexedName>& names) {
   std::map<SetKey, std::size_t> uses;
   for (const IndexedName& name : names) ++uses[{name.set.exact, name.set.twin}];

@@ -8,8 +8,8 @@
 
 namespace scankit {
 
-// The spec's half of `scankit env check`: one Outcome a question that the spec asks, pure functions of the
-// snapshot and its facts. A fact that could not be read is Unknown, never a match.
+// The spec's half of `scankit env check`: one Outcome for each question that the spec asks. Pure functions
+// of the snapshot and its facts. A fact that could not be read gives Unknown, and never counts as a match.
 std::vector<Outcome> check_spec(const Spec& spec, const Snapshot& snapshot, const EnvironmentFacts& facts);
 
 // The parts of check_spec().

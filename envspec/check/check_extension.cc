@@ -8,9 +8,12 @@
 #include "envspec/check/check.h"
 #include "envspec/check/facts.h"
 
+// The questions of a spec about GPUs, device code and each extension, and check_spec() over all of them.
 namespace scankit {
 namespace {
 
+// Reports GPUs that the spec does not name. That a GPU of the spec is not here is no drift: an environment
+// can be for several kinds of machines.
 Outcome check_gpus_here(const Spec& spec, const Snapshot& snapshot, const EnvironmentFacts& facts) {
   Outcome outcome = asked("spec-gpus", say("Is every GPU here one that the spec names?"));
   if (facts.gpus.state == ProbeState::Absent) {
@@ -39,6 +42,7 @@ Outcome check_gpus_here(const Spec& spec, const Snapshot& snapshot, const Enviro
   return outcome;
 }
 
+// The GPUs for which none of the images runs, neither a cubin nor PTX that the driver can compile.
 std::vector<std::string> not_served(const std::vector<std::string>& gpus,
                                     const std::vector<DeviceImage>& images) {
   std::vector<std::string> missing;
@@ -50,7 +54,7 @@ std::vector<std::string> not_served(const std::vector<std::string>& gpus,
   return missing;
 }
 
-// What holds device code at all is meant to compute on GPUs.
+// Files without any device code are skipped: they are not meant for GPUs.
 Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
   Outcome outcome =
       asked("spec-gpu-code", say("Do torch and the extensions hold code for every GPU of the spec?"));
@@ -90,6 +94,8 @@ std::vector<Outcome> check_gpus(const Spec& spec, const Snapshot& snapshot, cons
 
 namespace {
 
+// Compares one extension with its entry in the spec, field by field. Each field that differs is its own
+// finding, with the line of the spec.
 class ExtensionCheck {
  public:
   ExtensionCheck(const Spec& spec, const ExtensionSpec& wanted, const ExtensionFacts& file, Outcome& outcome)
@@ -116,6 +122,8 @@ class ExtensionCheck {
   }
   std::string at(const std::string& field) const { return line_name(spec_, path(field)); }
 
+  // The universal module of scankit is the fix for its own modules, unless the spec demands a build that
+  // is linked to torch.
   std::vector<Fix> fixes() const {
     const bool ours =
         is_bundled_module(wanted_.module) && (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
@@ -152,6 +160,8 @@ class ExtensionCheck {
     return normalized_name(wanted_.distribution) == normalized_name(file_.distribution);
   }
 
+  // Distribution and version belong together: the version is that of the package which owns the file. A
+  // file that no package owns meets no version.
   void package() {
     if (!wanted_.distribution.empty() && !same_package())
       add("distribution",
@@ -185,7 +195,8 @@ class ExtensionCheck {
         "/cuda_major", file_.cuda_major);
   }
 
-  // Both ends of what its names tell must be wanted; what needs no C++ name of torch fits every release.
+  // The file's names tell an oldest and a newest release; the spec must take both. A file that uses no C++
+  // names of torch fits every release.
   void built_for_torch() {
     if (wanted_.torch.empty() || file_.torch_abi != "full") return;
     if (file_.torch_min.empty() && file_.torch_max.empty())
@@ -199,6 +210,7 @@ class ExtensionCheck {
     }
   }
 
+  // The spec lists what the file must have at least; more is fine.
   void code() {
     std::vector<std::string> missing;
     for (const std::string& name : wanted_.code)
@@ -217,6 +229,7 @@ class ExtensionCheck {
   Outcome& outcome_;
 };
 
+// The extension was looked for and not found.
 void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
   Finding finding;
   finding.cause = Cause::DriftExtensionMissing;

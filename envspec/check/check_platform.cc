@@ -7,9 +7,12 @@
 #include "envspec/check/check.h"
 #include "envspec/check/facts.h"
 
+// The questions of a spec about Python, torch, the driver and the compiler. A field that the spec leaves
+// empty asks no question.
 namespace scankit {
 namespace {
 
+// One question, and what a finding about it says.
 struct Demand {
   const char* check;
   std::string question, path;
@@ -28,7 +31,8 @@ Finding finding_of(const Spec& spec, const Demand& demand, std::string summary, 
   return finding;
 }
 
-// Nothing where the fact decides nothing more.
+// False where the comparison cannot go on; an unknown fact is then noted in the outcome, an absent
+// one is not.
 template <class Fact>
 bool is_known(Outcome& outcome, const Probed<Fact>& fact) {
   if (fact.present()) return true;
@@ -36,6 +40,7 @@ bool is_known(Outcome& outcome, const Probed<Fact>& fact) {
   return false;
 }
 
+// A version that is absent is drift, since the spec demands one. A value that is not a version is unknown.
 Outcome version_check(const Spec& spec, const Demand& demand, const VersionRange& range,
                       const Probed<std::string>& fact, const std::vector<Fix>& fixes) {
   Outcome outcome = asked(demand.check, demand.question);
@@ -59,6 +64,7 @@ Outcome version_check(const Spec& spec, const Demand& demand, const VersionRange
   return outcome;
 }
 
+// The same for a field with a fixed list of words.
 Outcome word_check(const Spec& spec, const Demand& demand, const std::string& wanted,
                    const Probed<std::string>& fact, const std::vector<Fix>& fixes) {
   Outcome outcome = asked(demand.check, demand.question);
@@ -101,7 +107,7 @@ void check_torch(const Spec& spec, const EnvironmentFacts& facts, std::vector<Ou
                       spec.torch, facts.torch,
                       {InstallPackages{{requirement("torch", spec.torch)}},
                        Advice{say("or edit the spec, where this torch is the one that you want")}}));
-  // Where torch itself is not here, one finding is enough.
+  // Where torch itself is missing and the spec demands a version of it, that finding is enough.
   if (!spec.cuda.empty() && !(facts.torch.state == ProbeState::Absent && !spec.torch.empty()))
     out.push_back(
         version_check(spec,
@@ -122,7 +128,7 @@ void check_torch(const Spec& spec, const EnvironmentFacts& facts, std::vector<Ou
             spec.string_abi)}}));
 }
 
-// A machine without a GPU needs no driver.
+// A machine with neither GPU nor driver, such as a login node, is not drift: the question is left out.
 void check_driver(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
   if (spec.driver.empty()) return;
   const Demand demand{"spec-driver",
@@ -149,6 +155,7 @@ std::string compilers_in_words(const std::vector<Compiler>& compilers) {
   return join(names);
 }
 
+// Any of the compilers that were found may meet both demands, kind and version, at once.
 void check_compiler(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
   if (spec.compiler.empty() && spec.compiler_version.empty()) return;
   const std::string path = spec.compiler_version.empty() ? "host_compiler.kind" : "host_compiler.version";

@@ -11,7 +11,7 @@
 namespace scankit {
 namespace {
 
-// The fact that is no better known than the one it is a part of.
+// A part is present, absent or unknown exactly as the whole is, and for the same reason.
 template <class Part, class Whole>
 Probed<Part> part_of(const Probed<Whole>& whole, Part value) {
   return {whole.state, whole.note, whole.present() ? std::move(value) : Part()};
@@ -23,6 +23,8 @@ Probed<std::string> driver_of(const Snapshot& snapshot) {
   return part_of(snapshot.driver, snapshot.driver.value.version);
 }
 
+// One GPU of unknown architecture makes the whole fact unknown: a list without it could wrongly
+// match a spec.
 Probed<std::vector<std::string>> gpus_of(const Snapshot& snapshot) {
   using Answer = Probed<std::vector<std::string>>;
   if (!snapshot.gpus.present()) return part_of(snapshot.gpus, std::vector<std::string>());
@@ -42,6 +44,7 @@ Probed<std::string> cuda_of(const Probed<Torch>& torch) {
   return part_of(torch, torch.value.cuda);
 }
 
+// A torch whose string ABI is neither "old" nor "new" is one whose libraries could not be read.
 Probed<std::string> string_abi_of(const Probed<Torch>& torch) {
   const std::string& abi = torch.value.string_abi;
   if (torch.present() && abi != "old" && abi != "new")
@@ -59,6 +62,7 @@ ExtensionFacts extension_of(const Snapshot& snapshot, std::size_t index) {
   facts.distribution = file.distribution;
   for (const Distribution& one : snapshot.distributions.value)
     if (!file.distribution.empty() && one.name == file.distribution) facts.version = one.version;
+  // "neutral" means that no symbol tells which string ABI the file uses; both will do.
   facts.torch_abi = !file.uses_torch ? "none" : file.built_for.stable_abi ? "stable" : "full";
   facts.torch_min = file.built_for.torch_min.value_or("");
   facts.torch_max = file.built_for.torch_max.value_or("");
@@ -81,6 +85,7 @@ Probed<std::vector<ExtensionFacts>> extensions_of(const Snapshot& snapshot) {
 }  // namespace
 
 std::vector<std::string> code_of(const std::vector<DeviceImage>& images) {
+  // Ordered by kind ("cubin" < "lto" < "ptx"), then by number.
   std::set<std::tuple<std::string, unsigned, std::string>> kinds;
   for (const DeviceImage& image : images) kinds.insert({image.kind, image.sm, image.specific});
   std::vector<std::string> names;

@@ -10,11 +10,12 @@
 #include "doctor/model/snapshot.h"
 #include "envspec/spec/spec.h"
 
-// What the checks of a spec have in common. What spec and lock talk about, of
-// an environment that is here, of an unpacked root, or of a stored snapshot.
+// What a spec and a lock are compared with: facts about an environment that is here, an unpacked root or a
+// stored snapshot. Also the few functions by which the questions of both fill their Outcome.
 
 namespace scankit {
 
+// An outcome starts as Passed; the functions below change that.
 inline Outcome asked(const char* check, std::string question) {
   Outcome outcome;
   outcome.check = check;
@@ -22,6 +23,7 @@ inline Outcome asked(const char* check, std::string question) {
   return outcome;
 }
 
+// A finding outranks a missing fact, but the reason is kept in both cases.
 inline void not_known(Outcome& outcome, const std::string& why) {
   if (outcome.state != CheckState::Found) outcome.state = CheckState::Unknown;
   outcome.could_hide_error = true;
@@ -33,7 +35,8 @@ inline void drifted(Outcome& outcome, Finding finding) {
   outcome.findings.push_back(std::move(finding));
 }
 
-// There is nothing here that could be wrong, and somewhere else there may be.
+// The question does not apply here, such as GPUs on a machine without one, and may apply
+// on another machine.
 inline void left_out(Outcome& outcome, const std::string& why) {
   outcome.state = CheckState::NotApplicable;
   outcome.left_out = true;
@@ -57,6 +60,8 @@ inline std::string requirement(const std::string& package, const VersionRange& r
   return package + (bare ? "==" : "") + text;
 }
 
+// One extension: the copy that import takes. Where the file is not "elf", only its path and
+// state are known.
 struct ExtensionFacts {
   std::string module, path;
   std::string pointer;     // into the snapshot: "/extensions/value/0"
@@ -69,6 +74,8 @@ struct ExtensionFacts {
   std::vector<std::string> code;  // "sm_90", "compute_75": cubins by number, then PTX
 };
 
+// The facts that specs, locks and diffs use. Absent is a fact of its own ("no GPU"), Failed and
+// NotRun are unknown.
 struct EnvironmentFacts {
   Probed<std::string> driver;             // "580.159.04"
   Probed<std::vector<std::string>> gpus;  // "sm_90", each once; Failed where one of them is of no known kind
@@ -83,18 +90,20 @@ struct EnvironmentFacts {
 };
 
 EnvironmentFacts facts_of(const Snapshot& snapshot);
-// "sm_90", "compute_75": one letter and number a kind of image, cubins before PTX.
+// The kinds of device code in a file, each once: "sm_90", "compute_75"; cubins come before PTX.
 std::vector<std::string> code_of(const std::vector<DeviceImage>& images);
-// "x86_64". An unpacked root has no kernel to ask: what its Python is made for counts. "": neither tells.
+// "x86_64". An unpacked root has no running kernel: there the processor is the one that its Python was
+// built for. "" where neither is known.
 std::string processor_of(const Snapshot& snapshot);
 
 // Where the facts come from.
 struct SubjectOptions {
   std::string python, root, from;    // at most one of root and from; "": as `doctor` chooses
-  std::vector<std::string> modules;  // also looked for, beside those that scankit knows
+  std::vector<std::string> modules;  // looked for in addition to those that scankit knows
   bool find_extensions = false;      // also every extension of the environment that uses torch
 };
 
+// An environment and its facts. A subject of a stored snapshot has no host, and so no files.
 struct Subject {
   Snapshot snapshot;
   EnvironmentFacts facts;

@@ -16,22 +16,25 @@
 #include "envspec/lock/lock.h"
 #include "envspec/lock/lock_drift.h"
 
+// `scankit env check`: one report over a spec, a lock, or both.
 namespace scankit {
 namespace {
 
-// What is compared with: a spec, a lock, or both.
+// What the environment is compared with; at least one of the two is set.
 struct Demands {
   std::optional<Spec> spec;
   std::string lock;  // the file; "" for none
   std::string cache_dir;
 };
 
+// Both files are read before the environment is looked at, so that a typing error costs no time.
 Result<Demands> read_demands(const EnvCheckOptions& options) {
   Demands demands;
   demands.cache_dir = options.cache_dir;
   demands.lock = options.lock;
   const auto is_here = [](const char* file) { return ::access(file, F_OK) == 0; };
-  // A lock that lies there is meant; where only one file is named, only that one.
+  // Without options, both files of the current directory count. Where the user names one file, only that
+  // one does; a spec that is missing is an error unless there is a lock.
   if (options.lock.empty() && options.spec.empty() && is_here(kLockFile)) demands.lock = kLockFile;
   if (!options.spec.empty() || demands.lock.empty() || (options.lock.empty() && is_here(kSpecFile))) {
     SCANKIT_TRY(demands.spec, read_spec(options.spec.empty() ? kSpecFile : options.spec));
@@ -72,6 +75,7 @@ Report judged(const Demands& demands, const Subject& subject) {
   return report;
 }
 
+// Adds the hint that helps a first-time user.
 Error no_spec(const Error& error) {
   if (error.code != Errc::NotFound || !error.hint.empty()) return error;
   return {error.code, error.message, say("scankit env init writes one; --spec names another")};
@@ -86,6 +90,7 @@ int run_env_check(const EnvCheckOptions& options) {
     return kExitUsage;
   }
   SubjectOptions asked_for = options.subject;
+  // The extensions that the spec demands are looked for by name, in addition to those that scankit knows.
   if (demands->spec)
     for (const ExtensionSpec& extension : demands->spec->extensions)
       asked_for.modules.push_back(extension.module);
@@ -94,7 +99,7 @@ int run_env_check(const EnvCheckOptions& options) {
     report_error(subject.error());
     return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
-  // Judged by the real names, since files of the lock are looked for by them.
+  // Judged with the real names and redacted afterwards, since the lock's files are looked up by them.
   const Diagnosis diagnosis([&] {
     Report report = judged(*demands, *subject);
     return options.redact ? redacted(std::move(report), own_names()) : report;

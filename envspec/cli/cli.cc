@@ -10,6 +10,9 @@
 #include "doctor/model/redact.h"
 #include "envspec/cli/commands.h"
 
+// The command line of `scankit env`. Each function declares one subcommand; its callback passes the parsed
+// options to the run_ function of commands.h. The options are shared with the callback because CLI11
+// writes into them when it parses, long after the function has returned.
 namespace scankit {
 namespace {
 
@@ -36,6 +39,7 @@ void add_lock(CLI::App& env, int& exit_status) {
       ->type_name("FILE");
   command->add_flag("--offline", options->offline,
                     say("ask no index; hashes of wheels come from the old lock only"));
+  // One day, so that the deadline fits every clock.
   constexpr unsigned kLongest = 86400;
   command->add_option("--timeout", options->node_deadline, say("time limit of the index [default: 120]"))
       ->type_name("SECONDS")

@@ -11,15 +11,16 @@
 namespace CLI {
 class Option;
 }
-// What the parsed command lines do; cli.cc parses.
 namespace CLI {
 class App;
 }
-// scankit env lock | export | fetch: what the parsed command lines do.
+// What the parsed command lines of `scankit env` do; cli.cc parses them. Each run_ function returns the
+// exit status (doctor/base/exit_status.h) and reports its own errors.
 
 namespace scankit {
 
-// --python, --root, --from, of which each command takes what it can use.
+// --python, --root and --from. `env lock` and `env export` declare their own: they need files, which a
+// stored snapshot does not have.
 void add_subject_options(CLI::App& command, SubjectOptions& options);
 
 struct EnvInitOptions {

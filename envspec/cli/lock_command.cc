@@ -19,10 +19,12 @@
 #include "envspec/lock/make_lock.h"
 #include "envspec/spec/spec.h"
 
+// `scankit env lock` and `env fetch`.
 namespace scankit {
 namespace {
 
-// The spec is only named by its hash: what it demands is judged by `env check`.
+// The lock names its spec only by its SHA-256; `env check` judges what the spec demands. "" without a
+// spec; one that does not parse is an error.
 Result<std::string> hash_of_spec(const std::string& asked) {
   const std::string file = asked.empty() ? kSpecFile : asked;
   auto hash = sha256_file(file);
@@ -32,8 +34,8 @@ Result<std::string> hash_of_spec(const std::string& asked) {
   return hash;
 }
 
-// Of a lock that is there already: what its index said of the
-// same versions. One that was edited says nothing.
+// The lock that the new one will replace: it knows what the index said about the same versions. A lock
+// that was edited is not believed.
 std::optional<EnvironmentLock> older_lock(const std::string& path) {
   auto lock = read_lock(path);
   if (lock) return *std::move(lock);
@@ -42,7 +44,9 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
   return std::nullopt;
 }
 
-// pip's settings name an index that uv does not read, and nobody told uv of one.
+// Whether pip's settings name an index and uv's do not. uv does not read pip's variables and files, so
+// that it would ask its default index instead of the user's. The files are those of pip's configuration:
+// global, user, legacy user and site.
 bool pip_has_its_own_index(const Host& host, const Python& python) {
   for (const char* variable : {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"})
     if (host.env(variable)) return false;
@@ -58,8 +62,9 @@ bool pip_has_its_own_index(const Host& host, const Python& python) {
   return false;
 }
 
-// uv asks for a hundred packages in a second, and a pip before 25.3 downloads each; it changes nothing here,
-// whoever made the environment. What uv does not have, the environment's own installer is asked for.
+// uv is asked first where it is on PATH: it resolves a hundred packages in a second, and pip before 25.3
+// downloads each wheel. Asking changes nothing in the environment, whoever made it. The environment's own
+// installer is then asked for what uv does not find.
 void choose_installers(const Host& host, const Snapshot& snapshot, ResolveRequest& request) {
   request.installer = downloader_of(host, snapshot);
   const Python& python = snapshot.python.value;
@@ -78,6 +83,9 @@ void choose_installers(const Host& host, const Snapshot& snapshot, ResolveReques
   }
 }
 
+// The order matters: facts and files first, since an error there ends the command, and then the index,
+// whose failures only leave artifacts empty. Under --root no installer of this machine fits, and no
+// index is asked.
 Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
   if (subject.host == nullptr)
     return Error{Errc::InvalidArgument, say("a snapshot holds no files, so that nothing can be hashed"),
@@ -150,12 +158,16 @@ int run_env_lock(const EnvLockOptions& options) {
 
 namespace {
 
+// The largest file that `env fetch` accepts where the lock does not know the size.
 constexpr std::uint64_t kMostBytes = 16ull << 30;
 
+// Counts of distributions: already in the directory, downloaded, without a URL.
 struct Fetched {
   unsigned there = 0, brought = 0, nowhere = 0;
 };
 
+// The hash is compared before anything is downloaded, so that an interrupted fetch can
+// be repeated cheaply.
 Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
                        const std::string& certificates, Fetched& count) {
   const LockedArtifact& artifact = *one.artifact;
@@ -190,7 +202,7 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
       SCANKIT_CHECK(fetch_one(one, folder, certificates, count));
       continue;
     }
-    // What was built here may lie there from an export.
+    // A wheel that was built locally has no URL, but an export may have put it into the same directory.
     const auto there =
         one.artifact ? sha256_file(path_join(folder, one.artifact->file)) : Result<std::string>(Error{});
     if (there && *there == one.artifact->sha256) {

@@ -17,6 +17,7 @@
 #include "envspec/spec/derive.h"
 #include "envspec/spec/fields.h"
 
+// `scankit env schema`, `init`, `export` and `diff`.
 namespace scankit {
 namespace {
 
@@ -27,6 +28,7 @@ int print(const std::string& text) {
   return kExitClean;
 }
 
+// lstat, so that a dangling symbolic link also counts: writing would follow it.
 bool is_there(const std::string& path) { return make_real_host()->lstat(path).has_value(); }
 
 // The schema first: a spec must not name a file that could not be written.
@@ -43,7 +45,7 @@ int run_env_schema() { return print(spec_schema()); }
 int run_env_init(const EnvInitOptions& options) {
   const std::string out = options.out.empty() ? kSpecFile : options.out;
   const std::string path = path_normalize(path_join(current_directory(), out));
-  // Asked before the work.
+  // Asked before the environment is looked at, which takes longer.
   if (out != "-" && !options.force && is_there(path)) {
     report_error({Errc::InvalidArgument, say("{} is there already, and nothing was written", out),
                   say("--force writes over it, --out FILE beside it")});
@@ -78,7 +80,8 @@ int run_env_init(const EnvInitOptions& options) {
 
 namespace {
 
-// The very wheel that the lock names: made again of the installed files, and of the same bytes.
+// Writes the wheel of one locally built distribution into `folder`: packed again from the installed files,
+// with the same bytes as when it was locked. A wheel that is there already and has the right hash is kept.
 Result<void> pack(const Subject& subject, const LockedDistribution& locked, const std::string& folder) {
   const std::string path = path_join(folder, locked.artifact->file);
   if (const auto there = sha256_file(path); there && *there == locked.artifact->sha256) return {};
@@ -96,6 +99,7 @@ Result<void> pack(const Subject& subject, const LockedDistribution& locked, cons
   return write_file_atomically(path, wheel.bytes);
 }
 
+// The environment is only looked at if the lock has locally built distributions.
 Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lock,
                       const std::string& folder) {
   const auto here = built_here(lock);
@@ -109,7 +113,8 @@ Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lo
   return {};
 }
 
-// By the reason that the lock holds, which is English: asked once more, the index may have it.
+// Whether locking again could help. Compares with the sentences of index_query.cc and resolve.cc, which
+// are English in every lock.
 bool says_that_no_index_answered(const std::string& line) {
   return std::ranges::any_of(
       std::initializer_list<const char*>{"the index was not asked", "the index could not be reached",
@@ -117,7 +122,7 @@ bool says_that_no_index_answered(const std::string& line) {
       [&](const char* why) { return line.find(why) != std::string::npos; });
 }
 
-// A file that lacks a part is not a pinned environment.
+// An export that lacks a package does not pin the environment, so that it needs --partial.
 Result<void> check_whole(const Exported& exported, bool partial) {
   for (const std::string& line : exported.left_out)
     progress_note(partial ? say("left out: {}", line) : say("no hash of {}", line));
@@ -160,6 +165,8 @@ int run_env_export(const EnvExportOptions& options) {
   return written.error().code == Errc::Io ? kExitInternal : kExitUsage;
 }
 
+// The files of an environment are hashed only if the other side is a lock, which has hashes to
+// compare them with.
 int run_env_diff(const EnvDiffOptions& options) {
   auto left = read_operand(options.left);
   auto right = left ? read_operand(options.right) : left;

@@ -11,9 +11,12 @@
 #include "doctor/model/redact_text.h"
 #include "doctor/report/escape.h"
 
+// Compares two sides that may know different amounts. The rule throughout: a field counts as a difference
+// only if both sides would have said something about it.
 namespace scankit {
 namespace {
 
+// The elements of join(): "a, b, c".
 std::set<std::string> parts_of(const std::string& list) {
   std::set<std::string> parts;
   for (std::size_t at = 0; at < list.size();) {
@@ -24,7 +27,9 @@ std::set<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
-// Nothing where the one is a range and the other no version.
+// Nothing where one side is a range and the other is not a version. Two ranges agree only as text:
+// whether two ranges take the same versions is not computed. A side that is not `whole` demands a subset
+// of the other's list.
 std::optional<bool> agree(const DiffOperand& a, const DiffOperand& b) {
   if (a.text == b.text) return true;
   if (!a.range.empty() && !b.range.empty()) return false;
@@ -35,7 +40,8 @@ std::optional<bool> agree(const DiffOperand& a, const DiffOperand& b) {
   return std::ranges::includes(there, demanded);
 }
 
-// Whether a field that only `other` has is a difference: where this side would tell of it.
+// Whether a field that only the other side has is a difference, because this side would have it too. Specs
+// never say what is absent, and locks have no fields of extensions.
 bool tells_of(const Side& side, const std::string& field) {
   return side.kind != "spec" && (side.tells_files || !field.starts_with("files.")) &&
          (side.kind != "lock" || !field.starts_with("extensions."));
@@ -45,7 +51,7 @@ bool tells_of(const Side& side, const std::string& field) {
 
 namespace {
 
-// Here, and not on the other side, although it was looked for there.
+// An extension that only one side has, although the other side looked for it.
 void compare_extensions(const Side& left, const Side& right, std::vector<Difference>& found) {
   for (const std::string& name : left.extensions)
     if (right.looked_for.contains(name) && !right.extensions.contains(name))
@@ -59,13 +65,14 @@ std::optional<Difference> compare_field(const std::string& field, const Side& le
   const auto a = left.values.find(field), b = right.values.find(field);
   const bool in_left = a != left.values.end(), in_right = b != right.values.end();
   if ((!in_left && !tells_of(left, field)) || (!in_right && !tells_of(right, field))) return std::nullopt;
-  // Without a GPU there is neither kind nor driver, and a spec that names them is for other machines.
+  // A machine without a GPU has neither of the two, and a spec that names them is for other machines.
   const bool of_gpus = field == "driver" || field == "gpus";
   const bool with_spec = left.kind == "spec" || right.kind == "spec";
   if (of_gpus && with_spec && (!in_left || !in_right)) return std::nullopt;
   const DiffOperand none;
   const DiffOperand &one = in_left ? a->second : none, &other = in_right ? b->second : none;
   const std::string& extension = in_left ? one.extension : other.extension;
+  // Fields of an extension that one side lacks are covered by compare_extensions().
   const bool in_both = left.extensions.contains(extension) && right.extensions.contains(extension);
   if (!extension.empty() && !in_both) return std::nullopt;
   const std::string& unknown = one.why_unknown.empty() ? other.why_unknown : one.why_unknown;
@@ -90,6 +97,8 @@ std::vector<Difference> differences(const Side& left, const Side& right) {
   return found;
 }
 
+// The redactor learns from all texts before it cleans any, so that a name gets the
+// same replacement everywhere.
 void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>& all) {
   TextRedactor redactor;
   std::vector<std::string*> texts = {&left.name, &right.name};
@@ -124,6 +133,7 @@ std::string diff_text(const Side& left, const Side& right, const std::vector<Dif
          "\n";
 }
 
+// What could not be compared is in "unknown", apart from the differences.
 std::string diff_json(const Side& left, const Side& right, const std::vector<Difference>& all) {
   using Json = nlohmann::ordered_json;
   const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };

@@ -8,6 +8,7 @@
 
 namespace scankit {
 
+// One row of the output. `field` is a name of Side::values.
 struct Difference {
   std::string field, left, right;  // "" where that side has none
   std::string why_unknown;         // it could not be compared
@@ -17,7 +18,7 @@ struct Difference {
 // those are compared that both sides tell of.
 std::vector<Difference> differences(const Side& left, const Side& right);
 
-// Without who they belong to, in names, values and reasons.
+// Removes names of people, machines and directories from names, values and reasons.
 void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>& all);
 
 std::string diff_text(const Side& left, const Side& right, const std::vector<Difference>& all);

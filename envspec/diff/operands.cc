@@ -19,6 +19,9 @@
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/install_metadata.h"
 
+// Brings the four kinds of operands under common names, and reads environments for all commands
+// of `scankit env` (look_at() at the end). The names are those of the spec's fields where a spec
+// has the field.
 namespace scankit {
 namespace {
 
@@ -27,10 +30,12 @@ std::string sorted_list(std::vector<std::string> items) {
   return join(items);
 }
 
+// An empty value stays out, so that it never differs from a side without the field.
 void put(Side& side, const std::string& name, const std::string& text) {
   if (!text.empty()) side.values[name] = {.text = text, .range = {}, .why_unknown = "", .extension = ""};
 }
 
+// A fact that could not be read becomes an operand with the reason; an absent one stays out.
 template <class T>
 bool put_known(Side& side, const std::string& name, const Probed<T>& fact) {
   const bool unknown = fact.state == ProbeState::Failed || fact.state == ProbeState::NotRun;
@@ -42,7 +47,7 @@ void put(Side& side, const std::string& name, const Probed<std::string>& fact) {
   if (put_known(side, name, fact)) put(side, name, fact.value);
 }
 
-// What no range and no word is demanded of stays out: a spec leaves it open.
+// An empty range or list demands nothing and stays out.
 void put(Side& side, const std::string& name, const VersionRange& range) {
   if (!range.empty())
     side.values[name] = {.text = range.text(), .range = range, .why_unknown = "", .extension = ""};
@@ -53,6 +58,7 @@ void put_demanded(Side& side, const std::string& name, const std::vector<std::st
         .text = sorted_list(items), .range = {}, .whole = false, .why_unknown = "", .extension = ""};
 }
 
+// Ties all fields below `path` to their extension.
 void mark(Side& side, const std::string& module, const std::string& path) {
   side.extensions.insert(module);
   for (auto& [name, value] : side.values)
@@ -133,6 +139,7 @@ namespace {
 
 constexpr std::size_t kOperandLimit = 256u << 20;
 
+// Keeps the subject, so that put_files() can read its files later.
 Result<Side> of_environment(const std::string& python) {
   SubjectOptions options;
   options.python = python;
@@ -145,7 +152,8 @@ Result<Side> of_environment(const std::string& python) {
   return side;
 }
 
-// Both are JSON. A lock's schema is text ("1.0"), a snapshot's a number.
+// Both kinds of files are JSON with a key "schema": text ("1.0") in a lock, a number in a snapshot. A look
+// at the first such key avoids parsing up to 256 MB twice.
 bool is_lock(const std::string& text) {
   constexpr std::string_view kKey = "\"schema\"";
   const auto key = text.find(kKey);
@@ -168,6 +176,8 @@ Result<Side> of_json(const std::string& text, const std::string& path) {
   return side;
 }
 
+// JSON starts with a brace; anything else is taken for the YAML of a spec, whose parser says
+// what is wrong.
 Result<Side> of_file(const std::string& path) {
   SCANKIT_TRY(const std::string text, read_whole_file(path, kOperandLimit, Accept::FilesAndPipes));
   const auto start = text.find_first_not_of(" \t\r\n");
@@ -186,6 +196,7 @@ Result<Side> read_operand(const std::string& path) {
     return Error{Errc::NotFound, say("{} is not there", path),
                  say("name a spec, a lock, a snapshot, a Python or its folder")};
   constexpr unsigned kExecutable = 0111;
+  // A program is taken for a Python, a directory for a virtual environment or a prefix.
   const bool environment = info->kind == FileKind::Directory ||
                            (info->kind == FileKind::Regular && (info->mode & kExecutable) != 0);
   auto side = environment ? of_environment(place) : of_file(path);
@@ -208,14 +219,15 @@ void put_files(Side& side, const std::string& cache_dir) {
     else
       value.why_unknown = hashed[i].sha256.error().message;
   }
+  // A directory that could not be read makes one unknown field "files".
   for (const std::string& unreadable : placed.unreadable) side.values["files"].why_unknown = unreadable;
   side.tells_files = true;
 }
 
 namespace {
 
-// "torchvision._C" of ".../site-packages/torchvision/_C.so": how import calls the file. "" for one that lies
-// in no folder of sys.path, or below a folder that is no package.
+// The name by which import finds a file: "torchvision._C" of ".../site-packages/torchvision/_C.so". "" for
+// a file outside of sys.path, or below a directory that is not a package (a "-" or "." in its name).
 std::string module_of(const Python& python, const std::string& path) {
   for (const PathEntry& entry : python.sys_path) {
     if (entry.path.empty() || !path.starts_with(entry.path + "/")) continue;
@@ -229,7 +241,8 @@ std::string module_of(const Python& python, const std::string& path) {
   return "";
 }
 
-// What is bound to torch and is not torch's own.
+// The extensions that `env init` writes into a spec: linked to torch, importable by this Python, and not
+// part of torch itself.
 std::vector<std::string> modules_that_use_torch(const Snapshot& snapshot) {
   std::vector<std::string> modules;
   for (const AuditedFile& file : snapshot.audit.value.files) {
@@ -240,6 +253,8 @@ std::vector<std::string> modules_that_use_torch(const Snapshot& snapshot) {
   return modules;
 }
 
+// Probes further modules after the snapshot was taken, and adds them to it. Modules that it already
+// has are skipped.
 void also_look_for(const Host& host, const std::vector<std::string>& wanted, Snapshot& snapshot) {
   std::vector<std::string> more;
   for (const std::string& module : wanted) {
@@ -256,7 +271,8 @@ void also_look_for(const Host& host, const std::vector<std::string>& wanted, Sna
   if (!found.note.empty()) snapshot.extensions.note = found.note;
 }
 
-// NVML takes longer than everything else together, and knows more only of a GPU that the table does not have.
+// NVML takes longer than all other probes together. It knows more only about a driver whose version /proc
+// does not tell, or a GPU that is missing in the table of PCI ids.
 bool needs_nvml(const Host& host) {
   const auto gpus = probe_gpus(host);
   const auto driver = probe_driver(host);
@@ -267,6 +283,7 @@ bool needs_nvml(const Host& host) {
 Result<Subject> look_at_files(const SubjectOptions& options) {
   EnvironmentOptions asked;
   asked.python = options.python;
+  // Nothing of the environment is run: a spec, a lock and a diff describe files.
   asked.imports = ImportPolicy::Never;
   asked.all = options.find_extensions;
   if (!options.root.empty()) {

@@ -10,8 +10,8 @@
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 
-// The sides of `scankit env diff`: a spec, a lock, a stored
-// snapshot or an environment, as values of one naming.
+// The sides of `scankit env diff`: a spec, a lock, a stored snapshot or an environment, as values
+// with common names.
 namespace scankit {
 
 struct DiffOperand {

@@ -5,6 +5,8 @@
 
 #include "doctor/base/say.h"
 
+// One function for each format. All of them pin exact versions with SHA-256 hashes and let the installer
+// resolve no dependencies: the lock has every package.
 namespace scankit {
 
 Installable installable(const EnvironmentLock& lock) {
@@ -25,7 +27,7 @@ std::vector<const LockedDistribution*> built_here(const EnvironmentLock& lock) {
   return all;
 }
 
-// What no package manager brings, for who reads the file.
+// The driver and the string ABI cannot be pinned by an installer, so that a comment names them.
 std::vector<std::string> header_lines(const EnvironmentLock& lock) {
   std::vector<std::string> lines = {"Written by `scankit env export` from scankit.lock; edit neither.",
                                     "Python " + lock.python.version + ", " + lock.machine.architecture +
@@ -48,15 +50,17 @@ Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& for
 
 namespace {
 
-// A URL where it was installed from one. What was built here lies in the folder: pip and uv read a relative
-// --find-links from the requirements file's own folder, and a relative path to a wheel from the current one.
+// Name, version and hash, without a URL or a path. Wheels that were built here are found through
+// --find-links, which pip and uv read relative to the requirements file; they take a relative path to a
+// wheel relative to the current directory.
 std::string requirement(const LockedDistribution& one) {
   return one.name + "==" + one.version + " \\\n    --hash=sha256:" + one.artifact->sha256 + "\n";
 }
 
 }  // namespace
 
-// pip's requirements file format, for --require-hashes: every line has its hash, none asks for more.
+// pip's requirements file format. With --require-hashes every line needs a hash, and pip refuses any
+// package that the file does not name; --no-deps keeps it from looking for one.
 Exported export_requirements(const EnvironmentLock& lock) {
   const Installable all = installable(lock);
   Exported exported{"requirements.txt", "", all.left_out};
@@ -75,7 +79,7 @@ Exported export_requirements(const EnvironmentLock& lock) {
 
 namespace {
 
-// Checked once more before pip runs: the image says which files it was made of.
+// Copies the wheels that were built here into the image and checks their hashes once more before pip runs.
 std::string copy_wheels(const EnvironmentLock& lock) {
   const auto here = built_here(lock);
   if (here.empty()) return "";
@@ -88,7 +92,8 @@ std::string copy_wheels(const EnvironmentLock& lock) {
 
 }  // namespace
 
-// The driver and its libraries come from the machine that runs the container; everything else is pinned.
+// The NVIDIA driver and its libraries come from the machine that runs the container (the two NVIDIA_
+// variables ask its container runtime for them); everything else is pinned.
 Exported export_dockerfile(const EnvironmentLock& lock) {
   Exported exported{"Dockerfile", "", installable(lock).left_out, true};
   std::string& text = exported.text;
@@ -105,7 +110,8 @@ Exported export_dockerfile(const EnvironmentLock& lock) {
 
 namespace {
 
-// A YAML flow scalar in single quotes where it could be read as something else.
+// A YAML scalar, in single quotes where it could be read as something else. Inside single quotes only the
+// single quote itself is special, and is doubled.
 std::string scalar(const std::string& text) {
   const bool plain =
       text.find_first_of(":#'\"{}[],&*!|>%@` ") == std::string::npos && !text.empty() && text[0] != '-';
@@ -118,8 +124,8 @@ std::string scalar(const std::string& text) {
   return out + "'";
 }
 
-// In the order of their first package; `conda env export` writes them by priority, which the records do not
-// tell. An environment that conda did not make gets the channel that has every Python.
+// In the order of their first package: `conda env export` writes them by priority, which conda-meta does
+// not record. An environment that conda did not make gets conda-forge, which has every Python.
 std::vector<std::string> channels_of(const EnvironmentLock& lock) {
   std::vector<std::string> channels;
   for (const CondaPackage& one : lock.conda_packages)
@@ -132,8 +138,8 @@ std::vector<std::string> channels_of(const EnvironmentLock& lock) {
 
 }  // namespace
 
-// As `conda env export` writes it: name=version=build, and below `pip` what pip installed. conda hands that
-// list to pip as a requirements file, so that pip demands the hashes in it.
+// As `conda env export` writes it: name=version=build, and below `pip` what pip installed. conda passes
+// that list to pip as a requirements file, so that pip checks the hashes in it.
 Exported export_conda(const EnvironmentLock& lock) {
   Exported exported{"environment.yml", "", {}};
   for (const LockedDistribution& one : lock.distributions)
@@ -187,6 +193,7 @@ std::string minor_of(const std::string& version) {
   return version.substr(0, first == std::string::npos ? first : version.find('.', first + 1));
 }
 
+// An inline table as PEP 751 defines it for a wheel or an sdist.
 std::string file_of(const LockedDistribution& one) {
   const LockedArtifact& artifact = *one.artifact;
   std::string table = "{name = " + quoted(artifact.file);
@@ -200,10 +207,10 @@ std::string file_of(const LockedDistribution& one) {
 
 }  // namespace
 
-// PEP 751, lock-version 1.0.
+// pylock.toml, lock-version 1.0 of PEP 751.
 Exported export_pylock(const EnvironmentLock& lock) {
   Installable all = installable(lock);
-  // The standard wants a place for each wheel, and a lock may know the hash alone.
+  // PEP 751 demands a URL or a path for each file, and a lock may know only the hash.
   std::erase_if(all.with_hash, [&](const LockedDistribution* one) {
     const bool nowhere = one->source != "here" && one->artifact->url.empty();
     if (nowhere)

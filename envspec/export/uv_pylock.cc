@@ -9,8 +9,14 @@
 namespace scankit {
 namespace {
 
-// As much TOML as uv writes: basic strings, inline tables, arrays, bare keys. What it does not know it skips,
-// and a file without a hash is none.
+// Reads as much TOML as uv writes: basic strings, inline tables, arrays and bare keys. Anything else is
+// skipped, and a file without a hash is not reported. A [[packages]] table has the name of a package
+// and its files:
+//   [[packages]]
+//   name = "numpy"
+//   wheels = [{ url = "https://...", size = 1, hashes = { sha256 = "..." } }]
+// depth_ counts the open inline tables: 0 in the package, 1 in a file, 2 in its hashes. Arrays
+// do not count.
 class PylockReader {
  public:
   explicit PylockReader(std::string_view text) : text_(text) {}
@@ -40,6 +46,8 @@ class PylockReader {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   }
 
+  // A basic string never spans lines, so that a missing quotation mark costs one line. Escapes such as \n,
+  // which no name or URL contains, come out as their letter.
   std::string string() {
     std::string text;
     for (++at_; at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n'; ++at_) {
@@ -50,6 +58,7 @@ class PylockReader {
     return text;
   }
 
+  // A bare word is a key where "=" follows it, else a number.
   void word() {
     const auto begin = at_;
     while (at_ < text_.size() && is_bare(text_[at_])) ++at_;
@@ -76,6 +85,7 @@ class PylockReader {
   void open() {
     if (++depth_ == 1) artifact_ = {};
   }
+  // Files of "sdist" and "archive" are dropped: only wheels were asked for.
   void close() {
     const bool complete = !artifact_.sha256.empty() && !artifact_.file.empty() && !name_.empty();
     if (depth_ == 1 && part_ == "wheels" && complete) found_[name_].push_back(artifact_);
@@ -85,6 +95,7 @@ class PylockReader {
   std::string_view text_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  // The package, the key that was read last, and the last key of depth 0 ("wheels", "sdist").
   std::string name_, key_, part_;
   LockedArtifact artifact_;
   std::map<std::string, std::vector<LockedArtifact>> found_;

@@ -12,6 +12,8 @@
 
 extern char** environ;
 
+// Runs pip and uv and reads their answers, pip's installation report and uv's pylock.toml. Both only
+// resolve; nothing is installed.
 namespace scankit {
 namespace {
 
@@ -20,20 +22,23 @@ using Words = std::vector<std::string>;
 
 constexpr std::size_t kAnswerLimit = 64u << 20;
 
-// Through a file: a thousand requirements are too long for a command line.
+// One requirement for each line. A file, because a thousand requirements are too long for a command line.
 Result<void> write_questions(const std::string& file, const std::vector<IndexQuestion>& questions) {
   std::string lines;
   for (const IndexQuestion& one : questions) lines += one.name + "==" + one.version + "\n";
   return write_file_atomically(file, lines);
 }
 
+// The environment with `own` in front: of two entries with one name, getenv() and CPython's os.environ
+// take the first.
 std::vector<std::string> variables(const Words& own) {
   std::vector<std::string> all = own;
   for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
   return all;
 }
 
-// pip names each requirement when it begins to look it up: "Collecting einops==0.8.0 (from -r ...)".
+// Counts the packages that pip has looked up, from its output: it names each requirement when it begins
+// with it, "Collecting einops==0.8.0 (from -r ...)".
 class LookUps {
  public:
   explicit LookUps(const Looked& looked) : looked_(looked) {}
@@ -55,6 +60,7 @@ bool says_one_of(const std::string& said, std::initializer_list<const char*> wor
   return false;
 }
 
+// "" where a step of the path is missing or the value is not text.
 std::string text_at(const Json& json, std::initializer_list<const char*> path) {
   const Json* at = &json;
   for (const char* name : path) {
@@ -64,7 +70,8 @@ std::string text_at(const Json& json, std::initializer_list<const char*> path) {
   return at->is_string() ? at->get<std::string>() : "";
 }
 
-// pip's installation report, version 1.
+// pip's installation report, version 1: the same format as PyPA's specification of
+// direct_url.json in "download_info".
 std::map<std::string, std::vector<LockedArtifact>> read_report(const std::string& text) {
   std::map<std::string, std::vector<LockedArtifact>> offered;
   const Json json = Json::parse(text, nullptr, false);
@@ -79,13 +86,16 @@ std::map<std::string, std::vector<LockedArtifact>> read_report(const std::string
   return offered;
 }
 
+// --ignore-installed makes pip report packages that are installed already; "--only-binary :all:" keeps it
+// from building anything to read its metadata.
 Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
   Words argv = pip.program;
   for (const char* word :
        {"--disable-pip-version-check", "--no-input", "install", "--dry-run", "--ignore-installed",
         "--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--retries", "1"})
     argv.emplace_back(word);
-  // Half a gigabyte of torch would be fetched for its hash where the index has no separate metadata.
+  // Reads only a wheel's metadata through HTTP range requests. Otherwise pip would download half a
+  // gigabyte of torch where the index does not serve the metadata separately.
   if (lazily) argv.emplace_back("--use-feature=fast-deps");
   for (const std::string& word :
        {std::string("--report"), folder + "/report.json", std::string("-r"), folder + "/questions.txt"})
@@ -99,8 +109,8 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
                        const Looked& looked) {
   ProcessRequest request;
   request.argv = argv;
-  // Nothing is installed: what their settings demand of an environment does not matter. What they look up is
-  // shown while it lasts, also where a setting silences pip.
+  // Nothing is installed, so that the user's settings for installations do not matter. PIP_QUIET and
+  // PYTHONUNBUFFERED make the progress visible even if a setting silences pip.
   request.environment = variables(
       {"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "PIP_QUIET=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
   request.working_directory = folder;
@@ -114,6 +124,7 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
   }
   answer.ok = ran->ok();
   answer.timed_out = ran->timed_out;
+  // pip with --quiet, and uv, print errors on standard error; a wrapper script may not.
   answer.said = ran->err.empty() ? ran->out : ran->err;
   return answer;
 }
@@ -126,8 +137,9 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
     return {.said = written.error().message};
   const auto end = std::chrono::steady_clock::now() + node_deadline;
   IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", node_deadline, looked);
-  // An experiment of pip's that may go ("invalid choice" by its option parser), and that fails on an index
-  // which refuses HEAD or takes no ranges ("405 Client Error").
+  // fast-deps is an experiment that pip may drop (its option parser then says "invalid choice"). It also
+  // fails on an index that refuses HEAD or range requests ("405 Client Error"). The second run does
+  // without it, in the time that is left.
   if (!answer.ok && says_one_of(answer.said, {"invalid choice: 'fast-deps'", "fast-deps is not",
                                               " Client Error: ", " Server Error: "})) {
     const auto left = end - std::chrono::steady_clock::now();
@@ -136,6 +148,8 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
         std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left)),
         looked);
   }
+  // A pip without --report (before 22.2) is treated like an index that cannot be reached: asking again
+  // will not help.
   answer.unreachable =
       !answer.ok &&
       says_one_of(answer.said, {"Retrying (Retry(", "Connection to ", "Max retries exceeded",

@@ -10,6 +10,9 @@
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
 
+// First the question for a source archive, then Asker, which gets answers for many packages out of
+// installers that only ever name one problem. What the installers print is not an interface; the phrases
+// here are those of current pip and uv, and an unknown one costs time or leaves an artifact empty.
 namespace scankit {
 namespace {
 
@@ -17,7 +20,7 @@ using Words = std::vector<std::string>;
 
 constexpr std::string_view kPlace = " from ";  // pip's word between a requirement and its URL
 
-// The first word behind `label` that is a hash.
+// The SHA-256 that follows `label`; "" where the text after it is not one.
 std::string hash_behind(const std::string& said, std::string_view label) {
   const auto at = said.find(label);
   if (at == std::string::npos) return "";
@@ -39,13 +42,15 @@ std::string url_of(const std::string& said, const IndexQuestion& question) {
   return said.substr(begin, said.find_first_of(" \n", begin) - begin);
 }
 
-// PEP 625.
+// The file name of a source distribution as PEP 625 defines it, where the installer does not
+// name the file.
 std::string usual_file_name(const IndexQuestion& question) {
   std::string name = normalized_name(question.name);
   std::ranges::replace(name, '-', '_');
   return name + "-" + question.version + ".tar.gz";
 }
 
+// uv has no `pip download`: it would install into an empty target, which the wrong hash prevents.
 Words command_of(const Installer& installer, const std::string& questions, const std::string& folder) {
   Words argv = installer.program;
   Words more;
@@ -72,6 +77,7 @@ Words command_of(const Installer& installer, const std::string& questions, const
 
 }  // namespace
 
+// A file that ends in .whl is not a source archive, whatever --no-binary asked for.
 std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question) {
   std::string hash = hash_behind(said, "Computed:");
   if (hash.empty()) hash = hash_behind(said, " Got ");
@@ -92,6 +98,7 @@ std::optional<LockedArtifact> ask_source(const Installer& installer, const Index
   if (!write_file_atomically(file, line)) return std::nullopt;
   const IndexRun run =
       run_installer(command_of(installer, file, folder->path()), installer.project, node_deadline);
+  // No file has a hash of 64 zeros, so that a successful run tells nothing about the archive.
   return run.ok ? std::nullopt : read_source_hash(run.said, question);
 }
 
@@ -102,7 +109,8 @@ using Questions = std::vector<IndexQuestion>;
 
 constexpr int kMostRuns = 40;  // an installer that names none of what it lacks halves them: 20 halvings
 
-// The last line in which the installer says what went wrong.
+// The line in which the installer says what went wrong: the last one that starts with "error:", else the
+// last one that is not blank. At most 400 bytes.
 std::string last_line(const std::string& said) {
   std::string last, error;
   for (std::size_t at = 0; at < said.size();) {
@@ -116,6 +124,10 @@ std::string last_line(const std::string& said) {
   return plain(last, false).substr(0, 400);
 }
 
+// pip and uv either answer all questions of a run or fail and name at most one package. So each failed run
+// removes one package and the rest is asked again; where the output names none, the questions are halved
+// until the package is alone. One deadline and one limit on runs cover all of that, and what is left then
+// is refused with the reason.
 class Asker {
  public:
   explicit Asker(const IndexRequest& request)
@@ -146,7 +158,8 @@ class Asker {
     return say("the index did not answer within {} seconds", request_.node_deadline.count());
   }
 
-  // False where the run says nothing about which of several it could not have.
+  // Removes from `questions` the package that made the run fail, after looking for its source archive.
+  // False where the output names none of several packages.
   bool learn(const IndexRun& run, Questions& questions) {
     if (run.timed_out || run.unreachable) {
       stopped_ = run.timed_out ? did_not_answer() : say("the index could not be reached");
@@ -163,13 +176,16 @@ class Asker {
     return true;
   }
 
-  // The installer's own words may hold addresses, which a lock must not: they are told as a note.
+  // Becomes why_no_artifact in the lock. The installer's own words may contain addresses, which a lock
+  // must not have; they are reported as a note.
   std::string why(bool named) const {
     return named ? say("the index has no wheel of this version for this Python and machine")
                  : say("{} failed when it was asked", name_of(request_.installer.kind));
   }
 
-  // "No matching distribution found for NAME==VERSION" (pip), "no version of NAME==VERSION" (uv).
+  // Whether the output says that this package cannot be had: "No matching distribution found for
+  // NAME==VERSION" (pip), "there is no version of NAME==VERSION" or "Because NAME was not found in the
+  // package registry" (uv).
   static bool is_named(const std::string& said, const IndexQuestion& one) {
     for (const char* words : {"No matching distribution found for ", "there is no version of ",
                               "no wheels with a matching ", "Because ", "because "}) {
@@ -197,6 +213,8 @@ class Asker {
     ask({middle, questions.end()});
   }
 
+  // A package of a successful run without an answer has no SHA-256 on the index, which PEP
+  // 503 leaves optional.
   void take(const Questions& questions, const IndexRun& run) {
     for (const IndexQuestion& one : questions) {
       const auto found = run.offered.find(one.name);

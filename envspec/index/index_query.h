@@ -10,14 +10,16 @@
 #include "builder/installer/installer.h"
 #include "envspec/lock/lock.h"
 
-// Which files an index has of exact versions, asked by the user's own pip or uv, so that their index, mirror,
-// proxy and credentials apply. Nothing is installed and nothing is built: a source archive is asked for its
-// hash alone, since its set-up would run.
+// Which files an index has of exact versions, asked by the user's own pip or uv, so that their index,
+// mirror, proxy and credentials apply. Nothing is installed and nothing is built: a source archive is only
+// asked for its hash, because its set-up script would run otherwise. Names are normalized as in PEP 503,
+// also as keys of maps.
 namespace scankit {
 
 struct IndexQuestion {
   std::string name, version;
 };
+// Every question ends in `offered` or `refused`; one in `refused` may also be in `sources`.
 struct IndexReply {
   std::map<std::string, std::vector<LockedArtifact>> offered;  // by name
   std::map<std::string, LockedArtifact> sources;               // of those without a wheel: their archive
@@ -32,7 +34,7 @@ struct IndexRequest {
 };
 IndexReply ask_index(const IndexRequest& request);
 
-// One run for all of `questions` at once; the installers fail as a whole where one of them cannot be had.
+// One run for all of `questions` at once. Both installers fail as a whole if they cannot get one of them.
 struct IndexRun {
   std::map<std::string, std::vector<LockedArtifact>> offered;
   bool ok = false;
@@ -44,12 +46,13 @@ struct IndexRun {
 using Looked = std::function<void(std::size_t done)>;
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
                  std::chrono::milliseconds node_deadline, const Looked& looked);
-// One command of an installer, with its standard error.
+// One command of an installer in the directory `folder` ("" is the current one).
 IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
                        std::chrono::milliseconds node_deadline, const Looked& looked = {});
 
-// The source archive that an index has of a version, without unpacking it. pip and uv are asked for one with
-// a hash that no file has: they download it, compare before anything of it is run, and name the hash it has.
+// The source archive that an index has of a version, without unpacking it. pip and uv are asked for it
+// with a hash that no file has: they download it, compare before they run anything from it, and name the
+// hash that it has.
 std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
                                          std::chrono::milliseconds node_deadline);
 // Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).

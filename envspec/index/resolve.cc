@@ -11,6 +11,8 @@
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/make_lock.h"
 
+// Where each distribution's file comes from. Records and the older lock answer most questions, so that
+// usually only new packages are asked of the index, in one run for all of them.
 namespace scankit {
 namespace {
 
@@ -33,12 +35,14 @@ class Resolver {
     return *find_distribution(snapshot_.distributions.value, one.name);
   }
 
+  // An artifact and a reason for its absence never occur together.
   void take(LockedDistribution& one, LockedArtifact artifact) {
     one.artifact = std::move(artifact);
     one.why_no_artifact.clear();
   }
 
-  // True where nothing more is to be asked.
+  // Answers from what is on the disk. True where nothing more has to be asked, also if there
+  // is no artifact.
   bool by_records(LockedDistribution& one) {
     if (one.source == "editable") {
       one.why_no_artifact = say("it is installed in place, from a folder of sources");
@@ -54,11 +58,13 @@ class Resolver {
       take(one, {direct.file_name, direct.sha256, 0, direct.url});
       return true;
     }
-    // A folder or a repository: its version says nothing, and an index may have another of the same.
+    // Installed from a directory or a repository: an index may have another file of the same version.
     if (direct.there && !direct.archive) return build_again(one);
     return by_older_lock(one);
   }
 
+  // An entry of the older lock is only taken over where its file is still what is installed. One with
+  // "here" is packed again, since the installed files may have changed under the same version.
   bool by_older_lock(LockedDistribution& one) {
     const LockedDistribution* known =
         request_.older == nullptr ? nullptr : find_locked(*request_.older, one.name);
@@ -70,6 +76,7 @@ class Resolver {
     return true;
   }
 
+  // Always true, for its callers. The wheel itself is not kept: an export packs it again.
   bool build_again(LockedDistribution& one) {
     one.source = "here";
     const auto wheel = repack(host_, installed(one));
@@ -81,7 +88,9 @@ class Resolver {
     return true;
   }
 
-  // Another build of the same version has other tags; one that was installed from a file is told by its hash.
+  // Whether the installed distribution came from this file. An index may offer another build of the same
+  // version, which has other tags. A distribution that was installed from a file has that file's hash in
+  // its records. Without both, the version has to do.
   bool is_what_is_installed(const LockedDistribution& one, const LockedArtifact& offered) const {
     const Distribution& here = installed(one);
     const DirectUrl direct = direct_url(host_, here);
@@ -90,6 +99,8 @@ class Resolver {
     return tags.empty() || has_tags(offered.file, tags);
   }
 
+  // The second installer gets only the packages that the first refused and has no source archive of; its
+  // notes replace the first one's where it found any.
   IndexReply ask(const std::vector<LockedDistribution*>& open) {
     std::vector<IndexQuestion> questions;
     for (const LockedDistribution* one : open) questions.push_back({one->name, one->version});
@@ -118,7 +129,9 @@ class Resolver {
                       .progress = request_.part});
   }
 
-  // Until 25.3 `pip install --dry-run` downloads whole wheels, also where the index has their metadata apart.
+  // The line that is shown while the index is asked. Before 25.3, `pip install --dry-run` downloads
+  // whole wheels, even where the index serves their metadata separately, and the user should know why
+  // it takes long.
   std::string what_is_asked(const Installer& installer, std::size_t packages) const {
     const Distribution* pip = find_distribution(snapshot_.distributions.value, "pip");
     const auto version = pip == nullptr ? std::nullopt : Version::parse(pip->version);
@@ -132,6 +145,7 @@ class Resolver {
                  "asking {1} what the index has of {0} packages", packages, name_of(installer.kind));
   }
 
+  // What the index does not have may have been built locally, and is then packed from the installed files.
   void by_index(LockedDistribution& one, const IndexReply& reply) {
     const auto offered = reply.offered.find(one.name);
     if (offered != reply.offered.end()) {
@@ -150,8 +164,9 @@ class Resolver {
     if (is_local_build(one)) build_again(one);
   }
 
-  // An installer built it from this archive. What was built is locked, since building it once more may need a
-  // compiler, a CUDA toolkit or variables that nobody recorded; the archive where it cannot be packed.
+  // The index has only a source archive, from which an installer built the package. The built files are
+  // locked if they can be packed: building once more may need a compiler, a CUDA toolkit or variables that
+  // nobody recorded. Else the archive is the artifact.
   void by_source(LockedDistribution& one, const LockedArtifact& source) {
     build_again(one);
     if (one.artifact) return;
@@ -159,7 +174,8 @@ class Resolver {
     take(one, source);
   }
 
-  // No index but torch's own takes wheels of the bare platform tag, and that one was asked.
+  // PyPI refuses wheels with the bare tag linux_x86_64, so that such a wheel was probably built locally.
+  // torch's own index has such wheels, but that index was just asked and does not have this one.
   bool is_local_build(const LockedDistribution& one) const {
     if (direct_url(host_, installed(one)).local) return true;
     const auto tags = installed_tags(host_, installed(one));

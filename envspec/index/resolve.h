@@ -9,8 +9,9 @@
 #include "builder/installer/installer.h"
 #include "envspec/lock/lock.h"
 
-// From what each installed distribution can be installed again: told by the records beside it, an older lock,
-// the user's index, or, for what was built here, by its installed files.
+// Finds out what file each installed distribution can be installed from again. Asked in this
+// order: the records next to it, an older lock, the user's index, and, for what was built locally,
+// its installed files.
 namespace scankit {
 
 struct ResolveRequest {
@@ -22,7 +23,7 @@ struct ResolveRequest {
   std::function<void(const std::string& phase)> progress;
   std::function<void(std::size_t done, std::size_t of)> part;
 };
-// Fills artifact, source or why_no_artifact of every distribution. What it says is for people.
+// Fills artifact, source or why_no_artifact of every distribution in `lock`. Returns notes for people.
 std::vector<std::string> resolve_artifacts(const Host& host, const Snapshot& snapshot,
                                            const ResolveRequest& request, EnvironmentLock& lock);
 

@@ -17,10 +17,12 @@
 #include "doctor/base/say.h"
 #include "doctor/base/sha256_stream.h"
 
+// Two parts: the cache of hashes that are known already, and the threads that hash the other files.
 namespace scankit {
 namespace {
 
-// A line with the hash of the rest, then one a file. What was cut or edited is not believed.
+// The first line is kMagic and the SHA-256 of the rest; each further line is one file. A file that was
+// cut or edited does not match its hash and is ignored as a whole.
 constexpr std::string_view kMagic = "scankit-hashes-1 ";
 constexpr std::size_t kHexLength = 64, kFileLimit = 16u << 20;
 
@@ -29,11 +31,14 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+// Days since 1970. Days are enough to tell which entries were used last, and most runs then have
+// nothing to save.
 std::uint64_t today() {
   constexpr std::int64_t kDay = 86'400'000'000'000;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, now_ns() / kDay));
 }
 
+// Takes a decimal number and the space after it; false leaves `line` as it was.
 template <class Number>
 bool take_number(std::string_view& line, Number& number) {
   const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), number);
@@ -95,7 +100,9 @@ std::optional<std::string> HashCache::find(const FileInfo& info) {
 }
 
 void HashCache::add(const FileInfo& info, const std::string& sha256) {
-  // Kernels stamp files by a clock that ticks a few milliseconds apart, network servers by their own.
+  // A file that changes twice within one tick of the clock keeps its times, and the cached hash would
+  // be that of the first state. Kernels stamp files with a clock that ticks every few milliseconds;
+  // network file systems use the server's clock. Two seconds cover both.
   constexpr std::int64_t kSettled = 2'000'000'000;
   if (file_.empty() || std::max(info.mtime_ns, info.ctime_ns) > now_ns() - kSettled) return;
   fresh_[key_of(info)] = entries_[key_of(info)] = {sha256, today()};
@@ -103,12 +110,14 @@ void HashCache::add(const FileInfo& info, const std::string& sha256) {
 
 void HashCache::save() {
   if (file_.empty() || fresh_.empty() || !make_private_folders(folder_)) return;
-  // One writer at a time, who takes in what the others wrote meanwhile; without the lock entries get lost.
+  // One writer at a time, who takes in what the others wrote meanwhile. Where the lock file cannot be
+  // opened, entries may get lost, which is harmless.
   const Descriptor lock(::open((file_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (lock.get() >= 0) (void)::flock(lock.get(), LOCK_EX);
   Entries all = read(file_);
   for (const auto& [key, entry] : fresh_) all[key] = entry;
   if (all.size() > kLimit) {
+    // Drops the entries that were not used for the longest time.
     std::vector<std::pair<std::uint64_t, Key>> by_age;
     for (const auto& [key, entry] : all) by_age.emplace_back(entry.used, key);
     std::ranges::sort(by_age);
@@ -128,12 +137,15 @@ bool same(const FileInfo& a, const FileInfo& b) {
          a.ctime_ns == b.ctime_ns;
 }
 
-// A file that an installer writes at this moment would get the hash of a state that never was.
+// An installer that writes at this moment would leave the lock with the hash of a state
+// that never existed.
 Error changed(const std::string& path) {
   return {Errc::Conflict, say("{} changed while it was read", path),
           say("wait until whatever installs packages there is done, and run it again")};
 }
 
+// Hashes the files of one call. Only the calling thread uses the cache; the worker threads share
+// nothing but the list of open files (taken_ is the next one) and the progress, which the mutex guards.
 class Hasher {
  public:
   Hasher(const Host& host, const std::vector<std::string>& paths, HashCache& cache,
@@ -142,7 +154,7 @@ class Hasher {
 
   std::vector<HashedFile> all() {
     for (std::size_t i = 0; i < paths_.size(); ++i) look_up(i);
-    // The largest first, so that no thread is left alone with it at the end.
+    // The largest first: otherwise one thread could be left alone with a large file at the end.
     std::ranges::sort(open_, [&](std::size_t a, std::size_t b) { return files_[a].size > files_[b].size; });
     const unsigned wanted = std::min(kThreads, std::max(1u, std::thread::hardware_concurrency()));
     std::vector<std::thread> threads;
@@ -157,6 +169,7 @@ class Hasher {
   }
 
  private:
+  // Runs once for each file in order, so that infos_[i] belongs to paths_[i].
   void look_up(std::size_t i) {
     auto info = host_.stat(paths_[i]);
     infos_.push_back(info.value_or(FileInfo{}));
@@ -180,6 +193,9 @@ class Hasher {
     }
   }
 
+  // Reads in pieces instead of mapping the file: a mapped file that is truncated kills the reader with
+  // SIGBUS. The size and the times are compared before and after, so that a hash never mixes two states
+  // of the file. The source reports a read behind the end of the file as Errc::Malformed.
   Result<std::string> hash(const std::string& path, const FileInfo& before) {
     SCANKIT_TRY(const auto source, host_.open(path));
     if (source->size() != before.size) return changed(path);

@@ -20,7 +20,8 @@ PlacedLibraries placed_libraries(const Host& host, const Snapshot& snapshot) {
   const InstalledLibraries installed = find_installed_libraries(host, snapshot);
   std::map<std::string, std::pair<std::size_t, std::string>> first;  // inner -> place of its folder, path
   for (const std::string& file : installed.files) {
-    // One folder may lie in another (a project below site-packages): the innermost one is what import uses.
+    // One sys.path directory may be inside another (a project below site-packages). The innermost one
+    // gives the library its name, since import finds the module there by that name.
     std::size_t place = installed.folders.size(), length = 0;
     for (std::size_t i = 0; i < installed.folders.size(); ++i)
       if (installed.folders[i].size() > length && file.starts_with(installed.folders[i] + "/")) {
@@ -28,6 +29,8 @@ PlacedLibraries placed_libraries(const Host& host, const Snapshot& snapshot) {
         length = installed.folders[i].size();
       }
     if (length == 0) continue;
+    // Of two copies with the same inner path, import takes the one whose directory comes
+    // first on sys.path.
     const auto [at, fresh] = first.try_emplace(file.substr(length + 1), place, file);
     if (!fresh && place < at->second.first) at->second = {place, file};
   }
@@ -45,6 +48,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+// A discarded value for a file that is missing, too large or not JSON; json_text() of it is "".
 Json json_of(const Host& host, const std::string& path) {
   constexpr std::size_t kLimit = 32u << 20;
   const auto text = host.read_file(path, kLimit);
@@ -57,7 +61,7 @@ int hex_digit(char c) {
   return at == std::string_view::npos ? -1 : static_cast<int>(at);
 }
 
-// PEP 610 has "hashes", and the older "hash": "sha256=...".
+// PEP 610 has "hashes", a table by algorithm, and the deprecated "hash": "sha256=...".
 std::string hash_in(const Json& archive) {
   if (const auto hashes = archive.find("hashes"); hashes != archive.end())
     if (std::string hash = json_text(*hashes, "sha256"); is_sha256(hash)) return hash;
@@ -71,12 +75,15 @@ std::string plain_url(const std::string& url) {
   const auto scheme = url.find("://");
   if (scheme == std::string::npos) return "";
   std::string plain = url.substr(0, url.find('#'));
+  // Only an "@" before the first slash ends a user name; an "@" in the path is part of a file name.
   const auto begin = scheme + 3, end = std::min(plain.find('/', begin), plain.size());
   if (const auto at = plain.rfind('@', end); at != std::string::npos && at >= begin)
     plain.erase(begin, at + 1 - begin);
+  // A file: URL is an absolute path of one machine, which a lock must not contain.
   return is_plain_url(plain) && !plain.starts_with("file:") ? plain : "";
 }
 
+// The name is decoded before it is checked, so that "..%2Fx" cannot smuggle a path into the lock.
 std::string file_name_of(const std::string& url) {
   const std::string coded = path_basename(url.substr(0, url.find_first_of("?#")));
   std::string name;
@@ -89,6 +96,8 @@ std::string file_name_of(const std::string& url) {
   return is_file_name(name) ? name : "";
 }
 
+// PEP 610 demands exactly one of archive_info, vcs_info and dir_info; only an archive can
+// be installed again.
 DirectUrl direct_url(const Host& host, const Distribution& distribution) {
   DirectUrl direct;
   const Json json = json_of(host, path_join(distribution.path, "direct_url.json"));
@@ -105,6 +114,8 @@ DirectUrl direct_url(const Host& host, const Distribution& distribution) {
   return direct;
 }
 
+// WHEEL has one "Tag:" line for each tag, which some tools compress as in a file name (PEP 425):
+// expanded_tags() undoes that. Sorted, each tag once.
 std::vector<std::string> installed_tags(const Host& host, const Distribution& distribution) {
   std::vector<std::string> tags;
   const auto text = read_head(host, path_join(distribution.path, "WHEEL"), 64u << 10);
@@ -126,9 +137,10 @@ bool has_tags(const std::string& wheel_file, const std::vector<std::string>& tag
 
 namespace {
 
-// conda keeps the URL of the server that was asked, libmamba and rattler with a slash behind it; an
-// environment file has the name that each user's channel_alias makes a URL of. A server that is one channel
-// has none but its URL.
+// The name of a channel as an environment file has it: "conda-forge" of
+// "https://HOST/conda-forge/linux-64". conda records the URL of the server that it asked,
+// and libmamba and rattler end it with a slash; each user's channel_alias makes a URL of the name
+// again. A server that is itself one channel has no name, and its URL stays.
 std::string channel_name(std::string channel, const std::string& subdir) {
   const auto drop = [&](const std::string& end) {
     if (!end.empty() && channel.ends_with(end)) channel.erase(channel.size() - end.size());
@@ -155,6 +167,8 @@ std::string without_token(std::string url) {
 
 }  // namespace
 
+// Each package has one conda-meta/NAME-VERSION-BUILD.json; "history" and other files are not packages.
+// A record without name, version or build cannot be installed again and is left out.
 std::vector<CondaPackage> conda_packages(const Host& host, const std::string& prefix) {
   std::vector<CondaPackage> packages;
   const std::string folder = path_join(prefix, "conda-meta");

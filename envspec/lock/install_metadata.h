@@ -8,16 +8,19 @@
 #include "doctor/model/snapshot.h"
 #include "envspec/lock/lock.h"
 
-// The shared libraries of the installed packages, as a lock calls them.
-// What the records beside an installed distribution tell of the file that it came from. Nobody is asked.
+// What the records of installed distributions tell about the files that they came from
+// (direct_url.json, WHEEL, conda-meta), and the shared libraries of the installed packages under the
+// names that a lock uses. Nothing here asks an index or runs a program.
 
 namespace scankit {
 
+// A shared library of the environment. `inner` names it independently of where the environment is.
 struct PlacedLibrary {
   std::string path;
   std::string inner;         // below its folder of sys.path: "torch/lib/libc10.so"
   std::string distribution;  // as PEP 503 writes it; "" where no RECORD lists the file
 };
+// All of them; a library in a directory that cannot be read is missing from the list.
 struct PlacedLibraries {
   std::vector<PlacedLibrary> libraries;  // by `inner`, each once: of two copies the one that import finds
   std::vector<std::string> unreadable;   // folders, with the reason
@@ -43,8 +46,8 @@ bool has_tags(const std::string& wheel_file, const std::vector<std::string>& tag
 // PREFIX/conda-meta; empty where conda made none of it.
 std::vector<CondaPackage> conda_packages(const Host& host, const std::string& prefix);
 
-// "https://user:word@host/a%2Bb.whl?x#y" -> the URL without the user and the fragment; "" where it is none
-// that a lock holds. And its file name, with what is percent-encoded undone.
+// "https://user:word@host/a%2Bb.whl?x#y" without the user and the fragment; "" where it is not a URL that
+// a lock may contain. file_name_of() gives the file name in it, percent-decoded.
 std::string plain_url(const std::string& url);
 std::string file_name_of(const std::string& url);
 

@@ -58,14 +58,18 @@ struct LockedModule {
   std::string manifest;  // JSON text, as the file holds it
 };
 
+// The fields of the snapshot's Python that decide which wheels and extensions it can load.
 struct LockedPython {
   std::string version, implementation, soabi;
   bool free_threaded = false;
 };
+// `cuda` and `hip` are "" in builds without them; `git` is the commit that torch was built from.
 struct LockedTorch {
   std::string version, cuda, hip, git, string_abi, cxx_standard;
   bool debug = false;
 };
+// The machine that the lock was made on. `env check` treats most differences here as notes: another
+// machine with a newer driver or C library runs the same environment.
 struct LockedMachine {
   std::string architecture, libc, libc_version;
   std::string driver, driver_cuda, libcuda;  // libcuda: its version; "" without a driver
@@ -96,6 +100,7 @@ std::string lock_to_json(const EnvironmentLock& lock);
 Result<EnvironmentLock> lock_from_json(std::string_view text, const std::string& name);
 Result<EnvironmentLock> read_lock(const std::string& path);
 
+// `name` as PEP 503 normalizes it; nullptr where the lock does not have it.
 const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_view name);
 
 }  // namespace scankit

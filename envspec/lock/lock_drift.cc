@@ -11,6 +11,8 @@
 #include "doctor/report/escape.h"
 #include "envspec/check/facts.h"
 
+// The forms of a lock's values, and its questions about Python, torch and the machine. lock_files.cc
+// has those about packages and files.
 namespace scankit {
 namespace {
 
@@ -18,6 +20,7 @@ constexpr std::string_view kDigits = "0123456789", kLower = "abcdefghijklmnopqrs
                            kUpper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr std::size_t kLongest = 4096;
 
+// Not empty, not too long, and only ASCII letters, digits and the characters of `more`.
 bool only(std::string_view text, std::string_view more, bool upper = true) {
   return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, [&](char c) {
     return kDigits.find(c) != std::string_view::npos || kLower.find(c) != std::string_view::npos ||
@@ -25,11 +28,13 @@ bool only(std::string_view text, std::string_view more, bool upper = true) {
   });
 }
 
+// The weakest form: any text without control characters, also the empty one.
 bool one_line(std::string_view text) {
   return text.size() <= kLongest &&
          std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; });
 }
 
+// Collects the first problem, with the name of its field.
 class Values {
  public:
   void demand(bool good, const std::string& field, std::string_view value) {
@@ -120,12 +125,15 @@ bool is_locked_name(std::string_view text) {
   return only(text, "-", false) && text.front() != '-' && text.back() != '-';
 }
 
+// A leading "-" would be an option on a command line.
 bool is_locked_version(std::string_view text) { return only(text, ".+!_-") && text.front() != '-'; }
 
+// No slash and no leading dot: the name is joined with a directory, and the file is written there.
 bool is_file_name(std::string_view text) {
   return only(text, "._+!-") && text.front() != '.' && text.front() != '-';
 }
 
+// Every part must be a real name: the path is joined with a directory and read, and may not leave it.
 bool is_inner_path(std::string_view text) {
   if (text.empty() || text.front() == '/' || !one_line(text)) return false;
   for (std::size_t at = 0; at <= text.size();) {
@@ -140,7 +148,8 @@ bool is_inner_path(std::string_view text) {
 bool is_plain_url(std::string_view text) {
   const auto scheme = text.find("://");
   if (scheme == std::string_view::npos || !only(text, "-._~:/?#[]@!&'()*+,;=%")) return false;
-  // Of RFC 3986's letters, those that a quotation, a shell or a comment would take for itself stay out.
+  // RFC 3986 allows these characters, but a quotation, a shell or a comment would take them
+  // for its own.
   if (text.find_first_of("'#()*;&!") != std::string_view::npos) return false;
   const std::string_view kind = text.substr(0, scheme);
   const std::string_view rest = text.substr(scheme + 3), host = rest.substr(0, rest.find('/'));
@@ -165,11 +174,13 @@ std::string shown_value(std::string_view text) {
 
 namespace {
 
-// One value of the lock against what is here; one that the lock does not hold demands nothing.
+// One value of the lock and what is here. A value that the lock does not have demands nothing.
 struct Value {
   std::string what, locked, here;
 };
 
+// `pointer` is the place in the snapshot of the value whose name is `subject`; the others
+// get no evidence.
 void compare_values(Outcome& outcome, const LockView& view, Cause cause, const std::string& subject,
                     const std::string& pointer, const std::vector<Value>& values,
                     const std::vector<Fix>& fixes) {
@@ -185,6 +196,7 @@ void compare_values(Outcome& outcome, const LockView& view, Cause cause, const s
   }
 }
 
+// False where either of them is not a version.
 bool older(const std::string& here, const std::string& locked) {
   const auto a = Version::parse(here), b = Version::parse(locked);
   return a && b && *a < *b;
@@ -195,7 +207,7 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   const Probed<std::string>& driver = view.subject.facts.driver;
   if (locked.driver.empty()) return;
   if (!driver.present()) {
-    // A login node or an image has none, and that is no drift: the machine that runs the code is another one.
+    // A login node or an image has no driver, and that is no drift: the code runs on another machine.
     if (driver.state == ProbeState::Absent)
       outcome.not_checked.push_back(say("the driver: {} was locked, and no driver was found", locked.driver));
     else
@@ -213,6 +225,8 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   drifted(outcome, std::move(finding));
 }
 
+// Only GPUs that are here and were not locked are reported. A missing GPU is no drift, for the same
+// reason as a missing driver.
 void check_locked_gpus(Outcome& outcome, const LockView& view) {
   const auto& locked = view.lock.machine.gpus;
   const Probed<std::vector<std::string>>& gpus = view.subject.facts.gpus;
@@ -290,6 +304,7 @@ Outcome locked_torch(const LockView& view) {
   return outcome;
 }
 
+// A newer C library is fine, since glibc keeps its old symbol versions; only an older one is reported.
 Outcome locked_machine(const LockView& view) {
   Outcome outcome = asked("lock-machine", say("Can this machine run what was locked?"));
   const Snapshot& here = view.subject.snapshot;
@@ -313,6 +328,7 @@ Outcome locked_machine(const LockView& view) {
   return outcome;
 }
 
+// A stored snapshot has no files to hash, so that build-ids take their place.
 Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const Subject& subject) {
   SCANKIT_TRY(const EnvironmentLock lock, read_lock(options.lock));
   const LockView view{options.lock, lock, subject};

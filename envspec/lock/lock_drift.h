@@ -10,12 +10,12 @@
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/lock.h"
 
-// What the texts of a lock may be. A lock may be a stranger's, and goes into files that other programs read:
-// requirements, TOML, YAML, Dockerfiles. Held to these forms, nothing in it can end a line or a quotation.
-// The questions that a lock asks of an environment, one Outcome each.
-// The lock's half of `scankit env check`: one Outcome a question, each drift a Finding in it. What the facts
-// do not tell is CheckState::Unknown with `could_hide_error`. An Error: the lock cannot be read, or is not
-// for us.
+// Two things that concern a lock after it was read. First, the forms that its texts must have: a lock
+// may be a stranger's, and its texts go into files that other programs read (requirements, TOML, YAML,
+// Dockerfiles). No text of these forms can end a line or a quotation. Second, the lock's half of
+// `scankit env check`: one Outcome for each question, with a Finding for each drift. A fact that is
+// missing gives CheckState::Unknown with `could_hide_error`. An Error means that the lock cannot be
+// read or is not for this version.
 
 namespace scankit {
 
@@ -32,6 +32,7 @@ std::string bad_value(const EnvironmentLock& lock);
 // Text of a stranger for a message: one line, not long.
 std::string shown_value(std::string_view text);
 
+// What each question gets. References only: it must not outlive the lock and the subject.
 struct LockView {
   const std::string& file;  // as the user named it
   const EnvironmentLock& lock;
@@ -43,13 +44,15 @@ Outcome locked_torch(const LockView& view);
 Outcome locked_machine(const LockView& view);  // processor, C library, driver, GPUs
 Outcome locked_packages(const LockView& view);
 Outcome locked_files(const LockView& view, const Host& host, HashCache& cache);
-// Of a stored snapshot, which holds no files: the build-ids of what it looked at.
+// For a stored snapshot, which has no files: compares the build-ids of the files that it looked at.
 Outcome locked_build_ids(const LockView& view);
 
 Finding lock_finding(const LockView& view, Cause cause, std::string subject, std::string summary);
-// "is here" where the fact is known, and differs; Unknown where it should be and is not.
+// True where the fact is present. An absent fact gives false without making the outcome Unknown: the
+// caller decides what absence means. Everything else makes the outcome Unknown.
 bool fact_is_known(Outcome& outcome, ProbeState state, const std::string& why);
-// What an installer brings along by itself: another version of it changes nothing that is computed.
+// Packages that environments bring along, such as pip and setuptools: another version of them changes
+// no result, so that their drift is only a note.
 bool is_installers_own(const std::string& distribution);
 
 struct LockCheckOptions {

@@ -13,12 +13,16 @@
 #include "envspec/lock/lock_drift.h"
 #include "envspec/lock/make_lock.h"
 
+// The questions of a lock about packages and compiled files. A package of another version is one
+// finding; its files are not reported in addition.
 namespace scankit {
 namespace {
 
-// scankit itself looks at the environment and is no part of it.
+// scankit itself may be installed in the environment and is no drift.
 constexpr const char* kOurselves = "scankit";
 
+// Modules that scankit built ("scankit-selective-scan-cuda") are on no index: scankit
+// builds them again.
 std::vector<Fix> install(const LockedDistribution& locked) {
   if (locked.name.starts_with("scankit-")) {
     std::string module = locked.name.substr(std::string_view("scankit-").size());
@@ -29,6 +33,8 @@ std::vector<Fix> install(const LockedDistribution& locked) {
   return {InstallPackages{{locked.name + "==" + locked.version}}};
 }
 
+// `here` is nullptr where the package is not installed; `index` is its place in the snapshot,
+// for the evidence.
 void compare_distribution(Outcome& outcome, const LockView& view, const LockedDistribution& locked,
                           const Distribution* here, std::size_t index) {
   if (here != nullptr && here->version == locked.version) return;
@@ -78,7 +84,8 @@ Outcome locked_packages(const LockView& view) {
 
 namespace {
 
-// "string ABI new -> old; needs libcudart.so.12 -> libcudart.so.13": what the other bytes mean.
+// "string ABI new -> old; needs libcudart.so.12 -> libcudart.so.13": what is different about a library
+// whose hash differs. "" where it is bound to the same as before.
 std::string library_differences(const LockedLibrary& locked, const LockedLibrary& here) {
   std::string text;
   const auto add = [&](const char* what, const std::string& a, const std::string& b) {
@@ -99,11 +106,13 @@ std::string library_differences(const LockedLibrary& locked, const LockedLibrary
   return text;
 }
 
+// Compares the hash of every locked library with the installed file of the same inner path.
 class FileCheck {
  public:
   FileCheck(const LockView& view, const Host& host, HashCache& cache)
       : view_(view), host_(host), cache_(cache) {}
 
+  // Libraries that are in the lock are taken out of `here`; the ones left over are extra.
   Outcome run() {
     const PlacedLibraries placed = placed_libraries(host_, view_.subject.snapshot);
     for (const std::string& folder : placed.unreadable) not_known(outcome_, folder);
@@ -128,6 +137,7 @@ class FileCheck {
   }
 
  private:
+  // The progress line appears with the first bytes: nothing is shown where the cache knows every hash.
   std::vector<HashedFile> hash(const std::vector<std::string>& paths) {
     std::optional<Progress> progress;
     auto hashed = hash_files(host_, paths, cache_, [&](std::uint64_t done, std::uint64_t of) {
@@ -137,7 +147,8 @@ class FileCheck {
     return hashed;
   }
 
-  // Of a package that is another version, or not there: that is the finding, and its files follow.
+  // Whether the package that owns a file is missing, extra or of another version. locked_packages()
+  // reports that, and the differences of its files follow from it. False for a file without an owner.
   bool package_differs(const std::string& name) const {
     const LockedDistribution* locked = find_locked(view_.lock, name);
     for (const Distribution& one : view_.subject.snapshot.distributions.value)
@@ -146,6 +157,8 @@ class FileCheck {
     return !name.empty();
   }
 
+  // How to get the locked file back. The version is installed already, so that the installer has
+  // to be forced.
   std::vector<Fix> again(const LockedLibrary& locked) const {
     for (const LockedModule& module : view_.lock.modules)
       if (module.path == locked.path) return {InstallModule{module.module}};
@@ -192,7 +205,8 @@ class FileCheck {
   Outcome outcome_ = asked("lock-files", say("Is every compiled file the locked one?"));
 };
 
-// The library of the lock that a snapshot's file is: its path ends so.
+// The locked library that a file of the snapshot is: the one with the longest inner path that `path`
+// ends with. The snapshot may come from a machine where site-packages is somewhere else.
 const LockedLibrary* locked_as(const EnvironmentLock& lock, const std::string& path) {
   const LockedLibrary* found = nullptr;
   for (const LockedLibrary& one : lock.libraries)
@@ -211,6 +225,8 @@ Outcome locked_files(const LockView& view, const Host& host, HashCache& cache) {
   return outcome;
 }
 
+// A build-id identifies a build, not the bytes: patchelf and strip change the file and keep it. The
+// outcome says how many files could be compared.
 Outcome locked_build_ids(const LockView& view) {
   Outcome outcome = asked("lock-files", say("Is every compiled file the locked one?"));
   const Snapshot& snapshot = view.subject.snapshot;

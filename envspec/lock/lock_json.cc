@@ -7,6 +7,8 @@
 #include "envspec/lock/lock.h"
 #include "envspec/lock/lock_drift.h"
 
+// scankit.lock as JSON, in both directions. The JSON library writes the fields by name in sorted order;
+// a field that is missing in a file keeps its default, so that an older minor schema can be read.
 #define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
 
 namespace scankit {
@@ -22,7 +24,7 @@ SCANKIT_FIELDS(LockedTorch, version, cuda, hip, git, string_abi, cxx_standard, d
 SCANKIT_FIELDS(LockedMachine, architecture, libc, libc_version, driver, driver_cuda, libcuda, why_no_driver,
                gpus, why_no_gpus, compilers)
 
-// Null with the reason, where there is none.
+// "artifact" is null where no file is known, and "why_no_artifact" then has the reason.
 static void to_json(Json& json, const LockedDistribution& one) {
   json = Json{
       {"name", one.name}, {"version", one.version}, {"installer", one.installer}, {"source", one.source}};
@@ -39,6 +41,8 @@ static void from_json(const Json& json, LockedDistribution& one) {
   one.why_no_artifact = json.value("why_no_artifact", "");
 }
 
+// The manifest is JSON text in the module's file; it is embedded as JSON here, so that a diff of two
+// locks is readable. A manifest that does not parse becomes null.
 static void to_json(Json& json, const LockedModule& one) {
   json = Json{{"module", one.module}, {"distribution", one.distribution}, {"path", one.path}};
   const Json manifest = Json::parse(one.manifest, nullptr, false);
@@ -55,7 +59,8 @@ namespace {
 
 constexpr std::size_t kLockLimit = 64u << 20;  // the lock of 1000 libraries has 0.6 MB
 
-// What makes a lock: `visit(name, field)`.
+// The top-level parts of a lock, for reading and writing: `visit(name, field)`. "schema", "torch" (null
+// without torch) and "integrity" are handled by their callers.
 template <class Lock, class Visit>
 void each_part(Lock& lock, Visit visit) {
   visit("tool_version", lock.tool_version);
@@ -68,10 +73,13 @@ void each_part(Lock& lock, Visit visit) {
   visit("modules", lock.modules);
 }
 
+// Bytes that are not UTF-8 become U+FFFD instead of an exception: names in ELF files can be anything.
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+// The hash of each part's compact text, so that indentation and line ends do not matter. Parts of a
+// newer minor schema, which this version does not know, are covered too.
 Json integrity_of(const Json& json) {
   Json hashes = Json::object();
   for (const auto& [name, part] : json.items())
@@ -84,6 +92,7 @@ Error unreadable_lock(const std::string& name, const std::string& why) {
           say("take the file from where it was made, or write it anew: scankit env lock")};
 }
 
+// Before everything else: an older scankit must not report a newer major schema as damaged.
 Result<void> check_schema(const Json& json, const std::string& name) {
   const auto at = json.is_object() ? json.find("schema") : json.end();
   if (!json.is_object() || at == json.end() || !at->is_string())
@@ -100,7 +109,8 @@ Result<void> check_schema(const Json& json, const std::string& name) {
       newer ? say("use the scankit that wrote it, or a newer one") : say("write it anew: scankit env lock")};
 }
 
-// By name: which part somebody changed, took out or put in.
+// Names the parts that somebody changed, removed or added. This finds mistakes, not forgers: whoever
+// edits a part can also write its hash.
 Result<void> check_integrity(const Json& json, const std::string& name) {
   const auto stated = json.find("integrity");
   if (stated == json.end() || !stated->is_object())
@@ -129,7 +139,8 @@ Result<Json> parse(std::string_view text, const std::string& name) {
   return json;
 }
 
-// Types by nlohmann, part by part, so that the message names the part.
+// The JSON library checks the types, part by part, so that the message can name the part. bad_value()
+// then checks the values, since a lock may come from a stranger.
 Result<EnvironmentLock> take(const Json& json, const std::string& name) {
   EnvironmentLock lock;
   std::string part, why;
@@ -155,7 +166,8 @@ std::string lock_to_json(const EnvironmentLock& lock) {
   Json json = {{"schema", lock.schema}};
   each_part(lock, [&](const char* field, const auto& value) { json[field] = value; });
   json["torch"] = lock.torch ? Json(*lock.torch) : Json(nullptr);
-  // Of the text as it will be read back: what is no UTF-8 is replaced as it is written.
+  // The hashes must be those of the text as it will be read back, in which malformed UTF-8
+  // is already replaced.
   json = Json::parse(dump(json, -1));
   json["integrity"] = integrity_of(json);
   return json_document(json, 1);

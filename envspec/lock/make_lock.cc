@@ -14,6 +14,8 @@
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
 
+// The first half packs an installed distribution as a wheel again (the wheel format is PEP 427, RECORD
+// is PEP 376 and PEP 627); the second half fills a lock from a snapshot and the files.
 namespace scankit {
 namespace {
 
@@ -24,7 +26,8 @@ Error cannot(const std::string& name, const std::string& why) {
           say("build it as a wheel")};
 }
 
-// RECORD is CSV: a name with a comma or a quotation mark stands in quotes.
+// The path of one line of RECORD. RECORD is CSV: a path with a comma or a quotation mark is in quotes,
+// with quotation marks doubled.
 std::string record_path(std::string_view line) {
   if (!line.starts_with('"')) return std::string(line.substr(0, line.find(',')));
   std::string path;
@@ -36,7 +39,8 @@ std::string record_path(std::string_view line) {
   return path;
 }
 
-// What the installer wrote itself and will write again.
+// Files that the installer added to the wheel's own, and will add again.
+// `info` is "NAME-VERSION.dist-info".
 bool is_installers(const std::string& path, const std::string& info) {
   for (const char* name :
        {"/RECORD", "/INSTALLER", "/REQUESTED", "/direct_url.json", "/uv_cache.json", "/uv_build.json"})
@@ -44,7 +48,8 @@ bool is_installers(const std::string& path, const std::string& info) {
   return path.ends_with(".pyc");
 }
 
-// "cp38-abi3-linux_x86_64", or several tags joined as PEP 425 joins them. "" where they are no product.
+// The tag part of a file name: "cp38-abi3-linux_x86_64", or several tags compressed as in PEP 425,
+// which can only express a full product of the three parts. "" where the tags are not one.
 std::string joined_tags(const std::vector<std::string>& tags) {
   std::set<std::string> parts[3];
   for (const std::string& tag : tags) {
@@ -63,6 +68,10 @@ std::string joined_tags(const std::vector<std::string>& tags) {
   return name;
 }
 
+// The files of the distribution with their bytes, sorted by path. Each must still have the hash and
+// size of its line in RECORD: a wheel of edited files would claim to be the original. A wheel also
+// cannot contain files outside of site-packages; scripts of entry points are the exception, since the
+// installer generates them.
 Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distribution& distribution,
                                                   const std::string& record) {
   const std::string folder = path_dirname(distribution.path), info = path_basename(distribution.path);
@@ -92,6 +101,8 @@ Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distri
 
 }  // namespace
 
+// Sorted files, an uncompressed archive and no time stamps: the same files give the same bytes and so
+// the hash that the lock has.
 Result<RepackedWheel> repack(const Host& host, const Distribution& distribution) {
   const std::string info = path_basename(distribution.path);
   const std::string stem = info.substr(0, info.rfind(".dist-info"));
@@ -130,13 +141,16 @@ LockedMachine machine_of(const Snapshot& snapshot, const EnvironmentFacts& facts
   return machine;
 }
 
+// A first guess from the installer's records; resolve.cc changes "index" to "here" where no index
+// has the file.
 std::string source_of(const Distribution& one) {
   if (one.editable) return "editable";
   if (!one.conda_channel.empty()) return "conda";
   return one.installer == "scankit" ? "here" : "index";
 }
 
-// Of two of a name the first is the one that counts; a version that no installer would take is none.
+// Of two distributions with one name, the first on sys.path counts. One whose name or version no
+// installer would accept is left out: no requirement could name it.
 std::vector<LockedDistribution> distributions_of(const Snapshot& snapshot) {
   std::vector<LockedDistribution> locked;
   std::set<std::string> seen;
@@ -149,7 +163,7 @@ std::vector<LockedDistribution> distributions_of(const Snapshot& snapshot) {
   return locked;
 }
 
-// Of what scankit built; any other file has none.
+// Only modules that scankit built have a manifest in their file.
 void add_module(const PlacedLibrary& placed, EnvironmentLock& lock) {
   if (!placed.distribution.starts_with("scankit-")) return;
   LockedModule module;
@@ -214,6 +228,7 @@ Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& c
     library.size = hashed[i].size;
     library.sha256 = *hashed[i].sha256;
     lock.libraries.push_back(std::move(library));
+    // read_manifest() opens the path on this machine, which is not the same file under --root.
     if (host.is_live()) add_module(placed.libraries[i], lock);
   }
   std::ranges::sort(lock.modules, {}, &LockedModule::module);

@@ -11,7 +11,8 @@
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/lock.h"
 
-// An environment as a lock. What an installer or an index knows about its wheels is not asked here.
+// Makes a lock from an environment, without what an installer or an index knows about wheels:
+// resolve.h adds that.
 
 namespace scankit {
 

@@ -9,14 +9,20 @@
 #include "envspec/spec/fields.h"
 #include "envspec/spec/spec.h"
 
+// What `env init` writes: a spec derived from the facts of an environment. Each method of Deriver
+// fills one group of fields; a fact that is missing leaves its field empty and puts the reason
+// into the notes.
 namespace scankit {
 
+// The driver is the oldest one that the spec takes: code that this driver can load also loads on newer
+// ones. Without a lower bound in the spec, the driver stays unknown.
 Result<Snapshot> machine_of_spec(const std::string& text, const std::string& name) {
   SCANKIT_TRY(const Spec spec, parse_spec(text, name));
   if (spec.gpus.empty())
     return Error{
         Errc::NotFound, say("{} names no GPU", name),
         say("write the GPUs that it is for into it, such as gpus: [sm_90], or name them with --arch")};
+  // Notes of a snapshot are stored in English and translated when they are shown.
   const Speaking facts_are_english(nullptr);
   Snapshot machine;
   TargetDescription described;
@@ -30,7 +36,7 @@ Result<Snapshot> machine_of_spec(const std::string& text, const std::string& nam
 
 namespace {
 
-// A range that the writer's own parser takes; none for a version that is none.
+// A range that the writer's own parser accepts; empty for a version that it does not.
 VersionRange range(const std::string& text) { return VersionRange::parse(text).value_or(VersionRange()); }
 
 // "3.11.*" of "3.11.7": patches and builds of one minor do. A pre-release is like no other: exactly that one.
@@ -69,7 +75,8 @@ class Deriver {
  private:
   void note(const std::string& path, const std::string& text) { out_.notes[path] = text; }
 
-  // Any driver that starts what torch's CUDA needs will do, not only the one that is here.
+  // Any driver that can start torch's CUDA will do, not only the one that is installed. Where torch's
+  // CUDA is not known, the installed driver becomes the lower bound.
   void driver() {
     const auto cuda = Version::parse(facts_.cuda.value);
     const auto least = cuda ? minimum_driver(*cuda) : std::nullopt;
@@ -91,6 +98,8 @@ class Deriver {
       note("gpus", say("{}, so name them yourself", facts_.gpus.note));
   }
 
+  // An implementation that the schema does not list is left out, so that the written
+  // file always parses.
   void interpreter() {
     out_.spec.python = same_minor(facts_.python.value);
     if (facts_.python.present()) note("python.version", say("{} is here", facts_.python.value));
@@ -111,6 +120,7 @@ class Deriver {
     if (!facts_.string_abi.present()) note("torch.string_abi", facts_.string_abi.note);
   }
 
+  // The spec demands the kind and the major version of the first compiler in the snapshot.
   void compiler() {
     const auto& all = facts_.compilers.value;
     if (all.empty()) return note("host_compiler.kind", say("no compiler was found"));
@@ -120,6 +130,9 @@ class Deriver {
     note("host_compiler.version", say("{} is here", all.front().version));
   }
 
+  // An extension whose file is damaged is still demanded by name, without the fields that only an ELF
+  // file tells. Names that the parser would refuse are dropped: they come from the file system and
+  // can contain anything.
   void extension(const ExtensionFacts& file) {
     if (!is_module_name(file.module)) return;
     ExtensionSpec made;
@@ -142,6 +155,8 @@ class Deriver {
     out_.spec.extensions.push_back(std::move(made));
   }
 
+  // Only an extension that uses torch's C++ names is tied to releases of torch. The range has two ends
+  // because the names of an extension often occur in several releases.
   void built_for(const ExtensionFacts& file, ExtensionSpec& made, const std::string& path) {
     if (file.torch_abi != "full") return;
     std::string text = file.torch_min.empty() ? "" : ">=" + file.torch_min;

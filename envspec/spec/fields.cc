@@ -9,6 +9,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
+// The table of fields and the forms of their values. parse.cc, write.cc, the JSON Schema and the
+// README's table all come from it, so that a new field is one row here.
 namespace scankit {
 namespace {
 
@@ -32,14 +34,16 @@ std::string listed(const std::vector<std::string_view>& words) {
   return text;
 }
 
-// What stands in the file, for a message of one line.
+// The file's text for a message: one line, and not long.
 std::string shown(const std::string& text) {
   constexpr std::size_t kMost = 60;
   const std::string all = plain(text, false);
   return all.size() <= kMost ? all : plain(text.substr(0, kMost), false) + "...";
 }
 
-// Text in quotes, or text that YAML reads as text.
+// The text of a scalar. A plain number is refused even though its text is known: other YAML readers
+// turn 3.10 into 3.1, and the file would mean different things to different tools. Null, lists and
+// booleans are refused with a message of their own.
 Result<std::string> text_of(const std::string& name, const YamlNode& node, const std::string& path,
                             std::string_view example) {
   if (node.kind == YamlNode::Kind::Null)
@@ -72,6 +76,8 @@ Error unknown_field(const std::string& name, const YamlNode& key, const std::str
           near.empty() ? say("known here: {}", join(known)) : say("did you mean \"{}\"?", near)};
 }
 
+// Searches the keys itself instead of using the table, because a file of a newer schema must be
+// reported as such before its other keys are.
 Result<void> known_schema(const std::string& name, const YamlNode& root, int newest) {
   for (std::size_t i = 0; i < root.keys.size(); ++i) {
     if (root.keys[i].text != "schema") continue;
@@ -86,6 +92,7 @@ Result<void> known_schema(const std::string& name, const YamlNode& root, int new
                say("write \"schema: {}\" as its first line", newest)};
 }
 
+// The letters of PEP 508 names, which must start with a letter or digit.
 bool is_distribution_name(std::string_view text) {
   constexpr std::size_t kLongest = 128;
   const auto part = [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; };
@@ -93,6 +100,8 @@ bool is_distribution_name(std::string_view text) {
          std::ranges::all_of(text, part);
 }
 
+// ASCII identifiers with dots between them. Python also allows Unicode identifiers, which
+// no extension uses.
 bool is_module_name(std::string_view name) {
   constexpr std::size_t kLongest = 256;
   bool start = true;
@@ -126,6 +135,7 @@ Result<VersionRange> form_of_range(const std::string& name, const YamlNode& node
 Result<std::string> form_of_word(const std::string& name, const YamlNode& node, const std::string& path,
                                  const std::vector<std::string_view>& words, std::string_view example) {
   SCANKIT_TRY(std::string text, text_of(name, node, path, example));
+  // A form without a list of words takes any name: FieldForm::Name.
   if (words.empty())
     return is_distribution_name(text)
                ? Result<std::string>(std::move(text))
@@ -157,6 +167,8 @@ Result<std::vector<std::string>> form_of_list(const std::string& name, const Yam
   return values;
 }
 
+// The order of the rows is the order in the written file, in the schema and in the README. Fields of
+// one group ("python.") must be adjacent: the writer opens a group when its first field comes.
 const std::vector<Field<Spec>>& spec_fields() {
   static const std::vector<Field<Spec>> fields = {
       {"schema",
@@ -267,6 +279,8 @@ std::string_view group_text(std::string_view group) {
   return "";
 }
 
+// Editors check these patterns while the user types. They cannot express every rule of the parser, such
+// as "no local part after .*", so the parser is stricter.
 std::string_view form_pattern(FieldForm form) {
   switch (form) {
     case FieldForm::Schema:

@@ -10,7 +10,9 @@
 #include "envspec/spec/spec.h"
 #include "envspec/spec/yaml_tree.h"
 
-// Values of the fields, read out of YAML: each function says where and what was expected.
+// Values of the fields, read out of YAML: each function says where the value is and what was expected.
+// `name` is what messages call the file, `path` is the full path of the field
+// ("extensions.mamba.code"), and `example` is a value that the message suggests.
 
 namespace scankit {
 
@@ -29,7 +31,7 @@ struct Field {
   std::string_view path;  // "torch.version": `version` below `torch`
   FieldForm form;
   std::vector<std::string_view> words;
-  std::string_view text;  // the comment beside it, and its description in the schema
+  std::string_view text;  // the comment on its line, and its description in the schema
   std::string_view example;
   std::variant<int Owner::*, VersionRange Owner::*, std::string Owner::*, std::vector<std::string> Owner::*>
       place;
@@ -38,7 +40,7 @@ struct Field {
 const std::vector<Field<Spec>>& spec_fields();
 const std::vector<Field<ExtensionSpec>>& extension_fields();  // below extensions.NAME
 
-// What stands above a group of fields ("torch", "extensions"); "" for none.
+// The comment above a group of fields ("torch", "extensions"); "" for none.
 std::string_view group_text(std::string_view group);
 
 // A regular expression (ECMA 262, for the schema) of what a form takes, "" for Schema and Word. The parser is
@@ -52,8 +54,8 @@ std::string spec_fields_markdown();
 
 Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
                  const std::string& expected);
-// A key that is no field: the nearest of `known`, or all of
-// them. `field` is the key with what it stands below.
+// A key that no field has. The hint is the nearest of `known`, or all of them. `field` is the key with the
+// path above it.
 Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
                     const std::vector<std::string>& known);
 // That the file says which form it has, and that it is no newer than `newest`. Asked before everything else:

@@ -9,10 +9,12 @@
 #include "envspec/spec/fields.h"
 #include "envspec/spec/yaml_tree.h"
 
+// The table of fields.cc as a JSON Schema, as Markdown and as a parser of scankit.yaml.
 namespace scankit {
 namespace {
 using OrderedJson = nlohmann::ordered_json;
 
+// The schema of one field. Draft 7 is what the YAML language server of editors reads.
 template <class Owner>
 OrderedJson form_json(const Field<Owner>& field) {
   const std::string pattern(form_pattern(field.form));
@@ -37,6 +39,8 @@ OrderedJson form_json(const Field<Owner>& field) {
   return json;
 }
 
+// A schema of keys with values, one level of groups deep: "torch.version" becomes `version` in the
+// properties of `torch`. "additionalProperties": false makes editors underline a misspelled key.
 template <class Owner>
 OrderedJson object_json(const std::vector<Field<Owner>>& table) {
   OrderedJson json{
@@ -55,6 +59,7 @@ OrderedJson object_json(const std::vector<Field<Owner>>& table) {
   return json;
 }
 
+// Rows of the README's table.
 template <class Owner>
 void add_rows(std::string& out, const std::string& prefix, const std::vector<Field<Owner>>& table) {
   for (const Field<Owner>& field : table) {
@@ -79,6 +84,7 @@ std::string spec_schema() {
                    {"title", "scankit.yaml: what an environment of compiled PyTorch extensions must be"}};
   json.update(object_json(spec_fields()));
   OrderedJson extension = object_json(extension_fields());
+  // "mamba_ssm:" without fields is null in YAML, and demands the extension by its name alone.
   extension["type"] = {"object", "null"};
   json["properties"]["extensions"] = {
       {"description", group_text("extensions")},
@@ -117,7 +123,9 @@ class SpecReader {
     return wrong_form(name_, node, path, expected);
   }
 
-  // `path` names the fields in messages and Spec::lines, `prefix` in the table.
+  // Reads the keys of one map. `path` names the fields in messages and in Spec::lines, `prefix` in the
+  // table: below "extensions.mamba" the path is "extensions.mamba." and the prefix is "". A key that is
+  // the first word of several fields ("torch") opens a group, whose map is read by the same function.
   template <class Owner>
   Result<void> map(const YamlNode& node, const std::string& path, const std::string& prefix,
                    const std::vector<Field<Owner>>& fields, Owner& owner) {
@@ -141,12 +149,15 @@ class SpecReader {
     return {};
   }
 
+  // Whether a key such as "torch" starts the path of any field.
   template <class Owner>
   static bool is_group(const std::string& wanted, const std::vector<Field<Owner>>& fields) {
     return std::ranges::any_of(fields,
                                [&](const auto& field) { return field.path.starts_with(wanted + "."); });
   }
 
+  // Offers only the keys of this level. Fields of one group are adjacent in the table, so that unique()
+  // removes every repetition of a group's name.
   template <class Owner>
   Error unknown(const YamlNode& key, const std::string& path, const std::string& prefix,
                 const std::vector<Field<Owner>>& fields) const {
@@ -158,6 +169,7 @@ class SpecReader {
     return unknown_field(name_, key, path.empty() ? key.text : path + "." + key.text, known);
   }
 
+  // The names of modules are the user's, so that this level has no row in the table.
   Result<void> extensions(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
       return wrong(node, "extensions", say("names of modules with their fields are expected below it"));
@@ -191,6 +203,7 @@ Result<Spec> parse_spec(std::string_view text, const std::string& name) {
 }
 
 Result<Spec> read_spec(const std::string& path) {
+  // The limit also stops an endless pipe.
   auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
   if (!text && text.error().code == Errc::Unsupported)
     return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),

@@ -7,9 +7,13 @@
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 
+// The version specifiers of PEP 440, without its arbitrary equality (===) and without epochs. The order
+// of two versions is pep440_order() of doctor/base/version.h; this file adds what each operator makes
+// of that order.
 namespace scankit {
 namespace {
 
+// Operators of two characters come first: the parser takes the first one that matches.
 constexpr std::array<std::string_view, 7> kOperators = {"==", "!=", ">=", "<=", "~=", ">", "<"};
 
 std::string_view without_spaces(std::string_view text) {
@@ -24,6 +28,7 @@ Error no_range(std::string_view text) {
               "\">=2.11,<3\" or \"2.11.*\"")};
 }
 
+// What may follow the digits: "+cu130", "rc1", ".post2". The same letters as in form_pattern().
 bool is_suffix(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
@@ -31,11 +36,13 @@ bool is_suffix(std::string_view text) {
   });
 }
 
+// "+cu130" of "2.11.0+cu130"; "" without a local part.
 std::string_view local_part(const Version& version) {
   const auto plus = version.suffix.find('+');
   return plus == std::string::npos ? std::string_view() : std::string_view(version.suffix).substr(plus);
 }
 
+// Compares numbers, so that "2.1.*" does not match 2.11. Parts that `version` does not have count as 0.
 bool starts_with(const Version& version, const Version& prefix) {
   for (std::size_t i = 0; i < prefix.release.size(); ++i)
     if (version.part(i) != prefix.release[i]) return false;
@@ -44,6 +51,8 @@ bool starts_with(const Version& version, const Version& prefix) {
 
 }  // namespace
 
+// A clause without an operator means "==". PEP 440 allows ".*" after == and != only, and wants at least
+// two numbers after ~=, since it drops the last one.
 Result<VersionRange::Clause> VersionRange::parse_clause(std::string_view text) {
   Clause clause{.op = "==", .version = {}};
   std::string_view rest = without_spaces(text);
@@ -68,6 +77,8 @@ Result<VersionRange::Clause> VersionRange::parse_clause(std::string_view text) {
   return clause;
 }
 
+// An empty text, or one that ends in a comma, is an error here: the loop also visits the empty clause
+// after the last comma. The limit on the length keeps error messages and work small.
 Result<VersionRange> VersionRange::parse(std::string_view text) {
   constexpr std::size_t kLongest = 256;
   if (text.size() > kLongest) return no_range(text.substr(0, 40));
@@ -94,10 +105,13 @@ bool VersionRange::holds(const Clause& clause, const Version& version) {
     return std::is_lt(order) && !(version.is_prerelease() && !clause.version.is_prerelease() &&
                                   std::is_eq(version <=> clause.version));
   if (clause.op == "~=") {
+    // "~=2.11.1" means ">=2.11.1, ==2.11.*".
     Version prefix{clause.version.release, ""};
     prefix.release.pop_back();
     return std::is_gteq(order) && starts_with(version, prefix);
   }
+  // A clause without a local part takes any build ("==2.11.0" takes 2.11.0+cu130); one with a local
+  // part takes only that build.
   const bool same_local =
       local_part(clause.version).empty() || local_part(clause.version) == local_part(version);
   const bool equal = clause.wildcard ? starts_with(version, clause.version) : std::is_eq(order) && same_local;
@@ -108,6 +122,8 @@ bool VersionRange::contains(const Version& version) const {
   return std::ranges::all_of(clauses_, [&](const Clause& clause) { return holds(clause, version); });
 }
 
+// The largest of the lower bounds, since every clause must hold. ">" is left out: it excludes the
+// version that it names.
 std::string VersionRange::least() const {
   const Clause* best = nullptr;
   for (const Clause& clause : clauses_) {

@@ -4,15 +4,19 @@
 #include "doctor/report/escape.h"
 #include "envspec/spec/fields.h"
 
+// Writes scankit.yaml by hand instead of through an emitter, because the comments are half of the file:
+// each field has its explanation from the table and the note that `env init` made about it.
 namespace scankit {
 namespace {
 
+// The line by which YAML language servers in editors find the schema of a file.
 constexpr std::string_view kSchemaLine = "yaml-language-server: $schema=";
 constexpr std::size_t kColumn = 42;  // of the comments
 
 std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-// As the parser wants it: what YAML could read as a number stands in quotes.
+// "" for a field without a value. As the parser wants it: text that YAML could read as a number is in
+// quotes. Words of a fixed list and device code ("sm_90") never look like numbers.
 template <class Owner>
 std::string value_of(const Field<Owner>& field, const Owner& owner) {
   if (const auto* number = std::get_if<int Owner::*>(&field.place)) return std::to_string(owner.*(*number));
@@ -54,6 +58,10 @@ class Writer {
   template <class Owner>
   void fields(std::size_t indent, const std::string& path, const std::vector<Field<Owner>>& table,
               const Owner& owner) {
+    // The group that the previous field belonged to, and whether this field's group has any value. A
+    // field without a value is written as a comment with an example, but only if a note explains why it
+    // is missing. In a group without values the group's own line becomes a comment too, and its fields
+    // move to the comment's indentation.
     std::string group;
     for (const Field<Owner>& field : table) {
       const std::string value = value_of(field, owner);
@@ -95,7 +103,7 @@ class Writer {
   std::string out_;
 };
 
-// Words that YAML does not read as text.
+// A module may be called "null" or "true", which YAML does not read as text.
 std::string key_of(const std::string& module) {
   std::string lower = module;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) {

@@ -15,6 +15,8 @@
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
+// A tree built from the events of yaml-cpp's parser. yaml-cpp's own YAML::Node expands aliases and
+// silently keeps the last of two equal keys, so that it is not used.
 namespace scankit {
 namespace {
 
@@ -22,13 +24,15 @@ std::string place(const std::string& name, std::size_t line, std::size_t column)
   return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-// Leaves the parser, which has no other way to be stopped.
+// Thrown out of the event handlers: the parser has no other way to be stopped. It
+// never leaves parse_yaml().
 struct Refused {
   Error error;
 };
 
-// Builds the tree out of the parser's events: its own node
-// tree would follow aliases and keep doubles of a key.
+// The nodes that are still open are in levels_, the outermost first; a finished node is added to
+// the one above it. Lists and maps do not enforce their own limits: node() counts every value,
+// open() the depth.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& name) : name_(name) {}
@@ -92,6 +96,7 @@ class TreeBuilder : public YAML::EventHandler {
     made.column = static_cast<unsigned>(mark.column) + 1;
     return made;
   }
+  // A list or a map that comes where a key is expected ("? [a, b] : c") is refused before it is built.
   void open(YamlNode made, const YAML::Mark& mark) {
     if (levels_.size() >= kYamlDepth)
       refuse(mark, say("values are nested more than {} deep", kYamlDepth), say("a spec needs three levels"));
@@ -104,6 +109,7 @@ class TreeBuilder : public YAML::EventHandler {
     levels_.pop_back();
     add(std::move(done));
   }
+  // In a map, keys and values arrive in turn.
   void add(YamlNode made) {
     if (levels_.empty()) {
       root_ = std::move(made);
@@ -138,13 +144,16 @@ class TreeBuilder : public YAML::EventHandler {
 };
 
 Error no_yaml(const std::string& name, const YAML::Exception& problem) {
-  // What we write needs quotes is the commonest slip: ">=2.11" opens a folded text in YAML.
+  // The hint names the most frequent mistake, an unquoted operator: ">=2.11" opens a folded block in
+  // YAML. A null mark has the line -1.
   const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 0)) + 1;
   const auto column = static_cast<std::size_t>(std::max(problem.mark.column, 0)) + 1;
   return {Errc::Malformed, say("{}: this is no YAML: {}", place(name, line, column), problem.msg),
           say("values that start with one of > < = ! * & % @ need quotes")};
 }
 
+// Before the parser sees the text: yaml-cpp would replace malformed UTF-8 and detect UTF-16, and
+// control bytes would reach the terminal in messages. Columns count bytes.
 Result<void> check_bytes(std::string_view text, const std::string& name) {
   if (text.size() > kYamlBytes)
     return Error{Errc::Unsupported, say("{} is longer than {} KiB", name, kYamlBytes >> 10),

@@ -9,13 +9,16 @@
 
 namespace scankit {
 
-// YAML of strangers. What is refused, because nothing that we read needs it and some of it makes a small file
-// big: aliases, merge keys, tags, a second document, a key that is no plain word. Time and memory are bounded
-// by these limits, which stop the parser in its course.
+// A small tree of YAML from a file that anybody may have written. It refuses what no spec needs and
+// what can make a small file large: aliases (and with them merge keys), tags, a second document, and
+// keys that are not plain words. These limits bound time and memory; the parser stops as soon as one of
+// them is exceeded.
 inline constexpr std::size_t kYamlBytes = 256u << 10;
 inline constexpr std::size_t kYamlNodes = 10'000;
 inline constexpr std::size_t kYamlDepth = 8;
 
+// A value with its position. In a map, keys[i] belongs to items[i]; keys are unique, and come in
+// the file's order.
 struct YamlNode {
   enum class Kind : std::uint8_t { Null, Scalar, List, Map };
   Kind kind = Kind::Null;
@@ -29,7 +32,7 @@ struct YamlNode {
   bool is_bool() const;
 };
 
-// "scankit.yaml:7:10", where a message stands.
+// "scankit.yaml:7:10", the place that a message is about.
 std::string yaml_place(const std::string& name, const YamlNode& node);
 
 // Errc::Malformed with line and column. `name` is what messages call the file.

@@ -15,14 +15,16 @@ struct Output {
 // Unit last stride whatever that layout.
 bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output);
 
+// Shape and strides, in elements, of `dims` dimensions (at most kMaxDims). Borrowed from the caller.
 struct Layout {
   const Index *shape, *strides;
   int dims;
 };
 
-// The two that torch itself makes; those above and below are made of them. What torch.empty_like gives:
+// torch.empty_like. This function and the next one are the only ones that call torch; python_allocate.cc
+// and binding_torch/libtorch.cc each implement both. The others in this header are made of them.
 bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output);
-// And torch.empty_strided, on the device of `beside`.
+// torch.empty_strided, on the device of `beside`.
 bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
                       const Layout& layout, Output* output);
 

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdio.h>
 
+// The checks of checks.h. Their messages name the tensor, what it is and what was expected, because a
+// model passes a dozen tensors at once.
 namespace scankit {
 
 ShapeText shape_text(const Index* shape, int dims) {
@@ -28,6 +30,7 @@ bool check_element(const Call& call, const Tensor& t, Element element, const cha
                                         element_name(element), as_what);
 }
 
+// Different GPUs count as different devices.
 bool check_device(const Call& call, const Tensor& t, const Tensor& beside) {
   if (t.kind == beside.kind && t.device == beside.device) return true;
   char names[2][24];
@@ -39,6 +42,7 @@ bool check_device(const Call& call, const Tensor& t, const Tensor& beside) {
                 beside.name, names[1]);
 }
 
+// The kernels keep extents in int.
 bool read_sizes(const Call& call, const Tensor& t, int* batch, int* dim, int* length) {
   if (t.dims != 3)
     return refuse(call, "%s has shape %s, expected three dimensions: (batch, dim, length)", t.name,
@@ -52,6 +56,7 @@ bool read_sizes(const Call& call, const Tensor& t, int* batch, int* dim, int* le
   return true;
 }
 
+// The stride of a dimension with at most one element means nothing in torch, and may be anything.
 bool check_unit_stride(const Call& call, const Tensor& t) {
   const int last = t.dims - 1;
   return t.stride[last] == 1 || t.shape[last] <= 1 ||

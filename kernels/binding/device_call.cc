@@ -34,8 +34,8 @@ bool DeviceCall::begin(const Call& call, const Tensor& beside) {
   if (!device::device_prepare(beside.device, &facts_, &message)) return refuse(call, "%s", message.text);
   if (!device::guard_enter(beside.device, &guard_, &message)) return refuse(call, "%s", message.text);
   entered_ = true;
-  // Before torch has made a device's context it only remembers that the device is its current one, and does
-  // not see ours.
+  // As long as torch has not made a context for a device, it only remembers that the device is its current
+  // one, and does not see the context that was pushed here.
   call.torch_is_elsewhere = guard_.pushed && current_device(*call.torch) != beside.device;
   return true;
 }
@@ -47,7 +47,8 @@ bool DeviceCall::launch(const Call& call, device::Plan* plan) {
   void* stream = nullptr;
   if (!current_stream(call, beside_->device, &stream)) return false;
   device::Message message;
-  // Again: torch's allocations set their device and put back what torch takes for the one before.
+  // Entered again: allocations of torch set their own device and restore the one that torch takes for
+  // the previous one.
   device::Guard guard;
   if (!device::guard_enter(beside_->device, &guard, &message)) return refuse(call, "%s", message.text);
   const bool ran = device::device_run(plan, beside_->device, stream, workspace.tensor.data, &message);

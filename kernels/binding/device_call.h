@@ -5,8 +5,8 @@
 
 namespace scankit {
 
-// The device's side of one call: images loaded, its context current from begin() to destruction. On the CPU:
-// nothing.
+// The device's part of one call: images are loaded, and its context is current from begin() until
+// destruction. Does nothing for tensors on the CPU.
 class DeviceCall {
  public:
   DeviceCall() = default;

@@ -24,6 +24,7 @@ struct ExchangeApiHeader {
   uint32_t major, minor;
   ExchangeApiHeader* older;
 };
+// DLPackExchangeAPI. The functions take and return Python objects as void*; 0 means success.
 struct ExchangeApi {
   ExchangeApiHeader header;
   void *allocate, *managed_from_object, *managed_to_object;  // not used

@@ -10,6 +10,8 @@
 #include "kernels/common/driver_images.h"
 #include "kernels/common/thread_pool.h"
 
+// scankit_info() and warm(), and the module's own file. `scankit doctor` and tests read the
+// dict of scankit_info().
 namespace scankit {
 namespace {
 
@@ -70,6 +72,7 @@ int chosen_device(PyObject* const* arguments, Py_ssize_t count) {
 
 const ModuleFile& module_file() { return file; }
 
+// dladdr() names the file that was really loaded, by an address inside of it.
 void remember_module_file() {
   Dl_info where;
   if (dladdr(reinterpret_cast<const void*>(&remember_module_file), &where) == 0 || !where.dli_fname) return;

@@ -4,11 +4,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Finds two bits in torch's own object by experiment, as lazy_bits.h explains: it makes tensors that are
+// known to be conjugated, negated, both or neither, and looks for the bits that follow that pattern in all
+// of them. Any doubt, such as two candidates, means that the bits are not used.
 namespace scankit {
 namespace {
 
-// Enough that no other bit of the objects, an address or a counter, follows the same order of yes and no by
-// chance.
+// With 64 samples no other bit of the objects, such as one of an address or a counter, follows the same
+// pattern by chance.
 constexpr int kSamples = 64;
 // From the start of torch's object: it has been 192 bytes and more in every release since 1.13.
 constexpr size_t kSearchedBytes = 192;
@@ -22,24 +25,27 @@ struct LazyBits {
 constexpr int kMostTries = 3;
 LazyBits g_bits;  // the GIL guards it
 
+// A tensor with the address of torch's own object (c10::TensorImpl) and what is known about it.
 struct Sample {
   Ref object;
   const char* impl;
   bool negated, conjugated;
 };
 
-// An order that no counter has.
+// Whether sample i is negated (which = 0) or conjugated (1): pseudorandom bits, which no counter follows.
 bool pattern(int i, int which) {
   return (static_cast<uint64_t>(2 * i + which + 1) * 0x9e3779b97f4a7c15u >> 63) != 0;
 }
 
-// The address of torch's own object, which the Python object's `_cdata` names; null where it does not.
+// The address of torch's own object, from the attribute `_cdata`; null with an error set where
+// there is none.
 const char* impl_of(PyObject* object) {
   Ref number(PyObject_GetAttrString(object, "_cdata"));
   return number ? static_cast<const char*>(PyLong_AsVoidPtr(number.get())) : nullptr;
 }
 
-// A complex view of `base`, as the sample says; also where it is neither, it is a view.
+// A complex view of `base` with these properties. Samples that are neither are views too, so that "is a
+// view" does not follow the pattern.
 Ref make_view(PyObject* torch, PyObject* base, bool negated, bool conjugated) {
   Ref view(PyObject_CallMethod(base, "view_as", "O", base));
   if (view && conjugated) view = Ref(PyObject_CallMethod(view.get(), "conj", nullptr));
@@ -78,7 +84,8 @@ uint64_t word_at(const void* from, size_t offset) {
   return word;
 }
 
-// The one place in the Python object that holds the address in every sample.
+// The offset in the Python object at which every sample has the address of its own torch object. False if
+// there is none or more than one. __basicsize__ bounds the search to the object itself.
 bool find_pointer(PyObject* tensor_type, const Sample* samples, size_t* at) {
   Ref size(PyObject_GetAttrString(tensor_type, "__basicsize__"));
   const size_t bytes = size ? PyLong_AsSize_t(size.get()) : 0;
@@ -95,7 +102,9 @@ bool find_pointer(PyObject* tensor_type, const Sample* samples, size_t* at) {
 
 bool one_bit(uint64_t word) { return word != 0 && (word & (word - 1)) == 0; }
 
-// The one word with exactly one bit that is set in the negated samples alone, and one for the conjugated.
+// Both bits as a mask. For each word of the object, `negated` collects the bits that are set in
+// exactly the negated samples, and `conjugated` likewise; only one word may have such bits, and
+// exactly one of each kind.
 uint64_t find_mask(const Sample* samples, size_t* at) {
   uint64_t mask = 0;
   int words = 0;

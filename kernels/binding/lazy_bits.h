@@ -6,18 +6,18 @@
 
 namespace scankit {
 
-// Whether `object`, exactly a torch.Tensor or a Parameter, may be a lazily negated or conjugated view. False:
-// it is neither. True: it is one, or that cannot be seen from here; ask torch. At the first call tensors are
-// made on the CPU; never leaves a Python error. Callers hold the GIL.
-//
-// Tensor.is_neg() takes 0.1 us to say so, most of it to let go of the GIL and take it again, and a tiny scan
-// asks up to thirteen tensors. This is read from two bits of the dispatch keys in torch's own object, to
-// which the Python object points. Where they lie is nobody's interface, so no place is assumed: it is found
-// by comparing tensors that are known to be such views with tensors that are not.
+// Whether `object`, exactly a torch.Tensor or a Parameter, may be a lazily negated or conjugated view.
+// False: it is neither. True: it is one, or that cannot be seen from here, and torch has to be asked. The
+// first call makes tensors on the CPU. Never leaves a Python error. Callers hold the GIL.
+// Tensor.is_neg() takes 0.1 us, mostly for releasing and taking the GIL, and a tiny scan asks up to
+// thirteen tensors. This function reads two bits of the dispatch keys in torch's own object, to which the
+// Python object points. Their position is no interface of torch, so that none is assumed: lazy_bits.cc
+// finds it by comparing tensors that are such views with tensors that are not.
 bool may_be_lazy(const Torch& torch, const PyObject* object);
 
-// The dispatch keys of such an object, which also say on what kind of device it is, and how it is laid out:
-// what holds for one tensor holds for all with the same keys. 0: not known from here.
+// The dispatch keys of such an object. They also say which kind of device it is on and what layout it
+// has: what holds for one tensor holds for all tensors with the same keys. 0 where they cannot be
+// seen from here.
 uint64_t dispatch_keys(const Torch& torch, const PyObject* object);
 
 // torch's own object, to which such an object points; null: not known from here.

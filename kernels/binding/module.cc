@@ -6,10 +6,14 @@
 #include "kernels/binding/information.h"
 #include "kernels/common/driver_context.h"
 
+// Importing a module: which interpreters and which torch it refuses, and the functions that
+// every module offers.
 namespace scankit {
 namespace {
 
-// The module keeps torch's objects and the device's state in static memory: one interpreter only.
+// torch's objects and the state of the devices are in static memory, so that only one interpreter of
+// a process can use the module. The address of sys.modules identifies an interpreter; the ABI of 3.8
+// has nothing else.
 bool first_interpreter() {
   static const void* first = nullptr;
   // One an interpreter; the ABI of 3.8 has no other name for them.
@@ -24,7 +28,8 @@ size_t minor_length(const char* version) {
   return point ? static_cast<size_t>(point - version) + 1 + strspn(point + 1, "0123456789") : strlen(version);
 }
 
-// Objects of libtorch may be laid out otherwise in another minor release, although every name is there.
+// For the torch flavor only: the layout of libtorch's objects may change between minor releases, even if
+// every symbol is there. The universal flavor takes any torch.
 bool fits_torch() {
   if (!kBinding.torch) return true;
   Ref torch(PyImport_ImportModule("torch"));
@@ -41,6 +46,7 @@ bool fits_torch() {
   return false;
 }
 
+// Py_mod_exec: runs at each import. The module's file is opened at the first one.
 int execute(PyObject* module) {
   if (!first_interpreter()) {
     PyErr_Format(PyExc_ImportError,
@@ -76,7 +82,8 @@ PyMethodDef warm_method() {
 }
 
 PyObject* init_module(PyModuleDef* definition) {
-  // Objects are laid out otherwise there: nothing of this file's may be touched, not even its PyModuleDef.
+  // Objects have another layout in a free-threaded Python, so that nothing of this file may be used, not
+  // even its PyModuleDef.
   if (strstr(Py_GetVersion(), "free-threading")) {
     PyErr_Format(PyExc_ImportError, "this %s does not support free-threaded Python; use a build with the GIL",
                  kModule.name);

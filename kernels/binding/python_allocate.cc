@@ -20,8 +20,9 @@ Ref size_tuple(const Index* sizes, int count) {
   return tuple;
 }
 
-// (sizes, strides, dtype) as tuples. A model asks for the same few again and again, and making them costs a
-// third of an allocation: the last ones are kept, each in the one place that its numbers name.
+// Tuples (sizes, strides, dtype) for torch's functions. A model asks for the same few again and again, and
+// making them takes a third of the time of an allocation. A direct-mapped cache: each layout has one slot,
+// given by its hash, and replaces what was there.
 class LayoutTuples {
  public:
   Ref find(const Layout& layout, PyObject* dtype) {
@@ -68,7 +69,7 @@ class LayoutTuples {
   Entry entries_[kEntries] = {};
 };
 
-// dtype= and device= of a new tensor.
+// The keyword arguments dtype and device of torch.empty_strided.
 Ref keywords(const Call& call, PyObject* dtype, const Tensor& beside) {
   Ref dict(PyDict_New());
   Ref device(dict ? PyObject_GetAttr(beside.object, call.torch->names[kDevice]) : nullptr);
@@ -95,8 +96,8 @@ PyObject* dtype_object(const Torch& torch, Element element) {
   }
 }
 
-// Of a tensor that was asked for all but its place is known; unless a mode of torch's made something else of
-// it, which is read as any tensor is.
+// Describes a new tensor from what was asked for, so that only its address has to be read. If a mode of
+// torch's returned an object of another type, that is read like any tensor.
 bool take_new(const Call& call, const char* name, const Tensor& beside, Element element, const Layout& layout,
               Ref object, Output* output) {
   if (!object) return false;
@@ -114,9 +115,9 @@ bool take_new(const Call& call, const char* name, const Tensor& beside, Element 
   return true;
 }
 
-// A third of torch.empty_strided's time, but it allocates on torch's current device: false, without an error,
-// where that is another one than asked for, or where this private function is not what it was in torch 2.6
-// to 2.15.
+// torch._C._dynamo.guards._empty_strided_cuda, which takes a third of torch.empty_strided's time. It
+// allocates on torch's current device, and it is private: torch 2.6 to 2.15 have it in this form. False
+// without an error where the result is not what was asked for; the caller then takes the public function.
 bool allocate_fast(const Call& call, const char* name, const Tensor& beside, Element element,
                    const Layout& layout, PyObject* arguments, Output* output) {
   PyObject* function = call.torch->empty_strided_cuda;

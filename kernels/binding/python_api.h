@@ -6,8 +6,8 @@
 #endif
 #include <Python.h>
 
-// Torch's headers do not compile with it: binding_torch/ alone sees all of Python, and shares Ref with the
-// rest.
+// torch's headers do not compile with the limited API: only binding_torch/ sees all of Python, and it
+// shares Ref with the other files.
 #if !defined(SCANKIT_FLAVOR_TORCH) && (!defined(Py_LIMITED_API) || Py_LIMITED_API + 0 != 0x03080000)
 #error "the universal module is compiled with Py_LIMITED_API=0x03080000"
 #endif
@@ -17,7 +17,7 @@
 
 namespace scankit {
 
-// Owns one reference.
+// Owns one reference to a Python object, or none. Callers hold the GIL.
 class Ref {
  public:
   Ref() = default;

@@ -5,12 +5,16 @@
 #include "kernels/binding/storage_size.h"
 #include "kernels/binding/tensor.h"
 
+// Two ways to read a tensor: torch's DLPack exchange API (2.10 and newer), one call for everything, or
+// Python attributes and methods, one call for each fact. Both are followed by checks that torch's own
+// functions leave out.
 namespace scankit {
 
 const Binding kBinding = {"universal", nullptr, lazy_bits_are_known};
 
 namespace {
 
+// DLPack's type code, bits of one number (a complex one counts as one), and lanes of a vector type.
 Element element_of(uint8_t code, int bits, int lanes) {
   if (lanes != 1) return Element::Other;
   if (code == dlpack::kFloat) {
@@ -25,6 +29,7 @@ Element element_of(uint8_t code, int bits, int lanes) {
   return bits == 64 ? Element::Complex64 : bits == 128 ? Element::Complex128 : Element::Other;
 }
 
+// tensor_from_object() fills a borrowed description: its shape and strides live as long as the tensor.
 bool read_through_dlpack(const Call& call, Tensor* t) {
   dlpack::Tensor d;
   if (call.torch->dlpack->tensor_from_object(t->object, &d) != 0) return refuse_kind(call, *t);
@@ -66,7 +71,8 @@ Element element_of(const Torch& torch, PyObject* dtype) {
   return Element::Other;
 }
 
-// The dispatch keys of CUDA tensors are remembered, for those that have the same.
+// Remembers the dispatch keys of the last CUDA tensor: a tensor with the same keys is on CUDA, too,
+// without asking torch.
 bool is_on_cuda(const Torch& torch, PyObject* object, bool exact) {
   static uint64_t known = 0;  // the GIL guards it
   const uint64_t keys = exact ? dispatch_keys(torch, object) : 0;
@@ -76,6 +82,7 @@ bool is_on_cuda(const Torch& torch, PyObject* object, bool exact) {
   return on_cuda;
 }
 
+// `exact`: the type is torch.Tensor or Parameter, so that no subclass overrides a method.
 bool read_through_attributes(const Call& call, bool exact, Tensor* t) {
   const Torch& torch = *call.torch;
   const bool on_cuda = is_on_cuda(torch, t->object, exact);
@@ -97,7 +104,7 @@ bool read_through_attributes(const Call& call, bool exact, Tensor* t) {
   return PyErr_Occurred() ? refuse_kind(call, *t) : true;
 }
 
-// The pointer of a view with the negative or conjugate bit is that of the values before.
+// A view with the negative or conjugate bit has the data pointer of the original values.
 bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   const Torch& torch = *call.torch;
   if (is_true(call_method(torch, t.object, kIsNeg).get())) return refuse_negated(call, t);
@@ -107,10 +114,10 @@ bool refuse_lazy_bits(const Call& call, const Tensor& t) {
   return true;
 }
 
-// On the CPU a read beyond the storage's end is the end of this process, on a GPU of what the process holds
-// there. A storage is the same object on both, so that the places that were found on the CPU hold for both.
-// Where none were found, torch is asked about CPU tensors alone: its three calls would be felt in every
-// launch.
+// Reading behind a storage's end crashes the process on the CPU, and returns other data of the process on
+// a GPU. The positions that read_storage_size() found on the CPU are valid for CUDA tensors as well, since
+// the storage object is the same. Where none were found, only CPU tensors are checked by asking torch: its
+// three calls would be felt in every launch.
 bool check_memory(const Call& call, bool exact, const Tensor& t) {
   const Torch& torch = *call.torch;
   Index known_offset = 0, known_size = 0;

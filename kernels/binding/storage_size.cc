@@ -6,6 +6,8 @@
 
 #include "kernels/binding/lazy_bits.h"
 
+// Finds three numbers in torch's objects by experiment, as storage_size.h explains. Like lazy_bits.cc it
+// makes tensors of known properties and accepts only a position that is unique.
 namespace scankit {
 namespace {
 
@@ -20,6 +22,7 @@ struct Places {
 };
 Places g_places;  // the GIL guards it
 
+// A tensor with the numbers that torch says about it.
 struct View {
   Ref object, storage;
   const void* tensor;
@@ -38,7 +41,8 @@ uint64_t number_of(PyObject* object, const char* name, bool call) {
   return number ? PyLong_AsUnsignedLongLong(number.get()) : ~uint64_t{0};
 }
 
-// Views into the middle of storages of many sizes: 61 primes apart, no size is another's offset.
+// Views into the middle of storages of many sizes. The steps of sizes (61) and offsets (37) are primes, so
+// that no size is another view's offset, and the views' order of offsets differs from that of sizes.
 bool make_views(const Torch& torch, View* views) {
   Ref module(PyImport_ImportModule("torch"));
   Ref options(PyDict_New()), cpu(PyUnicode_FromString("cpu"));
@@ -68,7 +72,7 @@ bool make_views(const Torch& torch, View* views) {
   return true;
 }
 
-// The one place below `limit` that holds `wanted` in every view.
+// The only offset below `limit` at which every view's object has the number that is wanted of it.
 template <class From, class Wanted>
 bool find_place(const View* views, size_t limit, From from, Wanted wanted, size_t* at) {
   int places = 0;

@@ -7,9 +7,12 @@
 
 #include "kernels/binding/module.h"
 
+// What both flavors share about tensors: error messages and the check of a storage's size. Reading a
+// tensor differs, and is in python_tensor.cc and binding_torch/libtorch.cc.
 namespace scankit {
 namespace {
 
+// Formatted by vsnprintf() first, because PyErr_Format() does not know every conversion of printf().
 bool refuse_with(PyObject* type, const Call& call, const char* format, va_list arguments) {
   char text[800];
   vsnprintf(text, sizeof text, format, arguments);
@@ -55,6 +58,8 @@ bool refuse_as(PyObject* type, const Call& call, const char* format, ...) {
   return false;
 }
 
+// Names the type of the object, such as a subclass of torch.Tensor. An error that torch has
+// set is replaced.
 bool refuse_kind(const Call& call, const Tensor& t) {
   PyErr_Clear();
   Ref type(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(t.object))));
@@ -84,6 +89,8 @@ bool is_empty(const Tensor& t) {
   return false;
 }
 
+// The last element of the tensor must end inside of the storage. All sums are checked for overflow; torch
+// has no negative strides.
 bool check_storage(const Call& call, const Tensor& t, Index offset, Index bytes) {
   const Index size = element_size(t.element);
   if (size == 0 || is_empty(t)) return true;  // refused for its dtype, or never read

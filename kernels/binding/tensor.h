@@ -6,12 +6,13 @@ namespace scankit {
 
 using Index = long long;
 
+// The dtypes that the modules know; Other is any that they refuse.
 enum class Element { Float32, Float16, Bfloat16, Float64, Complex64, Complex128, Int32, Other };
 enum class DeviceKind { Cpu, Cuda };
 inline constexpr int kMaxDims = 4;
 
-// A tensor's description, borrowed from `object`, which must outlive it. object null: an optional that is
-// None.
+// The description of a tensor. Borrowed from `object`, which must outlive it; without an object it is an
+// optional argument that is None. Shape and strides are in elements.
 struct Tensor {
   PyObject* object = nullptr;
   const char* name = "";
@@ -43,17 +44,19 @@ bool refuse_dims(const Call& call, const Tensor& tensor, int dims);
 bool refuse_negated(const Call& call, const Tensor& tensor);
 bool refuse_conjugated(const Call& call, const Tensor& tensor);
 bool is_empty(const Tensor& tensor);  // some dimension is 0
-// A storage of `bytes`, in which the tensor's first element is the one number `offset`, holds the last one
-// too: storages can be made smaller behind a tensor's back, and a kernel would read what is behind them.
+// Whether the tensor's last element is inside of its storage, which has `bytes`; its first one is
+// number `offset`. A storage can be made smaller after a tensor was made, and a kernel would then read
+// what is behind it.
 bool check_storage(const Call& call, const Tensor& tensor, Index offset, Index bytes);
 
-// Reads a dense tensor with memory on the CPU or a CUDA device; anything else (fake, meta, sparse,
-// conjugated, ...) is refused here, because neither the exchange API nor data_ptr() does so.
+// Reads a dense tensor with memory on the CPU or a CUDA device. Everything else (fake, meta, sparse,
+// conjugated, ...) is refused here, since neither the exchange API nor data_ptr() does that.
 bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* tensor);
 // None becomes a Tensor without object.
 bool read_optional(const Call& call, const char* name, PyObject* object, Tensor* tensor);
 
-// Where a new tensor lies, of which everything else is known: on `like`'s kind of device.
+// The data pointer and the device of a tensor that was just allocated on `like`'s kind of device, and of
+// which everything else is known.
 bool read_place(const Call& call, const Tensor& like, PyObject* object, void** data, int* device);
 
 const char* element_name(Element element);

@@ -4,16 +4,21 @@
 #include <dlfcn.h>
 #include <string.h>
 
+// Looks up the objects and functions of the installed torch once, and calls its C functions with as
+// little overhead as the stable ABI allows. What a release does not have stays null, and callers
+// take another way.
 namespace scankit {
 namespace {
 
+// In the order of Name.
 constexpr const char* kNames[] = {"shape",   "stride",          "dtype",  "data_ptr",      "get_device",
                                   "is_cuda", "is_cpu",          "is_neg", "is_conj",       "device",
                                   "to",      "untyped_storage", "nbytes", "storage_offset"};
 static_assert(sizeof kNames / sizeof *kNames == kNameCount);
 
-// A third party may hang a table of the same name on an older torch (tvm-ffi does): only a torch whose own C
-// module makes it is believed.
+// torch's table of DLPack functions, in the major version that this file knows (the headers form a list,
+// newest first). A third party can attach a table of the same name to an older torch, as tvm-ffi does, so
+// that the table only counts if torch's own C module provides it.
 const dlpack::ExchangeApi* find_exchange_api(PyObject* c_module, PyObject* tensor_type) {
   Ref own(PyObject_GetAttrString(c_module, "_dlpack_exchange_api"));
   Ref capsule(own ? PyObject_GetAttrString(tensor_type, "__dlpack_c_exchange_api__") : nullptr);
@@ -25,7 +30,8 @@ const dlpack::ExchangeApi* find_exchange_api(PyObject* c_module, PyObject* tenso
   return api && api->tensor_from_object && api->current_stream ? api : nullptr;
 }
 
-// PyCFunction_GetFunction and the calling conventions are of the stable ABI; METH_FASTCALL's are not.
+// PyCFunction_GetFunction() and these calling conventions belong to the stable ABI; that of
+// METH_FASTCALL does not.
 DirectCall direct_call(PyObject* function) {
   if (!function || !PyCFunction_Check(function)) return {};
   const int flags = PyCFunction_GetFlags(function);
@@ -33,6 +39,7 @@ DirectCall direct_call(PyObject* function) {
   return known ? DirectCall{PyCFunction_GetFunction(function), flags} : DirectCall{};
 }
 
+// The C functions behind a tensor's methods, found through the bound methods of a sample tensor.
 void find_methods(Torch* found) {
   Ref sample(PyObject_CallFunctionObjArgs(found->tensor_type, nullptr));
   constexpr Name kMethods[] = {kStride, kDataPtr, kGetDevice, kIsNeg, kIsConj, kStorage, kStorageOffset};
@@ -55,8 +62,9 @@ struct Wanted {
   PyObject** to;
 };
 
-// In every Python since 3.9, in the stable ABI since 3.12; null in 3.8. By its name: an undefined symbol,
-// even a weak one, would make this file no module of 3.8's ABI (abi3audit).
+// PyObject_VectorcallMethod() exists in every Python since 3.9 and belongs to the stable ABI since 3.12.
+// It is looked up by name: an undefined symbol, even a weak one, would mean that the file does not keep to
+// the ABI of 3.8 (abi3audit). Null in 3.8.
 PyObject* (*g_vectorcall_method)(PyObject*, PyObject* const*, size_t, PyObject*) = nullptr;
 
 void find_newer_python_functions() {
@@ -64,6 +72,8 @@ void find_newer_python_functions() {
   memcpy(&g_vectorcall_method, &address, sizeof address);
 }
 
+// False, with a Python error set, if something is missing that every supported torch has. Everything
+// optional is cleared from the error state and left null.
 bool find_all(PyObject* torch, Torch* found) {
   const Wanted wanted[] = {{"Tensor", &found->tensor_type},    {"float32", &found->float32},
                            {"float16", &found->float16},       {"bfloat16", &found->bfloat16},
@@ -119,6 +129,7 @@ Ref call_function(PyObject* function, const DirectCall& direct, PyObject* argume
   return Ref(PyObject_Call(function, arguments, nullptr));
 }
 
+// Errors are cleared: a caller treats them as "not known".
 int current_device(const Torch& torch) {
   const DirectCall& direct = torch.current_device_direct;
   if (!torch.current_device) return -1;
@@ -130,6 +141,7 @@ int current_device(const Torch& torch) {
   return static_cast<int>(device);
 }
 
+// The objects are looked up at the first call, and torch is imported then, not together with the module.
 const Torch* torch_objects() {
   static Torch objects = {};
   static bool ready = false;

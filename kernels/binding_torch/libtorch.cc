@@ -16,6 +16,8 @@
 #include "kernels/binding/allocate.h"
 #include "kernels/binding/module.h"
 
+// C++ exceptions must not reach Python's C code: every function that calls torch catches them. Errors of
+// allocations are passed on as torch raises them; errors of reading become a refusal.
 namespace scankit {
 
 extern const Binding kBinding;
@@ -23,7 +25,8 @@ const Binding kBinding = {"torch", TORCH_VERSION, nullptr};
 
 namespace {
 
-// The error that torch's own functions would raise, torch.OutOfMemoryError for one. False.
+// Sets the Python error that torch's own functions would raise, such as
+// torch.OutOfMemoryError. Always false.
 bool raise_torchs() {
   torch::translate_exception_to_python(std::current_exception());
   return false;
@@ -67,7 +70,7 @@ at::ScalarType type_of(Element element) {
   }
 }
 
-// Throws for the tensors that have no sizes or no memory.
+// Fills the description. Throws for tensors without sizes or memory, such as nested or fake ones.
 bool describe(const Call& call, const at::Tensor& tensor, Tensor* t) {
   if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.has_storage() ||
       !(tensor.device().is_cpu() || tensor.device().is_cuda()))

@@ -15,6 +15,8 @@ unsigned enabled_state() {
   return low;
 }
 
+// By Intel's rules for detecting AVX: the CPU must have the instructions, and the system must save the
+// registers (OSXSAVE, then XCR0).
 CpuLevel find_cpu_level() {
   constexpr unsigned kAvxState = 0x6,
                      kAvx512State = 0xe6;  // XCR0: SSE and AVX; opmask and both upper ZMM parts too
@@ -31,7 +33,8 @@ CpuLevel find_cpu_level() {
 
 }  // namespace
 
-// Found once: in a virtual machine each cpuid is a trap, and the five take longer than a small scan.
+// The result is kept: in a virtual machine each cpuid is a trap, and the five of them take longer than
+// a small scan.
 CpuLevel cpu_level() {
   static int found = -1;  // atomic; threads that come first together find the same
   int level = __atomic_load_n(&found, __ATOMIC_RELAXED);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which vector instructions processor and system offer, by cpuid and xgetbv: __builtin_cpu_supports needs
-// libgcc's
-// __cpu_model, which does not link everywhere (zig, -nostdlib).
+// Which vector instructions processor and system offer, by cpuid and xgetbv. __builtin_cpu_supports()
+// would need libgcc's __cpu_model, which does not link everywhere (zig, -nostdlib).
 namespace scankit {
 
 enum class CpuLevel : int {

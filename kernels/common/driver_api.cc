@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+// Finds the driver's functions with dlsym(). The names are those that cuda.h maps to with its macros: the
+// current version of a function often has a suffix ("_v2").
 namespace scankit::device {
 namespace {
 
@@ -15,7 +17,8 @@ bool find(void* library, const char* name, Function* function) {
   return address != nullptr;
 }
 
-// The first name that the library lacks, or null. The unversioned names of push and pop are the CUDA 3 forms.
+// Returns the first name that the library lacks, or null. Without the suffix, push and pop would be the
+// functions of CUDA 3.
 const char* find_all(void* library, DriverApi* api) {
 #define SCANKIT_FIND(member, name) \
   if (!find(library, name, &api->member)) return name
@@ -47,6 +50,7 @@ bool g_found = false;
 
 }  // namespace
 
+// A failure is not remembered, so that a later call tries again.
 const DriverApi* driver_api(Message* message) {
   if (g_found) return &g_api;
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

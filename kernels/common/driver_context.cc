@@ -10,6 +10,8 @@
 #include "kernels/common/driver_api.h"
 #include "kernels/common/driver_images.h"
 
+// The state of each device in this process. Everything that takes long happens once, in device_prepare():
+// later calls look up a flag. Nothing is ever released.
 namespace scankit::device {
 namespace {
 
@@ -28,8 +30,9 @@ const KernelName* g_kernels = nullptr;
 int g_kernel_count = 0;
 const DriverApi* g_api = nullptr;
 pid_t g_process = 0;  // that initialised the driver; 0: none has
-// 1 there, 0 in every process forked from it: the kernel empties its page (madvise(2), MADV_WIPEONFORK, Linux
-// 4.14). Null where that cannot be had. Asking for the process by getpid() costs a tiny call 0.13 us.
+// 1 in the process that initialized the driver, and 0 in every process that was forked from it: the kernel
+// clears the page in the child (madvise(2), MADV_WIPEONFORK, Linux 4.14). Null where that is not
+// available. getpid() instead would cost a tiny call 0.13 us.
 const volatile int* g_not_forked = nullptr;
 State g_states[kMostDevices];
 
@@ -53,7 +56,8 @@ bool is_forked() {
   return g_process != 0 && g_process != getpid();
 }
 
-// Loads one image and finds the unit's kernels in it. The image's memory is not needed afterwards.
+// Loads one image and looks up the unit's kernels in it. The driver copies what it needs, so that the
+// image's memory can be freed.
 CudaResult load_kernels(const DriverApi& api, const void* image, const char* unit, CudaHandle* functions) {
   CudaHandle holder = nullptr;
   // A wrong image is reported by the first look-up, not by cuLibraryLoadData.
@@ -73,6 +77,7 @@ CudaResult load_kernels(const DriverApi& api, const void* image, const char* uni
   return result;
 }
 
+// Tries the unit's images from the best to the worst, until one loads.
 bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, const State& state,
                Message* message) {
   for (int rank = 0;; ++rank) {
@@ -95,7 +100,8 @@ bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, 
   }
 }
 
-// All units now, not when first launched: a load waits until the GPU is idle.
+// Loads all units at once instead of each at its first launch, because loading waits until the
+// GPU is idle.
 bool load_units(const DriverApi& api, const State& state, Message* message) {
   ImageIndex index;
   if (!read_image_index(g_image_fd, &index, message)) return false;
@@ -137,6 +143,7 @@ bool read_facts(const DriverApi& api, State* state, Message* message) {
   return true;
 }
 
+// May fail halfway and be called again: what was reached before is kept.
 bool initialize(int device, State* state, Message* message) {
   const DriverApi* api = driver_api(message);
   if (api == nullptr) return false;
@@ -202,7 +209,7 @@ bool device_prepare(int device, DeviceFacts* facts, Message* message) {
 }
 
 bool guard_enter(int device, Guard* guard, Message* message) {
-  // Devices, not context handles, are compared: a green context of the same device stays.
+  // Compares devices, not context handles: a green context of the same device stays current.
   CudaDevice current = -1;
   const State& state = g_states[device];
   guard->pushed = g_api->context_device(&current) != 0 || current != state.device;

@@ -10,6 +10,8 @@
 
 #include "doctor/base/sha256.h"
 
+// Reads a section of the module's own ELF file with pread(), without mapping it and without libelf. Every
+// offset and count is checked before it is used: the file may be cut or replaced.
 namespace scankit::device {
 namespace {
 
@@ -24,6 +26,7 @@ bool fail(Message* message, const char* what) {
   return false;
 }
 
+// Written so that no sum can overflow.
 bool inside(uint64_t offset, uint64_t size, uint64_t file_size) {
   return offset <= file_size && size <= file_size - offset;
 }
@@ -41,7 +44,8 @@ bool read_exactly(int fd, void* to, uint64_t size, uint64_t offset) {
   return true;
 }
 
-// The section called `wanted`. `found` is false where the file is sound but has none.
+// Searches the section headers for a name. Returns false for a damaged file; `found` is false if the file
+// has no such section, which is a module without images.
 bool find_section(int fd, uint64_t file_size, const char* wanted, Elf64_Shdr* section, bool* found,
                   Message* message) {
   Elf64_Ehdr header;
@@ -81,7 +85,8 @@ bool check_entry(const ImageEntry& entry, uint64_t file_size) {
          entry.unit[kImageNameBytes - 1] == '\0';
 }
 
-// strip and patchelf move the payloads' section and leave the index's bytes alone.
+// strip and patchelf may move the section with the payloads without changing the index. The entries'
+// offsets move along with the section.
 bool follow_payloads(int fd, ImageIndex* index, Message* message) {
   Elf64_Shdr payloads;
   bool found = false;
@@ -116,7 +121,8 @@ bool read_entries(int fd, const Elf64_Shdr& section, ImageIndex* index, Message*
   return true;
 }
 
-// Larger is better; 0: unusable on this device.
+// How good an image is for a device; 0 where it cannot run there. A cubin runs on GPUs of the same major
+// version and the same or a higher minor one, and is better than any PTX, which needs a compilation.
 int usefulness(const ImageEntry& entry, int capability) {
   const int sm = static_cast<int>(entry.sm < 10000 ? entry.sm : 0);
   if (sm == 0 || sm > capability) return 0;
@@ -149,6 +155,7 @@ void release_index(ImageIndex* index) {
   index->count = 0;
 }
 
+// Finds the best entry below the previous one, `rank` times. The index is too small for sorting to pay.
 const ImageEntry* select_image(const ImageIndex& index, const char* unit, int capability, int rank) {
   int below = 1 << 30;
   const ImageEntry* best = nullptr;
@@ -187,6 +194,7 @@ void* read_image(int fd, const ImageEntry& entry, Message* message) {
   return nullptr;
 }
 
+// Lists what the module has for this unit, so that the user sees what is missing.
 bool no_image(const ImageIndex& index, const char* unit, int capability, Message* message) {
   char held[256] = {};
   size_t used = 0;

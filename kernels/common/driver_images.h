@@ -2,10 +2,10 @@
 #pragma once
 #include "kernels/common/driver_plan.h"
 
-// The device images that scankit appended to the module's file: section .scankit.images holds the index, each
-// payload lies at an absolute offset, or as far from it as strip or patchelf has moved its section
-// .nv_fatbin. Every number in it is checked against the file before it is used, and a payload's hash before
-// the driver sees a byte: a truncated cubin crashes the driver.
+// The device images that scankit appended to the module's file. Section .scankit.images contains the
+// index. Each payload is at an absolute offset, or as far from it as strip or patchelf has moved its
+// section, .nv_fatbin. Every number is checked against the file before it is used, and a payload's hash
+// before the driver sees a byte: a truncated cubin crashes the driver.
 namespace scankit::device {
 
 inline constexpr uint32_t kImagePtx = 1;
@@ -13,7 +13,8 @@ inline constexpr uint32_t kImageCubin = 2;
 inline constexpr char kImageMagic[9] = "SKIMAGE1";
 inline constexpr size_t kImageNameBytes = 64;
 
-// As in the file, little-endian.
+// One entry of the index, as it is in the file: little-endian, 128 bytes. The section begins with
+// kImageMagic (8 bytes), the number of entries and the size of an entry.
 struct ImageEntry {
   uint32_t kind;
   uint32_t sm;  // 90
@@ -39,8 +40,8 @@ void release_index(ImageIndex* index);
 // the device's; then PTX, newest first, none above the device's. Null after the last.
 const ImageEntry* select_image(const ImageIndex& index, const char* unit, int capability, int rank);
 
-// The payload with a NUL behind it (PTX needs one), in malloc's memory; null where it is cut or its hash is
-// another.
+// The payload with a NUL behind it, which PTX needs, in memory from malloc(). Null where it is cut or does
+// not have the hash of its entry.
 void* read_image(int fd, const ImageEntry& entry, Message* message);
 
 // "no device image of UNIT for sm_XX; this file holds ...: run scankit build --arch sm_XX"; always false.

@@ -7,7 +7,7 @@
 // runs it: device_run (driver_context.h) through the driver API, the torch binding through its own.
 namespace scankit::device {
 
-// What a failing call leaves behind: one line for the user.
+// The explanation of a failed call: one line for the user.
 struct Message {
   char text[512];
   Message() { text[0] = '\0'; }  // not all of it: every call has one

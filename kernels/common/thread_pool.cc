@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+// A pool of detached threads that sleep between jobs. One job runs at a time; its tasks are distributed by
+// an atomic counter, and every worker that was asked to take part must report back before the job ends.
+// Plain pthreads, because libstdc++ and OpenMP's runtime would be further libraries to load.
 namespace scankit {
 namespace {
 
@@ -36,6 +39,8 @@ void take_tasks(Task task, void* context, int count, int thread) {
   }
 }
 
+// A worker's loop. It takes part in a job only if its number is below pool.wanted, and leaves the pool's
+// fields alone while it runs tasks, except for the counter.
 void* work(void* argument) {
   const int worker = (int)(long)argument;
   unsigned long seen = 0;
@@ -56,8 +61,8 @@ void* work(void* argument) {
   }
 }
 
-// Fewer threads than wanted, down to none, where the system gives no more. Signals stay with the threads that
-// were there before: Python handles them in its main thread.
+// Makes threads up to `wanted`, or fewer if the system gives no more. All signals are blocked in them:
+// Python handles signals in its main thread.
 void make_workers(int wanted) {
   if (pool.workers >= wanted) return;
   pthread_attr_t attributes;
@@ -74,8 +79,8 @@ void make_workers(int wanted) {
 }
 
 void run_on_pool(int count, int threads, Task task, void* context) {
-  // A forked child has the parent's memory but none of its threads, and a mutex that one of them may have
-  // held.
+  // A forked child has a copy of the parent's memory, but none of its threads, and perhaps a mutex that
+  // one of them had locked. So the child begins with a new pool.
   const pid_t self = getpid();
   if (pool.owner != self) {
     pool = Pool{};
@@ -100,7 +105,8 @@ void run_on_pool(int count, int threads, Task task, void* context) {
 }  // namespace
 
 int thread_limit() {
-  // Not strtol: compiled against glibc 2.38 or newer it would be a symbol of that version.
+  // OMP_NUM_THREADS may be a list ("4,2"): the first number counts. Not strtol(): compiled against glibc
+  // 2.38 or newer it would be a symbol of that version (__isoc23_strtol).
   int asked = 0;
   const char* digit = getenv("OMP_NUM_THREADS");
   for (; digit && *digit >= '0' && *digit <= '9' && asked < kMaxThreads; ++digit)
@@ -113,6 +119,8 @@ int thread_limit() {
   return allowed < 1 ? 1 : allowed < kMaxThreads ? allowed : kMaxThreads;
 }
 
+// Whoever finds the pool busy runs its tasks on its own thread: waiting could deadlock if a task
+// itself calls this.
 void run_tasks(int count, int threads, Task task, void* context) {
   if (threads > count) threads = count;
   if (threads > kMaxThreads) threads = kMaxThreads;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs numbered tasks on all processors that the process may use. Made at first use, remade in a forked
-// child.
+// Runs numbered tasks on all processors that the process may use. The threads are made at the first use,
+// and again in a forked child.
 namespace scankit {
 
-// OMP_NUM_THREADS where it is a number above 0, else the processors of sched_getaffinity. Read again at every
-// call.
+// OMP_NUM_THREADS if it is a number above 0, else the number of processors in sched_getaffinity(). Read
+// again at every call.
 int thread_limit();
 
 using Task = void (*)(void* context, int task, int thread);

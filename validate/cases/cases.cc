@@ -7,15 +7,24 @@
 #include "validate/cases/data.h"
 #include "validate/cases/random.h"
 
+// The tables of scan cases and the builder that makes tensors of a row. The tables are about coverage:
+// dtypes, lengths around the kernels' tiles, state counts, layouts and every optional argument both ways.
 namespace scankit::validate {
 namespace {
 
 enum class Delta { Test, Model, Tiny, Huge };                // how long the steps are
 enum class Rate { Test, Model, NearZero, Steep, Positive };  // how A is drawn
-enum class Lay { Plain, Model, Awkward };                    // where the tensors lie
+enum class Lay { Plain, Model, Awkward };                    // where the tensors are in their storage
 
-// options: D z b(ias) s(oftplus) r(ecompute out_z) p(reallocated dz) n(o x) f(refill with other data)
-//          i(maginary parts: complex A) B C (which of them are constant)
+// One row of a table. Each letter of `options` is one of:
+//   D z b(ias) s(oftplus)   the optional argument is given
+//   r                       bwd recomputes out_z
+//   p                       dz is preallocated by the caller
+//   n                       bwd gets no x
+//   f                       the call is repeated with other data in the same tensors
+//   i                       complex A, and so complex states
+//   B C                     that one is constant: (dim, states) instead of one for each step
+//   N I M                   one element is NaN, infinity, minus infinity
 struct ScanRow {
   Dtype dtype;
   int batch, dim, length, states, groups;
@@ -85,6 +94,7 @@ constexpr ScanRow kQuick[] = {
     {kF32, 1, 16, 300, 16, 1, "DzbsiB", Delta::Tiny, Rate::NearZero, Lay::Plain},
 };
 
+// Non-finite inputs, empty tensors, and extents above 65535, the limit of a CUDA grid's y and z axes.
 constexpr ScanRow kHostile[] = {
     {kF32, 1, 6, 70, 4, 1, "DzbsN", Delta::Model, Rate::Model, Lay::Plain},
     {kBF16, 2, 5, 65, 16, 1, "zsI", Delta::Model, Rate::Model, Lay::Awkward},
@@ -95,6 +105,7 @@ constexpr ScanRow kHostile[] = {
     {kF32, 1, 65537, 2, 1, 1, "Ds", Delta::Model, Rate::Model, Lay::Plain},
     {kBF16, 65537, 1, 2, 2, 1, "z", Delta::Test, Rate::Test, Lay::Plain},
 };
+// Lengths at which rounding errors and offsets of 16 bits would show.
 constexpr ScanRow kLong[] = {
     {kF32, 1, 2, 65536, 4, 1, "Dzbs", Delta::Model, Rate::Model, Lay::Plain},
     {kBF16, 1, 3, 65535, 8, 1, "Dzbsrp", Delta::Model, Rate::Model, Lay::Model},
@@ -105,8 +116,8 @@ constexpr ScanRow kLong[] = {
 Fill uniform(double low, double high) { return {FillKind::Uniform, low, high}; }
 Fill normal(double mean, double deviation) { return {FillKind::Normal, mean, deviation}; }
 
-// With softplus the raw value is its inverse's neighbourhood:
-// softplus(-14) = 8e-7, softplus(-7..-2) = 0.001..0.13.
+// With softplus the raw values are chosen so that softplus(raw) has the wanted size: softplus(-14) = 8e-7,
+// and softplus(-7..-2) = 0.001..0.13. Huge has rare spikes of 25 among ordinary steps.
 Fill delta_fill(Delta kind, bool softplus) {
   switch (kind) {
     case Delta::Test:
@@ -122,12 +133,15 @@ Fill delta_fill(Delta kind, bool softplus) {
   return {};
 }
 
+// Models initialize delta_bias so that softplus(bias) is between 0.001 and 0.1.
 Fill bias_fill(Delta kind, bool softplus) {
   return softplus && kind == Delta::Model ? uniform(-6, -2)
          : kind == Delta::Tiny            ? uniform(0, 1e-6)
                                           : uniform(0, 0.5);
 }
 
+// A is negative in models: states decay. NearZero remembers almost everything, Steep almost nothing, and
+// Positive has states that grow.
 Fill rate_fill(Rate kind) {
   switch (kind) {
     case Rate::Test:
@@ -144,14 +158,16 @@ Fill rate_fill(Rate kind) {
   return {};
 }
 
-// How fast complex rates turn: as upstream's own test has them, and up to a few half turns in a long step.
-// Slower where memory is long: the angles of thousands of steps add up, and at 10^4 radians the rounding of
-// delta + delta_bias alone puts the plain fp32 recurrence beyond the bounds.
+// The imaginary part of complex A, the speed at which a state turns: as in upstream's own test, or up to a
+// few half turns in a long step. NearZero turns slowly because its memory is long: the angles of thousands
+// of steps add up, and at 10^4 radians the rounding of delta + delta_bias alone puts the plain fp32
+// recurrence beyond the bounds.
 Fill turn_fill(Rate kind) {
   return kind == Rate::Test ? uniform(-0.5, 0) : kind == Rate::NearZero ? uniform(-2, 2) : uniform(-40, 40);
 }
 
-// Makes the tensors of one case; each gets its own seed.
+// Makes the tensors of one case. Each gets its own seed from the case's stream, in the order of the calls
+// in build(): a change of that order changes the data of all later tensors.
 class CaseBuilder {
  public:
   CaseBuilder(const ScanRow& row, std::string id, std::uint64_t seed) : row_(row), stream_(seed) {
@@ -190,6 +206,7 @@ class CaseBuilder {
   }
 
  private:
+  // The given layout in awkward cases, a contiguous tensor in all others.
   Layout awkward(Layout layout) const { return row_.lay == Lay::Awkward ? layout : Layout::Plain; }
 
   TensorSpec& add(const char* name, Dtype dtype, std::vector<std::int64_t> shape, const Fill& fill) {
@@ -199,7 +216,8 @@ class CaseBuilder {
   void sequence(const char* name, const Fill& fill, Layout layout) {
     lay_out(add(name, row_.dtype, {row_.batch, row_.dim, row_.length}, fill), layout);
   }
-  // (batch, groups, states, length), a complex one with pairs of steps; or constant, (dim, states).
+  // B or C: (batch, groups, states, length), twice as long where complex since real and imaginary parts
+  // alternate, or (dim, states) where constant.
   void projection(const char* name, Layout layout) {
     if (row_.has(name[0])) return matrix(name, normal(0, 1), normal(0, 1));
     const std::int64_t steps = std::int64_t{row_.length} * (row_.has('i') ? 2 : 1);
@@ -214,7 +232,8 @@ class CaseBuilder {
     lay_out_matrix(add(name, kF32, {row_.dim}, fill), MatrixLayout::Plain);
   }
 
-  // Somewhere in the middle half: there are steps before it, which it must not reach, and behind it.
+  // Puts the value somewhere in the middle half of a row: there are steps before it, which it must not
+  // affect, and steps after it, which it must.
   void poke(std::string_view name, double value) {
     const auto spec = std::find_if(case_.tensors.begin(), case_.tensors.end(),
                                    [&](const TensorSpec& t) { return t.name == name; });
@@ -229,6 +248,8 @@ class CaseBuilder {
   Case case_;
 };
 
+// "q003-bf16-b2-d64-l196-n16-g1-Dzbsrp". Users pass ids to --case, so that they must stay
+// unique and readable.
 std::string identifier(const char* list, std::size_t index, const ScanRow& row) {
   std::string number = std::to_string(index);
   number.insert(0, number.size() < 3 ? 3 - number.size() : 0, '0');
@@ -242,6 +263,7 @@ Case make_case(const char* list, std::size_t index, const ScanRow& row, std::uin
   return CaseBuilder(row, identifier(list, index, row), mix(seed ^ mix(index + 1))).build();
 }
 
+// The values that random rows choose from. Repeated values are chosen more often.
 constexpr int kScanLengths[] = {1,   2,    3,    4,    5,    7,    8,    15,   16,   31,   32,   33,   49,
                                 63,  64,   65,   96,   100,  127,  128,  129,  196,  255,  256,  257,  511,
                                 784, 1000, 1024, 1025, 2047, 2048, 2049, 3000, 4096, 4097, 6145, 8192, 16385};
@@ -256,7 +278,8 @@ constexpr Rate kRates[] = {Rate::Test, Rate::Model, Rate::Model, Rate::NearZero,
 constexpr Lay kLays[] = {Lay::Plain, Lay::Model, Lay::Awkward};
 constexpr std::int64_t kMaxElements = 1500000;  // batch * dim * length * states: the reference keeps them all
 
-// `options` is the storage behind the row's own view.
+// One random row. `options` is the storage behind the row's own pointer, and must outlive the row. Every
+// draw takes the next number of the stream, so that a new draw changes all later cases of a seed.
 ScanRow random_row(Stream& stream, std::string& options) {
   ScanRow row{stream.pick(kRealDtypes),
               stream.pick(kScanBatches),
@@ -269,8 +292,9 @@ ScanRow random_row(Stream& stream, std::string& options) {
               stream.pick(kRates),
               stream.pick(kLays)};
   if (row.length <= 128 && row.delta == Delta::Model && stream.chance(10)) row.rate = Rate::Positive;
-  // fp16 ends at 65504: long memory and long steps together leave it
+  // fp16 ends at 65504, which long memory and long steps together exceed.
   if (row.dtype == kF16 && row.delta == Delta::Huge && row.rate == Rate::NearZero) row.rate = Rate::Model;
+  // The number of channels must be a multiple of the groups.
   row.dim = std::max(1, row.dim / row.groups) * row.groups;
   const auto elements = [&] { return std::int64_t{row.batch} * row.dim * row.length * row.states; };
   while (elements() > kMaxElements && row.dim > row.groups)
@@ -342,6 +366,7 @@ Case one_step(std::string id, const StepShape& shape, std::uint64_t seed) {
 
 std::vector<Case> full_cases(std::uint64_t seed, int count) {
   std::vector<Case> cases = quick_cases(seed);
+  // "full" in ASCII.
   Stream stream(mix(seed ^ 0x66756c6cu));
   for (int i = 0; i < count; ++i) {
     std::string options;

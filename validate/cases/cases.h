@@ -7,9 +7,9 @@
 
 #include "validate/judge/judge.h"
 
-// The one generator of contract cases of `selective_scan_cuda`. A case says everything: shapes, strides,
-// which optional inputs, how each element is drawn. The Python harness makes the tensors from it and knows no
-// distribution of its own.
+// The one generator of contract cases for `selective_scan_cuda`. A case says everything: shapes, strides,
+// which optional inputs there are, and how each element is drawn. The Python harness makes the tensors
+// from that, and has no generator of its own.
 namespace scankit::validate {
 
 enum class FillKind {
@@ -18,6 +18,7 @@ enum class FillKind {
   Normal,   // mean a, deviation b; the sum of four uniforms, so exact in both languages, and bounded
   Binade    // 2^e (1 + uniform), e one of the integers a..b
 };
+// How the elements of a tensor are drawn.
 struct Fill {
   FillKind kind = FillKind::None;
   double a = 0, b = 0;
@@ -25,6 +26,7 @@ struct Fill {
   double spike_chance = 0, spike_value = 0;  // an element is spike_value with this probability
 };
 
+// A tensor in a storage that is larger than the tensor.
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::F32;
@@ -38,6 +40,7 @@ struct TensorSpec {
   std::int64_t count() const;
 };
 
+// One call of fwd and bwd (or of another function of the module) with all of its inputs.
 struct Case {
   std::string id;
   Dtype dtype = Dtype::F32;
@@ -86,9 +89,9 @@ struct StepShape {
 };
 Case one_step(std::string id, const StepShape& shape, std::uint64_t seed);
 
-// Of causal_conv1d_cuda: a fixed list, and `random` more whose shapes follow the seed. Tensors x weight
-// [bias] dout [initial dinitial] [dfinal final] out dx, of which out, final, dx and dinitial are
-// destinations.
+// Of causal_conv1d_cuda: a fixed list, and `random` more whose shapes follow the seed. The
+// tensors are x weight [bias] dout [initial dinitial] [dfinal final] out dx; out, final, dx and
+// dinitial are destinations.
 std::vector<Case> conv_cases(std::uint64_t seed, int random);
 // The modules that there are cases for. A file may hold one of them under any name.
 const std::vector<std::string>& validated_modules();

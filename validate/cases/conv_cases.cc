@@ -5,12 +5,14 @@
 #include "validate/cases/data.h"
 #include "validate/cases/random.h"
 
+// The cases of causal_conv1d_cuda, and which cases each module gets.
 namespace scankit::validate {
 namespace {
 
-// options: b(ias) s(ilu) l(channels last) q(several sequences) i(nitial states) e(nd states) f(refill with
-// other data). Inside the contract of causal_conv1d's own build: sequences and states for channels last
-// alone, and then channels in multiples of 8.
+// One row. Letters of `options`: b(ias), s(ilu), l (channels last), q (several sequences), i(nitial
+// states), e (final states), f (repeated with other data). All rows are inside the contract of
+// causal_conv1d's own build: it takes sequences and states only with channels last, and then only channels
+// in multiples of 8.
 struct ConvRow {
   Dtype dtype, weight;
   int batch, dim, length, width;
@@ -63,6 +65,8 @@ class ConvCaseBuilder {
     case_.tensors.push_back({name, dtype, std::move(shape), {}, 0, 0, fill, stream_.next(), {}});
     return case_.tensors.back();
   }
+  // (batch, dim, steps), either with the steps adjacent and gaps between the rows, or with
+  // the channels adjacent.
   void signal(const char* name, std::int64_t steps, const Fill& fill) {
     TensorSpec& spec = add(name, row_.dtype, {row_.batch, row_.dim, steps}, fill);
     if (!row_.has('l')) return lay_out(spec, Layout::LongerRows);
@@ -79,6 +83,7 @@ class ConvCaseBuilder {
   Case case_;
 };
 
+// "c000-fp32-wfp32-b2-d64-l128-k4-bsf".
 std::string conv_identifier(const char* list, std::size_t index, const ConvRow& row) {
   std::string number = std::to_string(index);
   number.insert(0, number.size() < 3 ? 3 - number.size() : 0, '0');
@@ -99,6 +104,7 @@ constexpr int kConvDims[] = {1, 2, 3, 8, 16, 17, 24, 40, 64, 65, 128, 264};
 constexpr int kConvBatches[] = {1, 1, 2, 3, 4};
 constexpr int kWidths[] = {2, 3, 4, 4};
 
+// `options` is the storage behind the row's own pointer.
 ConvRow random_conv_row(Stream& stream, std::string& options) {
   ConvRow row{stream.pick(kRealDtypes),
               stream.pick(kRealDtypes),

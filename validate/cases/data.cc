@@ -9,10 +9,14 @@
 #include "validate/cases/cases.h"
 #include "validate/cases/random.h"
 
+// The data and the layout of a case's tensors, the list of tasks of a run, and cases as JSON
+// for the harness.
 namespace scankit::validate {
 namespace {
 
-// harness/tensors.py does the same operations in the same order; a test compares the two bit by bit.
+// Element i before rounding. harness/tensors.py does the same operations in the same order, and a test
+// compares the two bit by bit: reordering a sum here changes the last bit. Each element has four draws, 4
+// i to 4 i + 3.
 double element(const Fill& fill, std::uint64_t seed, std::uint64_t spikes, std::uint64_t i) {
   if (fill.spike_chance > 0 && unit(spikes, i) < fill.spike_chance) return fill.spike_value;
   const auto part = [&](std::uint64_t k) { return unit(seed, 4 * i + k); };
@@ -20,6 +24,7 @@ double element(const Fill& fill, std::uint64_t seed, std::uint64_t spikes, std::
     case FillKind::Uniform:
       return fill.a + (fill.b - fill.a) * part(0);
     case FillKind::Normal:
+      // The sum of four uniforms has mean 2 and variance 1/3; the factor is sqrt(3).
       return fill.a + fill.b * (1.7320508075688772 * (part(0) + part(1) + part(2) + part(3) - 2.0));
     case FillKind::Binade: {
       const double exponent = fill.a + std::floor((fill.b - fill.a + 1) * part(0));
@@ -52,7 +57,7 @@ std::vector<double> make_data(const TensorSpec& spec) {
 
 namespace {
 
-// Strides of rows of `pitch` elements, outer axes dense.
+// Row-major strides, except that the rows are `pitch` elements apart.
 std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape, std::int64_t pitch) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   if (shape.size() >= 2) strides[shape.size() - 2] = pitch;
@@ -60,6 +65,7 @@ std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape, std:
   return strides;
 }
 
+// Puts the tensor `offset` elements into a storage that ends kGuard elements after the tensor's last one.
 void place(TensorSpec& spec, std::int64_t offset) {
   spec.offset = offset;
   std::int64_t last = 0;
@@ -91,14 +97,15 @@ void lay_out_matrix(TensorSpec& spec, MatrixLayout layout) {
 
 namespace {
 
-// Small enough to be done in another way too, which shows the same whatever the shape.
+// Cases up to this size also run on a side stream and in a CUDA graph: both show the same at every size.
 constexpr std::int64_t kOtherWays = 100000;  // states over all steps
 bool in_other_ways(const Case& c) {
   const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * c.states;
   return c.width == 0 && !c.stateful && states > 0 && states <= kOtherWays;
 }
 
-// Between bands: each allocation is one of the driver's own, so small ones only.
+// Between bands each tensor is an allocation of the driver's own, which is slow, so that only small
+// cases run there.
 constexpr std::int64_t kBetweenBands = 20000;  // states over all steps
 bool between_bands(const Case& c) {
   const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * std::max(c.states, 1);
@@ -140,6 +147,7 @@ OrderedJson fill_json(const Fill& fill) {
   return json;
 }
 
+// The harness reads this (harness/tensors.py); --list-cases prints it.
 OrderedJson tensor_spec_json(const TensorSpec& t) {
   // The seed as text: a JSON number above 2^53 is not exact everywhere.
   OrderedJson json{{"dtype", dtype_name(t.dtype)},  {"shape", t.shape},

@@ -14,8 +14,9 @@ namespace scankit::validate {
 // Empty for FillKind::None.
 std::vector<double> make_data(const TensorSpec& spec);
 
-// How a tensor lies in its storage. All are what callers of the module really pass (mamba_inner_fn hands over
-// channel-major tensors and halves of them; tensors cut out of longer ones; storages that begin anywhere).
+// Where a tensor is in its storage. All of these occur in real callers: mamba_inner_fn passes
+// channel-major tensors and halves of them, and others pass slices of longer tensors and storages
+// that begin anywhere.
 enum class Layout {
   Plain,         // contiguous
   AtStart,       // contiguous, no guard in front: storage offset 0
@@ -32,15 +33,15 @@ inline constexpr std::int64_t kGuard = 64;  // elements: keeps 64-byte alignment
 void lay_out(TensorSpec& spec, Layout layout);
 void lay_out_matrix(TensorSpec& spec, MatrixLayout layout);
 
-// Of a device with or without its way ("cuda:0+graph").
+// `device` may have its way attached ("cuda:0+graph").
 inline bool on_cpu(const std::string& device) { return device.starts_with("cpu"); }
 
-// What the children of a run do. The tasks point into `request`, which must outlive them.
-// One case after the other on all devices and in all ways: the harness computes the exact result once for
-// them all.
+// What the children of a run have to do. The tasks point into `request`, which must outlive them. All
+// devices and ways of one case are adjacent, because the harness computes the exact result once for
+// all of them.
 std::vector<Task> tasks_of(const ValidateRequest& request);
-// On each GPU, the cases with bands around what lies on it. Torch cannot go back from another allocator to
-// its own, and graphs and timing need that one: children of their own.
+// The cases that run on each GPU with bands around every tensor. torch cannot switch from a pluggable
+// allocator back to its own, which graphs and timing need, so that these tasks get children of their own.
 std::vector<Task> banded_tasks_of(const ValidateRequest& request);
 
 }  // namespace scankit::validate

@@ -9,11 +9,13 @@ namespace scankit::validate {
 
 inline constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;  // splitmix64 (Steele, Lea, Flood 2014)
 
+// splitmix64's output function: a bijection that spreads every bit of z over the result.
 inline std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
+// Value n of the stream; harness/tensors.py has the same formula over tensors.
 inline std::uint64_t draw(std::uint64_t seed, std::uint64_t n) { return mix(seed + (n + 1) * kGolden); }
 // In [0, 1), a multiple of 2^-53: exact in both languages.
 inline double unit(std::uint64_t seed, std::uint64_t n) {

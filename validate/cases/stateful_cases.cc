@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of the functions beside fwd and bwd: those of the plain list with states, and as packed sequences.
+// Cases of fwd_stateful, bwd_stateful and state_update: rows of the plain list with states, with packed
+// sequences, and scans of one step.
 #include <algorithm>
 
 #include "validate/cases/cases.h"
@@ -9,7 +10,8 @@
 namespace scankit::validate {
 namespace {
 
-// Which of the quick list, and with what: h(initial state) l(gradient of the last state) k(packed sequences).
+// A row of the quick list by its index, and what is added to it: h (initial state), l (gradient of the
+// last state), k (packed sequences). Packed sequences need a row with batch 1.
 struct StatefulRow {
   std::size_t index;
   std::string_view options;
@@ -19,7 +21,8 @@ constexpr StatefulRow kQuickStateful[] = {
     {0, "hl"},  {4, "h"},  {5, "hlk"}, {7, "hl"},   {10, "lk"}, {13, "hl"},  {17, "hk"}, {20, "l"},
     {22, "hl"}, {32, "k"}, {35, "hl"}, {36, "hlk"}, {44, "hl"}, {46, "hlk"}, {47, "hk"}, {50, "hlk"}};
 
-void add_state(Case& c, const char* name, int sequences, Stream& stream) {  // of A's dtype
+// A state has the dtype of A: fp32, or pairs of fp32 where A is complex.
+void add_state(Case& c, const char* name, int sequences, Stream& stream) {
   TensorSpec spec{name,          Dtype::F32, {sequences, c.dim, c.states}, {}, 0, 0, {FillKind::Normal, 0, 1},
                   stream.next(), {}};
   if (c.complex()) {
@@ -30,7 +33,8 @@ void add_state(Case& c, const char* name, int sequences, Stream& stream) {  // o
   c.tensors.push_back(std::move(spec));
 }
 
-// Where two to six sequences begin, and the end; some are empty.
+// cu_seqlens: the starts of two to six sequences and the end, sorted. Equal neighbours are empty
+// sequences, which the functions must accept.
 std::vector<int> draw_bounds(int length, Stream& stream) {
   std::vector<int> bounds{0, length};
   constexpr int kCounts[] = {2, 3, 4, 6};
@@ -42,6 +46,7 @@ std::vector<int> draw_bounds(int length, Stream& stream) {
   return bounds;
 }
 
+// The case with states; its id is that of the plain case with another list and "+OPTIONS".
 Case with_states(Case c, const char* list, std::size_t number, std::string_view options, Stream& stream) {
   const auto has = [&](char option) { return options.find(option) != std::string_view::npos; };
   std::string counted = std::to_string(number);
@@ -55,13 +60,15 @@ Case with_states(Case c, const char* list, std::size_t number, std::string_view 
   return c;
 }
 
+// batch, dim, states, groups: the shapes of decoding, and extents that fill no vector register.
 constexpr StepShape kSteps[] = {
     {Dtype::F32, 2, 64, 16, 1, "Dzbs", true}, {Dtype::BF16, 3, 48, 16, 1, "Dzbs", true},
     {Dtype::F16, 1, 33, 19, 3, "zs", false},  {Dtype::BF16, 2, 7, 1, 1, "", true},
     {Dtype::F16, 5, 16, 64, 2, "Dbs", true},  {Dtype::F32, 1, 5, 256, 1, "Db", false},
 };
 
-// The state of every second one of 16 bits has their dtype, as models keep it.
+// A case of state_update. Models keep the state in their own dtype, so that every second case of 16 bits
+// has a state of 16 bits ("+short").
 Case step_case(const char* list, std::size_t number, const StepShape& shape, Stream& stream) {
   const bool short_state = number % 2 == 1 && shape.dtype != Dtype::F32;
   std::string id = list + std::to_string(number) + "-" + std::string(dtype_name(shape.dtype)) + "-b" +
@@ -75,6 +82,7 @@ Case step_case(const char* list, std::size_t number, const StepShape& shape, Str
   return c;
 }
 
+// `options` is the storage behind the shape's own pointer.
 StepShape random_step(Stream& stream, std::string& options) {
   constexpr int kBatches[] = {1, 2, 3, 8}, kGroups[] = {1, 1, 2}, kPerGroup[] = {1, 7, 16, 33, 100},
                 kStates[] = {1, 3, 8, 16, 17, 64, 255};
@@ -90,6 +98,7 @@ StepShape random_step(Stream& stream, std::string& options) {
 }  // namespace
 
 std::vector<Case> stateful_cases(std::uint64_t seed, int random) {
+  // A stream of its own ("stat" in ASCII), so that new plain cases do not change these.
   Stream stream(mix(seed ^ 0x73746174u));
   const std::vector<Case> plain = quick_cases(seed);
   std::vector<Case> cases;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/run/protocol.h"
 
+// What is timed on each device: shapes of real models, and one shape in several lengths for the plot
+// over the length.
 namespace scankit::validate {
 namespace {
 
@@ -13,6 +15,9 @@ void add_shape(std::vector<TimedShape>& shapes, const std::string& device, const
 
 }  // namespace
 
+// The first shape of each device also runs plain PyTorch, which needs memory for every state; the last
+// one is so small that it measures what a call costs its caller. Seconds are the time for all samples
+// of a shape.
 std::vector<TimedShape> timed_shapes(const std::string& device, bool full) {
   std::vector<TimedShape> shapes;
   if (device == "cpu") {

@@ -42,10 +42,13 @@ __attribute__((target("avx512f"))) float turns_of_16(float start) {
   return _mm512_cvtss_f32(x[0]);
 }
 
+// Each call starts from the previous result: otherwise the compiler could make one call for all of them.
 volatile float passed_on;  // from call to call: else one would do for all
 
 }  // namespace
 
+// Multiply-adds per second of one core, the best of all batches in `seconds`; 0 on a CPU without FMA. An
+// interruption by another process makes a batch slower, never faster, so that the best one is the limit.
 extern "C" __attribute__((visibility("default"))) double scankit_multiply_adds(double seconds) {
   __builtin_cpu_init();
   const bool wide = __builtin_cpu_supports("avx512f");

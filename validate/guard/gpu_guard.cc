@@ -23,6 +23,8 @@ constexpr std::size_t kLeastBand = 1024, kMostBand = 65536;
 constexpr unsigned char kFill = 0xff;
 constexpr int kMostBlocks = 1 << 15, kMostDevices = 64;
 
+// The functions of libcuda.so.1 that are needed. They are looked up at run time: the guard is preloaded
+// into every child, also on machines without a driver.
 struct Driver {
   int (*init)(unsigned);
   int (*device)(int*, int);
@@ -53,6 +55,8 @@ const Wanted kWanted[] = {
     {"cuMemcpyDtoH_v2", reinterpret_cast<void**>(&driver.copy)},
 };
 
+// One allocation: `base` is what the driver returned, and [begin, begin + size) is what torch got. The
+// bands are [base, begin) and the `band` bytes after the last one of the tensor.
 struct Block {
   Address begin, base;
   std::size_t size, band;
@@ -73,7 +77,8 @@ bool failed(int status) {
   return status != 0;
 }
 
-// The thread may be one that torch's autograd started, and it may be the first use of the device.
+// Makes sure that this thread has a context. torch's autograd starts threads of its own, and this may be
+// the first use of the device; torch uses the primary context, so that this does, too.
 bool in_context(int device) {
   void* context = nullptr;
   if (!driver.init || failed(driver.init(0)) || failed(driver.current(&context))) return false;
@@ -86,14 +91,15 @@ bool in_context(int device) {
   return !failed(driver.make_current(contexts[device]));
 }
 
+// An eighth of the tensor, within limits: an index error often misses by a share of an extent.
 std::size_t band_of(std::size_t size) {
   std::size_t band = size / 8;
   band = band < kLeastBand ? kLeastBand : band > kMostBand ? kMostBand : band;
   return (band + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// The changed byte of a band that lies nearest to the block, as its place in the band; -1: none, or the band
-// could not be read.
+// The place, inside the band, of the changed byte nearest to the tensor; -1 where no byte changed or the
+// band could not be read.
 std::ptrdiff_t changed(Address band, std::size_t size, bool in_front) {
   if (failed(driver.copy(seen, band, size))) return -1;
   for (std::size_t i = 0; i < size; ++i) {
@@ -103,7 +109,8 @@ std::ptrdiff_t changed(Address band, std::size_t size, bool in_front) {
   return -1;
 }
 
-// Waits for nothing itself. Puts the bands right again.
+// Whether a band of this block was written, and where, relative to the tensor's first byte. The caller has
+// waited for the GPU. The bands are filled again, so that damage is reported once.
 bool damaged(const Block& block, ScankitDamage* damage) {
   const Address end = block.begin + block.size;
   const std::ptrdiff_t behind = changed(end, block.band, false),
@@ -134,14 +141,15 @@ __attribute__((visibility("default"))) int scankit_gpu_guard_start(const char** 
   return 1;
 }
 
-// An empty tensor has a block of its own, too: torch keeps a table of what it was given. Null where there is
-// no memory; torch does not ask, so that the harness has to (`trouble`).
+// torch keeps a table of the pointers that it got, so that an empty tensor needs a block of its own. Null
+// where there is no memory: torch does not check for that, so that the harness asks (`trouble`).
 __attribute__((visibility("default"))) void* scankit_gpu_allocate(std::ptrdiff_t wanted, int device,
                                                                   void* stream) {
   const Lock lock(held);
   const auto size = static_cast<std::size_t>(wanted);
   const std::size_t band = band_of(size);
-  // So much is asked for that what it begins with is a whole number of elements, and a quad, from its end.
+  // The tensor begins aligned, and the band behind it begins right after its last byte. The allocation is
+  // rounded up to the alignment, which leaves room for both bands.
   const std::size_t whole = (size + kAlignment - 1) / kAlignment * kAlignment;
   Block block{0, 0, size, band, stream};
   if (wanted < 0 || count == kMostBlocks || !in_context(device)) {
@@ -172,7 +180,8 @@ __attribute__((visibility("default"))) void scankit_gpu_free(void* pointer, std:
     ++trouble.unknown_frees;
     return;
   }
-  // Any stream may still use it: torch's own allocator would hold it back for the one that it came for.
+  // Waits for the whole context: any stream may still use the memory. torch's own allocator would keep the
+  // block for its stream instead.
   if (in_context(device)) {
     ScankitDamage damage;
     if (!failed(driver.wait()) && damaged(blocks[at], &damage) && !has_remembered) {

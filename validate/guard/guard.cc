@@ -19,10 +19,15 @@
 
 namespace {
 
+// kAlignment is torch's gAlignment, by which its allocations are recognized. The limits are those of
+// a band's bytes.
 constexpr std::size_t kAlignment = 64, kLeastBand = 1024, kMostBand = 65536;
 constexpr unsigned char kFill = 0xff;
 constexpr std::size_t kSlots = 1u << 15;  // a power of two; beyond three quarters memory comes without bands
 
+// An entry of the hash table of all allocations with bands: open addressing with linear probing, keyed by
+// `begin`. The table has a fixed size because it is used inside malloc. A deleted entry becomes kGone, so
+// that a search goes on behind it.
 struct Block {
   char* begin;  // what the caller has; nullptr: free slot; kGone: was in use
   char* base;
@@ -34,6 +39,7 @@ ScankitDamage remembered;  // of a block that was freed meanwhile
 bool has_remembered = false, wanted = true;
 char* const kGone = reinterpret_cast<char*>(1);
 
+// The C library's own functions, or those of a library that is preloaded behind this one.
 using Align = int(void**, std::size_t, std::size_t);
 using Free = void(void*);
 using Realloc = void*(void*, std::size_t);
@@ -50,7 +56,9 @@ void find(Function*& function, const char* name) {
   function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// The loader may free before constructors have run; what dlsym itself frees then is leaked.
+// Finds the next functions on the first call. dlsym() may itself allocate and free, and the loader
+// may call free() before any constructor has run: such a call finds `resolving` set, and what it
+// frees is leaked.
 bool resolved() {
   static bool resolving = false;
   if (next.free) return true;
@@ -66,6 +74,8 @@ bool resolved() {
 
 bool held = false;
 
+// Fibonacci hashing: the upper 15 bits of the product, for 2^15 slots. The lowest 6 bits of a
+// pointer are 0.
 std::size_t slot_of(const void* pointer) {
   return (reinterpret_cast<std::uintptr_t>(pointer) >> 6) * 0x9e3779b97f4a7c15u >> (64 - 15);
 }
@@ -78,6 +88,7 @@ Block* find_block(const void* pointer) {
   return nullptr;
 }
 
+// False where the table is too full; the allocation then gets no bands.
 bool remember(char* begin, char* base, std::size_t size, std::size_t band) {
   if (in_use + gone >= kSlots / 4 * 3) return false;
   std::size_t i = slot_of(begin);
@@ -95,13 +106,14 @@ const char* changed(const char* from, std::size_t count) {
   return nullptr;
 }
 
-// Puts the bands right again, so that the next call is not blamed.
+// Whether a band of this block was written, and where. The bands are filled again, so that the next call
+// of the module is not blamed.
 bool damaged(const Block& block, ScankitDamage* damage) {
   char* const end = block.begin + block.size;
   const char* const before = changed(block.base, block.band);
   const char* const behind = changed(end, block.band);
   if (!before && !behind) return false;
-  // Of the band in front the byte nearest to the block says more than the first.
+  // In the band in front, the damaged byte nearest to the block is the most informative one.
   const char* nearest = behind;
   for (const char* at = block.begin; !behind && at-- > before;)
     if (static_cast<unsigned char>(*at) != kFill) {
@@ -146,6 +158,7 @@ __attribute__((visibility("default"))) int posix_memalign(void** result, std::si
 __attribute__((visibility("default"))) void free(void* pointer) {
   if (!pointer || !resolved()) return;
   void* base = pointer;
+  // Every block with bands is aligned, so that most calls skip the lock.
   if (reinterpret_cast<std::uintptr_t>(pointer) % kAlignment == 0) {
     const Lock lock(held);
     if (Block* const block = find_block(pointer)) {
@@ -163,6 +176,7 @@ __attribute__((visibility("default"))) void free(void* pointer) {
   next.free(base);
 }
 
+// The size that was asked for: whoever uses the rest of a block would write into its band.
 __attribute__((visibility("default"))) std::size_t malloc_usable_size(void* pointer) {
   if (!pointer || !resolved()) return 0;
   {
@@ -172,6 +186,7 @@ __attribute__((visibility("default"))) std::size_t malloc_usable_size(void* poin
   return next.size(pointer);
 }
 
+// A block with bands moves to one without: the C library cannot resize a pointer that it did not return.
 __attribute__((visibility("default"))) void* realloc(void* pointer, std::size_t size) {
   if (!resolved()) return nullptr;
   std::size_t had = 0;

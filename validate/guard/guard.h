@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// What harness/guard.py and harness/gpu_guard.py read by ctypes.
+// The interface of the preloaded library. harness/guard.py and harness/gpu_guard.py read it by ctypes, so
+// that the layout of the structs must match theirs.
 extern "C" {
 struct ScankitDamage {
   std::uintptr_t address;  // of the allocation as its owner has it
@@ -11,8 +12,8 @@ struct ScankitDamage {
   std::ptrdiff_t
       offset;  // of a byte that was written: negative in front of the allocation, else size or more
 };
-// 1 and *damage where bytes around an allocation were written since the last call; then the bands are whole
-// again. Call until 0.
+// 1 and *damage where bytes around an allocation were written since the last call; the bands of that
+// allocation are then filled again. Call it until it returns 0.
 int scankit_guard_damaged(ScankitDamage* damage);
 // Whether what is allocated from now on has bands; it has from the start. Off while something is timed.
 void scankit_guard_bands(int on);
@@ -21,15 +22,15 @@ void scankit_guard_bands(int on);
 // instruction. Here because this library is the one that the harness has.
 double scankit_multiply_adds(double seconds);
 
-// The same on the GPU (gpu_guard.cc). 1; or 0 and what the
-// driver lacks: a library or a function. Before the others.
+// The same on the GPU (gpu_guard.cc). Must be called before the functions below. 1; or 0 and the library
+// or function that the driver lacks.
 int scankit_gpu_guard_start(const char** missing);
 // For CUDAPluggableAllocator.
 void* scankit_gpu_allocate(std::ptrdiff_t size, int device, void* stream);
 void scankit_gpu_free(void* pointer, std::ptrdiff_t size, int device, void* stream);
 // As scankit_guard_damaged; waits for all that was launched.
 int scankit_gpu_guard_damaged(ScankitDamage* damage);
-// Since the last call.
+// What went wrong since the last call, besides damage.
 struct ScankitGpuTrouble {
   std::size_t refused;        // bytes of an allocation that was not to be had; 0: none
   std::size_t unknown_frees;  // of what is not allocated: a second free

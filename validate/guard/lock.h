@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// No mutex of libpthread: it may allocate in old releases, and waits here are short. The guard and the GPU's
-// allocator have each a flag of their own.
+// A spin lock over a flag. Not a mutex of libpthread, which may allocate in old releases, and this is used
+// inside malloc. Waits are short. The guard and the GPU's allocator have a flag each.
 class Lock {
  public:
   explicit Lock(bool& held) : held_(held) {

@@ -7,11 +7,14 @@
 
 #include "doctor/base/say.h"
 
+// Rounding to the dtypes of torch, and the verdict over what the harness measured. The measurements
+// compare with bounds that come from Tolerance; this file only decides and explains.
 namespace scankit::validate {
 namespace {
 
-// Rounds to `bits` of significand with the smallest exponent of a subnormal's last place and the largest
-// finite value.
+// Rounds to `bits` of significand. `last_place_min` is the exponent of the smallest subnormal, below
+// which no bit exists; beyond `largest` the result is an infinity. nearbyint() rounds ties to even in
+// the default mode.
 double round_to(double value, int bits, int last_place_min, double largest) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
@@ -32,6 +35,7 @@ double rounded(Dtype dtype, double value) {
   const double single =
       static_cast<double>(static_cast<float>(value));  // torch converts double to half this way too
   if (dtype == Dtype::F32 || dtype == Dtype::C64) return single;
+  // binary16: 11 bits, smallest subnormal 2^-24. bfloat16: 8 bits, smallest subnormal 2^-133.
   if (dtype == Dtype::F16) return round_to(single, 11, -24, 65504.0);
   return round_to(single, 8, -133, 0x1.fep127);
 }
@@ -44,9 +48,11 @@ std::string figure(double value) {
   return text;
 }
 
-// Fails on NaN too.
+// False for NaN.
 bool within(double value, double bound) { return value <= bound; }
 
+// The sentence about a wrong result. The sentences are complete for each combination of parts, because a
+// translation cannot be put together from pieces.
 std::string describe(const TensorResult& t) {
   std::string index;
   for (const std::int64_t i : t.worst.index) index += (index.empty() ? "" : ",") + std::to_string(i);
@@ -69,6 +75,7 @@ std::string describe(const TensorResult& t) {
                        value, expected, margin, inputs);
 }
 
+// The bound for a difference between two equal calls: that of the result itself.
 double bound_of(const CaseResult& result, const std::string& name) {
   const std::string plain = name.substr(0, name.find(' '));  // "out_z of bwd"
   const auto tensor = std::find_if(result.tensors.begin(), result.tensors.end(),
@@ -78,6 +85,7 @@ double bound_of(const CaseResult& result, const std::string& name) {
 
 }  // namespace
 
+// Both measures count: a norm alone hides one wrong element among many.
 double used(const TensorResult& tensor) {
   const double norm = tensor.bound > 0 ? tensor.error / tensor.bound : INFINITY;
   return std::isnan(norm) || std::isnan(tensor.worst.ratio) ? INFINITY : std::max(norm, tensor.worst.ratio);
@@ -99,6 +107,7 @@ void judge_case(CaseResult& result, bool deterministic) {
   result.state = reasons.empty() ? CaseState::Passed : CaseState::Failed;
 }
 
+// A failure outranks everything that is missing; what is missing outranks what passed.
 Verdict judge(const Validation& validation) {
   if (validation.module_problem == ModuleProblem::ImportFailed ||
       validation.module_problem == ModuleProblem::LacksFunctions)

@@ -16,6 +16,9 @@
 #include "validate/run/child.h"
 #include "validate/run/protocol.h"
 
+// What the kernels of scankit's own module take on a GPU. Three sources are put together: the
+// module's planner says what is launched, the cubin says what a kernel needs, and the driver says how
+// many blocks fit.
 namespace scankit::validate {
 namespace {
 
@@ -41,10 +44,12 @@ namespace {
 
 namespace scan = selective_scan;
 
-// As harness/timing.py makes them: contiguous, with z, D, bias and softplus. Only whether a pointer is null
-// matters to the planner, and that they are aligned.
+// The arguments are as harness/timing.py makes them: contiguous, with z, D, delta_bias and softplus. The
+// planner only asks whether a pointer is null and how it is aligned, so that one address serves for all;
+// nothing is ever read.
 alignas(256) float somewhere[64];
 
+// Strides are those of contiguous tensors.
 scan::Common common_of(const Timing& t) {
   const scan::Index row = t.length, channels = scan::Index{t.dim} * t.length;
   scan::Common c = {};
@@ -101,7 +106,7 @@ struct ReleaseIndex {
   }
 };
 
-// The module's cubin of `unit` for this GPU; "" where there is none (its PTX was translated).
+// The module's cubin of `unit` for this GPU; "" where the module has none and the driver compiled its PTX.
 std::string cubin_of(int fd, const device::ImageIndex& index, const std::string& unit, int sm) {
   const device::ImageEntry* entry = device::select_image(index, unit.c_str(), sm, 0);
   device::Message message;
@@ -111,7 +116,8 @@ std::string cubin_of(int fd, const device::ImageIndex& index, const std::string&
   return image ? std::string(static_cast<const char*>(image.get()), entry->size) : "";
 }
 
-// Each use with what its cubin says; those without a cubin are dropped. questions: the same, for the driver.
+// Adds to each use what its cubin says, and writes the cubin to `folder` for the child. Uses without a
+// cubin are dropped. The questions are in the order of the remaining uses.
 Result<std::vector<KernelQuestion>> read_cubins(const std::string& module, const std::string& folder, int sm,
                                                 std::vector<KernelUse>& uses) {
   const Descriptor file(::open(module.c_str(), O_RDONLY | O_CLOEXEC));

@@ -6,11 +6,19 @@
 
 #include "validate/cases/data.h"
 
+// The exact scan and its gradient. With raw = delta + delta_bias and dt = softplus(raw), for each
+// channel and step:
+//   h[l] = exp(dt[l] A) h[l-1] + dt[l] u[l] B[l]
+//   y[l] = D u[l] + scale Re(sum C[l] h[l]),   out_z[l] = y[l] silu(z[l])
+// scale is 2 for complex states, of which upstream keeps one of each conjugate pair, else 1. The gradient
+// runs from the last step to the first and carries dh. All arithmetic is complex; a real scan has
+// imaginary parts of 0.
 namespace scankit::validate {
 namespace {
 
 using Number = std::complex<double>;  // with imaginary part 0 where the scan is real
 
+// Without overflow on either side. softplus() is the identity above 20, as in torch.
 double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 double softplus(double x) { return x <= 20 ? std::log1p(std::exp(x)) : x; }
 double softplus_slope(double x) { return x <= 20 ? sigmoid(x) : 1; }
@@ -34,12 +42,13 @@ void add_number(std::vector<double>& to, bool complex, std::size_t i, Number val
   to[2 * i + 1] += value.imag();
 }
 
-// Which steps of which batch element a sequence has, and where its states stand.
+// One sequence: steps [begin, end) of a batch element. `entry` is the index of its states.
 struct Steps {
   int batch, begin, end, entry;
 };
 
-// One channel of one sequence; its history of states is kept for the way back.
+// One channel of one sequence. All states are kept for the way back, so that memory grows with the length:
+// the lists of cases bound it.
 class Channel {
  public:
   Channel(const OracleInput& in, OracleOutput& out, const Steps& steps, int d)
@@ -97,6 +106,8 @@ class Channel {
   std::size_t at_C(std::size_t n, std::size_t l) const { return at(in_.constant_C, n, l); }
   Number decay(std::size_t l, std::size_t n) const { return std::exp(dt_[l] * A_[d_ * states_ + n]); }
 
+  // `carry` is what the steps after l contribute to the gradient of h[l]: conj(a[l+1]) dh[l+1]. Gradients
+  // of complex numbers are those of torch: conjugates appear where a real gradient has the plain value.
   void step_back(std::size_t l, std::vector<Number>& carry) {
     const std::size_t i = row_ + l;
     double dy = in_.dout[i];
@@ -130,6 +141,9 @@ class Channel {
   OracleOutput& out_;
   Numbers A_, B_, C_;
   double scale_;
+  // channel_: of the states. row_: the first element of the row in tensors of steps. group_: the first
+  // element in B and C of the group that the channel belongs to. pitch_: elements between the states of
+  // B and C.
   std::size_t d_, channel_, row_, pitch_, group_, states_, length_;
   std::vector<double> raw_, dt_;
   std::vector<Number> history_;

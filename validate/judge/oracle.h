@@ -4,9 +4,9 @@
 
 #include "validate/cases/cases.h"
 
-// What a selective scan is, in double precision: the plain recurrence, and its gradient written out, linear
-// in length. Follows the definition (kernels/selective_scan/params.h, top) and shares no code with any
-// kernel.
+// A selective scan in double precision: the plain recurrence, and its gradient written out, linear in
+// the length. It follows the definition (kernels/selective_scan/params.h, top) and shares no code
+// with any kernel.
 namespace scankit::validate {
 
 // Row-major and contiguous: u, delta, z, dout (batch, dim, length); A (dim, states); D,

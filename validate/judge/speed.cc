@@ -8,15 +8,16 @@
 
 #include "doctor/base/say.h"
 
+// Statistics over the samples of a timing, and how near a pass comes to what its device can do.
 namespace scankit::validate {
 namespace {
 
-// NVML's reasons for a clock below the highest (nvml.h): heat, and what the board does to save itself. A
-// power limit is no trouble of the measurement: it is how fast the GPU is.
+// NVML's reasons for a clock below the highest (nvml.h, nvmlClocksEventReason...): heat, and what the
+// board does to protect itself. A power limit is not among them, since it belongs to how fast the GPU is.
 constexpr std::uint64_t kHeldBack = 0x8 | 0x20 | 0x40 | 0x80;
 
-// Multiply-adds and the like that one costs which is good to fp32: a polynomial of degree 5, and what brings
-// its argument into range.
+// What an exponential that is good to fp32 costs a CPU, in multiply-adds: a polynomial of degree 5, and
+// bringing its argument into range.
 constexpr double kExponential = 9;
 
 constexpr double kBusy = 1.5;  // of the cores: the timed calls themselves make a load of one each
@@ -26,8 +27,9 @@ double state_of(const Timing& timing, const char* name, double otherwise) {
   return found == timing.state.end() ? otherwise : found->second;
 }
 
-// How many of the sorted samples to leave out at either end:
-// the largest k with P(Binomial(n, 1/2) < k) <= 0.025.
+// How many of the n sorted samples to leave out at each end, so that the true median is between the
+// remaining ends with 95 %. With k the largest number for which P(Binomial(n, 1/2) < k) <= 0.025, the
+// interval starts at the k-th sample.
 std::size_t left_out(std::size_t n) {
   double term = std::pow(0.5, static_cast<double>(n)), below = 0;
   std::size_t k = 0;
@@ -56,6 +58,7 @@ std::string_view pace_word(Pace pace) {
   return kWords[static_cast<std::size_t>(pace)];
 }
 
+// Takes the ratio of each round, since the sides took turns: what disturbs a round disturbs both.
 Comparison compare(const Timing& timing, const std::string& other) {
   Comparison result;
   const auto mine = timing.ms.find("module"), theirs = timing.ms.find(other);
@@ -83,6 +86,8 @@ Comparison compare(const Timing& timing, const std::string& other) {
   return result;
 }
 
+// Only others on the same device make a measurement worthless; the state is what NVML and the kernel said
+// right after it.
 std::string disturbance(const Timing& timing) {
   if (const double others = state_of(timing, "others", 0); others > 0)
     return say_n(static_cast<std::size_t>(others), "{} other process computes on this GPU",
@@ -108,9 +113,10 @@ std::string clock_changes(const std::vector<Timing>& timings) {
   return say("the GPU's clock was between {:.0f} and {:.0f} MHz while it was timed", low, high);
 }
 
-// Of a scan with one group, D, z, delta_bias and softplus. A state and step
-// forward: decay's product and drive's, two multiply-adds, one exponential;
-// back: those of the states again but for y's, and eight for the gradients.
+// The least work of a pass with one group, D, z, delta_bias and softplus, as harness/timing.py calls it.
+// Forward, each state and step takes the decay's product, the drive's product, two multiply-adds and one
+// exponential. Backward takes those again to rebuild the states, except for y's, and eight operations
+// for the gradients.
 Work work_of(const Timing& t) {
   const double steps = double{1} * t.batch * t.length, elements = steps * t.dim,
                item = element_bytes(t.dtype);
@@ -130,6 +136,8 @@ Work work_of(const Timing& t) {
   return work;
 }
 
+// The limit that takes longest is the roof. A CPU computes exponentials with multiply-adds; a GPU has a
+// unit for them, which works at the same time as the others.
 Roof roof_of(const Timing& timing, const Limits& limits) {
   const Work work = work_of(timing);
   if (timing.device == "cpu") {  // has no unit for exponentials
@@ -152,6 +160,7 @@ double times_plain(const Timing& timing) {
   return median_of(plain->second).middle / median_of(mine->second).middle;
 }
 
+// Medians are added up before they are divided, so that each pass weighs by its time.
 HarnessCost harness_cost(const Validation& v, const std::string& device) {
   double samples = 0, in_a_row = 0, wall = 0, calls = 0;
   for (const Timing& t : v.timings) {

@@ -7,9 +7,11 @@
 
 #include "doctor/report/escape.h"
 
+// Two kinds of diagrams as SVG text. Numbers are pixels of the viewBox; the page scales it.
 namespace scankit::validate {
 namespace {
 
+// The size of a plot and the margins around its frame; the right one has room for the names of lines.
 constexpr double kWidth = 720, kHeight = 300, kLeft = 70, kRight = 110, kTop = 14, kBottom = 46;
 
 std::string axis_number(double value) {
@@ -18,7 +20,8 @@ std::string axis_number(double value) {
   return text;
 }
 
-// 0 to 1 along the axis.
+// The place of a value along the axis, 0 to 1. A value outside of it is at the edge, and NaN at
+// the upper one.
 double along(const Axis& axis, double value) {
   const auto scaled = [&](double v) { return axis.logarithmic ? std::log10(std::max(v, 1e-300)) : v; };
   const double low = scaled(axis.low), high = scaled(axis.high);
@@ -30,6 +33,7 @@ double y_of(const Axis& axis, double value) {
   return kHeight - kBottom - along(axis, value) * (kHeight - kTop - kBottom);
 }
 
+// Powers of ten on a logarithmic axis, at most about seven; six equal steps on a linear one.
 std::vector<double> ticks(const Axis& axis) {
   std::vector<double> at;
   if (axis.logarithmic) {
@@ -60,6 +64,7 @@ std::string opened(const std::string& title, double height) {
          "\"><title>" + xml_escaped(title) + "</title>";
 }
 
+// The opened <svg> with grid, ticks and labels. plot_svg() closes it.
 std::string frame(const Plot& plot) {
   std::string svg = opened(plot.title, kHeight);
   for (const double at : ticks(plot.x)) {
@@ -97,6 +102,7 @@ std::string plot_svg(const Plot& plot) {
          svg + "</svg>\n";
 }
 
+// The longest bar of all rows has the full width, so that bars of different rows can be compared.
 std::string bars_svg(const std::string& title, const std::string& unit, const std::vector<BarRow>& rows) {
   if (rows.empty()) return "";
   double longest = 0, height = 10;
@@ -140,6 +146,8 @@ void fit_axes(Plot& plot) {
   fit(plot.y, false);
 }
 
+// The colors are variables of the report's page (doctor/report/html.cc), which has a light and
+// a dark scheme.
 const char* const kPlotStyle = R"css(
 svg.plot{height:auto;max-width:100%;margin:.4rem 0 1rem}
 svg.plot text{fill:var(--text);font:11px system-ui,sans-serif}

@@ -6,6 +6,7 @@
 // Diagrams as inline SVG: no script, no font, no network.
 namespace scankit::validate {
 
+// The range of an axis in the unit of its values. A logarithmic axis needs low > 0.
 struct Axis {
   std::string label;
   double low = 0, high = 1;
@@ -27,7 +28,7 @@ struct Plot {
   std::vector<Line> lines;
   std::vector<Point> points;
 };
-// "" where there is nothing to draw. What lies outside the axes is drawn at their edge.
+// "" where there is nothing to draw. Points outside of the axes are drawn at their edge.
 std::string plot_svg(const Plot& plot);
 
 // Horizontal bars in pairs, one group a row, beside their names.

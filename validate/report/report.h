@@ -8,7 +8,8 @@
 
 namespace scankit::validate {
 
-// For people: what was run, how near each result comes to its bound, every failure with its reproducer.
+// One function for each output format; none of them judges. For people: what was run, how near each result
+// comes to its bound, and every failure with the command that reproduces it.
 std::string text_report(const Validation& validation);
 // The part of it that tells how fast the module is.
 std::string speed_text(const Validation& validation);
@@ -23,7 +24,7 @@ std::string html_report(const Validation& validation);
 // "PASSED: selective_scan_cuda, quick, 8.2 s".
 std::string verdict_line(const Validation& validation);
 
-// The formats of --report, and what one holds.
+// The formats of --report, and the text of one.
 const std::vector<std::string_view>& validation_formats();
 std::string rendered(std::string_view format, const Validation& validation);
 

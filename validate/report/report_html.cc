@@ -13,6 +13,8 @@
 #include "validate/report/plot.h"
 #include "validate/report/report.h"
 
+// The HTML report: one page with its plots inside, which needs no network and no script.
+// doctor/report/html.cc has the page's frame and style.
 namespace scankit::validate {
 namespace {
 
@@ -31,7 +33,8 @@ double milliseconds(const Timing& t) {
   return mine == t.ms.end() ? NAN : median_of(mine->second).middle;
 }
 
-// One point a case: how much of its bound the result that came nearest took.
+// One point for each case: the share of its bound that its worst result used. A case without results is
+// drawn at the lower edge if it passed, else at the upper one.
 std::string error_plot(const Validation& v) {
   Plot plot{say("Error of each case, as a share of its bound"),
             {say("case"), 0, 1, false},
@@ -58,6 +61,9 @@ std::string error_plot(const Validation& v) {
   return plot_svg(plot);
 }
 
+// The usual roofline diagram: operations for each byte against operations for each second. The two
+// lines are the measured limits, and meet at the ridge, where a pass needs as much time for memory
+// as for arithmetic.
 std::string roofline(const Validation& v, const std::string& device, const Limits& limits) {
   Plot plot{say("Roofline of {}: how near each shape comes to what was measured", device),
             {say("operations a byte"), 1, 100, true},
@@ -82,6 +88,7 @@ std::string roofline(const Validation& v, const std::string& device, const Limit
   return plot_svg(plot);
 }
 
+// Bars of this run, the baseline and the other module.
 std::string times(const Validation& v) {
   std::map<std::size_t, double> before;
   for (const AgainstBaseline& c : v.compared) before[c.timing] = c.before_ms;
@@ -100,6 +107,7 @@ std::string times(const Validation& v) {
   return bars_svg(say("Time of each shape"), "ms", rows);
 }
 
+// Time over length: one line for all lengths of what is otherwise the same shape.
 std::string scaling(const Validation& v) {
   std::map<std::tuple<std::string, std::string, std::string, std::string, int, int>, Line> lines;
   for (const Timing& t : v.timings) {

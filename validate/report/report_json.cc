@@ -6,6 +6,8 @@
 #include "validate/judge/speed.h"
 #include "validate/report/report.h"
 
+// The JSON of `--json`. validate/README.md lists the fields; baseline.cc reads "timing" of an earlier run.
+// Fields are only added, unless "schema" changes.
 namespace scankit::validate {
 namespace {
 
@@ -36,6 +38,7 @@ OrderedJson tensor_result_json(const TensorResult& t) {
             {"inputs", std::move(inputs)}}}};
 }
 
+// The words are part of the format and must not be translated. Their order is that of CaseState.
 OrderedJson case_json(const CaseResult& c) {
   static constexpr const char* kStates[] = {"passed", "failed", "crashed", "hung", "not_run"};
   OrderedJson json{{"id", c.id},
@@ -57,6 +60,9 @@ OrderedJson text_or_null(const std::string& text) { return text.empty() ? Ordere
 
 OrderedJson interval_json(const Interval& i) { return {json_number(i.low), json_number(i.high)}; }
 
+// One pass: the module's median, its ratio to plain PyTorch and the other module, the share of the
+// device's limit that it reaches, and its baseline. `index` is its place in v.timings, by which v.compared
+// refers to it.
 OrderedJson timing_json(const Validation& v, std::size_t index) {
   const Timing& t = v.timings[index];
   const auto mine = t.ms.find("module");
@@ -103,6 +109,7 @@ OrderedJson timing_json(const Validation& v, std::size_t index) {
   return json;
 }
 
+// Occupancy and waves are null where the driver was not asked.
 OrderedJson kernels_json(const Validation& v) {
   OrderedJson json = OrderedJson::array();
   for (const KernelUse& k : v.kernels) {

@@ -7,6 +7,8 @@
 #include "validate/judge/speed.h"
 #include "validate/report/report.h"
 
+// JUnit XML in the dialect of doctor's report: one suite for each device, and further ones for speed, the
+// module and the run where there is something to say.
 namespace scankit::validate {
 namespace {
 
@@ -18,7 +20,8 @@ std::string first_reason(const CaseResult& c) {
   return c.reasons.empty() ? say("not run") : c.reasons.front();
 }
 
-// A wrong result is a failure; a lost process an error; what was not run must not look green, nor red.
+// What is inside the <testcase>. A wrong result is a failure, and a lost process an error. A case that was
+// not run is skipped, which CI servers show neither green nor red.
 std::string inner(const CaseResult& c) {
   if (c.state == CaseState::Passed) return "";
   if (c.state == CaseState::NotRun)
@@ -52,6 +55,7 @@ std::string pass_name(const Timing& t) {
          std::to_string(t.length) + " N" + std::to_string(t.states) + " " + t.cache;
 }
 
+// A colon would split class names in some viewers, so that "cuda:0" becomes "cuda_0".
 std::map<std::string, Suite> suites_of(const Validation& v) {
   std::map<std::string, Suite> suites;
   const auto part = [](const std::string& device) {
@@ -70,6 +74,8 @@ std::map<std::string, Suite> suites_of(const Validation& v) {
   }
   const bool broken =
       v.module_problem == ModuleProblem::ImportFailed || v.module_problem == ModuleProblem::LacksFunctions;
+  // A module that cannot be used has no cases; without this suite the report would be empty
+  // and look green.
   if (broken)
     suites["module"].add("module", v.module,
                          "      <failure" + attribute("type", "module") +

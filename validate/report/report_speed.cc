@@ -8,6 +8,8 @@
 #include "validate/judge/speed.h"
 #include "validate/report/report.h"
 
+// The part of the text report about speed: the device's measured limits, one row for each pass, the
+// kernels, and the comparisons with another module and with a baseline.
 namespace scankit::validate {
 namespace {
 
@@ -24,6 +26,7 @@ std::string shape_of(const Timing& t) {
                       t.cache.c_str());
 }
 
+// A multiply-add counts as two operations in FLOP/s.
 std::string limits_text(const Validation& v) {
   std::string text;
   for (const auto& [device, limits] : v.limits)
@@ -33,6 +36,7 @@ std::string limits_text(const Validation& v) {
   return text;
 }
 
+// What the measuring itself costs; see HarnessCost.
 std::string harness_text(const Validation& v) {
   std::string text;
   for (const auto& [device, limits] : v.limits)
@@ -50,6 +54,8 @@ std::string limit_name(const std::string& limit) {
   return limit == "copy" ? say("memory") : limit == "fma" ? say("multiply-adds") : say("exponentials");
 }
 
+// GB/s, GFLOP/s and Gexp/s come from the least work of a pass (work_of()), not from counters: 1e-6 times a
+// count divided by milliseconds is a rate in units of 1e9 per second.
 std::string row(const Validation& v, const Timing& t) {
   const Interval ms = median_of(t.ms.at("module"));
   std::string text = in_column(shape_of(t), 42) + speed_format("%9.4f ms  ", ms.middle);
@@ -81,6 +87,7 @@ std::string against_rows(const Validation& v) {
          text;
 }
 
+// The factor is now / before, as an interval.
 std::string baseline_rows(const Validation& v) {
   if (v.baseline.empty()) return "";
   std::string text = "\n" + say("time beside {}", v.baseline) + "\n";
@@ -92,7 +99,7 @@ std::string baseline_rows(const Validation& v) {
   return text;
 }
 
-// What each launched kernel of ours takes of this GPU.
+// What each kernel of scankit's module takes on this GPU. "?" where the driver was not asked.
 std::string kernel_rows(const Validation& v) {
   if (v.kernels.empty()) return "";
   std::string text = "\n" + in_column(say("kernel"), 34) + in_column(say("registers"), 10) +

@@ -12,12 +12,13 @@
 #include "validate/judge/judge.h"
 #include "validate/report/report.h"
 
+// The report for people, part by part in the order of text_report(), and the table of formats at the end.
 namespace scankit::validate {
 namespace {
 
 constexpr std::size_t kFailuresShown = 12;
 
-// A figure or a row of them; sentences are say()'s.
+// Formats figures in columns, up to 511 bytes. Sentences go through say() instead, which translates them.
 template <class... Args>
 std::string format(const char* pattern, Args... args) {
   char text[512];
@@ -38,6 +39,7 @@ std::string text_heading(const Validation& v) {
   return text + line(say("seed"), std::to_string(v.seed), say("(repeat with --seed)"));
 }
 
+// One line for each device and way ("cuda:0+graph").
 std::string devices(const Validation& v) {
   struct Count {
     std::size_t passed = 0, failed = 0, left = 0;
@@ -62,7 +64,8 @@ std::string devices(const Validation& v) {
   return text;
 }
 
-// One line a result and dtype: the case that came nearest to its bound.
+// One line for each result and dtype: the case that came nearest to its bound. It shows how much margin
+// there is even if everything passed.
 std::string nearest(const Validation& v) {
   struct Row {
     const TensorResult* tensor;
@@ -92,6 +95,8 @@ std::string nearest(const Validation& v) {
   return text;
 }
 
+// The command that repeats one case. Cases outside of the list (the model, upstream's tests) cannot be
+// named by --case, so that their command repeats the whole run.
 std::string reproducer(const Validation& v, const CaseResult& c) {
   const bool of_the_list = !c.id.starts_with("model-") && !c.id.starts_with("timed-") &&
                            !c.id.starts_with("compute-") && !c.id.starts_with("upstream-");
@@ -132,7 +137,7 @@ std::string failures(const Validation& v) {
   return text;
 }
 
-// Each reason once: where time was up it is that of every case behind.
+// Each reason once: if the time was up, every later case has that reason.
 std::string not_run(const Validation& v) {
   std::string text;
   std::set<std::string> told;
@@ -144,6 +149,7 @@ std::string not_run(const Validation& v) {
   return text;
 }
 
+// The largest difference of each result on each device.
 std::string nondeterminism(const Validation& v) {
   std::map<std::string, std::pair<std::size_t, double>> seen;
   for (const CaseResult& c : v.cases) {
@@ -163,6 +169,7 @@ std::string nondeterminism(const Validation& v) {
   return text;
 }
 
+// What the other module gets wrong. It has no influence on the verdict.
 std::string about_against(const Validation& v) {
   if (v.against.empty()) return "";
   std::string text = "\n" + say("compared with {} {}", v.against, v.against_file) + "\n";

@@ -19,12 +19,14 @@ struct Tolerance {
       0x1p-26;  // the constant is at least this times the length: decays near one all round the same way
 };
 
+// The element that used most of its own bound.
 struct WorstElement {
   std::vector<std::int64_t> index;
   double value = 0, expected = 0, bound = 0;
   double ratio = 0;                                    // |value - expected| / bound
-  std::vector<std::pair<std::string, double>> inputs;  // those that lie where the element does
+  std::vector<std::pair<std::string, double>> inputs;  // the inputs at the element's place
 };
+// How far one result of a case is from the exact one.
 struct TensorResult {
   std::string name, dtype;
   int data = 1;                                // 2: of the case's second data set, in the same tensors
@@ -33,6 +35,7 @@ struct TensorResult {
 };
 
 enum class CaseState { Passed, Failed, Crashed, Hung, NotRun };
+// One case on one device. What the child measured comes first; judge.cc adds `state` and `reasons`.
 struct CaseResult {
   std::string id, device;
   CaseState state = CaseState::NotRun;
@@ -54,7 +57,7 @@ struct Timing {
   int batch = 0, dim = 0, length = 0, states = 0;
   std::string cache;  // "cold", "warm", or "host": what the caller of a tiny one waits for
   std::map<std::string, std::vector<double>> ms;  // "module", "against", "plain"
-  std::optional<double> peak;                     // bytes that a call takes beside its inputs
+  std::optional<double> peak;                     // bytes that a call takes in addition to its inputs
   std::map<std::string, double> state;            // what NVML said of the GPU right behind it
   double wall_ms = 0;      // of all rounds, with what stands around the calls; 0: not told
   double in_a_row_ms = 0;  // of one among calls with nothing between them; 0: only warm ones are
@@ -86,6 +89,7 @@ struct AgainstBaseline {
   bool regressed = false;
 };
 
+// Inconclusive: nothing failed, but not everything ran.
 enum class Verdict { Passed, Failed, Inconclusive };
 enum class ModuleProblem { None, NotFound, ImportFailed, LacksFunctions };
 

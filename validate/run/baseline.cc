@@ -5,10 +5,13 @@
 #include "doctor/base/say.h"
 #include "validate/judge/speed.h"
 
+// Compares the timings with the JSON of an earlier run (--baseline). The file is the user's, but may have
+// been edited: every access is checked or inside a try block.
 namespace scankit::validate {
 namespace {
 
 using Json = nlohmann::json;
+// The ratio above which a pass counts as slower; below it two runs of one binary differ by chance.
 constexpr double kRegressed = 1.1;
 
 bool same_pass(const Json& row, const Timing& t) {
@@ -18,7 +21,8 @@ bool same_pass(const Json& row, const Timing& t) {
          shape.at("length") == t.length && shape.at("states") == t.states;
 }
 
-// Which device the two runs were timed on; "" where it is the same.
+// Why times of the two runs cannot be compared: they were taken on devices of different names. ""
+// where they can.
 std::string another_device(const Json& json, const Validation& v, const std::string& device) {
   const bool cpu = device == "cpu";
   const std::string then = json_text(json, cpu ? "cpu" : "gpu"), now = cpu ? v.cpu : v.gpu;
@@ -27,6 +31,9 @@ std::string another_device(const Json& json, const Validation& v, const std::str
              : say("the baseline was taken on {}, and this is {}", then.empty() ? say("no GPU") : then, now);
 }
 
+// The ratio's interval divides the ends of the two medians' intervals crosswise, so that it contains
+// every ratio that the two allow. Regressed only if all of it is above the limit and nothing
+// disturbed the measurement.
 void compare_row(Validation& v, std::size_t index, const Json& row) {
   const Timing& timing = v.timings[index];
   const Json& interval = row.at("module_interval");

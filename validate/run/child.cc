@@ -9,14 +9,16 @@
 
 #include "doctor/base/say.h"
 
+// How the children are started, and what their end means.
 namespace scankit::validate {
 namespace {
 
-// glibc 2.26 and newer read the tunable, older ones the variable; other C libraries ignore both. Fresh memory
-// is filled with the complement of 128, 0x7f: NaN as fp16, 3.4e38 as fp32 and bf16. The per-thread cache
-// skips the filling.
+// glibc 2.26 and newer read the tunable, older versions MALLOC_PERTURB_; other C libraries ignore both.
+// malloc fills fresh memory with the complement of 128, 0x7f: NaN as fp16, 3.4e38 as fp32 and bf16. A
+// result that the module never writes then shows. The thread cache is off because it skips the filling.
 constexpr std::string_view kTunables = "glibc.malloc.perturb=128:glibc.malloc.tcache_count=0";
 
+// The user's environment with malloc's settings; the user's own GLIBC_TUNABLES stay in front of them.
 std::vector<std::string> environment() {
   std::vector<std::string> variables;
   std::string tunables(kTunables);
@@ -46,7 +48,7 @@ std::string signal_name(int signal) {
   return say("signal {}", signal);
 }
 
-// Printable, and short: what a child wrote is not echoed raw.
+// What a child wrote is not echoed raw: at most 300 bytes, and no control characters.
 std::string tame(std::string line) {
   line.resize(std::min<std::size_t>(line.size(), 300));
   std::replace_if(
@@ -64,6 +66,8 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
+// -B and -u: no __pycache__ next to the user's modules, and no output lost in a buffer when
+// the process dies.
 ProcessRequest python_request(const std::string& python, const std::vector<std::string>& arguments,
                               std::chrono::milliseconds timeout) {
   ProcessRequest request;
@@ -87,11 +91,13 @@ void preload(ProcessRequest& request, const std::string& library) {
   request.environment->push_back(std::move(entry));
 }
 
+// faulthandler.dump_traceback_later(exit=True) prints "Timeout (0:01:00)!" and calls _exit(1).
 bool ended_by_watchdog(const ProcessResult& result) {
   return result.timed_out ||
          (result.signal == 0 && result.exit_code == 1 && result.err.find("Timeout (") != std::string::npos);
 }
 
+// Reads the first frame of faulthandler's stack: `  File "/path/call.py", line 97 in forward`.
 std::string where_it_was(const ProcessResult& result) {
   constexpr std::string_view kFrame = "\n  File \"";
   const auto frame = result.err.find(kFrame);

@@ -10,8 +10,8 @@ namespace scankit::validate {
 // fresh memory, so that a result's element which the module never writes is not by chance the old, right one.
 ProcessRequest python_request(const std::string& python, const std::vector<std::string>& arguments,
                               std::chrono::milliseconds timeout);
-// Loads `library` into the child and what it starts, before the user's own LD_PRELOAD. Left out where its
-// path holds what separates the entries (ld.so(8)).
+// Loads `library` into the child and the processes that it starts, before the user's own LD_PRELOAD. Left
+// out where its path contains a character that separates entries (ld.so(8)).
 void preload(ProcessRequest& request, const std::string& library);
 
 // "" where a trivial script works; else one line: it cannot be started, hangs, crashes, says nothing of ours.

@@ -5,6 +5,9 @@
 
 #include "doctor/base/files.h"
 
+// The harness is embedded in the executable (the build makes the two symbols of each file) and
+// written into a temporary directory for each run: scankit is one file, and installs nothing into
+// the user's Python.
 #define HARNESS(name) extern "C" const char scankit_harness_##name[], scankit_harness_##name##_end[];
 #include "validate/harness/files.def"
 #undef HARNESS
@@ -23,8 +26,9 @@ constexpr Embedded kFiles[] = {
 #undef HARNESS
 };
 
-// A script of its own, so that neither the current folder nor a name of ours stands in front of the user's
-// modules: sys.path[0] is the folder of this file, and the only other thing in it is the package.
+// A start script in a directory of its own. Python puts the script's directory into sys.path[0], so that
+// neither the current directory nor a name of the harness can shadow the user's modules: the package is
+// the only other thing there.
 constexpr std::string_view kStart = "from scankit_harness import main\nmain.main()\n";
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 namespace scankit::validate {
 
+// The paths of the written files. They must exist as long as children run.
 struct Harness {
   std::string script;       // the file that Python is to run
   std::string pytest_file;  // a script: runs a pytest file for a limited time

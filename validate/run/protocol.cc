@@ -9,17 +9,23 @@
 #include "doctor/base/say.h"
 #include "validate/cases/random.h"
 
+// The protocol between scankit and the harness (harness/channel.py has the other side). The job goes to
+// standard input: one JSON object with options, then one for each task. Answers come as JSON lines on
+// descriptor 3, each with a "type" that selects a handler in kHandlers. An unknown type is ignored; a line
+// that does not parse becomes a note.
 namespace scankit::validate {
 namespace {
 
 using Json = nlohmann::json;
 
+// JSON has no infinities and no NaN: the harness writes them as text.
 double number_of(const Json& json) {
   if (json.is_number()) return json.get<double>();
   const auto text = json.get<std::string>();
   return text == "inf" ? INFINITY : text == "-inf" ? -INFINITY : NAN;
 }
 
+// The seed is cut to 52 bits, which JSON readers keep exactly.
 Json timed_shape_json(const TimedShape& shape, std::uint64_t seed) {
   return {{"device", shape.device},   {"dtype", shape.dtype},   {"batch", shape.batch},
           {"dim", shape.dim},         {"length", shape.length}, {"states", shape.states},
@@ -47,6 +53,7 @@ TensorResult read_tensor(const Json& json) {
   return tensor;
 }
 
+// The result of one case. It counts as Failed until judge_case() has seen it.
 void take_case(const Json& json, Validation& validation, ChildStory& story) {
   CaseResult result;
   result.id = json.at("id");
@@ -68,10 +75,13 @@ void take_case(const Json& json, Validation& validation, ChildStory& story) {
   story.started.clear();
 }
 
+// How many cases the child will report on each device, once it knows the devices and
+// the module's functions.
 void take_plan(const Json& json, Validation&, ChildStory& story) {
   story.plan = json.at("cases").get<std::map<std::string, std::size_t>>();
 }
 
+// The first line of a child: versions and devices. Each child sends it, and all say the same.
 void take_hello(const Json& json, Validation& validation, ChildStory& story) {
   validation.python_version = json.at("python");
   validation.torch_version = json.at("torch");
@@ -82,6 +92,7 @@ void take_hello(const Json& json, Validation& validation, ChildStory& story) {
   story.greeted = true;
 }
 
+// The module was imported, or could not be; then the child ends, and no further one is started.
 void take_module(const Json& json, Validation& validation, ChildStory& story) {
   story.started.clear();
   if (!json.contains("problem")) {
@@ -126,6 +137,7 @@ void take_limits(const Json& json, Validation& validation, ChildStory&) {
                                           json.value("cache", 0.0)};
 }
 
+// The answer to one KernelQuestion. Answers come in the order of the questions.
 void take_kernel(const Json& json, Validation&, ChildStory& story) {
   KernelUse use;
   use.registers = json.at("registers");
@@ -146,7 +158,7 @@ void take_against(const Json& json, Validation& validation, ChildStory& story) {
   validation.against_problem = json.value("message", "");
 }
 
-// Each child says what holds for all of them.
+// Every child of a run says the same about the machine; the note is kept once.
 void take_note(Validation& validation, const std::string& text) {
   auto& notes = validation.notes;
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
@@ -225,12 +237,14 @@ std::string job_text(const Job& job) {
                                   {"threads", kernel.threads},
                                   {"dynamic_shared", kernel.dynamic_shared}});
   for (const TimedShape& shape : job.timed) options["timing"].push_back(timed_shape_json(shape, job.seed));
+  // The task lines are put together as text: case_to_json() gives a finished JSON object.
   std::string text = options.dump() + "\n";
   for (const Task& task : job.tasks)
     text += R"({"device": ")" + task.device + R"(", "case": )" + case_to_json(*task.what) + "}\n";
   return text;
 }
 
+// A module could write to descriptor 3 itself, so that nothing here may throw.
 void take_line(std::string_view line, Validation& validation, ChildStory& story) {
   try {
     const Json json = Json::parse(line);

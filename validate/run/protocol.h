@@ -10,12 +10,14 @@
 
 namespace scankit::validate {
 
+// One case on one device in one way. `what` points into ValidateRequest::cases.
 struct Task {
   const Case* what;
   // "cpu" | "cuda:0", the way ("cuda:0+graph") and whose ("cpu@against"); one for CUDA is skipped by a
   // harness whose torch sees none.
   std::string device;
 };
+// One shape that is timed, forward and backward.
 struct TimedShape {
   std::string device, dtype;
   int batch, dim, length, states;
@@ -32,6 +34,7 @@ struct KernelQuestion {
   unsigned threads, dynamic_shared;
 };
 
+// Everything that one child gets to know.
 struct Job {
   std::string mode = "validate";  // or "oracle": print the reference's results; "kernels": answer `kernels`
   std::string module, against;

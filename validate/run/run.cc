@@ -22,13 +22,16 @@
 #include "validate/run/timing_gate.h"
 #include "validate/run/upstream_tests.h"
 
+// A run of `scankit validate` as a sequence of children. Each child gets all tasks that are left and works
+// through them until it dies or is done, because importing torch takes seconds: a child for each case
+// would be too slow, and one child for all would lose everything with the first crash.
 namespace scankit::validate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kCrashesInARow = 5;  // each costs an import of torch; then the module has said enough
 
-// A case is its own name; a phase of the harness's start is said.
+// The phases of the harness's start in the user's language; anything else is the id of a case.
 std::string phase_in_words(const std::string& what) {
   if (what.empty()) return say("start");
   if (what == "import torch") return say("import torch");
@@ -37,8 +40,9 @@ std::string phase_in_words(const std::string& what) {
 
 bool is_against(const CaseResult& result) { return result.device.ends_with("@against"); }
 
-// Runs children until no task is left: a crash or hang costs
-// its own case, and the next child goes on behind it.
+// One run. The main Run owns a second one, beside_, for the cases with bands on the GPU, whose children
+// run on another thread at the same time as the main ones where the GPU allows it. The two share nothing
+// but request_ and the atomic counter done_; the results are merged when both are finished.
 class Run {
  public:
   Run(const ValidateRequest& request, Harness harness)
@@ -55,6 +59,8 @@ class Run {
     if (!banded_tasks_.empty()) gate_.emplace(path_join(path_dirname(harness_.script), "timing.lock"));
   }
 
+  // The order matters: sanitizer, kernels and upstream's tests only make sense once the cases have run,
+  // and the verdict comes last, when all results are judged and those of the other module are separated.
   Validation run() {
     const auto start = Clock::now();
     seen_.blocked = why_python_does_not_work(request_.python);
@@ -84,7 +90,7 @@ class Run {
   }
 
  private:
-  // The children with bands around what lies on the GPU, of another run.
+  // The run of the children with bands around every tensor on the GPU.
   Run(const Run& main, std::vector<Task> banded)
       : request_(main.request_),
         harness_(main.harness_),
@@ -111,7 +117,9 @@ class Run {
     beside_.reset(new Run(*this, banded_tasks_));
   }
 
-  // Beside the children without bands, which do what is not timed in the meantime.
+  // Called for every line of a child. Starts the children with bands as soon as the first case has shown
+  // that there is a GPU and a working module. While they run the gate is closed, and the main child does
+  // what is not timed.
   void begin_beside() {
     if (!gate_ || !gate_->closed() || seen_.cases.empty() || beside_) return;
     if (!has_to_look_between_bands() || !seen_.gpu_shared) return gate_->open();
@@ -122,6 +130,8 @@ class Run {
     });
   }
 
+  // Waits for the children with bands, or runs them now if they could not run at the same time (the GPU
+  // takes one process, or its memory was full).
   void look_between_bands() {
     if (beside_) beside_done_.get();
     // One that did not get the GPU because the other child had all its memory gets it now.
@@ -135,6 +145,7 @@ class Run {
     }
   }
 
+  // Adds the results of the run with bands. Its notes are mostly those of this run again.
   void take_over(Validation& other) {
     std::move(other.cases.begin(), other.cases.end(), std::back_inserter(seen_.cases));
     std::move(other.refused.begin(), other.refused.end(), std::back_inserter(seen_.refused));
@@ -150,6 +161,8 @@ class Run {
     tasks_.insert(tasks_.end(), beside_->tasks_.begin(), beside_->tasks_.end());
   }
 
+  // Starts one child and waits for its end, then decides what is left to do. The deadline is that of
+  // the whole run.
   void child() {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
     if (left.count() <= 0) {
@@ -179,6 +192,7 @@ class Run {
     }
   }
 
+  // The job of the next child: what is left, without what an earlier child failed at.
   Job job() const {
     Job job;
     job.module = request_.module;
@@ -201,6 +215,7 @@ class Run {
     return job;
   }
 
+  // The channel arrives in pieces; `partial` keeps the line that is not complete yet.
   void listen(std::string_view piece, std::string& partial, ChildStory& story) {
     partial += piece;
     for (std::size_t end = partial.find('\n'); end != std::string::npos; end = partial.find('\n')) {
@@ -224,14 +239,16 @@ class Run {
     if (request_.progress) request_.progress({done, planned_, what, warning, node_deadline_of(what)});
   }
 
-  // After how long the harness ends what it does; a timing's measurements come on top.
+  // The harness's own time limit for a phase or case, for the progress line. 0 where it has none: the
+  // length of a timing depends on what it measures.
   std::chrono::seconds node_deadline_of(const std::string& what) const {
     if (what.empty() || what == "timing") return {};
     return what.starts_with("import ") ? std::chrono::seconds(Job{}.start_seconds) : request_.each_case;
   }
 
-  // What a child says that it will report comes on top of what those before it have reported. Nothing is
-  // planned before the first one has imported the module: until then no number would be true.
+  // How many cases the whole run will report: what this child has announced plus what the earlier ones
+  // reported. Nothing is planned before a child has imported the module, since its functions decide which
+  // cases there are.
   void count_planned(const ChildStory& story) {
     if (story.plan.empty()) return;
     planned_ = before_this_child_;
@@ -241,7 +258,9 @@ class Run {
         banded_tasks_, [&](const Task& task) { return seen_.left_out == 0 || !task.what->stateful; }));
   }
 
-  // A child that ended before its time.
+  // A child ended early. Finds out what it was doing, blames that, and removes it from what the next
+  // child gets: a timing, the model, the import of a module, or one case. Many lost children in a row
+  // end the run.
   void pick_up(const ChildStory& story, const ProcessResult& result) {
     const bool hung = ended_by_watchdog(result);
     if (story.started == "timing") {
@@ -310,6 +329,7 @@ class Run {
     finished_ = tasks_.empty();
   }
 
+  // The watchdog of the harness prints the stack before it ends the process, so that the place is known.
   std::string end_of(bool hung, const ProcessResult& result) const {
     if (!hung || result.timed_out) return describe_end(result);
     const auto seconds = request_.each_case.count();
@@ -318,6 +338,7 @@ class Run {
                          : say("the process hung and was stopped after {} s at {}", seconds, where);
   }
 
+  // A device whose tensors the module refuses needs no further tasks.
   void forget_done_tasks() {
     std::set<std::pair<std::string, std::string>> done;
     for (const CaseResult& result : seen_.cases) done.emplace(result.id, result.device);
@@ -328,6 +349,7 @@ class Run {
     });
   }
 
+  // Without a GPU its tasks are dropped, with a note. Under --device cuda that leaves the run incomplete.
   void drop_absent_devices() {
     if (!seen_.gpu.empty()) return;
     const auto dropped = std::erase_if(tasks_, [](const Task& task) { return !on_cpu(task.device); });
@@ -340,6 +362,7 @@ class Run {
     }
   }
 
+  // What was never started counts as not run, so that the verdict cannot be Passed.
   void leave_out_the_rest() {
     for (const Task& task : tasks_) {
       if (!on_cpu(task.device) && seen_.gpu.empty()) continue;
@@ -367,10 +390,10 @@ class Run {
   std::size_t planned_ = 0, before_this_child_ = 0;  // cases of the whole run; of the children before
   Validation seen_;
   bool finished_ = false, timing_failed_ = false, against_ = true, model_ = true, compared_devices_ = false,
-       banded_ = false;  // the children have bands around what lies on the GPU
+       banded_ = false;  // the children have bands around tensors on the GPU
   int crashes_ = 0;
   std::atomic<std::size_t> done_ = 0;  // cases
-  std::function<void()> tell_main_;    // of a run with bands that nobody runs beside
+  std::function<void()> tell_main_;    // of a run with bands that is not concurrent with `main`
   std::optional<Gate> gate_;
   std::unique_ptr<Run> beside_;    // with bands
   std::future<void> beside_done_;  // waits for it when it is destroyed
@@ -384,6 +407,7 @@ Result<Validation> run_validation(const ValidateRequest& request) {
   return Run(request, std::move(harness)).run();
 }
 
+// Used by tests/cross_check_test.cc only.
 Result<std::string> run_python_oracle(const std::string& python, const std::vector<Case>& cases) {
   SCANKIT_TRY(const auto directory, TemporaryDirectory::create("scankit-validate"));
   SCANKIT_TRY(const auto harness, write_harness(directory.path()));

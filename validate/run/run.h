@@ -12,6 +12,7 @@
 
 namespace scankit::validate {
 
+// What the progress line shows; run_validation() calls back with it whenever a child reports.
 struct Progress {
   std::size_t done = 0, total = 0;
   std::string what;  // the case or phase that is running; "": none has begun
@@ -20,6 +21,8 @@ struct Progress {
   std::chrono::seconds limit{0};  // after which it is given up; 0: not by itself
 };
 
+// Everything that a run is asked to do. The tasks of a run point into `cases`: the request must
+// outlive the run.
 struct ValidateRequest {
   std::string python;
   std::string module = "selective_scan_cuda";  // a dotted name, or a file where it holds a '/'

@@ -6,6 +6,9 @@
 #include "validate/run/protocol.h"
 #include "validate/run/run.h"
 
+// Runs a few small cases under NVIDIA's compute-sanitizer. Its tools find accesses outside of allocations,
+// races in shared memory, reads of memory that nobody wrote, and barriers that not all threads reach. Only
+// their findings count here; the results of the cases were judged in the main run.
 namespace scankit::validate {
 namespace {
 
@@ -25,7 +28,7 @@ std::vector<Task> small_tasks(const ValidateRequest& request) {
   return tasks;
 }
 
-// Where it may be, by name first: PATH is run_process()'s to search.
+// Where the sanitizer may be. The bare name comes first: run_process() searches PATH for it.
 std::vector<std::string> places() {
   std::vector<std::string> found{"compute-sanitizer"};
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -38,7 +41,7 @@ std::vector<std::string> places() {
 Result<ProcessResult> run_under(const std::string& sanitizer, const char* tool,
                                 const ValidateRequest& request, const std::string& script) {
   ProcessRequest process = python_request(request.python, {script}, std::chrono::minutes(5));
-  // Torch's cache hands out parts of large blocks, whose ends nobody would watch.
+  // torch's cache cuts tensors out of large blocks, and the sanitizer only knows the ends of the blocks.
   process.environment->emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1");
   process.argv.insert(process.argv.begin(), {sanitizer, "--tool", tool, "--error-exitcode",
                                              std::to_string(kFoundErrors), "--print-limit", "5"});
@@ -50,6 +53,7 @@ Result<ProcessResult> run_under(const std::string& sanitizer, const char* tool,
   return run_process(process);
 }
 
+// The sanitizer starts each of its lines with "========= ".
 std::vector<std::string> sanitizer_lines(const ProcessResult& result) {
   std::vector<std::string> lines;
   const std::string text = result.out + result.err;

@@ -12,6 +12,8 @@
 #include "doctor/base/text.h"
 #include "validate/run/child.h"
 
+// Runs upstream's own test file, as one case, optionally with the values that the file only
+// has in comments.
 namespace scankit::validate {
 namespace {
 
@@ -38,6 +40,7 @@ struct Parametrize {
   std::string name, values;
 };
 
+// Only decorators of one line with a literal list. Anything else stays as it is.
 std::optional<Parametrize> parametrize_of(const std::string& line) {
   static const RE2 form(R"(^(#\s*)?@pytest\.mark\.parametrize\(\s*(['"])(\w+)['"]\s*,\s*(\[.*\])\s*\)\s*$)");
   Parametrize found;
@@ -47,7 +50,8 @@ std::optional<Parametrize> parametrize_of(const std::string& line) {
   return found;
 }
 
-// The decorators [begin, end) of one function.
+// The lines [begin, end) are the decorators and comments above one function. dict.fromkeys() removes
+// repeated values and keeps their order.
 void enable(std::vector<std::string>& lines, std::size_t begin, std::size_t end, int& enabled) {
   std::map<std::string, std::string> commented;
   std::map<std::string, int> count;
@@ -74,6 +78,8 @@ struct TestFile {
   std::string path, problem;
 };
 
+// The file to run: the user's own, or a copy with more values. A file that mentions "cuda" is not run
+// without a GPU, where each of its tests would fail.
 TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   TestFile file;
   file.path = request.upstream_tests;
@@ -102,7 +108,8 @@ TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   return file;
 }
 
-// What harness/pytest_file.py tells on its channel.
+// What harness/pytest_file.py reports on its channel: "DONE TOTAL" after each test, and "left N"
+// at the end.
 struct Heard {
   std::size_t done = 0, total = 0, left = 0;
   std::string partial;
@@ -121,6 +128,8 @@ struct Heard {
   }
 };
 
+// Only pytest's own statement that tests failed counts as Failed. Every other end, such as an import error
+// in the test file, is no judgement of the module and leaves the case NotRun or Crashed.
 void judge_pytest(const ProcessResult& result, const ValidateRequest& request, CaseResult& c,
                   std::vector<std::string>& notes) {
   c.seconds = static_cast<double>(result.duration.count()) / 1000;
@@ -165,6 +174,7 @@ void run_upstream_tests(const ValidateRequest& request, const Harness& harness, 
     seen.cases.push_back(std::move(c));
     return;
   }
+  // 0 keeps the file's own order.
   const std::uint64_t seed = request.commented_parameters ? request.seed : 0;
   constexpr double kOneTest = 60;  // the time is looked at between two tests
   ProcessRequest process = python_request(

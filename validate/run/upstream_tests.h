@@ -8,17 +8,17 @@
 
 namespace scankit::validate {
 
-// Runs `request.upstream_tests` by the pytest of the environment, which imports the
-// installed module itself; one case among `seen`'s. It has `seconds`; where those end
-// it, the tests that ran decide, and a note tells how many did not. With the commented
-// values there are thousands: they come in an order that the run's seed shuffles.
+// Runs `request.upstream_tests` with the environment's pytest, which imports the installed module itself.
+// The result is one case in `seen`. The run has `seconds`; if they are over, the tests that ran decide,
+// and a note says how many did not. With the commented values there are thousands of tests, which come in
+// an order that the run's seed shuffles.
 void run_upstream_tests(const ValidateRequest& request, const Harness& harness, double seconds,
                         Validation& seen);
 
-// `source`, a test file, with the values of each "# @pytest.mark.parametrize('name', [...])" of one line
-// added to those of the decorator of the same name and the same function that is not a comment. Upstream's
-// file keeps most of its values so (complex A, fp16 and bf16, odd lengths). `enabled` counts the comments
-// that were taken.
+// `source`, a test file, with the values of commented decorators added to those in use. Upstream's file
+// keeps most of its values in comments of one line, "# @pytest.mark.parametrize('name', [...])": complex
+// A, fp16 and bf16, odd lengths. The values are added to the decorator of the same name at the same
+// function. `enabled` counts the comments that were used.
 std::string with_commented_parameters(std::string_view source, int& enabled);
 
 }  // namespace scankit::validate

@@ -48,8 +48,11 @@ enum Code {
   kCurlHttp2 = 16,
   kCurlHttp2Stream = 92,
 };
+// Values of CURLOPT_PROTOCOLS (a bit mask) and of CURLOPT_NETRC.
 constexpr long kProtocolHttp = 1, kProtocolHttps = 2, kNetrcOptional = 1;
 
+// The functions of curl/curl.h, with opaque handles. easy_setopt and easy_getinfo are variadic: the argument
+// must have exactly the type that the option takes, so a number is written as a long (1L).
 struct CurlApi {
   int (*global_init)(long);
   void* (*easy_init)();
@@ -63,7 +66,7 @@ struct CurlApi {
   void (*slist_free_all)(CurlList*);
 };
 
-// False, with a line on stderr, where no libcurl is here or it lacks a function.
+// Fills `api`. False, with a line on stderr, if this machine has no libcurl or one that lacks a function.
 bool load_curl(CurlApi* api);
 
 }  // namespace scankit_fetch

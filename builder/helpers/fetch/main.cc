@@ -29,6 +29,7 @@ struct Numbers {
   uint64_t* value;
 };
 
+// Every option takes a value, so argc is odd. False for an unknown option or a malformed number.
 bool read_request(int argc, char** argv, Request* r) {
   const Texts texts[] = {{"--url", &r->url},
                          {"--out", &r->out},
@@ -55,12 +56,15 @@ bool read_request(int argc, char** argv, Request* r) {
          (r->sha256 == nullptr || strlen(r->sha256) == 64);
 }
 
+// Null if the name does not fit.
 const char* part_name(const Request& request, char (&name)[4096]) {
   const int length = snprintf(name, sizeof name, "%s.part", request.out);
   return length > 0 && length < static_cast<int>(sizeof name) ? name : nullptr;
 }
 
-// What an earlier run left is gone on with only where a hash will judge the whole.
+// Opens the part and hashes what an earlier run left in it. Without an expected hash it cannot be
+// known whether those bytes belong to this file, so the part starts empty. O_NOFOLLOW refuses a link
+// that somebody planted.
 bool open_part(const Request& request, const char* name, Part* part) {
   part->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (part->fd < 0) {
@@ -85,6 +89,7 @@ bool open_part(const Request& request, const char* name, Part* part) {
   return too_long ? restart(part) : true;
 }
 
+// Takes a copy: finish() would end the hash that the part still updates.
 void hex_of(scankit::Sha256 hash, char (&text)[65]) {
   unsigned char digest[32];
   hash.finish(digest);
@@ -96,6 +101,8 @@ void wait_ms(uint64_t ms) {
   while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
 }
 
+// Repeats attempts until the file is complete, one of them is final, or too many in a row bring nothing.
+// Bytes that arrived stay in the part, so each attempt continues where the last one ended.
 class Download {
  public:
   Download(const Request& request, const CurlApi& api, Part* part)
@@ -120,6 +127,7 @@ class Download {
       if (ended == Ended::Whole) return true;
       worthless_ = a.stop == Attempt::Stop::Endless || a.stop == Attempt::Stop::TooLong;
       if (ended == Ended::Refused) return false;
+      // The part is of another file. An update on the server explains one or two such answers.
       if (ended == Ended::Fresh) {
         etag_[0] = 0;
         if (fresh_++ > 1 || !restart(part_)) return refuse(a, url);
@@ -140,6 +148,7 @@ class Download {
     return false;
   }
 
+  // Milliseconds: the backoff, doubled with each attempt in vain, or a longer Retry-After.
   uint64_t pause(const Attempt& a, uint64_t in_vain) const {
     uint64_t ms = request_.backoff_ms << (in_vain < 8 ? in_vain - 1 : 7);
     if (a.retry_after_s * 1000 > ms) ms = a.retry_after_s * 1000;
@@ -197,6 +206,8 @@ bool judge_part(const Request& request, const char* name, const Part& part, char
   return size_fits && hash_fits;
 }
 
+// Downloads into the part and renames it to --out. If the download fails, the part stays for the next run if
+// a hash is known that can judge it; otherwise it is removed.
 int fetch(const Request& request, const CurlApi& api) {
   char name[4096];
   if (part_name(request, name) == nullptr) return scankit_gpu::kUsage;

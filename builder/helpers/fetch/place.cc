@@ -23,6 +23,7 @@ const char* host_of(const char* url, const char** end) {
   return at;
 }
 
+// Resolves nothing. The host must end after the name, or "localhost.example.org" would pass.
 bool is_loopback(const char* url) {
   const char* end = nullptr;
   const char* host = host_of(url, &end);
@@ -41,6 +42,8 @@ bool is_https(const char* url) { return begins_with(url, "https://"); }
 
 bool may_ask(const char* url) {
   if (strlen(url) >= kLongestUrl) return false;
+  // URL parsers disagree about spaces, control characters and backslashes: libcurl could contact another host
+  // than the one that host_of() finds.
   for (const char* c = url; *c != 0; ++c)
     if (static_cast<unsigned char>(*c) <= ' ' || *c == 0x7f || *c == '\\') return false;
   return is_https(url) || (begins_with(url, "http://") && is_loopback(url));

@@ -54,6 +54,9 @@ const char* value_of(const char* line, const char* name) {
   return line + strspn(line, " \t");
 }
 
+// Takes what decides about resuming. Content-Length is the whole file's only in a 200; in a 206 it is the
+// range's, and Content-Range has the total. Only a strong ETag may go into If-Range, so one that begins with
+// W/ is dropped.
 void take_header(Attempt* a, const char* line) {
   if (strncasecmp(line, "HTTP/", 5) == 0) {  // of the next response: a 100, a proxy's, the real one
     const char* blank = strchr(line, ' ');
@@ -74,6 +77,7 @@ void take_header(Attempt* a, const char* line) {
   }
 }
 
+// libcurl calls it with one whole header line, which is not NUL-terminated (CURLOPT_HEADERFUNCTION).
 size_t on_header(const char* bytes, size_t one, size_t count, void* user) {
   char line[1024];
   const size_t length = one * count;
@@ -87,6 +91,7 @@ size_t on_header(const char* bytes, size_t one, size_t count, void* user) {
 bool begin_body(Attempt* a) {
   a->began = true;
   using Stop = Attempt::Stop;
+  // A 200 is the answer of a server without ranges, or the file has changed: the whole file follows.
   if (a->status == 200 && a->part->have > 0 && !restart(a->part)) a->stop = Stop::NoRoom;
   if (a->status == 206 && a->range_begin != a->part->have) a->stop = Stop::OtherRange;
   if (a->total > a->request->limit) a->stop = Stop::TooLong;
@@ -105,6 +110,7 @@ bool write_all(int fd, const char* bytes, size_t count) {
   return true;
 }
 
+// Any result but `length` makes libcurl fail with CURLE_WRITE_ERROR; `stop` has the reason.
 size_t on_body(const char* bytes, size_t one, size_t count, void* user) {
   auto* a = static_cast<Attempt*>(user);
   const size_t length = one * count;
@@ -126,6 +132,7 @@ size_t on_body(const char* bytes, size_t one, size_t count, void* user) {
   return length;
 }
 
+// The value of the first variable that is set and not empty; the list ends with a null.
 const char* first_of(const char* const* names) {
   for (; *names != nullptr; ++names)
     if (const char* value = getenv(*names); value != nullptr && *value != 0) return value;
@@ -149,6 +156,8 @@ CurlList* add(const CurlApi& api, CurlList* list, const char* name, const char* 
   return api.slist_append(list, line);
 }
 
+// With If-Range the server sends the whole file if it no longer has that ETag (RFC 9110, 13.1.5). Without an
+// ETag, as after an earlier run, only the final hash tells whether the bytes belong together.
 CurlList* headers(const CurlApi& api, const Attempt& a, const char* etag) {
   CurlList* list = nullptr;
   if (a.request->accept != nullptr) list = add(api, list, "Accept", a.request->accept);
@@ -164,6 +173,7 @@ void set_options(const CurlApi& api, void* curl, const char* url, Attempt* a) {
   api.easy_setopt(curl, kOptUrl, url);
   // Redirects are followed by main.cc, which looks at each: an old libcurl cannot be told to keep to https.
   api.easy_setopt(curl, kOptProtocols, kProtocolHttp | kProtocolHttps);
+  // No SIGALRM; a transfer below 64 bytes/s for `stall_s` seconds ends as timed out.
   api.easy_setopt(curl, kOptNoSignal, 1L);
   api.easy_setopt(curl, kOptNoProgress, 1L);
   api.easy_setopt(curl, kOptNetrc, kNetrcOptional);
@@ -181,6 +191,7 @@ void set_options(const CurlApi& api, void* curl, const char* url, Attempt* a) {
   set_certificates(api, curl, *a->request);
 }
 
+// Failures of the network, which may pass. A refused certificate or a malformed URL stays what it is.
 bool worth_another(int code) {
   constexpr int kCodes[] = {kCurlProxyResolve, kCurlHostResolve, kCurlConnect,    kCurlPartialFile,
                             kCurlTimeout,      kCurlSslConnect,  kCurlGotNothing, kCurlSendError,
@@ -190,6 +201,8 @@ bool worth_another(int code) {
   return false;
 }
 
+// Our own reason comes before libcurl's code, which is only CURLE_WRITE_ERROR then. 416 says that the part
+// reaches beyond the file: it belongs to another one.
 Ended judge(const Attempt& a) {
   if (a.stop == Attempt::Stop::OtherRange) return Ended::Fresh;
   if (a.stop != Attempt::Stop::None) return Ended::Refused;
@@ -222,6 +235,7 @@ Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag,
     snprintf(a->moved_to, sizeof a->moved_to, "%s", moved);
   if (a->why[0] == 0 && a->curl_code != 0)
     snprintf(a->why, sizeof a->why, "%s", api.easy_strerror(a->curl_code));
+  // libcurl keeps the pointer, and the handle lives on.
   api.easy_setopt(curl, kOptHttpHeader, nullptr);
   api.slist_free_all(list);
   // An empty body never came to on_body: a part of another file must not stay.
@@ -229,6 +243,7 @@ Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag,
   return judge(*a);
 }
 
+// The most specific cause comes first: ours, the certificate, a cut connection, libcurl's, the status.
 void report_error_of(const Attempt& a, const char* url) {
   using scankit_gpu::report_error;
   char place[kLongestUrl], one[24], other[24];

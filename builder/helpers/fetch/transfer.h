@@ -4,24 +4,27 @@
 #include "builder/helpers/fetch/place.h"
 #include "doctor/base/sha256.h"
 
+// One HTTP exchange: the request for the rest of a file, the checks while its bytes arrive, and the judgement
+// of how it ended. main.cc decides about further attempts, redirects and the final hash.
 namespace scankit_fetch {
 
 constexpr int kProgressChannel = 3;
 
+// The command line, as pointers into argv.
 struct Request {
   const char* url = nullptr;
   const char* out = nullptr;
   const char* sha256 = nullptr;  // lower-case hex; null: not known
   const char* accept = nullptr;  // the Accept header
   const char* ca = nullptr;      // a file of certificates, in place of libcurl's
-  uint64_t size = 0;             // 0: not known
-  uint64_t limit = 1ull << 30;
-  uint64_t attempts = 5;      // in a row that bring nothing
-  uint64_t backoff_ms = 500;  // doubled each time
-  uint64_t stall_s = 30;
+  uint64_t size = 0;             // expected, in bytes; 0: not known
+  uint64_t limit = 1ull << 30;   // bytes; a longer file is refused
+  uint64_t attempts = 5;         // in a row that bring nothing
+  uint64_t backoff_ms = 500;     // doubled each time
+  uint64_t stall_s = 30;         // seconds of silence that end an attempt
 };
 
-// The file that grows, PATH.part, and what its bytes hash to.
+// The growing file PATH.part. The descriptor's offset, `have` and the bytes in `hash` always agree.
 struct Part {
   int fd = -1;
   uint64_t have = 0;
@@ -37,27 +40,31 @@ enum class Ended {
   Refused  // for good
 };
 
-// One response: what its headers say, and why it ended.
+// One response: what its headers say, and why it ended. The callbacks of libcurl fill it.
 struct Attempt {
   const Request* request = nullptr;
   Part* part = nullptr;
-  uint64_t begin = 0;  // part->have when it began
-  uint64_t total = 0;  // of the whole file, as the server says; 0: it does not
-  uint64_t range_begin = 0;
-  uint64_t came = 0;  // of the whole file, where that is more than it may be
-  uint64_t retry_after_s = 0;
-  long status = 0;
-  int curl_code = 0;
-  char etag[256] = "";  // of a strong validator alone (RFC 9110, 13.1.5)
+  uint64_t begin = 0;          // part->have when it began
+  uint64_t total = 0;          // of the whole file, as the server says; 0: it does not
+  uint64_t range_begin = 0;    // the first byte of a 206, by Content-Range
+  uint64_t came = 0;           // of the whole file, where that is more than it may be
+  uint64_t retry_after_s = 0;  // by Retry-After; 0 if it is absent or a date
+  long status = 0;             // HTTP; of the last response, after any 1xx
+  int curl_code = 0;           // CURLE_*; 0: the exchange was complete
+  char etag[256] = "";         // of a strong validator alone (RFC 9110, 13.1.5)
   char moved_to[kLongestUrl] = "";
   char why[512] = "";  // libcurl's own words
+  // Why our own callback ended the transfer. TooLong: beyond `limit`. Endless: more bytes than `size`.
+  // OtherSize: the server announces another size than `size`. OtherRange: not the range that was asked for.
+  // NoRoom: write(2) failed.
   enum class Stop { None, TooLong, Endless, OtherSize, OtherRange, NoRoom } stop = Stop::None;
-  bool began = false;
+  bool began = false;  // the first byte of the body was accepted
 };
 
-// `etag`: of the response that brought the first bytes, "" for none.
+// Requests the bytes from part->have on. `curl` is an easy handle that may be reused: every option is set
+// anew. `etag`: of the response that brought the first bytes, "" if there was none.
 Ended attempt(const CurlApi& api, void* curl, const char* url, const char* etag, Attempt* attempt);
-// The line for the user, on stderr.
+// Prints the one line that tells the user why the attempt failed, to stderr.
 void report_error_of(const Attempt& attempt, const char* url);
 
 }  // namespace scankit_fetch

@@ -17,12 +17,14 @@ __asm__(".symver dlerror_225, dlerror@GLIBC_2.2.5");
 namespace scankit_gpu {
 
 void* load_library(const char* path) {
+  // With lazy binding an undefined symbol would end the process at the first call.
   constexpr int kRtldNow = 2;  // RTLD_NOW | RTLD_LOCAL
   return dlopen_225(path, kRtldNow);
 }
 
 void* find_symbol(void* library, const char* name) { return dlsym_225(library, name); }
 
+// Writes piece by piece: no allocation, and no C++ string, since this program has no C++ run-time library.
 void report_error(const char* english, const char* first, const char* second, const char* third) {
   const char* next = first;
   for (const char* c = english; *c != 0; ++c) {
@@ -38,6 +40,7 @@ void report_error(const char* english, const char* first, const char* second, co
   fputc('\n', stderr);
 }
 
+// dlerror() returns null if nothing has failed since the last call (dlerror(3)).
 const char* load_error() {
   const char* text = dlerror_225();
   return text != nullptr ? text : "unknown error of the loader";

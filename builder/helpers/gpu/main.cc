@@ -13,6 +13,7 @@
 
 namespace {
 
+// `run` gets the arguments after the verb; `usage` is what is printed for an unknown verb.
 struct Verb {
   const char* name;
   int (*run)(int, char**);
@@ -34,15 +35,18 @@ constexpr Verb kVerbs[] = {
 // filter), the code is as right, only not the same.
 void fix_addresses(char** argv) {
   static char filler[8192];
+  // 0xffffffff only reads the persona. The flag survives execve, so the second start returns here.
   const int now = personality(0xffffffff);
   if (now == -1 || (now & ADDR_NO_RANDOMIZE) != 0) return;
   if (personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) == -1) return;
+  // execve copies argv and the environment onto the stack. The filler takes what argv leaves of a fixed size.
   size_t used = 0;
   for (char** word = argv; *word != nullptr; ++word) used += strlen(*word) + 1;
   if (used + 16 > sizeof(filler)) return;
   memset(filler, 'x', sizeof(filler) - used - 1);
   filler[1] = '=';
   char* const environment[] = {filler, nullptr};
+  // execve returns only if it fails; the program then runs with random addresses.
   execve("/proc/self/exe", argv, environment);
 }
 

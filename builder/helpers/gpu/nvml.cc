@@ -18,6 +18,7 @@ struct MemoryInfo {
   unsigned long long total, free, used;
 };
 
+// Filled by bind_all(). The int results are nvmlReturn_t, where 0 is NVML_SUCCESS.
 struct Nvml {
   int (*init)();
   int (*shutdown)();
@@ -38,6 +39,8 @@ constexpr const char* kPlaces[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvi
                                    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
                                    "/run/opengl-driver/lib/libnvidia-ml.so.1"};
 
+// nvml.h maps the plain names to the versioned ones by macros; without the header the exported names are
+// spelled out. All of them must exist: an NVML that lacks one is reported as a failure, not used in part.
 bool bind_all(void* library, Nvml* nvml) {
   return bind(library, "nvmlInit_v2", &nvml->init) && bind(library, "nvmlShutdown", &nvml->shutdown) &&
          bind(library, "nvmlErrorString", &nvml->error_string) &&
@@ -57,6 +60,8 @@ void make_printable(char* text) {
     if (static_cast<unsigned char>(*text) < 0x20 || *text == 0x7f) *text = ' ';
 }
 
+// Prints one "gpu" record; doctor/host/embedded_program.h names its fields. `memory` is in bytes. nvml.h asks
+// for at most 96 bytes for a name or a UUID.
 int print_device(const Nvml& nvml, unsigned index) {
   Device device = nullptr;
   char name[128] = "", uuid[128] = "";
@@ -84,6 +89,8 @@ int print_device(const Nvml& nvml, unsigned index) {
   return kOk;
 }
 
+// Prints the driver and then each GPU. A device that fails does not hide the others: its error goes to
+// stderr, and the exit status becomes kFailed. NVML's CUDA version is 1000 * major + 10 * minor.
 int print_all(const Nvml& nvml) {
   char driver[96] = "";
   int cuda = 0;

@@ -13,6 +13,7 @@ namespace {
 
 using Program = struct NvrtcProgram*;
 
+// Filled by bind_all(). The int results are nvrtcResult, where 0 is NVRTC_SUCCESS.
 struct Nvrtc {
   const char* (*error_string)(int);
   int (*version)(int*, int*);
@@ -31,17 +32,20 @@ struct Nvrtc {
 
 constexpr int kMaxOptions = 64;
 
+// The command line, as pointers into argv; null if an option was not given.
 struct Request {
   const char* library = nullptr;
-  const char* builtins = nullptr;
+  const char* builtins = nullptr;  // null: the library finds its own
   const char* arch = nullptr;
   const char* out = nullptr;
   const char* source = nullptr;
   bool ptx = false, cubin = false;
-  const char* options[kMaxOptions] = {};
+  const char* options[kMaxOptions] = {};  // for NVRTC, unchanged
   int option_count = 0;
 };
 
+// Any word with a leading '-' that is not one of ours is an option for NVRTC. The last slot of `options`
+// stays free for --gpu-architecture, which compile() appends.
 bool read_request(int argc, char** argv, Request* request) {
   struct Named {
     const char* name;
@@ -75,6 +79,7 @@ bool read_request(int argc, char** argv, Request* request) {
   return request->library != nullptr;
 }
 
+// nvrtcGetSupportedArchs sets the floor: NVRTC has it since CUDA 11.2.
 bool bind_all(void* library, Nvrtc* nvrtc) {
   return bind(library, "nvrtcGetErrorString", &nvrtc->error_string) &&
          bind(library, "nvrtcVersion", &nvrtc->version) &&
@@ -109,6 +114,7 @@ int open_nvrtc(const Request& request, Nvrtc* nvrtc) {
   return kOk;
 }
 
+// The whole file with a closing NUL, in memory that the caller frees; null if it cannot be read.
 char* read_text(const char* path) {
   FILE* file = fopen(path, "rb");
   if (file == nullptr) return nullptr;
@@ -129,6 +135,8 @@ char* read_text(const char* path) {
   return text;
 }
 
+// builder/compile/compile_failure.cc filters the same log again by the same words. A line that is dropped
+// here never reaches it.
 bool is_useful(const char* line, size_t length) {
   constexpr const char* kWords[] = {"error", "fatal", "catastrophic", "undefined", "unresolved"};
   for (const char* word : kWords)
@@ -158,6 +166,7 @@ void print_log(const char* log) {
   if (dropped > 0) report_error("({} more lines of the compiler's log left out)", number);
 }
 
+// The size that NVRTC reports counts the closing NUL, so 1 is an empty log.
 void print_program_log(const Nvrtc& nvrtc, Program program) {
   size_t size = 0;
   if (nvrtc.log_size(program, &size) != 0 || size <= 1) return;
@@ -166,6 +175,7 @@ void print_program_log(const Nvrtc& nvrtc, Program program) {
   free(log);
 }
 
+// The size of PTX counts its closing NUL, and the NUL goes into the file: cuModuleLoadData needs it.
 int write_image(const Nvrtc& nvrtc, Program program, const Request& request) {
   size_t size = 0;
   int rc = request.ptx ? nvrtc.ptx_size(program, &size) : nvrtc.cubin_size(program, &size);
@@ -214,6 +224,7 @@ int run_nvrtc(int argc, char** argv) {
     fprintf(stderr, "nvrtc: needs --lib, --arch, --out, a source file and one of --ptx and --cubin\n");
     return kUsage;
   }
+  // Before the chdir below, since the path of the source may be relative.
   char* text = read_text(request.source);
   if (text == nullptr) {
     report_error("cannot read {}", request.source);
@@ -229,6 +240,7 @@ int run_nvrtc(int argc, char** argv) {
   return status;
 }
 
+// Prints the version and the supported architectures as one "nvrtc" record.
 int run_nvrtc_info(int argc, char** argv) {
   Request request;
   if (!read_request(argc, argv, &request)) {

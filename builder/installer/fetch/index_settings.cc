@@ -10,6 +10,8 @@
 namespace scankit {
 namespace {
 
+// Reads the sources from the strongest to the weakest: add_main() keeps the first main index that it gets,
+// and add_more() drops a URL that is known already.
 class Reader {
  public:
   explicit Reader(const Host& host) : host_(host) {}
@@ -40,7 +42,7 @@ class Reader {
   void add_main(const std::string& url, const std::string& from) {
     if (main_.url.empty()) main_ = {std::string(trimmed(url)), from};
   }
-  // Blanks between several; uv's may be NAME=URL.
+  // Several URLs are separated by blanks. In UV_INDEX each may be NAME=URL.
   void add_more(const std::string& urls, const std::string& from) {
     std::istringstream words(urls);
     for (std::string word; words >> word;) {
@@ -61,8 +63,9 @@ class Reader {
     settings_.certificates = variable("PIP_CERT");
   }
 
-  // An INI file: [global], and a section a command; '_' and '-' are the same, a line that begins with a blank
-  // goes on.
+  // pip.conf is an INI file, with [global] and one section for each command. '_' and '-' mean the same in a
+  // key, and a line that begins with a blank continues the value before it. `key` is "" in the sections that
+  // do not concern us.
   void read_pip(const std::string& path) {
     const auto text = path.empty() ? Result<std::string>(Error{}) : host_.read_file(path, 1u << 20);
     std::istringstream lines(text ? *text : "");
@@ -86,13 +89,15 @@ class Reader {
       }
     }
   }
+  // Called for each line of a value, so a multi-line extra-index-url adds one index for each line.
   void take_pip(const std::string& key, const std::string& value, const std::string& path) {
     if (key == "index-url" && !value.empty()) add_main(value, path);
     if (key == "extra-index-url") add_more(value, path);
     if (key == "cert" && settings_.certificates.empty()) settings_.certificates = value;
   }
 
-  // As much TOML as these keys need: KEY = "text" or ["text", ...] on one line, [[index]] and [pip].
+  // As much TOML as these keys need: KEY = "text" or ["text", ...] on one line, [[index]] and [pip]. An
+  // [[index]] is complete at the next section only, since "default" may come after "url".
   void read_uv(const std::string& path) {
     const auto text = path.empty() ? Result<std::string>(Error{}) : host_.read_file(path, 1u << 20);
     std::istringstream lines(text ? *text : "");

@@ -9,6 +9,7 @@
 // knows none.
 namespace scankit {
 
+// What index_settings() found. The main index comes first, if a setting names one.
 struct IndexSettings {
   struct Index {
     std::string url;

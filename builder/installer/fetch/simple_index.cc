@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pages come from somebody else's server. Any cut or hostile page must end the loops here and read nothing
+// outside the text; ci/fuzz/text_targets.cc and the tests send such pages through parse_index_page().
 #include "builder/installer/fetch/simple_index.h"
 
 #include <algorithm>
@@ -18,6 +20,7 @@ struct UrlParts {
   std::string scheme, user, host, path;  // "https", "name:secret@", "host:8080", "/simple/x?y"
 };
 
+// All parts are empty if the URL has no "://". The path includes query and fragment.
 UrlParts url_parts(const std::string& url) {
   UrlParts parts;
   const auto colon = url.find("://");
@@ -32,12 +35,14 @@ UrlParts url_parts(const std::string& url) {
   return parts;
 }
 
+// RFC 3986, 4.2: a colon in the first segment makes the reference absolute.
 bool has_scheme(const std::string& reference) {
   const auto colon = reference.find(':');
   return colon != std::string::npos && colon > 0 && reference.find_first_of("/?#") > colon;
 }
 
-// &amp; &lt; &gt; &quot; &#39; &#x27;: what index pages write.
+// Replaces &amp; &lt; &gt; &quot; &apos; and numeric references to ASCII, which is what index pages write.
+// Anything else stays, "&" included: a query may have a bare one.
 std::string decoded(std::string_view text) {
   static const std::map<std::string, char, std::less<>> kNames = {
       {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
@@ -70,7 +75,8 @@ bool same_letters(std::string_view one, std::string_view other) {
   });
 }
 
-// name -> value of what stands between "<a" and ">".
+// Name -> value of what is between "<a" and ">", names in lower case. Values may be in either kind of quotes
+// or in none; an attribute without a value has "".
 std::map<std::string, std::string> attributes(std::string_view tag) {
   std::map<std::string, std::string> all;
   std::size_t at = 0;
@@ -108,6 +114,7 @@ std::size_t tag_end(std::string_view page, std::size_t at) {
   return std::string_view::npos;
 }
 
+// PEP 503 has the hash in the URL's fragment: "#sha256=HEX". The file's name is the last part of the path.
 IndexFile index_file_of(const std::string& url, const std::string& base) {
   IndexFile file;
   file.url = resolve_url(base, url);
@@ -122,6 +129,8 @@ IndexFile index_file_of(const std::string& url, const std::string& base) {
   return file;
 }
 
+// Reads <a href> and <base href> and skips every other tag: PEP 503 defines nothing more. Not a parser of
+// HTML, so that a page with errors still gives its links.
 std::vector<IndexFile> parse_html(std::string_view page, const std::string& url) {
   std::vector<IndexFile> files;
   std::string base = url;
@@ -147,6 +156,7 @@ std::vector<IndexFile> parse_html(std::string_view page, const std::string& url)
   return files;
 }
 
+// PEP 691: "yanked" is a boolean or the reason as a text. An entry without a URL is skipped.
 Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::string& url) {
   const auto json = nlohmann::json::parse(page, nullptr, false);
   if (!json.is_object() || !json.contains("files") || !json["files"].is_array())
@@ -171,6 +181,7 @@ Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::stri
 const char* const kIndexTypes =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
+// The cases of RFC 3986, 5.2.2: absolute, "//host/path", "/path", and relative to the base's directory.
 std::string resolve_url(const std::string& base, const std::string& reference) {
   const UrlParts from = url_parts(base);
   std::string absolute = reference;

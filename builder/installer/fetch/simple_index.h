@@ -10,19 +10,20 @@
 namespace scankit {
 
 struct IndexFile {
-  std::string name;    // "nvidia_cuda_nvrtc-13.0.88-py3-none-manylinux2014_x86_64.whl"
-  std::string url;     // absolute
-  std::string sha256;  // "" where the index gives none
-  bool yanked = false;
+  std::string name;     // "nvidia_cuda_nvrtc-13.0.88-py3-none-manylinux2014_x86_64.whl"
+  std::string url;      // absolute
+  std::string sha256;   // "" where the index gives none
+  bool yanked = false;  // PEP 592: withdrawn by its author; pins still find it
 };
-// `url`: where the page came from. Errc::Malformed where it is neither.
+// The files that a project's page lists, in its order. `url` is where the page came from, for relative
+// references and messages. The format is told by the first character. Errc::Malformed if it is neither.
 Result<std::vector<IndexFile>> parse_index_page(std::string_view page, const std::string& url);
 
 // RFC 3986, 5.2, as far as http needs it. The base's name and password go along to its own host alone.
 std::string resolve_url(const std::string& base, const std::string& reference);
-// INDEX + "/" + NAME + "/".
+// The page of a project (PEP 503): INDEX + "/" + NAME + "/", without any query of the index.
 std::string project_url(const std::string& index, const std::string& normalised_name);
-// What an index is asked for: JSON before HTML.
+// The Accept header for a page: JSON before HTML (PEP 691).
 extern const char* const kIndexTypes;
 
 }  // namespace scankit

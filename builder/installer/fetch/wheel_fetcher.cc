@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto kDownloadTimeout = std::chrono::minutes(60);
 
-// "HAVE TOTAL\n", in pieces of any length.
+// Takes the helper's lines "HAVE TOTAL\n" in pieces of any length and reports each complete line.
 class ProgressReader {
  public:
   explicit ProgressReader(const DownloadRequest& request) : request_(request) {}
@@ -48,6 +48,7 @@ class ProgressReader {
   std::string line_;
 };
 
+// The options of scankit-fetch (helpers/fetch/main.cc); what is empty or 0 is left out.
 std::vector<std::string> arguments(const DownloadRequest& request) {
   std::vector<std::string> all = {"--url",        request.url,
                                   "--out",        request.out,
@@ -67,6 +68,7 @@ std::vector<std::string> arguments(const DownloadRequest& request) {
 
 }  // namespace
 
+// Turns the helper's exit status and its first line on stderr, which is English, into an Error.
 Result<void> download(const DownloadRequest& request) {
   static EmbeddedProgram program(
       "scankit-fetch",
@@ -100,6 +102,8 @@ namespace {
 
 constexpr std::uint64_t kPageLimit = 32u << 20;
 
+// Downloads and unpacks pinned wheels, one after the other. A complete download is removed after it was
+// unpacked; a cut one stays in `downloads` as NAME.part.
 class Fetcher {
  public:
   Fetcher(IndexSettings settings, std::string downloads, Progress& progress)
@@ -123,7 +127,8 @@ class Fetcher {
   }
 
  private:
-  // The first index that has it; the Error of the last one where none does.
+  // Asks the indexes in order and takes the first that has the wheel. If none has it, the result is the Error
+  // of the last one.
   Result<IndexFile> find(const WheelPin& wheel) {
     const std::string name = required_name(wheel.name);
     Error last;
@@ -138,6 +143,7 @@ class Fetcher {
     return last;
   }
 
+  // A page has no known hash, so its download always starts at the first byte.
   Result<IndexFile> find_in(const std::string& url, const WheelPin& wheel) const {
     DownloadRequest request;
     request.url = url;
@@ -153,8 +159,8 @@ class Fetcher {
     return choose(files, wheel);
   }
 
-  // By its hash; an index that tells none is taken at the file's
-  // name, and the hash is judged after the download.
+  // The file with the pinned hash. An index that gives no hashes is believed by the file's name; the hash of
+  // the downloaded bytes decides then. Only x86_64 wheels count, as in the table of pins.
   static Result<IndexFile> choose(const std::vector<IndexFile>& files, const WheelPin& wheel) {
     std::string stem = required_name(wheel.name);
     std::ranges::replace(stem, '-', '_');

@@ -15,15 +15,15 @@ namespace scankit {
 
 struct DownloadRequest {
   std::string url, out;
-  std::string sha256;      // lower-case hex; "": unknown, as for an index's page
-  std::uint64_t size = 0;  // 0: unknown
-  std::uint64_t limit = 1ull << 30;
-  std::string accept;        // the Accept header; "": anything
-  std::string certificates;  // a file of them; "": SSL_CERT_FILE and its like, else libcurl's own
+  std::string sha256;                // lower-case hex; "": unknown, as for an index's page
+  std::uint64_t size = 0;            // 0: unknown
+  std::uint64_t limit = 1ull << 30;  // bytes; a longer file is refused
+  std::string accept;                // the Accept header; "": anything
+  std::string certificates;          // a file of them; "": SSL_CERT_FILE and its like, else libcurl's own
   std::function<void(std::uint64_t have, std::uint64_t total)> progress;  // total 0: the server does not say
   unsigned attempts = 5;                                                  // in a row that bring nothing
-  std::chrono::milliseconds backoff{500};
-  std::chrono::seconds stall{30};
+  std::chrono::milliseconds backoff{500};  // doubled after each attempt that brings nothing
+  std::chrono::seconds stall{30};          // of silence, which end an attempt
 };
 
 // `out` appears whole and with the right hash, or not at all. What came of a file whose hash is known stays

@@ -7,8 +7,9 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 
-// scankit_list_images FILE: one line an image, for the tests that compare with other readers of the same
-// file: "cubin sm_90a zstd abi 8", "ptx sm_75 none isa 9.0".
+// scankit_list_images [--kernels] FILE: one line an image, for the tests that compare with other readers of
+// the same file: "cubin sm_90a zstd abi 8", "ptx sm_75 none isa 9.0". With --kernels one line for each
+// kernel of the cubins. Exit status 2: wrong usage or unreadable; 3: not ELF; 4: a damaged fatbin.
 namespace scankit {
 namespace {
 

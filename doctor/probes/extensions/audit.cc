@@ -14,6 +14,9 @@
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 
+// An audit is static. A file that lacks something is tried again with installed libraries loaded first, as
+// its package may do by ctypes (settled_by); what is missing even then is the answer. try_suspects() of
+// imports/observed.h then really loads the files that fail here.
 namespace scankit {
 namespace {
 
@@ -31,7 +34,7 @@ bool is_cuda_soname(const std::string& name) {
   return std::ranges::any_of(kCuda, [&](std::string_view start) { return name.starts_with(start); });
 }
 
-// What one try to load a file lacks.
+// What a file lacks when it is loaded into a given process; each list has at most kListLimit entries.
 struct Attempt {
   std::string failure;
   std::vector<AuditedLibrary> libraries;
@@ -82,8 +85,8 @@ class Auditor {
     });
   }
 
-  // torch's own files, its probe reads; NVIDIA's wheels hold libraries, not extensions; the modules under
-  // diagnosis have checks of their own.
+  // torch's own files are read by its probe; NVIDIA's wheels contain libraries, not extensions; the modules
+  // under diagnosis have checks of their own.
   bool is_examined_already(const std::string& path) const {
     const std::string& torch = so_far_.torch.value.location;
     if (!torch.empty() && path.starts_with(torch + "/")) return true;
@@ -96,12 +99,13 @@ class Auditor {
     return std::ranges::any_of(library.dynamic.needed, is_cuda_soname);
   }
 
-  // False: a shared library that is no extension.
+  // Fills `file`. False for a shared library that is not an extension; such a file is only counted.
   bool take(AuditedFile& file) {
     const std::string name = path_basename(file.path);
     const bool tagged = has_python_tag(name);
     file.not_for_this_python = why_not_for_this_python(so_far_.python.value, name);
     if (!file.not_for_this_python.empty()) return true;
+    // "libx.so" without a Python tag is an extension only where it registers operators of torch.
     const bool plain_library = !tagged && name.starts_with("lib");
     if (!tagged && !name.ends_with(".so")) return false;
     const auto library = resolver_.libraries().open(file.path);
@@ -133,6 +137,7 @@ class Auditor {
     return true;
   }
 
+  // A file that the loader would refuse. True where its name says that it is an extension.
   bool take_broken(AuditedFile& file, bool tagged) {
     auto source = host_.open(file.path);
     const FileState state = source ? file_state(std::shared_ptr<const ByteSource>(*std::move(source)))
@@ -143,11 +148,13 @@ class Auditor {
     return tagged;  // a plain .so that is no library may be anything: a linker script, test data
   }
 
+  // "" where the interpreter cannot be read. Asked for only when the first extension is met.
   std::string machine_of_interpreter() {
     const auto program = resolver_.libraries().open(so_far_.python.value.executable);
     return program ? machine_name((*program)->image.identity()) : "";
   }
 
+  // By its needs, or by a C++ name of torch's. A C name is not enough: see offer_torch().
   static bool uses_torch(const ElfLibrary& library, const Result<std::vector<UndefinedSymbol>>& undefined) {
     if (std::ranges::any_of(library.dynamic.needed, is_libtorch_or_libc10)) return true;
     return undefined && std::ranges::any_of(*undefined, [](const UndefinedSymbol& symbol) {
@@ -161,6 +168,9 @@ class Auditor {
         undefined, [](const UndefinedSymbol& symbol) { return registers_operators(symbol.name); });
   }
 
+  // Loads the file, and again behind the libraries that could settle what is missing, until nothing more is
+  // found. Each round starts from a copy of the base process; the candidates are loaded globally, as
+  // ctypes.CDLL with RTLD_GLOBAL does.
   void resolve(AuditedFile& file) {
     if (!resolver_.failure().empty()) {
       file.resolution_note = resolver_.failure();
@@ -194,7 +204,7 @@ class Auditor {
     file.unmet_versions = std::move(now.versions);
   }
 
-  // Which of torch's names torch has in the other spelling.
+  // Sets flipped_exported_by: the same name with the other string ABI, in a library of torch.
   void explain(const AuditedFile& file, std::vector<AuditedSymbol>& symbols) {
     std::vector<MissingSymbol> missing;
     for (const AuditedSymbol& symbol : symbols) {
@@ -211,7 +221,8 @@ class Auditor {
       symbols[i].flipped_exported_by = missing[i].flipped_exported_by;
   }
 
-  // Installed files that could settle what is missing, and were not loaded yet.
+  // Installed files that could settle what is missing, and were not loaded yet. While a library is missing,
+  // names are not looked at: they may come with it.
   std::vector<std::string> candidates(const AuditedFile& file, const Attempt& lacking) {
     std::set<std::string> found;
     const auto offer = [&](const std::string& path) {
@@ -313,7 +324,7 @@ class Auditor {
   const InstalledLibraries installed_;
   bool only_linked_ = false;
   ExtensionResolver resolver_;
-  std::string machine_;
+  std::string machine_;  // of the interpreter; "" until machine_of_interpreter() was asked
   std::unordered_map<const ElfLibrary*, std::vector<UndefinedSymbol>> undefined_;
 };
 

@@ -8,9 +8,10 @@
 
 namespace scankit {
 
-// Every compiled extension below the site folders of sys.path (`all`), or below so_far.packages_asked,
-// followed through the loader's rules: those that use torch in the process as it is after `import torch`, the
-// others in that of the bare interpreter. `progress` hears how many of the files are done; it may be empty.
+// Every compiled extension below the site directories of sys.path, or of a part of them (AuditScope),
+// followed through the loader's rules: those that use torch in the process as it is after `import
+// torch`, the others in that of the bare interpreter. `progress` hears how many of the files are done;
+// it may be empty.
 enum class AuditScope {
   Packages,  // what the packages that the user named hold
   Linked,    // what links torch or CUDA, in whatever package

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kFolderLimit = 200000, kDepthLimit = 64;  // a folder that holds itself ends somewhere
 
+// Extensions and libraries alike: "_C.abi3.so", "libx.so.1".
 bool is_versioned_library_name(const std::string& name) {
   const auto at = name.rfind(".so");
   if (at == std::string::npos || at == 0) return false;
@@ -27,6 +28,7 @@ bool is_site(const PathEntry& entry) {
                           entry.origin == "system-site" || entry.origin.starts_with("pth:"));
 }
 
+// Walks a directory and all below it. Links to directories are not followed.
 class FolderWalk {
  public:
   FolderWalk(const Host& host, InstalledLibraries& found) : host_(host), found_(found) {}
@@ -65,6 +67,7 @@ class FolderWalk {
   std::set<std::string> seen_;
 };
 
+// Each once, in the order in which they were found.
 void add_folder(const std::string& folder, InstalledLibraries& found) {
   if (std::ranges::find(found.folders, folder) == found.folders.end()) found.folders.push_back(folder);
 }
@@ -87,6 +90,7 @@ void visit_editables(const Host& host, const Python& python, FolderWalk& walk, I
   }
 }
 
+// A file that several RECORDs list belongs to the first distribution in the order of sys.path.
 void find_owners(const Host& host, const Snapshot& so_far, InstalledLibraries& found) {
   const auto own = [&](const std::string& name, std::string file) {
     found.by_owner[name].push_back(file);
@@ -130,6 +134,7 @@ bool has_python_tag(const std::string& name) {
          tag.starts_with(".graalpy");
 }
 
+// An interpreter without known suffixes refuses nothing.
 std::string why_not_for_this_python(const Python& python, const std::string& name) {
   if (!has_python_tag(name)) return "";
   const std::string suffix = name.substr(name.find('.'));

@@ -28,7 +28,7 @@ int should_have_it(const ProcessImage& process, int object, const UndefinedSymbo
   if (!symbol.version_file.empty()) return process.find(symbol.version_file);
   const std::string name = lowered(symbol.name);
   int best = -1;
-  std::size_t longest = 3;  // "lib" of nothing
+  std::size_t longest = 3;  // words of three letters or fewer would match by chance
   for (const int needed : process.object(object).dependencies) {
     const Dynamic& dynamic = process.object(needed).library->dynamic;
     const std::string word =
@@ -46,6 +46,7 @@ int should_have_it(const ProcessImage& process, int object, const UndefinedSymbo
   return best;
 }
 
+// Collects the mismatches of one process; added to by look(), completed by compare_without_variable().
 class Finder {
  public:
   Finder(const Host& host, const Snapshot& so_far, LibraryCache& libraries)
@@ -94,6 +95,7 @@ class Finder {
   std::vector<BindingMismatch> take() { return std::move(found_); }
 
  private:
+  // One name or version that `object` needs and `from` lacks. More than kMostMismatches are dropped.
   void add(const ProcessImage& process, int object, int from, const std::string& name,
            const std::string& version) {
     if (found_.size() >= kMostMismatches) return;

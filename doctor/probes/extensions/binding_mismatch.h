@@ -17,7 +17,8 @@ std::vector<BindingMismatch> mismatches_of_torch(const Host& host, const Snapsho
 std::vector<BindingMismatch> mismatches_of_module(const Host& host, const Snapshot& so_far,
                                                   ExtensionResolver& resolver, const std::string& path);
 
-// What torch's metadata demands of nvidia-* wheels, itself and through the cuda-toolkit package.
+// What torch's metadata demands of nvidia-* wheels, itself and through the cuda-toolkit package. Implemented
+// in doctor/probes/packages/cuda_pins.cc.
 std::vector<CudaPin> cuda_pins(const Host& host, const Snapshot& so_far);
 
 }  // namespace scankit

@@ -75,6 +75,7 @@ std::vector<BuiltFor> date_distributions(const Host& host, const std::vector<Dis
   std::vector<BuiltFor> answers;
   for (auto& [name, files] : groups) {
     const Distribution* distribution = find_distribution(installed, name);
+    // An editable install has no RECORD that lists what it built.
     if (distribution == nullptr || distribution->editable) continue;
     for (const std::string& path : shared_libraries_of(host, *distribution)) {
       if (files.size() >= kLibrariesRead) break;

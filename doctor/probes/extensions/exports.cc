@@ -19,6 +19,7 @@ constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 constexpr std::uint64_t kNamesLimit = 256u << 20;
 constexpr int kLevel = 12;
 
+// Without padding; from_base64() expects none. `held` counts the bits that are not yet written.
 std::string to_base64(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size() * 4 / 3 + 4);
@@ -55,6 +56,8 @@ Result<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
+// A library whose names cannot be read keeps an empty `names`, which unpack_names() refuses: its names stay
+// open and are not taken for missing.
 ExportTable table_of(const LoadedObject& object, bool global) {
   ExportTable table;
   table.path = path_normalize(object.path);
@@ -81,6 +84,7 @@ std::string pack_names(const std::vector<std::string>& sorted) {
   std::string_view before;
   for (const std::string& name : sorted) {
     std::size_t shared = 0;
+    // The length of a shared prefix has to fit into one byte.
     while (shared < 255 && shared < name.size() && shared < before.size() && name[shared] == before[shared])
       ++shared;
     text += static_cast<char>(shared);
@@ -93,8 +97,10 @@ std::string pack_names(const std::vector<std::string>& sorted) {
   return to_base64(packed);
 }
 
+// The text may come from a stored snapshot of somebody else, so every length in it is checked.
 Result<std::vector<std::string>> unpack_names(const std::string& packed) {
   SCANKIT_TRY(const std::string bytes, from_base64(packed));
+  // The frame states its own length: it is compared with the limit before the memory is allocated.
   const auto size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kNamesLimit)
     return malformed(say("no zstd frame of a usable length"));
@@ -110,6 +116,7 @@ Result<std::vector<std::string>> unpack_names(const std::string& packed) {
     if (end == std::string::npos || shared > before.size()) return malformed(say("a name is cut short"));
     std::string name(before.substr(0, shared));
     name.append(text, at + 1, end - at - 1);
+    // pack_names() gets sorted names without repeats, so anything else is damage.
     if (!names.empty() && name <= before) return malformed(say("its names are not in order"));
     if ((total += name.size()) > kNamesLimit) return malformed(say("more names than any library has"));
     names.push_back(std::move(name));
@@ -138,6 +145,7 @@ Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapsho
   const SearchContext context = make_search_context(host, **program, so_far.python.value.executable);
   std::set<std::string> found;
   // The program's DT_RPATH, unlike its RUNPATH, serves every library that is loaded into it: conda's Python.
+  // RPATH counts only without RUNPATH (ld.so(8)).
   std::vector<std::string> own;
   const Dynamic& dynamic = (*program)->dynamic;
   for (std::size_t at = 0; dynamic.runpath.empty() && at < dynamic.rpath.size();) {

@@ -11,7 +11,8 @@ namespace scankit {
 // The names of every library that is loaded after `import torch`.
 Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far);
 
-// Sonames that the loader finds for who has no RPATH: LD_LIBRARY_PATH, ld.so.cache, the default folders.
+// Sonames that the loader finds for an object without an RPATH: LD_LIBRARY_PATH, ld.so.cache, the default
+// directories. From it --so with --from learns which libraries the target has.
 Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapshot& so_far);
 
 // Sorted names as one line of text: each without what it shares with the one before, zstd, base64. 110

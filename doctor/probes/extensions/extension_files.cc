@@ -21,6 +21,7 @@ struct ModuleName {
   }
 };
 
+// `entries` are sorted by name, as Host::list gives them.
 bool holds(const std::vector<DirEntry>& entries, const std::string& name) {
   const auto it = std::ranges::lower_bound(entries, name, {}, &DirEntry::name);
   return it != entries.end() && it->name == name;
@@ -50,10 +51,13 @@ class ModuleSearch {
   }
 
  private:
+  // `index` is the directory's place in sys.path, or -1.
   void visit(const std::string& folder, int index) {
     const std::vector<DirEntry>& entries = listings_.of(folder);
     if (entries.empty()) return;
     if (holds(entries, name_.leaf)) visit_package(folder + "/" + name_.leaf);
+    // `fitting` has the names that were taken as extensions of this Python; other files that look like the
+    // module are listed with their suffix.
     std::set<std::string> fitting;
     for (const std::string& suffix : so_far_.python.value.extension_suffixes) {
       const std::string file = name_.leaf + suffix, path = folder + "/" + file;
@@ -76,6 +80,7 @@ class ModuleSearch {
     }
   }
 
+  // A dangling link: its name is listed, but the file is not there.
   bool leads_nowhere(const std::string& path) const {
     const auto file = host_.stat(path);
     return !file && file.error().code == Errc::NotFound && host_.readlink(path);
@@ -126,6 +131,7 @@ class ModuleSearch {
       if (entry.name.starts_with("lib")) visit_stray(build + "/" + entry.name, why, distribution.name);
   }
 
+  // Files that look like the module in a directory that is not on sys.path. None of them can be selected.
   void visit_stray(const std::string& folder, const std::string& why, const std::string& distribution) {
     const std::string place = folder + name_.parents;
     for (const auto& entry : so_far_.python.value.sys_path)
@@ -157,7 +163,7 @@ class ModuleSearch {
   const std::string module_;
   const ModuleName name_;
   FolderListings& listings_;
-  std::string winner_;
+  std::string winner_;  // the file that import takes; "" until one is found
   std::vector<Extension> found_;
 };
 

@@ -47,6 +47,8 @@ TorchLoadRequest torch_load_request(const Snapshot& so_far) {
   return request;
 }
 
+// A process whose own needs are not met is kept and reported as a failure: results for libraries that are
+// loaded into it would be meaningless.
 ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
     : host_(host), so_far_(so_far), libraries_(host) {
   auto process = ProcessImage::start(libraries_, so_far.python.value.executable);
@@ -72,6 +74,7 @@ void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far
     if (!missing.fatal.empty()) line += " (" + missing.fatal + ")";
     torch_missing_.push_back(std::move(line));
   }
+  // Version needs of what torch brought: the loader refuses these libraries, so they count as missing, too.
   std::vector<int> added;
   for (int i = bare_->object_count(); i < with_torch_->object_count(); ++i) added.push_back(i);
   for (const UnmetNeed& unmet : with_torch_->unmet_versions(added))
@@ -80,6 +83,8 @@ void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far
                                  path_normalize(with_torch_->object(unmet.object).path)));
 }
 
+// Strong names only: a weak one may stay unbound. The libraries of torch are opened only to explain a name
+// that is missing.
 void ExtensionResolver::take_symbols(const ProcessImage& process, const LoadResult& loaded, Extension& copy) {
   const auto resolved = process.resolve(loaded.object, loaded.list);
   if (!resolved) {
@@ -106,6 +111,7 @@ void ExtensionResolver::take_symbols(const ProcessImage& process, const LoadResu
   explain_missing_symbols(copy, torch, copy.missing_symbols);
 }
 
+// `loaded.missing` has the needs of the whole closure, not those of the file alone.
 void ExtensionResolver::take_libraries(const LoadResult& loaded, Extension& copy) {
   for (const UnfoundLibrary& unfound : loaded.missing) {
     MissingLibrary missing;
@@ -127,6 +133,7 @@ void ExtensionResolver::take_versions(const ProcessImage& process, const LoadRes
     entry.provided_max =
         newest_like(process.object(unmet.provider).library->symbols.versions(), unmet.version);
     entry.needed_by = path_normalize(process.object(unmet.object).path);
+    // The names only show what the version is needed for, so 64 are enough.
     if (const auto undefined = process.object(unmet.object).library->symbols.undefined())
       for (const UndefinedSymbol& symbol : *undefined)
         if (symbol.version == unmet.version && entry.symbols.size() < 64)
@@ -163,6 +170,7 @@ void ExtensionResolver::resolve(Extension& copy) {
     copy.resolution_note = failure_;
     return;
   }
+  // A copy: the process with torch serves every extension.
   ProcessImage process = *with_torch_;
   const LoadResult loaded = process.load(copy.path, process.python_object(), false);
   if (loaded.object < 0) {
@@ -201,6 +209,7 @@ std::vector<std::string> prefixes_of(const std::string& name) {
   return {prefix};
 }
 
+// Names of torch that begin like a missing one. One pass over each library serves all missing names.
 Candidates collect_candidates(const Libraries& torch, const std::vector<MissingSymbol>& missing) {
   std::vector<std::string> prefixes;
   for (const MissingSymbol& symbol : missing)
@@ -242,9 +251,11 @@ bool is_well_known(const std::string& soname) {
   return std::ranges::any_of(kStarts, [&](std::string_view start) { return soname.starts_with(start); });
 }
 
+// "libcudart.so." of "libcudart.so.12".
 std::string stem_of(const std::string& soname) { return soname.substr(0, soname.find(".so")) + ".so."; }
 
 // Where people's CUDA and torch libraries lie although the loader does not look there.
+// Each may be missing; look_elsewhere() lists those that exist.
 std::vector<std::string> usual_folders(const Host& host, const Snapshot& so_far,
                                        const SearchContext& context) {
   std::vector<std::string> folders;
@@ -272,6 +283,7 @@ std::vector<std::string> usual_folders(const Host& host, const Snapshot& so_far,
 
 void explain_missing_symbols(const Extension& copy, const Libraries& torch,
                              std::vector<MissingSymbol>& missing) {
+  // Where the file needs a third party's library, a name without a known owner may belong to that library.
   const bool may_be_a_strangers = !std::ranges::all_of(copy.needed, is_well_known);
   for (MissingSymbol& symbol : missing) {
     symbol.demangled = demangle(symbol.name);
@@ -286,6 +298,8 @@ void explain_missing_symbols(const Extension& copy, const Libraries& torch,
     if (symbol.owner == "torch") compare(candidates, symbol);
 }
 
+// Files are found by their names alone: found_elsewhere means that such a file exists, not that it
+// would load.
 void look_elsewhere(const Host& host, const Snapshot& so_far, const SearchContext& context,
                     MissingLibrary& missing) {
   const std::string stem = stem_of(missing.soname);

@@ -52,6 +52,7 @@ bool is_torch_soname(const std::string& name) {
 }
 
 // Only names that torch owns count: the extension's own strings follow its compiler, whatever torch is.
+// Looking for "Ss" first spares most names the demangling.
 void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) {
   bool any_old = false, any_new = false;
   for (const UndefinedSymbol& symbol : symbols) {
@@ -75,6 +76,7 @@ unsigned abi_of(const FileBytes& file, const FatbinEntry& entry, AbiSeen& seen) 
   return at->second;
 }
 
+// A damaged fatbin leaves `images` empty, and file_detail says why: the file itself may still load.
 void take_images(const Image& image, Extension& copy) {
   const auto entries = find_device_images(image);
   if (!entries) {
@@ -93,6 +95,7 @@ void take_images(const Image& image, Extension& copy) {
   }
 }
 
+// `inits` has every PyInit_ function, so that a file with another module's name is recognized.
 void take_inits(const ElfLibrary& library, Extension& copy) {
   const std::string leaf = copy.module.substr(copy.module.rfind('.') + 1);
   copy.inits = library.symbols.exported_with_prefix({"PyInit_"}, 64);
@@ -103,11 +106,13 @@ void take_inits(const ElfLibrary& library, Extension& copy) {
   copy.has_init = library.symbols.exports(SymbolQuery("PyInit_" + leaf));
 }
 
+// The state of a file whose bytes are there and whose tables are not usable (Extension::file_state).
 FileState damaged(const Error& error) {
   if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return state_of_failure(error);
   return {"damaged", say("the tables that the loader goes by are unusable: {}", error.message), ""};
 }
 
+// Sets `library` only where the file is ELF of a machine that is read further; a foreign one stays "elf".
 FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const ElfLibrary>& library) {
   auto source = host.open(copy.path);
   if (!source) return state_of_failure(source.error());
@@ -163,6 +168,7 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
   take_symbols(*undefined, copy);
   take_images(library->image, copy);
   take_inits(*library, copy);
+  // Last, because it uses the facts above.
   copy.built_for = date_extension(copy, *undefined, library->image);
   return library;
 }
@@ -181,6 +187,7 @@ Extension inspect_extension(const Host& host, const std::string& path) {
 
 namespace {
 
+// "" where the interpreter cannot be read: then no file counts as made for another machine.
 std::string machine_of_python(const Host& host, const Snapshot& so_far) {
   auto source = host.open(so_far.python.value.executable);
   if (!source) return "";
@@ -197,6 +204,7 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
   using Answer = Probed<std::vector<Extension>>;
   if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
   FolderListings listings(host);
+  // Before any module: what torch itself lacks is told apart from what a module lacks.
   ExtensionResolver resolver(host, so_far);
   torch_missing = resolver.torch_missing();
   if (torch_mismatches != nullptr) *torch_mismatches = mismatches_of_torch(host, so_far, resolver);
@@ -207,6 +215,7 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
     for (Extension& copy : find_copies(host, so_far, module, listings)) {
       if (inspect_file(host, copy) != nullptr && (machine.empty() || copy.machine == machine)) {
         resolver.resolve(copy);
+        // Only for the copy that import takes: each search simulates more processes.
         if (copy.resolved && copy.selected)
           copy.mismatches = mismatches_of_module(host, so_far, resolver, copy.path);
       } else {

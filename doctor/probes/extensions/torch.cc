@@ -27,7 +27,8 @@ auto image_key(const DeviceImage& image) {
   return std::tie(image.kind, image.sm, image.specific, image.isa, image.compression);
 }
 
-// How the first cubin of a kind is written stands for all of them: one compiler made them.
+// Adds to the row of the same kind, or makes one. How the first cubin of a kind is written stands for all of
+// them: one compiler made them.
 void add_image(const FileBytes& file, const FatbinEntry& entry, std::vector<DeviceImage>& images) {
   DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
   if (entry.kind == "ptx")
@@ -44,6 +45,7 @@ void add_image(const FileBytes& file, const FatbinEntry& entry, std::vector<Devi
 
 }  // namespace
 
+// Nothing to read in a build for the CPU or for ROCm.
 std::string read_torch_images(const Host& host, Torch& torch) {
   if (torch.cuda.empty()) return "";
   for (const Library& library : torch.libraries) {
@@ -69,6 +71,8 @@ void add_note(Probed<Torch>& probed, const std::string& note) {
   probed.note += (probed.note.empty() ? "" : "; ") + note;
 }
 
+// torch.__version__ comes from version.py; the version of the .dist-info takes its place only where
+// version.py has none. Both are kept, since they differ where the files of two releases are mixed.
 void read_version(const Host& host, const Distribution* distribution, Probed<Torch>& probed) {
   Torch& torch = probed.value;
   const std::string file = path_join(torch.location, "version.py");
@@ -88,6 +92,7 @@ void read_version(const Host& host, const Distribution* distribution, Probed<Tor
   torch.version = torch.distribution_version;
 }
 
+// The newest of both headers: the strings "11" to "23" sort as the standards do.
 void read_headers(const Host& host, Torch& torch) {
   for (const char* header : {"include/ATen/ATen.h", "include/torch/csrc/api/include/torch/all.h"})
     if (const auto text = host.read_file(path_join(torch.location, header), 1u << 20))
@@ -100,6 +105,7 @@ bool is_shared_library(std::string_view name) {
          name.find_first_not_of(".0123456789", at + 3) == std::string_view::npos;
 }
 
+// A library that cannot be read stays in the list without its facts, and the note says why.
 void read_libraries(const Host& host, Probed<Torch>& probed) {
   Torch& torch = probed.value;
   const std::string folder = path_join(torch.location, "lib");
@@ -138,6 +144,7 @@ void read_string_abi(const Host& host, const Python& python, Probed<Torch>& prob
   add_note(probed, say("no libc10.so in {}", folders[0]));
 }
 
+// The wheels with NVIDIA's CUDA libraries: all of their names begin with "nvidia-".
 void read_wheels(const Host& host, const std::vector<Distribution>& distributions, Torch& torch) {
   for (const Distribution& distribution : distributions) {
     if (!normalized_name(distribution.name).starts_with("nvidia-")) continue;
@@ -150,6 +157,7 @@ std::string listed_as(const Distribution& distribution) {
   return say("{} lists torch {}", distribution.path, distribution.version);
 }
 
+// import finds something called torch that is not a package.
 Probed<Torch> not_a_package(const FoundModule& found, const Distribution* distribution) {
   if (!found.leftover)
     return Probed<Torch>::failed(
@@ -166,6 +174,7 @@ Probed<Torch> not_a_package(const FoundModule& found, const Distribution* distri
 
 Probed<Torch> probe_torch(const Host& host, const Python& python,
                           const std::vector<Distribution>& distributions) {
+  // Goes by the package that import would take, not by the installed distribution: the two may differ.
   const Distribution* distribution = find_distribution(distributions, "torch");
   const auto found = find_python_module(host, python, "torch");
   if (!found && distribution != nullptr)
@@ -181,6 +190,7 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   probed.value.location = found->path;
   read_version(host, distribution, probed);
   if (probed.value.version.empty()) {
+    // Failed, but `value` keeps what was found: the audit still uses the location.
     probed.state = ProbeState::Failed;
     add_note(probed, say("{} is incomplete: install torch again", printable(found->path)));
   }
@@ -192,6 +202,7 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   return probed;
 }
 
+// torch/version.py is read as text and never run.
 std::string version_file_value(std::string_view text, std::string_view name) {
   for (const std::string_view line : lines_of(text)) {
     if (!line.starts_with(name)) continue;

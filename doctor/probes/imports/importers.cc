@@ -23,6 +23,8 @@ namespace {
 constexpr unsigned kMostImportFiles = 800;
 constexpr std::uint64_t kLongestImportFile = 1u << 20, kMostImportBytes = 16u << 20;
 
+// One walk over the imports of a package, breadth first. Only files are read; compiled modules and packages
+// outside root and `through` end a path.
 class ImportWalk {
  public:
   ImportWalk(const Host& host, const Python& python, const std::set<std::string>& wanted,
@@ -53,6 +55,7 @@ class ImportWalk {
     return known->second;
   }
 
+  // The file of a dotted module: a package's __init__.py, or NAME.py beside it.
   void read(const std::string& module) {
     const auto& found = home(top_package(module));
     if (!found || found->leftover) return;
@@ -68,6 +71,8 @@ class ImportWalk {
     read_file(path + ".py", module, false);
   }
 
+  // An import counts only where nothing guards it: two scanners are asked, since scan_package_file() knows
+  // conditions and functions, and scan_imports() knows `except`.
   void read_file(const std::string& path, const std::string& module, bool package) {
     const auto text = path.ends_with(".py") ? host_.read_file(path, kLongestImportFile)
                                             : Result<std::string>(std::string());
@@ -92,6 +97,7 @@ class ImportWalk {
       return;
     }
     if (top != root_ && !through_.contains(top)) return;
+    // `import a.b.c` runs a, a.b and a.b.c; `from a import b` may run a.b.
     for (auto dot = import.target.find('.'); dot != std::string::npos; dot = import.target.find('.', dot + 1))
       add(import.target.substr(0, dot));
     add(import.target);
@@ -129,6 +135,8 @@ struct Owner {
   std::string name, version;
 };  // of a top-level package: its distribution
 
+// Looks for the importers in four places: known packages, packages that bring a module under diagnosis,
+// single-file modules, and the current directory. Each file is read once.
 class ImporterSearch {
  public:
   ImporterSearch(const Host& host, const Python& python, const std::vector<std::string>& modules)
@@ -167,6 +175,8 @@ class ImporterSearch {
     }
   }
 
+  // "NAME-VERSION.dist-info" and "NAME-VERSION-pyX.Y.egg-info". A distribution without top_level.txt is
+  // taken for a package of its own name.
   void read_owner(const std::string& folder, const std::string& name) {
     const std::string stem = name.substr(0, name.rfind('.'));
     const auto dash = stem.find('-');
@@ -208,6 +218,7 @@ class ImporterSearch {
     }
   }
 
+  // Hidden directories and __pycache__ are passed over, and links to directories are not followed.
   void scan_folder(const std::string& folder, const Owner& owner, int depth) {
     const auto entries = depth < kDeepestImporter ? host_.list(folder)
                                                   : Result<std::vector<DirEntry>>(std::vector<DirEntry>());
@@ -248,6 +259,8 @@ class ImporterSearch {
     });
   }
 
+  // An installed package that is not on the list counts as one that may import torch: a wrong "no" would
+  // blame the importer.
   bool may_bring_torch(const std::string& target, const std::string& own) {
     constexpr std::array<std::string_view, 8> kInnocent{"numpy", "scipy",  "pandas", "matplotlib",
                                                         "tqdm",  "einops", "yaml",   "PIL"};
@@ -289,6 +302,7 @@ Probed<std::vector<Importer>> probe_package_importers(const Host& host, const Py
   std::vector<Importer> found;
   unsigned files = 0;
   std::set<std::string> seen;
+  // Nothing is read where both packages are installed.
   for (const PathEntry& entry : python.sys_path) {
     if (!entry.exists || (entry.origin != "cwd" && entry.origin != "pythonpath") || absent.empty()) continue;
     const auto entries = host.list(entry.path);
@@ -315,6 +329,8 @@ Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& py
   const std::string read =
       say("{} files of known packages, single-file modules and the current folder were read", search.files());
   const std::string partly = say("{}; the limit was reached, so there may be more", read);
+  // Which of the three answers: found; not decided, because something could not be read or the limit was
+  // reached; or a real absence.
   if (!found.empty()) {
     auto probed = Probed<std::vector<Importer>>::of(std::move(found));
     probed.note = search.exhausted() ? partly : "";

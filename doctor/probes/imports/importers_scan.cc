@@ -9,13 +9,16 @@
 #include "doctor/base/text.h"
 #include "doctor/probes/python/python_text.h"
 
+// Three steps: physical lines are joined to statements (statements_of), each is asked whether it
+// imports one of the modules (import_of), and for those that do, the blocks around them are looked up
+// by their indentation.
 namespace scankit {
 namespace {
 
 struct Statement {
   unsigned line = 0;
   std::size_t indent = 0;
-  std::string text;  // comments and strings' insides kept, continuation lines joined
+  std::string text;  // without comments; continuation lines are joined
 };
 
 // Walks over strings and brackets of one physical line, so that a line inside a docstring or an open bracket
@@ -52,6 +55,7 @@ class LineState {
   int depth_ = 0;
 };
 
+// Tabs go to the next multiple of eight, as Python's tokenizer counts them.
 std::size_t indent_columns(std::string_view line) {
   std::size_t columns = 0;
   for (const char c : line) {
@@ -65,6 +69,8 @@ std::size_t indent_columns(std::string_view line) {
   return columns;
 }
 
+// A line begins a statement unless it is inside brackets or a string, or the line before it ends with a
+// backslash. Lines inside a string of several lines are left out. A statement is cut at kLongest characters.
 std::vector<Statement> statements_of(std::string_view source) {
   constexpr std::size_t kLongest = 8192;
   std::vector<Statement> statements;
@@ -94,6 +100,7 @@ bool starts_with_word(std::string_view text, std::string_view word) {
   return next == ' ' || next == '\t' || next == ':' || next == '(' || next == '*';
 }
 
+// Parts may be empty.
 std::vector<std::string> trimmed_parts(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from <= text.size();) {
@@ -117,6 +124,7 @@ std::pair<std::string, std::string> clause(const std::string& text) {
   return {module, module.substr(0, module.find('.'))};
 }
 
+// The one of `modules` that `module` is or is inside of; "" for none.
 std::string asked_for(const std::string& module, const std::vector<std::string>& modules) {
   for (const std::string& each : modules)
     if (module == each || module.starts_with(each + ".")) return each;
@@ -157,6 +165,7 @@ std::optional<Bound> called_import(std::string_view text, const std::vector<std:
 }
 
 std::optional<Bound> import_of(std::string_view text, const std::vector<std::string>& modules) {
+  // `try: import x` on one line: the part behind the colon is the statement.
   if (starts_with_word(text, "try") || starts_with_word(text, "with") || starts_with_word(text, "if"))
     if (const auto colon = text.find(": "); colon != std::string_view::npos)
       text = trimmed(text.substr(colon + 1));
@@ -193,7 +202,8 @@ std::string value_given(std::string_view statement, const std::vector<std::strin
   return {};
 }
 
-// Reads the handlers of the `try` at statements[at].
+// Reads the handlers of the `try` at statements[at]. The first clause that catches decides. A handler that
+// raises again guards nothing; `else` and `finally` are passed over.
 void read_handlers(const std::vector<Statement>& statements, std::size_t at,
                    const std::vector<std::string>& names, ImportLine& line) {
   const std::size_t indent = statements[at].indent;
@@ -232,6 +242,7 @@ std::optional<std::size_t> guarding_try(const std::vector<Statement>& statements
   return std::nullopt;
 }
 
+// A class body runs with the import, a function's does not.
 bool inside_function(const std::vector<Statement>& statements, std::size_t at) {
   std::size_t indent = statements[at].indent;
   for (std::size_t i = at; i-- > 0 && indent > 0;) {
@@ -247,6 +258,7 @@ bool inside_function(const std::vector<Statement>& statements, std::size_t at) {
 
 std::vector<ImportLine> scan_imports(std::string_view source, const std::vector<std::string>& modules) {
   std::vector<ImportLine> found;
+  // Most files do not name a module at all, and their statements need not be made.
   const auto named = [&](const std::string& module) { return source.find(module) != std::string_view::npos; };
   if (std::ranges::none_of(modules, named)) return found;
   const std::vector<Statement> statements = statements_of(source);
@@ -257,6 +269,7 @@ std::vector<ImportLine> scan_imports(std::string_view source, const std::vector<
     std::optional<std::size_t> guard = i;
     std::size_t indent = statements[i].indent;
     if (!starts_with_word(statements[i].text, "try")) guard = guarding_try(statements, i, indent);
+    // Outwards, until some `try` catches: an inner one may let ImportError through.
     while (guard && line.caught.empty()) {
       line.masked_value.clear();
       read_handlers(statements, *guard, bound->names, line);

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kMostTried =
     16;  // each imports torch anew; an environment broken as a whole has hundreds
 
+// A whole library for this Python of which the static pass says that it would fail.
 bool is_suspect(const AuditedFile& file) {
   const bool lacks =
       !file.missing_libraries.empty() || !file.missing_symbols.empty() || !file.unmet_versions.empty();
@@ -42,6 +43,7 @@ std::string package_of(const Snapshot& snapshot, const std::string& path) {
   return "";
 }
 
+// The time for one child; 0 or less where the deadline has passed.
 std::chrono::milliseconds time_for(const ObserveRequest& request) {
   using std::chrono::milliseconds;
   if (!request.deadline) return request.timeout;
@@ -50,6 +52,7 @@ std::chrono::milliseconds time_for(const ObserveRequest& request) {
   return std::min(left, request.timeout);
 }
 
+// "?" lets the child go on after a failure: the file counts, whatever becomes of torch and the package.
 bool loads(const Snapshot& snapshot, const AuditedFile& file, std::chrono::milliseconds timeout) {
   std::vector<std::string> imports;
   if (file.uses_torch) imports.emplace_back("?torch");
@@ -119,6 +122,7 @@ class Running {
     std::chrono::milliseconds limit{0};
   };
 
+  // The child that began first, and how many others there are. Called with the lock held.
   void tell() const {
     if (!request_.running || children_.empty()) return;
     const Child& first =
@@ -135,6 +139,8 @@ class Running {
   std::map<std::size_t, Child> children_;
 };
 
+// How many children at a time: as many as memory and cores allow, and four at most. One where either
+// is unknown.
 std::size_t at_once(const Snapshot& snapshot) {
   const std::uint64_t memory = snapshot.memory.present() ? snapshot.memory.value.available / kMemoryOfOne : 1;
   const std::uint64_t cores = snapshot.cpu.present() ? snapshot.cpu.value.logical : 1;
@@ -157,6 +163,8 @@ Probed<std::vector<Observation>> no_time() {
       say("the imports did not end within the time that --budget gave"));
 }
 
+// In groups of `width`; a group ends with its slowest child. A task with torch and more gets twice the time.
+// A task for which the deadline leaves no time keeps an empty answer.
 void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t width,
              const ObserveRequest& request) {
   Running imports(request);
@@ -178,6 +186,7 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
   }
 }
 
+// Why no import may be tried; "" where it may.
 std::string forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
   if (!host.is_live() || !snapshot.target_root.empty())
     return say("the examined system is not the one that runs");
@@ -195,6 +204,7 @@ std::string forbidden(const Host& host, const Snapshot& snapshot, const ObserveR
                    foreign->path, foreign->uid);
 }
 
+// The module itself is not installed, as against one that it imports.
 bool no_such_module(const Observation& seen) {
   return seen.outcome == "error" && seen.exception == "ModuleNotFoundError" &&
          seen.message.find("'" + seen.module + "'") != std::string::npos;
@@ -317,6 +327,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   const bool torch = so_far.torch.state != ProbeState::Absent;
   if (torch && after_torch.empty()) after_torch.push_back({.modules = {"torch"}});
   if (!torch) after_torch.clear();
+  // The first tasks are modules, the rest are packages: their answers are read differently.
   const std::size_t of_modules = after_torch.size();
   for (auto& modules : package_imports(so_far, torch)) after_torch.push_back({.modules = std::move(modules)});
   run_all(python, after_torch, width, request);

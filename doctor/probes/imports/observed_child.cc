@@ -63,6 +63,8 @@ std::string link_target(const std::string& path) {
 
 }  // namespace
 
+// Reading /proc/PID/syscall needs permission to trace the process (proc(5)); without it the answer is that
+// of wchan, or empty.
 std::string kernel_wait(int pid) {
   const std::string proc = "/proc/" + std::to_string(pid);
   std::ifstream in(proc + "/syscall");  // "73 0x3 0x6 ..." while it waits, "running" else
@@ -113,6 +115,7 @@ void HangWatch::watch(std::chrono::milliseconds node_deadline) {
 namespace {
 using Json = nlohmann::json;
 
+// Variables that make Python print, stop or write. child_environment() sets PYTHONDONTWRITEBYTECODE itself.
 constexpr std::array<std::string_view, 9> kDropped{
     "PYTHONSTARTUP=",     "PYTHONINSPECT=",           "PYTHONVERBOSE=",
     "PYTHONDEBUG=",       "PYTHONPROFILEIMPORTTIME=", "PYTHONDUMPREFS=",
@@ -139,6 +142,7 @@ std::string pick_line(const std::string& text, std::string_view prefix) {
   return last.substr(0, 400);
 }
 
+// sigabbrev_np is glibc's (2.32), without "SIG" and never translated.
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
   return name == nullptr ? say("signal {}", number) : std::string("SIG") + name;
@@ -166,6 +170,7 @@ std::string place_of(const std::string& frame) {
          frame.substr(digits, frame.find_first_not_of("0123456789", digits) - digits);
 }
 
+// Describes the import that was running when the process ended.
 void end_of_process(const ProcessResult& process, Observation& unfinished) {
   unfinished.duration_ms = process.duration.count();
   if (process.timed_out) {
@@ -199,7 +204,7 @@ void not_started(const std::string& python, const ProcessResult& process, ChildA
   if (const std::string line = pick_line(process.err, ""); !line.empty()) answer.why_not += " (" + line + ")";
 }
 
-// An end without its event: the module that was being imported took the process with it.
+// One line of the channel. A "begin" without its "end" is an import that took the process with it.
 void take(const Json& event, ChildAnswer& answer) {
   const std::string kind = json_text(event, "event");
   if (kind == "start") answer.started = true;
@@ -218,6 +223,8 @@ void take(const Json& event, ChildAnswer& answer) {
     seen.duration_ms = ms->get<std::int64_t>();
 }
 
+// A line that is not a JSON object is ignored: code of sitecustomize.py runs before ours and has
+// descriptor 3.
 void tell_begin(const std::string& line, const std::function<void(const std::string&)>& begins) {
   const Json event = Json::parse(line, nullptr, false);
   if (event.is_object() && json_text(event, "event") == "begin") begins(json_text(event, "module"));
@@ -236,6 +243,7 @@ std::vector<std::string> child_environment(const char* const* variables) {
   return kept;
 }
 
+// An import without an outcome is the one that was running when the process ended.
 ChildAnswer read_child(const std::string& python, const ProcessResult& process) {
   ChildAnswer answer;
   std::istringstream lines(process.channel);
@@ -269,6 +277,7 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   std::string partial;
   request.on_channel = [&](std::string_view bytes) {
     watch.channel(bytes);
+    // A piece may end inside a line.
     partial += bytes;
     for (std::size_t end; (end = partial.find('\n')) != std::string::npos; partial.erase(0, end + 1))
       if (begins) tell_begin(partial.substr(0, end), begins);

@@ -30,6 +30,7 @@ class HangWatch {
   std::string finish();                  // what was seen; "" where the child ended in time
 
  private:
+  // Waits for that time, and looks at the child if it still runs.
   void watch(std::chrono::milliseconds node_deadline);
 
   std::mutex lock_;

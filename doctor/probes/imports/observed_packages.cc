@@ -13,6 +13,7 @@ constexpr std::size_t kMostPackages = 4, kMostTargets = 40;
 
 using Names = std::map<std::string, std::set<std::string>>;  // of a module, what is taken from it
 
+// "module:name,other", as observed_program.h reads it.
 std::string request(const std::string& module, const std::set<std::string>& names) {
   std::string text = module;
   char before = ':';
@@ -70,6 +71,8 @@ std::string bare_name(const std::string& request) {
   return from == std::string::npos ? "" : request.substr(from, request.find(':') - from);
 }
 
+// torch's own observation comes from the modules' children. An observation that is known already is not
+// added again.
 void take_package(const std::string& package, const std::vector<Observation>& imports,
                   std::vector<Observation>& seen) {
   for (std::size_t i = 0; i < imports.size(); ++i) {

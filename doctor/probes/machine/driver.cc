@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The driver has two halves that can be of different releases: the kernel module, whose version /sys and
+// /proc tell, and the user-space libraries libcuda and NVML, which a container brings or mounts. This file
+// finds both, by the rules of the loader, and the GPUs on the PCI bus. The libraries are never loaded here:
+// scankit-gpu does that in a child (doctor/host/embedded_program.h).
 #include <elf.h>
 
 #include <algorithm>
@@ -14,7 +18,8 @@
 namespace scankit {
 namespace {
 
-// Where drivers are put: by packages, the container runtime, WSL, NixOS. In the order of trust.
+// Where drivers are put: by packages, the container runtime, WSL, NixOS. In the order of trust. A library
+// found only here is one that programs do not get ("not by the loader").
 constexpr const char* kKnownFolders[] = {"/usr/lib/wsl/lib",
                                          "/usr/lib/x86_64-linux-gnu",
                                          "/lib/x86_64-linux-gnu",
@@ -25,6 +30,8 @@ constexpr const char* kKnownFolders[] = {"/usr/lib/wsl/lib",
                                          "/usr/local/nvidia/lib64",
                                          "/usr/local/nvidia/lib",
                                          "/run/opengl-driver/lib"};
+// The loader's built-in directories of Debian and its kin (multiarch) and of the others. One list serves
+// both, since a directory that does not exist costs one look.
 constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
                                            "/usr/lib/x86_64-linux-gnu",
                                            "/lib/aarch64-linux-gnu",
@@ -34,10 +41,13 @@ constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
                                            "/lib",
                                            "/usr/lib"};
 
+// A library and how it was found, as Driver::libcuda_reached names it. Both "" where it was not found.
 struct Place {
   std::string path, reached;
 };
 
+// Only absolute directories: an empty or relative entry depends on the current directory of the program that
+// loads the library.
 std::vector<std::string> library_path(const Host& host) {
   std::vector<std::string> folders;
   const std::string text = host.env("LD_LIBRARY_PATH").value_or("");
@@ -53,6 +63,7 @@ std::vector<std::string> library_path(const Host& host) {
 // opens these has a search path of its own that leads to a driver.
 class Loader {
  public:
+  // The cache has entries for the machine of the examined system alone, so the first with any is it.
   explicit Loader(const Host& host) : host_(host), library_path_(library_path(host)) {
     for (const std::uint16_t machine : {std::uint16_t{EM_X86_64}, std::uint16_t{EM_AARCH64}}) {
       cache_ = LdCache::read(host, machine);
@@ -107,6 +118,8 @@ std::string libcuda_kind_of(const Host& host, const std::string& found, const st
   return has_segment(found, "compat") || has_segment(real, "compat") ? "compat" : "driver";
 }
 
+// The forward compatibility libcuda of a toolkit (CUDA Compatibility, "Forward Compatibility"), where the
+// loader takes another. The first one found counts.
 void find_compat(const Host& host, Driver& driver) {
   std::vector<std::string> folders{"/usr/local/cuda/compat"};
   if (const auto entries = host.list("/usr/local"))
@@ -144,6 +157,7 @@ void find_driver_libraries(const Host& host, Driver& driver) {
 
 void find_mig_instances(const Host& host, Driver& driver) {
   const std::string root = "/proc/driver/nvidia/capabilities";
+  // /capabilities/gpu0/mig/gi1/ci0: GPU instance 1 of GPU 0 and its compute instance 0.
   const auto names = [&](const std::string& folder, std::string_view prefix) {
     std::vector<std::string> found;
     if (const auto entries = host.list(folder))
@@ -165,7 +179,8 @@ std::string first_line(std::string text) {
   return text;
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release Build ..." -> "580.159.04"
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module 580.159.04 Release Build ..." -> "580.159.04". The first
+// word of digits and dots: the open kernel module words its line in another way.
 std::string version_in(const std::string& line) {
   for (std::size_t at = 0; at < line.size();) {
     const auto end = std::min(line.find(' ', at), line.size());
@@ -177,6 +192,7 @@ std::string version_in(const std::string& line) {
   return "";
 }
 
+// "0x10de\n" of sysfs -> "10de"; "" where the file is not there.
 std::string hex_id(const Host& host, const std::string& file) {
   const auto text = host.read_file(file, 64);
   if (!text) return "";
@@ -196,6 +212,8 @@ std::string model_name(const Host& host, const std::string& address) {
 
 }  // namespace
 
+// Present with a note where only libcuda is there: in a container whose /proc and /sys hide the kernel
+// module, or in an unpacked image.
 Probed<Driver> probe_driver(const Host& host) {
   Driver driver;
   find_driver_libraries(host, driver);
@@ -223,6 +241,8 @@ bool is_same_pci_device(const std::string& nvml, const std::string& sysfs) {
   return !sysfs.empty() && lowered(nvml).ends_with(lowered(sysfs));
 }
 
+// Without NVML, the PCI bus is all that a static program can see. It also lists GPUs that this container or
+// this user may not use. WSL has no NVIDIA device on its bus, so "no GPU" would be wrong there.
 Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   using Gpus = Probed<std::vector<Gpu>>;
   if (!host.is_live()) return Gpus::absent(say("the examined system is not running"));

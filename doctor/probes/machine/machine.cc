@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Distribution, C and C++ runtime, CPU, memory and disk. What is read from /proc or asked of the kernel
+// describes the machine that runs scankit, and is left out for an unpacked root.
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@
 namespace scankit {
 namespace {
 
-// The shell-like KEY="value" lines of os-release(5).
+// The shell-like KEY="value" lines of os-release(5). Escapes inside quotes stay as they are written.
 std::map<std::string, std::string> assignments(const std::string& text) {
   std::map<std::string, std::string> values;
   std::istringstream lines(text);
@@ -31,6 +33,8 @@ std::map<std::string, std::string> assignments(const std::string& text) {
   return values;
 }
 
+// "" where nothing points to a container. The marker files are those that the engines put into every
+// container; Kubernetes comes after them and is recognised by the variable that it sets for its API server.
 std::string container_of(const Host& host) {
   if (host.exists("/.dockerenv")) return "docker";
   if (host.exists("/run/.containerenv")) return "podman";
@@ -56,6 +60,7 @@ std::string find_system_library(const Host& host, const std::string& name) {
 Probed<Os> probe_os(const Host& host) {
   Os os;
   std::string note;
+  // os-release(5): the first takes precedence, the second is the vendor's.
   for (const char* file : {"/etc/os-release", "/usr/lib/os-release"}) {
     const auto text = host.read_file(file, 1u << 16);
     if (!text) {
@@ -77,6 +82,7 @@ Probed<Os> probe_os(const Host& host) {
     os.wsl = os.kernel.find("icrosoft") != std::string::npos;  // "5.15.90.1-microsoft-standard-WSL2"
   }
   os.container = container_of(host);
+  // The kernel is a fact of its own: without os-release, a live system is still Present, with a note.
   if (!note.empty() && os.kernel.empty()) return Probed<Os>::failed(note);
   return {ProbeState::Present, note, os};
 }
@@ -117,7 +123,8 @@ std::string after_colon(const std::string& line) {
 constexpr const char* kFeatures[] = {"sse4_2",  "avx",      "avx2",     "fma",      "f16c",
                                      "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16"};
 
-// The tightest limit; numbers beyond the machine's memory mean none.
+// The tightest limit in bytes; numbers beyond the machine's memory mean none. Every group up to the root
+// binds, so that the smallest counts (cgroups(7)).
 std::optional<std::uint64_t> cgroup_limit(const Host& host, std::uint64_t total) {
   std::optional<std::uint64_t> tightest;
   for_each_control_group(host, [&](const ControlGroup& group) {
@@ -154,6 +161,7 @@ Probed<Memory> probe_memory(const Host& host) {
   Memory memory;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
+    // proc(5): the unit "kB" means 1024 bytes.
     const std::uint64_t bytes = leading_number(after_colon(line)).value_or(0) * 1024;
     if (line.starts_with("MemTotal:")) memory.total = bytes;
     if (line.starts_with("MemAvailable:")) memory.available = bytes;
@@ -169,6 +177,7 @@ Probed<Disk> probe_disk(const Host& host, const std::string& path) {
   if (::statvfs(path.c_str(), &st) != 0)
     return Probed<Disk>::failed(say("cannot ask for the free space of {}: {}", path, std::strerror(errno)));
   return Probed<Disk>::of(
+      // f_bavail, not f_bfree: the reserve is for root alone (statvfs(3)).
       {path, std::uint64_t{st.f_bavail} * st.f_frsize, ::access(path.c_str(), W_OK) == 0});
 }
 

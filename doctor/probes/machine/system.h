@@ -3,15 +3,21 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-// Facts about the machine, not about a Python environment. Files only; a fact that cannot be read says why.
+// Facts about the machine, not about a Python environment. They come from files; only gcc is started, for
+// its version. A fact that cannot be read says why. What a system that is not running cannot tell (CPU,
+// memory, GPUs) is Absent, not Failed.
 
 namespace scankit {
 
 Probed<Os> probe_os(const Host& host);
+// The version is the newest GLIBC_ version that libc.so.6 defines, which is what modules are compared with.
+// musl is recognised by its loader and has no version here.
 Probed<LibC> probe_libc(const Host& host);
 // The libstdc++ that the loader would give a program without search paths of its own.
 Probed<LibStdCxx> probe_libstdcxx(const Host& host);
+// From /proc/cpuinfo. `model` and `features` are empty on aarch64, whose cpuinfo names neither in this way.
 Probed<Cpu> probe_cpu(const Host& host);
+// Bytes. The limit of the control group is set only where it is below the memory of the machine.
 Probed<Memory> probe_memory(const Host& host);
 // Free space of the file system that holds `path`.
 Probed<Disk> probe_disk(const Host& host, const std::string& path);
@@ -23,8 +29,13 @@ Probed<Driver> probe_driver(const Host& host);
 Probed<std::vector<Gpu>> probe_gpus(const Host& host);
 // NVML writes "00000000:0F:00.0", sysfs "0000:0f:00.0".
 bool is_same_pci_device(const std::string& nvml, const std::string& sysfs);
+// Each nvcc once, in the order of CUDA_HOME, CUDA_PATH, CONDA_PREFIX, PATH, /usr/local. `version` is ""
+// where the toolkit has no cuda.h.
 Probed<std::vector<Toolkit>> probe_toolkits(const Host& host);
+// Each g++ and clang++ of CXX, CUDAHOSTCXX and PATH once.
 Probed<std::vector<Compiler>> probe_compilers(const Host& host);
+// The kind goes by the name of the file and of what it links to. `version` is "" where it cannot be told.
+// Starts gcc on a live system, which is why build_tools.cc calls may_ask() first.
 Compiler describe_compiler(const Host& host, const std::string& path);
 
 // The user-space half of the driver: which libcuda.so.1 and libnvidia-ml.so.1 the loader would take, of what

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// CUDA toolkits and host compilers that are installed, wherever they are. Which of them a build of extension
+// sources would take is another question, which sources/build_tools.cc answers.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -12,7 +14,8 @@
 namespace scankit {
 namespace {
 
-// `#define CUDA_VERSION 13000` of cuda.h: 1000 * major + 10 * minor (CUDA driver API, cuda.h).
+// `#define CUDA_VERSION 13000` of cuda.h: 1000 * major + 10 * minor (CUDA driver API, cuda.h). A header is
+// quicker to read than nvcc is to start. Some installations have it below targets/ only.
 std::string version_in_header(const Host& host, const std::string& root) {
   for (const char* header : {"/include/cuda.h", "/targets/x86_64-linux/include/cuda.h"}) {
     const auto text = host.read_file(root + header, 4u << 20);
@@ -26,6 +29,7 @@ std::string version_in_header(const Host& host, const std::string& root) {
   return "";
 }
 
+// Candidates, which may repeat each other under several names: probe_toolkits() compares what nvcc links to.
 std::vector<std::string> toolkit_roots(const Host& host) {
   std::vector<std::string> roots;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"})
@@ -40,7 +44,8 @@ std::vector<std::string> toolkit_roots(const Host& host) {
   return roots;
 }
 
-// The driver program's own answer: a file name tells the major at best.
+// The driver program's own answer. -dumpversion alone may give the major only (GCC's
+// --with-gcc-major-version-only). Where gcc cannot be run, the suffix of a name like "g++-12" remains.
 std::string gcc_version(const Host& host, const std::string& path) {
   if (host.is_live()) {
     ProcessRequest request;
@@ -97,6 +102,7 @@ Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
   std::set<std::string> seen;
   std::vector<std::string> candidates;
   for (const char* name : {"CXX", "CUDAHOSTCXX"})
+    // Absolute paths only. A value with options or a launcher is dropped by realpath() below.
     if (const auto value = host.env(name); value && value->starts_with('/')) candidates.push_back(*value);
   for (const std::string& folder : split_nonempty(host.env("PATH").value_or("/usr/local/bin:/usr/bin"), ":"))
     for (const char* name : {"g++", "clang++"}) candidates.push_back(folder + "/" + name);

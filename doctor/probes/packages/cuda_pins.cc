@@ -20,6 +20,7 @@ struct PinRequirement {
   std::string name, extras, specifier, marker;  // "nvidia-nvjitlink", "", "<14,>=13.2.86"
 };
 
+// Nothing for a requirement without a version: it pins nothing.
 std::optional<PinRequirement> parse(const std::string& text) {
   PinRequirement parsed;
   const auto semicolon = std::min(text.find(';'), text.size());
@@ -38,6 +39,7 @@ std::optional<PinRequirement> parse(const std::string& text) {
   return parsed;
 }
 
+// The headers end at the first blank line; the description behind it may quote such a field.
 std::vector<PinRequirement> requirements_of(const Host& host, const Distribution& distribution) {
   std::vector<PinRequirement> all;
   const auto metadata = host.read_file(path_join(distribution.path, "METADATA"), kMetadataLimit);
@@ -84,6 +86,8 @@ const Distribution* find(const Snapshot& so_far, const std::string& name) {
   return found == all.end() ? nullptr : &*found;
 }
 
+// Whether the marker of a requirement mentions one of these extras in quotes: `extra == 'cublas'`. The rest
+// of the marker speaks of the platform, which is Linux on both sides.
 bool names_extra(const std::string& extras, const std::string& marker) {
   std::istringstream words(extras);
   for (std::string extra; std::getline(words, extra, ',');)

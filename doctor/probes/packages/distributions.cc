@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kHeaders =
     8192;  // Name and Version are the first fields of METADATA; the description is not read
 
+// The first field `key` of METADATA or PKG-INFO, in any case; "" where the headers do not have it.
 std::string header(std::string_view text, std::string_view key) {
   for (const std::string_view line : lines_of(text)) {
     if (trimmed(line).empty()) return {};  // the description follows
@@ -29,7 +30,8 @@ std::string header(std::string_view text, std::string_view key) {
   return {};
 }
 
-// "mamba_ssm-2.2.4.dist-info", "PyJWT-2.6.0.egg-info", "vmamba-0.1-py3.10-linux-x86_64.egg" -> name, version.
+// "mamba_ssm-2.2.4.dist-info", "PyJWT-2.6.0.egg-info", "vmamba-0.1-py3.10-linux-x86_64.egg" -> name,
+// version. This is all that is known where METADATA is unreadable; the name has "_" for "-" then (PEP 427).
 void read_folder_name(std::string stem, Distribution& distribution) {
   for (const char* suffix : {".dist-info", ".egg-info", ".egg"})
     if (stem.ends_with(suffix)) stem.erase(stem.rfind('.'));
@@ -58,6 +60,7 @@ std::string path_of_url(const std::string& url) {
   return path;
 }
 
+// "" also where the value is not a string: the file is not ours.
 std::string text_in(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
@@ -88,7 +91,7 @@ std::string source_in(const Json& json) {
   return source;
 }
 
-// PEP 610 demands an object; a broken file says nothing.
+// PEP 610 demands an object; null stands for a missing file, a discarded value for a broken one.
 Json direct_url_of(const Host& host, const Distribution& distribution) {
   const auto text = host.read_file(path_join(distribution.path, "direct_url.json"), 1u << 20);
   return text ? Json::parse(*text, nullptr, false) : Json();
@@ -108,6 +111,8 @@ void read_direct_url(const Host& host, Distribution& distribution) {
   distribution.project = linked ? path_of_url(url) : source_in(json);
 }
 
+// Reads every site directory of sys.path in order. Legacy editables and conda's channels come from files
+// next to the metadata, so they are matched to the distributions at the end.
 class DistributionReader {
  public:
   DistributionReader(const Host& host, const Python& python) : host_(host), python_(python) {}
@@ -141,6 +146,7 @@ class DistributionReader {
     }
   }
 
+  // An egg is on sys.path itself, through a line of easy-install.pth.
   void read_egg(const std::string& path) {
     if (host_.is_directory(path))
       return read_metadata(path_join(path, "EGG-INFO"), "PKG-INFO", path_basename(path));
@@ -150,6 +156,8 @@ class DistributionReader {
     found_.push_back(std::move(distribution));
   }
 
+  // `file` is METADATA or PKG-INFO, and "" where `path` itself is the metadata (a single .egg-info file of
+  // distutils). Without a readable file, the name and version of the directory remain.
   void read_metadata(const std::string& path, const std::string& file, const std::string& folder_name) {
     Distribution distribution;
     distribution.path = path;
@@ -177,6 +185,7 @@ class DistributionReader {
     links_[absolute_path(host_, std::string(trimmed(lines.front())))] = path;
   }
 
+  // The project directory is on sys.path by easy-install.pth, so its NAME.egg-info was found like any other.
   void mark_legacy_editables() {
     std::set<std::string> seen;
     for (Distribution& distribution : found_) {
@@ -213,6 +222,7 @@ class DistributionReader {
     for (Distribution& distribution : found_) {
       const std::string name = normalized_name(distribution.name);
       auto file = files.find(name);
+      // conda calls the package of torch "pytorch". What pip or uv wrote over conda's files is theirs.
       if (file == files.end() && name == "torch") file = files.find("pytorch");
       if (file == files.end() || (!distribution.installer.empty() && distribution.installer != "conda"))
         continue;
@@ -220,6 +230,7 @@ class DistributionReader {
     }
   }
 
+  // The whole record only where its first 4 KiB do not have the key: it lists every file of the package.
   std::string channel_of(const std::string& file) {
     for (const std::size_t limit : {std::size_t{4096}, std::size_t{8} << 20}) {
       const auto text = read_head(host_, file, limit);
@@ -281,6 +292,8 @@ std::string source_of(const Host& host, const Distribution& distribution) {
   return json.is_object() && !text_in(json, "url").empty() ? source_in(json) : "";
 }
 
+// RECORD is CSV with paths relative to site-packages (PEP 376). Searching for ".so" spares a parse of tens
+// of thousands of lines. "libx.so.12" counts, "a.sources" does not.
 std::vector<std::string> shared_libraries_of(const Host& host, const Distribution& distribution) {
   std::vector<std::string> libraries;
   const auto record = host.read_file(path_join(distribution.path, "RECORD"), 64u << 20);

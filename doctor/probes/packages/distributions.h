@@ -7,6 +7,8 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
+// What is installed, by the metadata on disk: .dist-info (PEP 376, PEP 427), .egg-info, eggs and .egg-link.
+// pip is never asked, because it may be missing, broken or another environment's.
 namespace scankit {
 
 // Every installed distribution on sys.path, in the order in which importlib.metadata would find them; the

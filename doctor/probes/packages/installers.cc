@@ -22,6 +22,7 @@ bool may(const std::string& path, int mode) {
   return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
 }
 
+// "" also for a file that this user may not execute, and for relative entries of PATH.
 std::string program_on_path(const Host& host, const std::string& name) {
   std::istringstream folders(host.env("PATH").value_or(""));
   for (std::string folder; std::getline(folders, folder, ':');) {
@@ -32,6 +33,7 @@ std::string program_on_path(const Host& host, const std::string& name) {
   return "";
 }
 
+// The name, not the path: the command is printed as the user would type it.
 std::string first_on_path(const Host& host, const std::array<const char*, 3>& names) {
   for (const char* name : names)
     if (!program_on_path(host, name).empty()) return name;
@@ -55,6 +57,7 @@ std::string base_with_pip(const Host& host, const Python& python) {
   const std::string minor = "python" + python.version.substr(0, dot);
   const std::string program = path_join(python.base_prefix, "bin/" + minor);
   if (python.prefix == python.base_prefix || !may(program, X_OK)) return "";
+  // Upstream, Debian with its local prefix, Debian's own packages.
   for (const std::string& folder :
        {"lib/" + minor + "/site-packages", "local/lib/" + minor + "/dist-packages",
         std::string("lib/python3/dist-packages")}) {
@@ -66,7 +69,8 @@ std::string base_with_pip(const Host& host, const Python& python) {
   return "";
 }
 
-// Where an installer of this environment writes: its first site folder.
+// Where an installer of this environment writes: its first site directory, else the prefix, below which one
+// would be made.
 std::string site_of(const Python& python) {
   const auto site = std::ranges::find_if(
       python.sys_path, [](const PathEntry& entry) { return entry.origin == "site" && entry.exists; });
@@ -89,6 +93,7 @@ std::string user_name(const Host& host, std::uint32_t uid) {
   return say("user {}", uid);
 }
 
+// "" where this user may write. X_OK is needed as well: without it, no file of a directory can be made.
 std::string owner_of_folder(const Host& host, const std::string& folder) {
   if (may(folder, W_OK | X_OK)) return "";
   const auto info = host.stat(folder);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// probe_packages(): finds the packages around the modules, scans their files (packages_scan.h), follows from
+// __init__.py which files an import of the package runs, and asks for each import whether the installed
+// files offer it (packages_names.h). packages_install.h adds how the modules and torch were installed.
 #include "doctor/probes/packages/packages.h"
 
 #include <algorithm>
@@ -26,6 +29,8 @@ constexpr std::uint64_t kLongestPackageFile = 1u << 20, kMostPackageBytes = 16u 
 constexpr std::size_t kMostFacts = 500;
 constexpr int kDeepestPackage = 8;
 
+// One scanned file. `reached`: `import PACKAGE` runs it, without a guard on the way. `loaded`: guarded
+// imports count too. Both stay false for a file that is imported later or never.
 struct Source {
   std::string package, version, file, module;
   bool reached = false, loaded = false;
@@ -37,6 +42,7 @@ class PackageSearch {
  public:
   PackageSearch(const Host& host, const Snapshot& snapshot)
       : host_(host), snapshot_(snapshot), python_(snapshot.python.value), names_(host, python_) {
+    // Packages whose names are worth a question when another of them imports or calls them.
     siblings_ = {"transformers", "triton"};
     for (const std::string& package : known_importers().packages) siblings_.insert(package);
   }
@@ -135,6 +141,8 @@ class PackageSearch {
     bytes_ += text->size();
     Source source{package, version_of(package), path, module, false, false, {}, {}};
     source.scan = scan_package_file(*text, module, path.ends_with("/__init__.py"));
+    // scan_imports() knows the guards (`except ImportError`), which the token scan does not follow. It wants
+    // the modules as they are spelt in the file, so relative imports are asked for by their dots.
     std::set<std::string> tops;
     for (const ScannedImport& import : source.scan.imports)
       tops.insert(import.written.starts_with('.') ? import.written : top_package(import.target));
@@ -159,6 +167,7 @@ class PackageSearch {
     bool& seen = sure ? sources_[found->second].reached : sources_[found->second].loaded;
     if (seen) return;
     seen = true;
+    // `import a.b.c` runs the __init__ of a and of a.b as well; `from a import b` may mean the module a.b.
     const auto imports = sources_[found->second].scan.imports;
     for (const ScannedImport& import : imports) {
       if (import.when != "import" || (sure && guarded(sources_[found->second], import))) continue;
@@ -171,6 +180,8 @@ class PackageSearch {
     }
   }
 
+  // A name of a sibling package or of a module under diagnosis, seen from another package: what a package
+  // takes from itself always fits.
   bool concerns_us(const std::string& dotted, const std::string& own_package) const {
     const std::string top = top_package(dotted);
     return top != own_package && (siblings_.contains(top) || is_module(dotted));
@@ -209,6 +220,8 @@ class PackageSearch {
     if (names_.ask(target, name).answer != "yes") take_import(source, import);
   }
 
+  // A module under diagnosis is answered "module": what it offers is for its own facts to say, not for
+  // NameSearch, which reads Python files.
   void take_import(const Source& source, const ScannedImport& import) {
     PackageImport taken{source.package,
                         source.version,
@@ -268,6 +281,7 @@ class PackageSearch {
     return defined;
   }
 
+  // The definitions of what the packages call in each other, so that a check can compare argument counts.
   void define_callees() {
     std::set<std::string> asked;
     for (const PackageCall& call : packages_found_.calls)
@@ -280,8 +294,10 @@ class PackageSearch {
   const Snapshot& snapshot_;
   const Python& python_;
   NameSearch names_;
+  // siblings_ are asked for, packages_ were read; folders_ and seen_ are paths that were read.
   std::set<std::string> siblings_, packages_, folders_, seen_;
   std::vector<Source> sources_;
+  // "mamba_ssm.ops" -> its place in sources_.
   std::map<std::string, std::size_t> by_module_;
   std::map<std::string, std::string> versions_;
   Packages packages_found_;

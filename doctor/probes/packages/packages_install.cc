@@ -38,6 +38,7 @@ void read_signature(std::string_view text, std::set<unsigned>& arguments, bool& 
 
 bool plain(char c) { return c >= 0x20 && c < 0x7f; }
 
+// The printable text around data[at], up to a colon on each side: paths in lists are separated by them.
 std::string path_around(std::string_view data, std::size_t at) {
   constexpr std::size_t kLongest = 300;
   std::size_t from = at, end = at;
@@ -73,6 +74,8 @@ BinaryTexts binary_texts(std::string_view data) {
   return texts;
 }
 
+// Strings are in .rodata and, merged by the compiler, in .rodata.str1.1 and its like. Nothing where the file
+// is not a whole ELF file, or was stripped of its section headers.
 std::optional<BinaryTexts> read_binary_texts(const Host& host, const std::string& path) {
   auto source = host.open(path);
   if (!source) return std::nullopt;
@@ -130,8 +133,9 @@ void read_modules(const Host& host, const Snapshot& snapshot, Packages& packages
   }
 }
 
-// Requirements are installed before what requires them, so the
-// next named distribution after torch brought it.
+// Requirements are installed before what requires them, so the next named distribution after torch brought
+// it. "" where pip did not install torch, where its user named torch, or where nothing else followed in
+// that run.
 std::string what_brought(const Host& host, const Snapshot& snapshot, const Distribution& torch,
                          std::int64_t torch_installed) {
   if (torch.installer != "pip" || torch_installed == 0 || was_named(host, torch)) return {};
@@ -160,6 +164,7 @@ void read_torch_record(const Host& host, const Snapshot& snapshot, Packages& pac
     if (line.empty()) break;  // the description follows
     if (!line.starts_with(kField) || !line.substr(kField.size()).starts_with(kTriton)) continue;
     const std::string_view requirement = line.substr(kField.size());
+    // Not "triton-windows" and its like, whose names only begin in this way.
     const char next = requirement.size() > kTriton.size() ? requirement[kTriton.size()] : ' ';
     if (next == ' ' || next == '=' || next == '<' || next == '>' || next == '(' || next == '~' || next == '!')
       packages.triton_pin = requirement;

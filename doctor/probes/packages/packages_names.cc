@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Python makes names at run time, so a file can only prove that a name is missing where nothing in it could
+// make one. Every sign of that turns "no" into "unknown": a false "no" would accuse a working package.
 #include "doctor/probes/packages/packages_names.h"
 
 #include <algorithm>
@@ -101,6 +103,8 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
   return {"yes", "", at};
 }
 
+// All files below the package, for a module that gathers names from them: one that has the word is enough
+// for "yes". "unknown" at the first file that cannot be judged, or when a bound is met.
 NameOffer NameSearch::search_folder(const std::string& folder, const std::string& name,
                                     const std::string& where) {
   std::vector<std::string> folders{folder};
@@ -128,6 +132,8 @@ NameOffer NameSearch::search_folder(const std::string& folder, const std::string
   return {"no", say("no file below {} has the name {}", folder, name), where};
 }
 
+// Best evidence first: the word in the module's own file, a submodule of that name, then the files below, if
+// the module makes names.
 NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
   const std::string key = target + ":" + name;
   if (const auto old = known_.find(key); old != known_.end()) return old->second;
@@ -136,6 +142,8 @@ NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
   if (offer.answer == "yes" && !name.empty() && name != "*") {
     const auto text = host_.read_file(file, kLongestNameFile);
     const std::string where = offer.package_path;
+    // A namespace package (PEP 420) offers its submodules. Whether another portion of it offers the name
+    // is unknown.
     if (!text && !folder.empty() && !host_.exists(file))
       offer =
           has_child(folder, name) ? offer : NameOffer{"unknown", say("{} has no __init__.py", folder), where};

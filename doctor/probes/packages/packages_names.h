@@ -9,6 +9,8 @@
 
 namespace scankit {
 
+// "yes": the files offer it. "no": they do not, for the reason `why`. "absent": the top-level package is not
+// on the path. "unknown": the files do not decide, for the reason `why`.
 struct NameOffer {
   std::string answer;  // "yes", "no", "absent", "unknown"
   std::string why;
@@ -32,6 +34,7 @@ class NameSearch {
 
   const Host& host_;
   const Python& python_;
+  // By "TARGET:NAME". Packages ask the same question from many files.
   std::map<std::string, NameOffer> known_;
 };
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Three passes over the statements of a file: the first binds names to what they were imported from and
+// notes functions, the second finds calls and uses of these names, the third how the file tests them. A name
+// with a second meaning anywhere in the file is followed nowhere, because scopes are not modelled.
 #include "doctor/probes/packages/packages_scan.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ namespace scankit {
 namespace {
 using Tokens = std::span<const PythonToken>;
 
+// A block that is open at the current statement; the stack of them is the nesting by indentation.
 struct Block {
   std::size_t indent;
   std::string when;  // "import" or "conditional"; "call" for a function's body
@@ -35,7 +39,8 @@ std::optional<std::string> block_of(const PythonToken& first) {
   return std::nullopt;
 }
 
-// `if TRITON3:`, `if hasattr(tl, "cumsum"):`. A `try` may catch what is missing.
+// `if TRITON3:`, `if hasattr(tl, "cumsum"):`. A `try` may catch what is missing. Such a block may well name
+// what the installed release lacks, so nothing inside it counts as a use.
 bool asks_for_a_release(Tokens head) {
   if (head.front().is("try")) return true;
   return std::ranges::any_of(head, [](const PythonToken& token) {
@@ -63,6 +68,8 @@ class Scanner {
  public:
   Scanner(const std::string& module, bool is_package) : module_(module), is_package_(is_package) {}
 
+  // All statements are read before names are looked for: a name that is rebound at the end of the file is
+  // doubtful from its beginning on.
   PackageScan run(std::string_view source) {
     lines_ = python_lines(source);
     bool decorated = false;
@@ -77,6 +84,8 @@ class Scanner {
   }
 
  private:
+  // Keeps the stack of blocks, records what the statement imports, and binds the names that it assigns. A
+  // block on one line (`try: import x`) is read like one of two lines.
   void read_statement(const PythonLine& line, bool decorated) {
     std::optional<Block> before;  // the `if` of an `else`
     for (; !blocks_.empty() && blocks_.back().indent >= line.indent; blocks_.pop_back())
@@ -88,7 +97,9 @@ class Scanner {
     if (const auto block = block_of(tokens.front())) {
       if (*block == "call") read_def(line, decorated, blocks_.empty());
       bind_targets(tokens);
+      // Inside a condition or a function nothing becomes unconditional again.
       if (when == "import" || *block == "call") when = *block;
+      // `else` and its like share the guard of the `if` or `try` at the same indentation.
       const bool goes_on =
           std::ranges::any_of(std::initializer_list<const char*>{"else", "elif", "except", "finally", "case"},
                               [&](const char* word) { return tokens.front().is(word); });
@@ -107,6 +118,7 @@ class Scanner {
     bind_targets(tokens);
   }
 
+  // "a.b", "..ops", "." from tokens[at] on; moves `at` behind it.
   static std::string dotted(Tokens tokens, std::size_t& at) {
     std::string text;
     while (at < tokens.size() &&
@@ -115,6 +127,7 @@ class Scanner {
     return text;
   }
 
+  // `import a.b` binds "a", which then means a; `import a.b as c` binds "c", which means a.b.
   void read_import(Tokens tokens, const std::string& when) {
     for (std::size_t at = 1; at < tokens.size(); ++at) {
       const unsigned line = tokens[at].line;
@@ -164,6 +177,7 @@ class Scanner {
     }
   }
 
+  // A name that two imports give different meanings is as doubtful as one that is assigned.
   void bind(const std::string& name, const std::string& means) {
     const auto [old, fresh] = means_.emplace(name, means);
     if (!fresh && old->second != means) rebound_.insert(name);
@@ -211,6 +225,8 @@ class Scanner {
     }
   }
 
+  // Counts parameters at bracket depth 1. A bare `*` and `/` are not parameters; `*rest` and `**rest` make
+  // the number open. A second def of the name, counted in definitions_, removes the function in the end.
   void read_def(const PythonLine& line, bool decorated, bool top_level) {
     const auto& tokens = line.tokens;
     if (tokens.size() < 3 || !tokens[0].is("def") || !is_name(tokens[1])) return;
@@ -283,6 +299,8 @@ class Scanner {
     scan_.uses.push_back({line, name});
   }
 
+  // Calls and uses of imported names, spelt through the imports: `tl.math.log1p(x)` after `import
+  // triton.language as tl` is "triton.language.math.log1p".
   void find_names(Tokens tokens, bool guarded) {
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
       if (!is_name(tokens[i]) ||
@@ -334,6 +352,8 @@ class Scanner {
       }
   }
 
+  // How a statement that names something imported asks for it: "if", "assert", or "" where it does not ask.
+  // "if" is the stronger: such a file has a way around what is missing.
   static std::string question_of(Tokens tokens) {
     const auto has = [&](std::initializer_list<const char*> words) {
       return std::ranges::any_of(tokens, [&](const PythonToken& token) {
@@ -355,7 +375,10 @@ class Scanner {
   std::vector<PythonLine> lines_;
   std::vector<bool> guarded_;  // each line of lines_
   std::vector<Block> blocks_;
+  // means_: a bound name -> the dotted name that it was imported as.
   std::map<std::string, std::string> means_;
+  // rebound_: followed nowhere. used_: full names that have a use already. assigned_: rebound by `=`, which
+  // also replaces a function of that name.
   std::set<std::string> rebound_, used_, assigned_;
   std::map<std::string, int> definitions_;
   PackageScan scan_;

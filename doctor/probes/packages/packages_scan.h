@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+// What one Python file imports, calls, uses and defines, by its tokens. packages.cc puts the files of a
+// package together; importers.cc follows imports with the same scan.
 namespace scankit {
 
 struct ScannedImport {
@@ -27,6 +29,7 @@ struct ScannedUse {
 struct ScannedFunction {
   unsigned line = 0;
   std::string name;
+  // Keyword-only parameters count as well: a call is compared by the number of its arguments alone.
   int least = 0, most = 0;  // most: -1 for any number
 };
 struct PackageScan {

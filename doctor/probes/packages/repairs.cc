@@ -37,6 +37,8 @@ std::set<std::string> bases(const Python& python) {
   return folders;
 }
 
+// The lock file has the decimal id of the process that runs the fix. A recycled id is taken for a living
+// fix, which only delays the advice to restore. An unpacked root has no processes.
 bool holder_lives(const Host& host, const std::string& state_folder) {
   const auto text =
       host.is_live() ? host.read_file(path_join(state_folder, "lock"), 64) : Result<std::string>("");
@@ -54,11 +56,14 @@ bool is_own(const Host& host, const std::string& path, FileKind kind) {
   return (info->uid == user || info->uid == 0 || user == 0) && (info->mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+// "0001.json": at least four digits. A file of any other name is not one that scankit wrote.
 bool is_journal_name(const std::string& name) {
   const std::string id = name.substr(0, name.size() - 5);  // without .json
   return id.size() >= 4 && id.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// A journal that is not ours, or cannot be parsed, is still reported, but with an empty state and module:
+// what a stranger wrote into it must not reach the advice. At most 20 for one environment.
 void read_journals(const Host& host, const std::string& base, std::vector<UnfinishedRepair>& found) {
   const std::string state_folder = path_join(base, ".scankit"), folder = path_join(state_folder, "journal");
   const auto entries = host.list(folder);
@@ -144,6 +149,7 @@ std::vector<std::string> names_of(const std::string& series) {
   return names;
 }
 
+// conda keeps what is installed in conda-meta, so the environment can be completed where it is.
 EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
   for (const char* name : {"conda", "mamba", "micromamba"})
     if (find_on_path(host, name))

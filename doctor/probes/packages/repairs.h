@@ -8,6 +8,8 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/model/target_facts.h"
 
+// Two kinds of damage to an environment: a `scankit fix` that was interrupted, read from its journals, and
+// an active environment whose Python cannot be used, with the command that makes it anew.
 namespace scankit {
 
 // Fixes of this environment that did not come to their end, by the journals below `.scankit` of the prefix
@@ -22,6 +24,7 @@ struct EnvironmentRepair {
 };
 // A venv: made anew by uv (where uv made it and is on PATH) or by a Python of PATH that can make venvs,
 // one of the venv's own release first.
+// `--clear` empties the directory, so the packages have to be installed again; `text` says so.
 EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder);
 
 // `why`: how looking for its Python ended. `origin`: "VIRTUAL_ENV", "./.venv", "CONDA_PREFIX".

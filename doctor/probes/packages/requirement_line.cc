@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Markers are evaluated in three values (Kleene's logic): true, false, and nothing for what a snapshot
+// cannot answer. "unknown and false" is false, so a marker for Windows is decided whatever else it asks.
 #include "doctor/probes/packages/requirement_line.h"
 
 #include <algorithm>
@@ -25,7 +27,8 @@ Answer either(const Answer& a, const Answer& b) {
   return a && b ? Answer(false) : std::nullopt;
 }
 
-// A marker is words, quoted texts, operators and brackets; read once, from left to right.
+// A marker is words, quoted texts, operators and brackets; read once, by recursive descent over the grammar
+// of PEP 508: any() is marker_or, all() is marker_and, one() is marker_expr. `rest_` is what is unread.
 class Marker {
  public:
   Marker(std::string_view text, const Python& python, const std::string& machine,
@@ -38,6 +41,8 @@ class Marker {
   }
 
  private:
+  // One side of a comparison. `version`: the side is a version by its meaning, so that the operator compares
+  // releases. `extra`: it is the variable `extra`, which has a set of values here.
   struct Value {
     std::string text;
     bool known = true, version = false, extra = false;
@@ -65,6 +70,7 @@ class Marker {
     return answer;
   }
 
+  // Consumes `wanted` only where it is a whole word: "or" is not the beginning of "os_name".
   bool word(std::string_view wanted) {
     rest_ = trimmed(rest_);
     if (!rest_.starts_with(wanted)) return false;
@@ -100,7 +106,7 @@ class Marker {
     return variable(name);
   }
 
-  // scankit looks at Linux alone.
+  // The environment markers of PEP 508. The platform is fixed: scankit looks at Linux alone.
   Value variable(const std::string& name) const {
     const auto python = Version::parse(python_.version);
     if (name == "extra") return {.text = {}, .extra = true};
@@ -120,6 +126,8 @@ class Marker {
     return {.text = {}, .known = false};
   }
 
+  // Text is compared as text, versions as PEP 440 releases. "~=", "===" and the order of texts are left
+  // undecided: a wrong answer would report a package as missing.
   Answer comparison() {
     const Value left = value();
     const std::string operation_text = operation();
@@ -140,6 +148,7 @@ class Marker {
     return operation_text == "!=" ? Answer(!asked) : std::nullopt;
   }
 
+  // "3.11.*" matches by prefix, whole parts only.
   static Answer of_versions(const std::string& left, const std::string& operation_text, std::string right) {
     if (right.ends_with(".*") && (operation_text == "==" || operation_text == "!=")) {
       const bool below = (left + ".").starts_with(right.substr(0, right.size() - 1));

@@ -7,18 +7,22 @@
 
 #include "doctor/model/snapshot.h"
 
+// Dependency specifiers (PEP 508) as METADATA has them, as far as one needs them to say what is missing: the
+// name, the extras and the marker are read; whether a version fits the specifier is not decided here.
 namespace scankit {
 
 // "tokenizers (>=0.20,<0.21) ; extra == 'torch'" of a METADATA file (PEP 508).
 struct RequirementLine {
   std::string name, specifier, marker;  // "tokenizers", ">=0.20,<0.21", "extra == 'torch'"
   std::vector<std::string> extras;      // of the distribution that is asked for
+  // What an installer takes, without extras and marker: "tokenizers>=0.20,<0.21".
   std::string text() const { return name + specifier; }
 };
+// Nothing where the line does not start with a name or a bracket is not closed.
 std::optional<RequirementLine> parse_requirement(std::string_view line);
 
-// Whether the marker holds for this Python with these extras.
-// Nothing where it asks for what is not known here.
+// Whether the marker is true for this Python with these extras. Nothing where it asks for what is not known
+// here, or is malformed; an empty marker is true. `machine` is platform_machine, "" where it is not known.
 std::optional<bool> marker_holds(std::string_view marker, const Python& python, const std::string& machine,
                                  const std::vector<std::string>& extras);
 

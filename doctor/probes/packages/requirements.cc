@@ -17,7 +17,8 @@
 namespace scankit {
 namespace {
 
-// A dotted name is looked for in the package that its first part leads to.
+// The directory or file of a module that is Python: a dotted name is looked for in the package that its
+// first part leads to. Nothing for a leftover directory, which an import would take for an empty namespace.
 std::optional<std::string> python_files_of(const Host& host, const Python& python, const std::string& name) {
   const auto dot = name.find('.');
   const auto top = find_python_module(host, python, name.substr(0, dot));
@@ -64,6 +65,8 @@ bool holds_part(const Host& host, const Python& python, const std::string& folde
   });
 }
 
+// Unlike python_files_of(), this also takes a compiled submodule, and answers with the path of the
+// top-level package.
 std::optional<std::string> module_path(const Host& host, const Python& python, const std::string& name) {
   const auto dot = name.find('.');
   const auto found = find_python_module(host, python, name.substr(0, dot));
@@ -104,6 +107,7 @@ std::vector<Requirement> probe_required(const Host& host, const Snapshot& so_far
       required.push_back({name, "module", *path});
     else if (distribution != nullptr && has_files(host, *distribution))
       required.push_back({name, "distribution", distribution->path});
+    // It may be in the directory that could not be read.
     else if (!unreadable_site_folders(host, python).empty())
       required.push_back({name, "not-read", ""});
     else
@@ -155,6 +159,9 @@ std::string machine_of(const Snapshot& so_far) {
   return start == std::string::npos ? so_far.os.value.machine : soabi.substr(start + 1, system - start - 1);
 }
 
+// Walks the requirements of each root breadth first through what is installed, and notes what is not. The
+// roots are the packages around the modules, and torch. A package of the current directory is a checkout:
+// its metadata, if any, is not what is installed.
 class RequirementSearch {
  public:
   RequirementSearch(const Host& host, const Snapshot& so_far)
@@ -168,6 +175,8 @@ class RequirementSearch {
   }
 
  private:
+  // `package` is the import name of the root. `through` gathers the import names of everything on the way,
+  // so that add_places() can follow an import from the root to the missing package.
   void of_root(const std::string& package, const std::string& distribution) {
     const Distribution* installed = find_distribution(snapshot_.distributions.value, distribution);
     if (installed == nullptr) return;
@@ -180,6 +189,8 @@ class RequirementSearch {
       queue.pop_front();
       for (const RequirementLine& line : lines_of_distribution(*each)) {
         const std::string name = normalized_name(line.name);
+        // A marker without an answer does not count: a requirement that may not apply is not missing. The
+        // extras are those that the distribution was asked for with.
         if (part_of_torch(name) || marker_holds(line.marker, python_, machine_, extras) != true) continue;
         const Distribution* there = find_distribution(snapshot_.distributions.value, name);
         if (there == nullptr) note(package, *each, line);
@@ -198,6 +209,7 @@ class RequirementSearch {
     return {};
   }
 
+  // Once for each root and package, and only where no file of sys.path would satisfy the import.
   void note(const std::string& root, const Distribution& asks, const RequirementLine& line) {
     const ImportName imported = import_name_of(line.name);
     const auto same = [&](const MissingRequirement& known) {
@@ -225,6 +237,8 @@ class RequirementSearch {
     });
   }
 
+  // The line of code at which `import ROOT` would meet the missing package. Those that no import meets stay
+  // without a line, and the check reports them in a note.
   void add_places(const std::string& root, std::size_t first, const std::set<std::string>& through) {
     std::set<std::string> wanted;
     for (std::size_t i = first; i < found_.size(); ++i) wanted.insert(found_[i].package);

@@ -19,7 +19,8 @@ bool is_yes(std::string_view text) {  // as pip's strtobool
   return std::ranges::find(kYes, lowered(trimmed(text))) != kYes.end();
 }
 
-// The weakest first.
+// The weakest first: machine, user, sys.prefix, PIP_CONFIG_FILE (pip/_internal/configuration.py). The value
+// os.devnull of PIP_CONFIG_FILE makes pip load no file at all.
 std::vector<std::string> config_files(const Host& host, const Python& python) {
   const std::string named = host.env("PIP_CONFIG_FILE").value_or("");
   if (named == "/dev/null") return {};
@@ -41,6 +42,8 @@ struct Said {
   std::optional<bool> global, install;
 };
 
+// As far as configparser's format matters for one boolean: "=" and ":" separate, keys come in any case,
+// sections do not, and an indented line continues the value before it.
 Said user_key_of(const std::string& text) {
   Said said;
   std::istringstream lines(text);
@@ -61,6 +64,7 @@ Said user_key_of(const std::string& text) {
 
 }  // namespace
 
+// [install] in any file beats [global] in any other, so the two are kept apart until all files are read.
 std::string pip_user_setting(const Host& host, const Python& python) {
   if (const auto variable = host.env("PIP_USER"); variable && !variable->empty())
     return is_yes(*variable) ? "$PIP_USER" : "";

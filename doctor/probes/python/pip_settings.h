@@ -5,6 +5,8 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
+// The part of pip's configuration that changes what a repair command does. installers.cc stores the answer,
+// so that a printed command can set PIP_USER=0 before it.
 namespace scankit {
 
 // What makes `pip install` of this Python install for the user alone (`--user`): "$PIP_USER" or the path of a

@@ -19,7 +19,8 @@ constexpr std::size_t kPiece = 1u << 18;
 constexpr std::size_t kOverlap = 64;        // longer than any text that is looked for
 constexpr std::uint64_t kMost = 96u << 20;  // conda's static interpreter with its symbols has 30 MB
 
-// Calls `look` with overlapping pieces from the start of the file until it says true.
+// Calls `look` with overlapping pieces from the start of the file until it says true. The overlap is there
+// because a text may cross the border of two pieces. False also where the file cannot be read.
 bool scan(const Host& host, const std::string& path, const std::function<bool(std::string_view)>& look) {
   const auto source = host.open(path);
   if (!source) return false;
@@ -64,6 +65,7 @@ bool is_patch_level(std::string_view text) {
   return at == text.size();
 }
 
+// e_machine of the ELF header (gABI, "ELF Header"), as the platform part of SOABI spells it.
 std::string machine_name(unsigned number) {
   static constexpr std::array<std::pair<unsigned, const char*>, 5> kNames{
       {{62, "x86_64"}, {183, "aarch64"}, {21, "ppc64le"}, {243, "riscv64"}, {22, "s390x"}}};
@@ -81,6 +83,7 @@ Result<PythonBinary> read_python_binary(const Host& host, const std::string& pat
   if (source->size() < 64 || !source->read(0, head.data(), head.size())) return facts;
   facts.elf = head[0] == 0x7F && head[1] == 'E' && head[2] == 'L' && head[3] == 'F';
   if (!facts.elf) return facts;
+  // EI_DATA is byte 5, 2 for big-endian; e_machine is at offset 18.
   facts.machine = machine_name(head[5] == 2 ? head[18] * 256u + head[19] : head[19] * 256u + head[18]);
   // The entry points that Programs/python.c calls, undefined or exported (3.8+, 3.7, before, embedded); a
   // fully static interpreter has no dynamic names, but its help text.
@@ -122,6 +125,8 @@ Probed<Python> failed(const Error& error, Python python = {}) {
   return probed;
 }
 
+// What made the environment, as reports and repairs name it: "venv", "uv", "conda", "pyenv", "system" or
+// "other". A venv on top of conda is a venv.
 std::string environment_kind(const Host& host, const PythonLayout& layout) {
   if (layout.venv) return layout.venv->made_by_uv ? "uv" : "venv";
   if (host.is_directory(path_join(layout.base_prefix, "conda-meta"))) return "conda";
@@ -146,6 +151,7 @@ StableAbiSuffixes stable_abi_suffixes(const Host& host, const PythonLayout& layo
           .platform = of_the_system && holds(".abi3" + platform_of_tag(build.soabi) + ".so")};
 }
 
+// Fills `python` from the layout. find_python_module() needs the suffixes and sys.path, so it comes last.
 void describe(const Host& host, const PythonLayout& layout, Python& python) {
   python.executable = layout.executable;
   python.version = layout.release;
@@ -167,7 +173,7 @@ void describe(const Host& host, const PythonLayout& layout, Python& python) {
       !layout.venv && is_regular_file(host, path_join(layout.stdlib, "EXTERNALLY-MANAGED"));
 }
 
-// A CPython 3 with its standard library.
+// A CPython 3 with its standard library. PyPy is recognised by the name of its executable.
 Result<PythonLayout> supported_layout(const Host& host, const std::string& interpreter) {
   if (path_basename(host.realpath(interpreter).value_or(interpreter)).starts_with("pypy"))
     return Error{Errc::Unsupported, say("{} is PyPy, for which there is no torch", printable(interpreter)),

@@ -9,6 +9,8 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/probes/python/python_shim.h"
 
+// The probe of the interpreter: identity, version, suffixes and sys.path, all from files. python_shim.h
+// finds the file, python_layout.h its installation, sys_path.h its import path; python.cc joins them.
 namespace scankit {
 
 // What the bytes of an interpreter, or of its libpython, say by themselves.

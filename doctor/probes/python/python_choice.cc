@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Three subjects, in this order: root file systems and the Pythons in them, code that root must not run, and
+// the choice itself. The choice only follows names and links; python.h says whether a candidate is a Python,
+// repairs.h what to do about an active environment that is broken.
 #include "doctor/probes/python/python_choice.h"
 
 #include <unistd.h>
@@ -22,6 +25,8 @@
 namespace scankit {
 namespace {
 
+// A root file system has at least one of these at its top. A directory with more than kManyEntries entries
+// is not one of environments, and looking at each entry would take too long.
 constexpr std::array kSigns{"usr", "bin", "lib", "lib64", "etc"};
 constexpr std::size_t kManyEntries = 256;
 
@@ -29,12 +34,15 @@ Error no_root(const std::string& folder, const std::string& why, std::string hin
   return {Errc::InvalidArgument, say("--root {}: {}", printable(folder), why), std::move(hint)};
 }
 
-// What `docker save`, skopeo and buildah write: the layers, not the files.
+// What `docker save`, skopeo and buildah write: the layers, not the files. The OCI image layout has a file
+// `oci-layout`; the older format of `docker save` has `manifest.json` and `repositories`.
 bool is_packed_image(const Host& host, const std::string& folder) {
   return host.exists(path_join(folder, "oci-layout")) ||
          (host.exists(path_join(folder, "manifest.json")) && host.exists(path_join(folder, "repositories")));
 }
 
+// At most one entry an environment. lstat is enough: whether the link leads to a Python is for
+// find_interpreter() to say.
 void add_environment(const Host& host, const std::string& folder, std::vector<PlacedPython>& found) {
   for (const char* name : {"bin/python", "bin/python3"}) {
     const std::string file = path_join(folder, name);
@@ -107,6 +115,7 @@ bool runs_at_start(const std::string& name) {
 }  // namespace
 
 std::optional<ForeignCode> foreign_to_root(const Host& host, const std::string& path) {
+  // An import would run as the effective user. A path that does not exist cannot run.
   if (::geteuid() != 0 || path.empty()) return std::nullopt;
   const auto info = host.stat(path);
   if (!info || info->uid == 0) return std::nullopt;
@@ -115,6 +124,8 @@ std::optional<ForeignCode> foreign_to_root(const Host& host, const std::string& 
 
 std::optional<ForeignCode> foreign_code(const Host& host, const Python& python) {
   if (::geteuid() != 0) return std::nullopt;
+  // The directories themselves count too: their owner can put a new module there at any time. Only the top
+  // of each is listed, because site.py reads nothing below it.
   std::vector<std::string> paths = {python.requested, python.executable, python.prefix};
   for (const PathEntry& entry : python.sys_path) {
     if (!entry.exists) continue;
@@ -159,8 +170,9 @@ std::string chosen_line(const Interpreter& found, const std::string& origin) {
   return say("Python: {} ({}, through the script {})", printable(found.path), origin, scripts);
 }
 
-// In the order in which a user would expect them to win. A file ./.venv is no environment: pipenv, poetry and
-// shell plug-ins keep the name of one in it.
+// In the order in which a user would expect them to win. A file ./.venv is not an environment: pipenv,
+// poetry and shell plug-ins keep the name of one in it. An unpacked root has no variables and no current
+// directory, so that the default PATH alone remains.
 std::vector<PythonCandidate> sources(const Host& host) {
   std::vector<PythonCandidate> candidates;
   const auto folder = [&](const std::string& path, const std::string& origin) {
@@ -178,7 +190,8 @@ std::vector<PythonCandidate> sources(const Host& host) {
   return candidates;
 }
 
-// Pythons that PATH does not reach, but that people keep environments in.
+// Where people keep environments that PATH does not reach: pyenv's versions and conda's environments. They
+// are never chosen; list_others() mentions those that have torch.
 std::vector<PythonCandidate> elsewhere(const Host& host) {
   std::vector<PythonCandidate> candidates;
   const std::string home = host.env("HOME").value_or("");
@@ -197,8 +210,9 @@ std::vector<PythonCandidate> elsewhere(const Host& host) {
   return candidates;
 }
 
-// Version of the torch that this interpreter would import; "" for none. Cheaper than the torch probe: no
-// library is read.
+// Version of the torch that this interpreter would import; "" where it has none. Cheaper than the torch
+// probe: no library is read. The current directory and PYTHONPATH do not count, because they are the same
+// for every interpreter and would give each of them the same torch.
 std::string torch_of(const Host& host, const std::string& interpreter) {
   const auto layout = read_python_layout(host, interpreter);
   if (!layout || layout->major != 3) return {};
@@ -212,7 +226,8 @@ std::string torch_of(const Host& host, const std::string& interpreter) {
   return {};
 }
 
-// One environment has many names: bin/python, bin/python3, /bin and /usr/bin.
+// One environment has many names: bin/python, bin/python3, /bin and /usr/bin. A venv is identified by its
+// bin directory, because its bin/python resolves to the base interpreter, which several venvs share.
 std::string identity(const Host& host, const std::string& interpreter) {
   const std::string folder = path_dirname(interpreter);
   if (const auto venv = read_venv_config(host, interpreter); venv && venv->has_value())
@@ -296,6 +311,8 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
       chosen = found->path;
       break;
     }
+    // Going on to the next candidate would diagnose an environment that the user does not work in, and call
+    // it healthy.
     if (candidate.active) return unusable_environment(host, candidate, found.error(), broken);
     notes.push_back(say("passed over {}: {}", candidate.origin, found.error().message));
   }

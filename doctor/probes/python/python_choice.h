@@ -9,7 +9,8 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/model/target_facts.h"
 
-// An unpacked root file system or image (--root).
+// Which Python a command means: on the running machine, or in an unpacked root file system or image
+// (--root). Also the rule that root does not import what another user could have written.
 
 namespace scankit {
 

@@ -11,6 +11,8 @@
 namespace scankit {
 namespace {
 
+// As site.py does: keys in any case, blanks around both parts removed, and the last line of a key wins. A
+// line without "=" is ignored.
 void read_line(std::string_view line, VenvConfig& config) {
   const auto equals = line.find('=');
   if (equals == std::string_view::npos) return;
@@ -22,7 +24,9 @@ void read_line(std::string_view line, VenvConfig& config) {
   if (key == "uv") config.made_by_uv = true;
 }
 
-// The value of a key in the literal dict of _sysconfigdata*.py; one key stands at the start of each line.
+// The value of a key in the literal dict of _sysconfigdata*.py, which pprint writes with one key a line;
+// numbers come as their digits. A string that pprint breaks into several literals gives the first only,
+// which no key asked for here is long enough for. "" where the key is missing.
 std::string build_variable(std::string_view text, std::string_view key) {
   const std::string start = "'" + std::string(key) + "':";
   auto at = text.find(start);
@@ -49,6 +53,8 @@ std::string sysconfigdata_file(const Host& host, const std::string& stdlib, bool
   return chosen;
 }
 
+// "_bisect.cpython-311-x86_64-linux-gnu.so" -> "cpython-311-x86_64-linux-gnu": the modules of the standard
+// library carry the tag of the build that they belong to.
 std::string soabi_of_dynload(const Host& host, const std::string& dynload) {
   const auto entries = host.list(dynload);
   if (!entries) return {};
@@ -64,6 +70,8 @@ std::string soabi_of_dynload(const Host& host, const std::string& dynload) {
 
 Result<std::optional<VenvConfig>> read_venv_config(const Host& host, const std::string& interpreter) {
   const std::string directory = path_dirname(interpreter);
+  // The order of site.py and getpath: in the directory of the executable, then one above. The first file is
+  // taken, even where it is unusable.
   for (const std::string& folder : {directory, path_dirname(directory)}) {
     const std::string file = path_join(folder, "pyvenv.cfg");
     if (!is_regular_file(host, file)) continue;
@@ -85,6 +93,8 @@ Result<std::optional<VenvConfig>> read_venv_config(const Host& host, const std::
   return std::optional<VenvConfig>();
 }
 
+// Three witnesses, the best first: _sysconfigdata, the file names in lib-dynload, and the rule by which
+// CPython forms the tag. A build that is stripped down to the last still gets suffixes.
 BuildConfig read_build_config(const Host& host, const std::string& stdlib, const std::string& dynload,
                               const std::string& tag, const std::string& machine) {
   BuildConfig config;
@@ -94,6 +104,7 @@ BuildConfig read_build_config(const Host& host, const std::string& stdlib, const
     if (const auto text = host.read_file(config.source, 4u << 20)) {
       config.soabi = build_variable(*text, "SOABI");
       config.alt_soabi = build_variable(*text, "ALT_SOABI");
+      // A macro that pyconfig.h leaves undefined is 0 in the dict.
       if (config.alt_soabi == "0") config.alt_soabi.clear();
       config.free_threaded = config.free_threaded || build_variable(*text, "Py_GIL_DISABLED") == "1";
     }
@@ -123,6 +134,7 @@ std::vector<std::string> extension_suffixes(const BuildConfig& config, unsigned 
   if (!config.alt_soabi.empty()) suffixes.push_back("." + config.alt_soabi + ".so");
   // 3.15 also reads stable-ABI files that name the platform.
   const std::string triplet = platform_of_tag(config.soabi);
+  // .abi3t, the stable ABI of free-threaded builds, is new in 3.15.
   for (const std::string family : {".abi3", ".abi3t"}) {
     if (family == ".abi3" ? !stable.plain : minor < 15) continue;
     if (minor >= 15 && !triplet.empty()) suffixes.push_back(family + triplet + ".so");

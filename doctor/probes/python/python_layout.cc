@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// getpath step by step, from files: which series ("3.11") the executable belongs to, from where the landmark
+// lib/pythonX.Y/os.py is searched, the prefixes that this gives, and at last the exact release. The real
+// interpreter knows its series by itself; here it has to be inferred first, because the search needs it.
 #include "doctor/probes/python/python_layout.h"
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 namespace scankit {
 namespace {
 
+// "3.13t": major 3, minor 13, thread "t".
 struct Series {
   unsigned major = 0, minor = 0;
   std::string thread;
@@ -51,6 +55,7 @@ std::vector<std::string> upwards(std::string start) {
   return folders;
 }
 
+// getpath's STDLIB_LANDMARKS: os.py, or os.pyc in an installation without sources.
 bool has_landmark(const Host& host, const std::string& prefix, const std::string& library,
                   const Series& series) {
   const std::string folder =
@@ -75,7 +80,9 @@ std::vector<Series> installed_series(const Host& host, const std::string& start)
   return found;
 }
 
-// A file called just "python" (conda, a venv of copies) says its series by what is beside it, or inside it.
+// A file called just "python" (conda, a venv of copies) tells its series by what is around it: the only
+// standard library in reach, else the one whose release number is among the strings of the binary, else the
+// one that pyvenv.cfg names. Where none of that helps, the nearest.
 std::optional<Series> find_series(const Host& host, const PythonLayout& layout, const std::string& start) {
   for (const std::string& file : {layout.executable, layout.interpreter})
     if (auto series = series_of(path_basename(file))) return series;
@@ -89,7 +96,8 @@ std::optional<Series> find_series(const Host& host, const PythonLayout& layout, 
   return installed.empty() ? std::nullopt : std::optional(installed.front());
 }
 
-// Where getpath begins to look for the landmarks.
+// Where getpath begins to look for the landmarks. `minor` is 0 as long as the series is not known: this is
+// called once to find the series, and again with it.
 std::string search_start(const PythonLayout& layout) {
   const bool link = layout.executable != layout.interpreter;
   // 3.11 and newer go by pyvenv.cfg's home alone; before, home counts for a venv of copies only.
@@ -108,6 +116,8 @@ bool take_prefix(const Host& host, const std::string& prefix, PythonLayout& layo
   return false;
 }
 
+// Upwards from pyvenv.cfg's home or the executable, then the compiled-in prefix. PYTHONHOME overrides both
+// results: "PREFIX", or "PREFIX:EXEC_PREFIX". base_prefix stays "" where nothing was found.
 void find_prefixes(const Host& host, PythonLayout& layout) {
   std::vector<std::string> candidates = upwards(search_start(layout));
   for (const std::string& prefix : upwards(path_dirname(layout.executable))) candidates.push_back(prefix);
@@ -150,6 +160,7 @@ std::string release_of_headers(const Host& host, const PythonLayout& layout, std
   return {};
 }
 
+// "conda-meta/python-3.11.6-hab00c5b_0_cpython.json" -> "3.11.6".
 std::string release_of_conda(const Host& host, const PythonLayout& layout, std::string& source) {
   const auto entries = host.list(path_join(layout.base_prefix, "conda-meta"));
   if (!entries) return {};
@@ -176,6 +187,8 @@ std::vector<std::string> libraries_of(const Host& host, const PythonLayout& layo
   return files;
 }
 
+// patchlevel.h, conda's record, then the strings of the binary. A file with two release numbers of the
+// series proves neither of them. At worst, the release is the series alone.
 void find_release(const Host& host, PythonLayout& layout) {
   layout.release = release_of_headers(host, layout, layout.release_source);
   if (layout.release.empty()) layout.release = release_of_conda(host, layout, layout.release_source);

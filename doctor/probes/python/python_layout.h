@@ -8,14 +8,15 @@
 
 namespace scankit {
 
-// What releases of CPython do differently with .pth files; from 3.13 on both.
+// What releases of CPython do differently with .pth files; from 3.13 on both. Patched older releases do it
+// too, so that the text of site.py decides, not the version.
 struct PthRules {
   bool skips_hidden = true;  // ".name.pth"
   bool drops_mark = true;  // a byte order mark at the file's beginning: before, it was part of the first path
 };
 
-// Where an interpreter finds itself: the answer of CPython's getpath (Modules/getpath.py, getpath.c
-// before 3.11).
+// Where an interpreter finds itself: the answer of CPython's getpath (Modules/getpath.py, getpath.c before
+// 3.11). sys_path.h goes on from here with what site.py does.
 struct PythonLayout {
   std::string interpreter;  // as it is started: a venv's bin/python
   std::string executable;   // with all links resolved
@@ -25,6 +26,7 @@ struct PythonLayout {
   std::string release;         // "3.11.7"
   std::string release_source;  // the file that says so
   std::optional<VenvConfig> venv;
+  // exec_prefix has lib-dynload and differs from base_prefix only in builds that split the two.
   std::string base_prefix, exec_prefix;
   std::string library_folder;   // "lib" or "lib64": sys.platlibdir
   std::string stdlib, dynload;  // absolute

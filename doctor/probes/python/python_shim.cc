@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// find_interpreter() repeats three steps until it meets a binary: locate() turns a name into an existing
+// file, a script is followed to the program that it starts, and read_python_binary() says whether that is
+// Python. Each way to fail has its own Error, whose hint says what the user can name instead.
 #include "doctor/probes/python/python_shim.h"
 
 #include <sys/utsname.h>
@@ -45,7 +48,8 @@ bool looks_like_file(const Host& host, const std::string& path) {
   return info && info->kind != FileKind::Directory;
 }
 
-// Which link of a chain leads nowhere. Loops end at the limit that the kernel has, too.
+// Which link of a chain leads nowhere. It walks by hand, because realpath() only says that something is
+// missing. Loops end after 40 links, which is also the limit of the kernel (path_resolution(7)).
 Error dead_link(const Host& host, const std::string& path) {
   std::string at = path, target;
   for (int links = 0; links < 40; ++links) {
@@ -68,7 +72,8 @@ Error dead_link(const Host& host, const std::string& path) {
   return unusable_python(path, say("its symbolic links form a loop"));
 }
 
-// A folder: that of a venv, of a conda environment, of an installation.
+// The interpreter of a venv, a conda environment or an installation. lstat, so that a dead link is found
+// here and explained by dead_link().
 Result<std::string> in_folder(const Host& host, const std::string& folder) {
   for (const char* name : {"bin/python", "bin/python3"}) {
     const std::string candidate = path_join(folder, name);
@@ -84,6 +89,7 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
   return unusable_python(folder, say("it is a folder without bin/python"));
 }
 
+// As execvp(3) searches, except that a file which this user may not execute is not skipped.
 std::optional<std::string> on_path(const Host& host, const std::string& name, bool skip_shims) {
   for (const std::string& folder : path_folders(host, skip_shims)) {
     std::string candidate = path_join(folder, name);
@@ -92,6 +98,8 @@ std::optional<std::string> on_path(const Host& host, const std::string& name, bo
   return std::nullopt;
 }
 
+// An existing file, or a link that leads to one. A name without a slash is tried in the current directory
+// before PATH, since a user also names a directory like "venv" in this way.
 Result<std::string> locate(const Host& host, const std::string& requested) {
   if (requested.empty()) return unusable_python("\"\"", say("the path is empty"));
   std::string path = absolute_path(host, requested);
@@ -131,6 +139,8 @@ bool is_emulated(const Host& host, const std::string& machine) {
   return host.exists("/proc/sys/fs/binfmt_misc/qemu-" + machine);
 }
 
+// Whether the kernel would start this file for this user. In an unpacked root only the file itself is looked
+// at: its machine and owner are another system's.
 Result<void> can_be_started(const Host& host, const std::string& path, const PythonBinary& binary) {
   const auto info = host.stat(path);
   if (info && (info->mode & 0111) == 0)
@@ -188,6 +198,8 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
   return unusable_python(requested, say("its scripts start one another without end"));
 }
 
+// Each directory once, absolute, an empty entry being the current one (POSIX, "Environment Variables"). The
+// default serves an unpacked root, which has no variables.
 std::vector<std::string> path_folders(const Host& host, bool skip_shims) {
   std::vector<std::string> folders;
   const std::string path = host.env("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
@@ -204,7 +216,8 @@ std::vector<std::string> path_folders(const Host& host, bool skip_shims) {
 
 namespace {
 
-// The words of a simple command, quotes removed; expansions stay as they are written.
+// The words of a simple command, quotes removed (POSIX shell, "Quoting"); expansions stay as they are
+// written, so that the caller can tell that it does not know their value.
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
@@ -244,6 +257,9 @@ std::string with_own_folder(std::string word, const std::string& script) {
   return word;
 }
 
+// The program of `[NAME=value...] exec [-a NAME] [env [NAME=value...]] PROGRAM ... "$@"`. Nothing for any
+// other line, for a path with an expansion, for a program that is not called python, and where "$@" is
+// missing: such a script is a program of its own and not a stand-in for an interpreter.
 std::optional<std::string> program_of(const std::vector<std::string>& words, const std::string& script) {
   std::size_t at = 0;
   const auto assignment = [&](const std::string& word) {
@@ -263,6 +279,8 @@ std::optional<std::string> program_of(const std::vector<std::string>& words, con
   return program;
 }
 
+// The version names of a .python-version file or of PYENV_VERSION, comments and the prefix "python-"
+// removed, as pyenv reads them. Several are tried in order.
 std::vector<std::string> versions_in(std::string_view text, char separator) {
   std::vector<std::string> versions;
   std::string word;
@@ -300,6 +318,7 @@ std::vector<std::string> chosen_versions(const Host& host, const std::string& ro
 // The folder of a version: of that name, or the newest patch release of a prefix ("3.11").
 std::string version_folder(const Host& host, const std::string& root, const std::string& version) {
   const std::string versions = path_join(root, "versions");
+  // A .python-version of a stranger must not lead out of versions/.
   if (version.find('/') != std::string::npos) return {};
   if (host.is_directory(path_join(versions, version))) return path_join(versions, version);
   std::string best;
@@ -307,6 +326,7 @@ std::string version_folder(const Host& host, const std::string& root, const std:
   if (!entries) return {};
   for (const DirEntry& entry : *entries) {
     if (!entry.name.starts_with(version + ".")) continue;
+    // Longer is newer, so that 3.11.10 comes after 3.11.9; both have the same prefix.
     const bool newer =
         best.size() < entry.name.size() || (best.size() == entry.name.size() && best < entry.name);
     if (newer) best = entry.name;
@@ -323,6 +343,7 @@ std::optional<std::string> exec_target(std::string_view text, const std::string&
   return target;
 }
 
+// A shim exports the PYENV_ROOT that it was made for; that counts more than the variable of this process.
 Result<std::string> pyenv_target(const Host& host, std::string_view shim_text, const std::string& program) {
   std::string root;
   constexpr std::string_view kRoot = "export PYENV_ROOT=";

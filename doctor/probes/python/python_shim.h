@@ -7,10 +7,12 @@
 
 #include "doctor/host/host.h"
 
+// From what a user names to the file of an interpreter, through links, wrapper scripts and pyenv's shims.
+// Scripts are read as text and never run.
 namespace scankit {
 
-// The interpreter's own file name (a venv's bin/python stays
-// that link), and the scripts that were looked through.
+// The interpreter's own file name, and the scripts that were looked through. A venv's bin/python stays that
+// link, because it resolves to the interpreter of the base.
 struct Interpreter {
   std::string path;
   std::vector<std::string> through;

@@ -27,6 +27,8 @@ std::string absolute_path(const Host& host, const std::string& path) {
   return path_normalize(path_join(directory.empty() ? "/" : directory, path));
 }
 
+// Not a full reader of escapes: the backslash is dropped and the next character kept, so that "\n" becomes
+// "n". A triple-quoted literal comes out empty, and one with a prefix is not recognised.
 std::optional<std::string> python_string_literal(std::string_view text, std::size_t& at) {
   if (at >= text.size() || (text[at] != '\'' && text[at] != '"')) return std::nullopt;
   const char quote = text[at];

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Follows the lexical rules of "The Python Language Reference", chapter 2, as far as statements and names
+// depend on them. Known difference: an f-string of Python 3.12 that uses its own quote inside braces (PEP
+// 701) is cut at that quote.
 #include "doctor/probes/python/python_tokens.h"
 
 namespace scankit {
 namespace {
 
+// Every byte of a multi-byte UTF-8 sequence counts as a letter, so that such identifiers stay whole.
 bool name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
@@ -25,6 +29,8 @@ class Tokenizer {
     return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
   }
 
+  // Consumes white space, a comment, a line break or one token. A line break ends the statement only outside
+  // of brackets; inside them, and after a backslash, the statement and its indentation go on.
   void step() {
     const char c = peek();
     if (c == '\n') {
@@ -49,6 +55,9 @@ class Tokenizer {
     }
   }
 
+  // Up to three letters directly before a quote can only be a prefix (r, b, u, f and their combinations), so
+  // they are not compared with a list. Operators are joined as far as a caller looks for them: `//`, `<<`
+  // and `**=` come in two pieces. A lone `=` is an assignment, a keyword argument or the end of `**=`.
   void token(char c) {
     const std::size_t from = at_;
     if (c == '"' || c == '\'') return string(from);
@@ -73,6 +82,8 @@ class Tokenizer {
     push(PythonTokenKind::Op, from, line_);
   }
 
+  // A backslash protects the next character also in a raw string, where it stays part of the text but still
+  // keeps a quote from ending the literal. `from` is where the prefix starts.
   void string(std::size_t from) {
     const unsigned first = line_;
     const char quote = peek();
@@ -107,7 +118,10 @@ class Tokenizer {
   std::string_view source_;
   std::size_t at_ = 0, indent_ = 0;
   unsigned line_ = 1;
+  // Open brackets. A stray closing one does not make it negative.
   int depth_ = 0;
+  // fresh_: no token of this line yet, so that blanks are indentation. open_: the last PythonLine takes
+  // further tokens.
   bool fresh_ = true, open_ = false;
   std::vector<PythonLine> lines_;
 };

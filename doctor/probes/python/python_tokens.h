@@ -4,13 +4,17 @@
 #include <string_view>
 #include <vector>
 
+// The tokens and logical lines of a Python source, for packages_scan.h and through it importers.cc. There is
+// no grammar: only where statements begin and end, how far they are indented, and their tokens.
 namespace scankit {
 
+// Keywords are names. Comments, newlines and indentation are not tokens.
 enum class PythonTokenKind { Name, Number, String, Op };
 struct PythonToken {
   PythonTokenKind kind;
   std::string_view text;  // into the source; a string's quotes and prefix are part of it
   unsigned line = 0;
+  // Compares names, numbers and operators. A string literal never compares equal, whatever it contains.
   bool is(std::string_view what) const { return kind != PythonTokenKind::String && text == what; }
 };
 

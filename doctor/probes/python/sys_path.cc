@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Four parts: .pth files and editable finders, the import of a top-level name, the directories that site.py
+// adds, and SysPath, which puts them in order. All text comes from files that a stranger may have written,
+// so each reader has a bound.
 #include "doctor/probes/python/sys_path.h"
 
 #include <unistd.h>
@@ -19,13 +22,15 @@ namespace {
 // An easy-install.pth of years has a hundred lines. What is longer than this is somebody's accident, and
 // reading it would cost the diagnosis its time.
 constexpr std::size_t kLongestPth = 1u << 20;
+// Lines of one directory, code lines of one interpreter, and bytes of a code line that are stored.
 constexpr std::size_t kMostLines = 20000, kMostCodeLines = 200, kLongestCodeLine = 400;
 
 void skip_blanks(std::string_view text, std::size_t& at) {
   at = std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
-// 'key': 'value' pairs from the opening brace at text[at] to its end.
+// 'key': 'value' pairs from the opening brace at text[at] to its end. Stops at the first key or value that
+// is not a plain literal; the pairs before it count.
 void read_dict(std::string_view text, std::size_t at, const std::string& file,
                std::vector<EditableMapping>& into) {
   ++at;
@@ -50,6 +55,7 @@ void read_dict(std::string_view text, std::size_t at, const std::string& file,
 std::vector<EditableMapping> mappings_of_finder(std::string_view source, const std::string& file) {
   std::vector<EditableMapping> mappings;
   for (auto at = source.find("MAPPING"); at != std::string_view::npos; at = source.find("MAPPING", at + 1)) {
+    // Not in a comment or an indented line: setuptools assigns MAPPING at the top level of its finder.
     const bool starts_line = at == 0 || source[at - 1] == '\n';
     const auto equals = source.find('=', at);
     const auto end = source.find('\n', at);
@@ -72,6 +78,7 @@ std::vector<EditableMapping> mappings_of_finder(std::string_view source, const s
   return mappings;
 }
 
+// host_.list() sorts by name, and so does site.addsitedir: the order decides which path comes first.
 std::vector<PthLine> PthReader::read_folder(const std::string& folder) {
   std::vector<PthLine> lines;
   const auto entries = host_.list(folder);
@@ -107,6 +114,8 @@ void PthReader::read_file(const std::string& folder, const std::string& name, st
   }
 }
 
+// Records the line, which is shown but never run. Where it imports a module that an editable install has
+// generated, that module is read for the directories that it maps.
 void PthReader::note_code(const std::string& folder, const std::string& file, std::string_view line) {
   if (code_lines_.size() < kMostCodeLines)
     code_lines_.push_back(file + ": " + printable(line.substr(0, kLongestCodeLine)));
@@ -129,7 +138,8 @@ namespace {
 
 constexpr std::string_view kArrow = " -> ";
 
-// One folder of sys.path, in the order of importlib's FileFinder: package, extension suffixes, source.
+// One directory of sys.path, in the order of importlib's FileFinder: package, extension suffixes, source. A
+// module of which only the bytecode (NAME.pyc) is installed is not seen.
 std::optional<FoundModule> look_in(const Host& host, const Python& python, const std::string& folder,
                                    const std::string& name) {
   const std::string path = path_join(folder, name);
@@ -145,6 +155,8 @@ std::optional<FoundModule> look_in(const Host& host, const Python& python, const
   return std::nullopt;
 }
 
+// The mappings of editable finders. setuptools appends its finder to sys.meta_path, behind the one that
+// searches sys.path, so that this comes second.
 std::optional<FoundModule> look_in_finders(const Host& host, const Python& python, const std::string& name) {
   for (const std::string& text : python.editable_finders) {
     const auto mapping = editable_mapping(text);
@@ -162,6 +174,8 @@ std::optional<FoundModule> look_in_finders(const Host& host, const Python& pytho
 
 std::optional<FoundModule> find_python_module(const Host& host, const Python& python,
                                               const std::string& name) {
+  // PEP 420: a directory without __init__ becomes a namespace package only where no later entry of the path
+  // has a regular package or module of that name. So the search goes on behind it.
   std::optional<FoundModule> leftover;
   for (std::size_t i = 0; i < python.sys_path.size(); ++i) {
     const PathEntry& entry = python.sys_path[i];
@@ -183,6 +197,7 @@ std::string to_text(const EditableMapping& mapping) {
 
 std::optional<EditableMapping> editable_mapping(const std::string& text) {
   const auto arrow = text.find(kArrow);
+  // The last ": " before the arrow, because the path of the file may contain one.
   const auto colon = arrow == std::string::npos ? arrow : text.rfind(": ", arrow);
   if (colon == std::string::npos) return std::nullopt;
   return EditableMapping{text.substr(0, colon), text.substr(colon + 2, arrow - colon - 2),
@@ -230,7 +245,8 @@ std::string user_site(const Host& host, const PythonLayout& layout) {
   return path_join(base, "lib/python" + layout.tag() + "/site-packages");
 }
 
-// site.getsitepackages for one prefix, as upstream or as Debian patched it.
+// site.getsitepackages for one prefix, as upstream or as Debian patched it. Upstream has sys.platlibdir
+// first and then "lib". Debian keeps site-packages for venvs alone.
 std::vector<std::string> site_folders(const PythonLayout& layout, const std::string& prefix) {
   std::vector<std::string> libraries{layout.library_folder};
   if (layout.library_folder != "lib") libraries.emplace_back("lib");
@@ -247,6 +263,8 @@ std::vector<std::string> site_folders(const PythonLayout& layout, const std::str
   return folders;
 }
 
+// Builds Python::sys_path in the order of site.main(): what getpath left, the venv's own site-packages, the
+// user's, then those of the prefixes. A directory that comes twice keeps its first place and origin.
 class SysPath {
  public:
   SysPath(const Host& host, const PythonLayout& layout, Python& python)
@@ -256,6 +274,8 @@ class SysPath {
     before_site();
     const std::string prefix = layout_.prefix();
     if (layout_.venv) add_site(prefix, "site");
+    // include-system-site-packages decides on the user's directory as well: site.venv() sets
+    // ENABLE_USER_SITE to False without it.
     const bool system_site = !layout_.venv || layout_.venv->system_site;
     python_.user_site_enabled = system_site && !environment_flag(host_, "PYTHONNOUSERSITE");
     if (python_.user_site_enabled) {
@@ -275,7 +295,8 @@ class SysPath {
   }
 
  private:
-  // What getpath leaves, after site.removeduppaths: it need not exist.
+  // What getpath leaves, after site.removeduppaths: PYTHONPATH (an empty entry is the current directory),
+  // the zip of the standard library, its directory and lib-dynload. These entries need not exist.
   void before_site() {
     const std::string search = host_.env("PYTHONPATH").value_or("");
     for (std::size_t from = 0; !search.empty() && from <= search.size();) {
@@ -316,6 +337,8 @@ class SysPath {
   const PythonLayout& layout_;
   Python& python_;
   PthReader pth_;
+  // Absolute paths: known_ are on sys.path, processed_ had their .pth files read. A .pth line can put a site
+  // directory on the path before site.py comes to it, so the two differ.
   std::set<std::string> known_, processed_;
 };
 

@@ -9,6 +9,8 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/probes/python/python_layout.h"
 
+// sys.path as an interpreter would have it, and what an import of a top-level name would find on it, by the
+// rules of Lib/site.py. sys_path_real_test.cc compares the result with every Python that it finds.
 namespace scankit {
 
 // Fills sys_path, pth_code_lines, editable_finders and user_site_enabled of `python`: what getpath and
@@ -19,19 +21,22 @@ void compute_sys_path(const Host& host, const PythonLayout& layout, Python& pyth
 // The folders of site-packages among sys_path that could not be listed although they exist: "PATH: why".
 std::vector<std::string> unreadable_site_folders(const Host& host, const Python& python);
 
-// What `import NAME` takes for a package or a single-file
-// module, by sys.path and then by the editable finders.
+// What `import NAME` takes for a package or a single-file module, by sys.path and then by the editable
+// finders. `name` is a top-level name. Nothing where there is no such file or directory; built-in modules
+// have none.
 struct FoundModule {
   std::string path;      // the package's folder, or the module's file
   bool package = false;  // has an __init__
   bool leftover =
       false;  // a folder without __init__: what an incomplete uninstall leaves (a namespace package)
+  // Into Python::sys_path; -1 for what an editable finder brings.
   int sys_path_index = -1;
 };
 std::optional<FoundModule> find_python_module(const Host& host, const Python& python,
                                               const std::string& name);
 
-// "FILE: package -> folder", the form of Python::editable_finders.
+// "FILE: package -> folder", the form of Python::editable_finders and of stored snapshots. The "folder" of a
+// single-file module is its file, with or without ".py".
 struct EditableMapping {
   std::string file, package, folder;
 };
@@ -42,8 +47,8 @@ struct PthLine {
   std::string file, path;
 };  // path: absolute, not yet known to exist
 
-// Reads .pth files as site.addpackage does, and the finders of
-// editable installs that their code lines would install.
+// Reads .pth files as site.addpackage does, and the finders of editable installs that their code lines would
+// install. One reader serves all site directories of an interpreter, and its lists cover them together.
 class PthReader {
  public:
   PthReader(const Host& host, PthRules rules) : host_(host), rules_(rules) {}

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The small readers behind build_tools.cc: one function for each file or answer, plus the rule which
+// programs may be asked at all. They search for the exact wording of nvcc's and torch's files. A release
+// that words it in another way gives 0 or "", which the checks take for "not known".
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@
 namespace scankit {
 namespace {
 
+// 0 where `key` does not occur or no number follows it.
 unsigned number_after(std::string_view text, std::string_view key) {
   const auto at = text.find(key);
   return at == std::string_view::npos
@@ -50,6 +54,8 @@ unsigned upper_bound(std::string_view text, std::string_view table, const std::s
 
 }  // namespace
 
+// A compiler inside the examined directory may be the stranger's own, and as root we would run it with all
+// rights (ARCHITECTURE.md, decision 17).
 bool may_ask(const Host& host, const std::string& folder, const std::string& program) {
   const auto info = host.stat(program);
   const std::string real = host.realpath(program).value_or("");
@@ -111,7 +117,8 @@ void read_cpp_extension(std::string_view text, BuildTools& tools) {
 
 namespace {
 
-// tempfile.gettempdir() of Python, and so pip's: the first of these that is a folder.
+// tempfile.gettempdir() of Python, and so pip's: the first of these that is a directory. Python also asks
+// whether it can write there, which is left out.
 std::string temporary_folder(const Host& host) {
   for (const char* name : {"TMPDIR", "TEMP", "TMP"})
     if (const auto folder = host.env(name); folder && !folder->empty() && host.is_directory(*folder))

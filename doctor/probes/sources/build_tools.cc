@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which tools a build of the examined directory would take: the choices of torch.utils.cpp_extension,
+// setuptools, nvcc, ninja and CMake are repeated here with the variables and PATH of this process. A choice
+// that is bad for the build is repeated too: the checks compare what would be taken with what is needed.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -65,6 +68,8 @@ void choose_nvcc_of_cmake(const Host& host, BuildTools& tools) {
   if (!tools.nvcc.empty()) tools.cuda_home = path_dirname(path_dirname(tools.nvcc));
 }
 
+// Where nvcc looks for headers: the toolkit's directories, cccl's since 13.0, then what the host compiler
+// adds by variables and by itself. sbsa-linux is the target name of 64-bit ARM servers.
 std::vector<std::string> include_folders(const Host& host, const BuildTools& tools) {
   std::vector<std::string> roots{tools.cuda_home}, folders;
   if (const auto real = host.realpath(tools.nvcc)) roots.push_back(path_dirname(path_dirname(*real)));
@@ -85,6 +90,8 @@ std::string find_in(const Host& host, const std::vector<std::string>& folders, c
   return "";
 }
 
+// What nvcc says of itself. Where it may not be asked, or does not run, the release comes from the toolkit's
+// cuda.h and nvcc_archs stays empty.
 void ask_nvcc(const Host& host, const Snapshot& snapshot, BuildTools& tools) {
   const std::string& folder = snapshot.sources.value.folder;
   tools.nvcc_version = release_in(answer_of(host, folder, tools.nvcc, "--version"));
@@ -111,6 +118,7 @@ void find_host_compilers(const Host& host, const SourceTree& tree, BuildTools& t
       compiler.kind = described.kind;
       compiler.version = described.version;
     } else if (!path.empty()) {
+      // It may not be started, so its name has to do and its version stays "".
       compiler.kind = path_basename(path).find("clang") == std::string::npos ? "gcc" : "clang";
     }
     tools.host_compilers.push_back(std::move(compiler));
@@ -139,6 +147,8 @@ void read_torch_headers(const Host& host, const Torch& torch, BuildTools& tools)
       if (text->find("DeprecatedTypeProperties") != std::string::npos) tools.dispatch_takes_type = true;
   if (const auto text = host.read_file(path_join(torch.location, "utils/cpp_extension.py"), 4u << 20))
     read_cpp_extension(*text, tools);
+  // The values that cpp_extension takes for yes. With it, torch checks no compiler, so that its bounds do
+  // not count.
   static constexpr std::array<std::string_view, 5> kYes{"ON", "1", "YES", "TRUE", "Y"};
   if (std::ranges::find(kYes, variable(host, "TORCH_DONT_CHECK_COMPILER_ABI")) != kYes.end())
     tools.torch_gcc_below = tools.torch_clang_below = 0;
@@ -213,6 +223,8 @@ void find_cuda(const Host& host, const Snapshot& snapshot, BuildTools& tools) {
 
 }  // namespace
 
+// Absent where no directory of sources is examined. Reads `sources`, `torch`, `python`, `toolkits` and `cpu`
+// of the snapshot, so it has to come after them.
 Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot) {
   if (!snapshot.sources.present()) return Probed<BuildTools>::absent("no folder of sources");
   const SourceTree& tree = snapshot.sources.value;

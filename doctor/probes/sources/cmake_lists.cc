@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a CMakeLists.txt says about its build. The language is read down to commands and words. Everything
+// inside a block (if, function, foreach, ...) gets the guard "CMake", a condition that no check can answer.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -16,6 +18,8 @@ struct Command {
   std::vector<std::string> words;  // of its arguments; ";" separates as well as a blank does
 };
 
+// Quotes count as blanks, so that "a;b c" becomes three words. CMake would split it at the semicolon alone;
+// no fact here depends on a word that contains a blank.
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == ';'; }
 
 // CMake's language manual: name ( arguments ), where an argument may span lines and hold parentheses.
@@ -96,6 +100,8 @@ class Lists {
       if (command.name.starts_with("end") && depth_ > 0) --depth_;
       read_command(command);
     }
+    // target_compile_features() and the property CXX_STANDARD set a standard for one target, which may be
+    // another than the variable says: all standards of the file become uncertain.
     if (features_)
       for (SourceFact& standard : tree_.standards) standard.guards.emplace_back("CMake");
   }
@@ -128,6 +134,8 @@ class Lists {
     }
   }
 
+  // The variables that decide for all targets. An unconditional set() replaces the one before it, whose fact
+  // goes; a conditional one is added to it.
   void read_variable(const Command& command) {
     const auto& words = command.words;
     const bool standard = words[0] == "CMAKE_CXX_STANDARD" || words[0] == "CMAKE_CUDA_STANDARD";

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The C++ and CUDA files that a build compiles: which CUDA headers they need, themselves or through torch's
+// headers, which torch headers the installed torch lacks, and calls that it no longer accepts. No
+// preprocessor runs: what is under a condition is left out, and macros are not expanded.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -14,10 +17,13 @@
 namespace scankit {
 namespace {
 
+// Bytes of one file and of all together, and numbers of files, torch headers and look-ups by name.
 constexpr std::size_t kNativeFileLimit = 1u << 20, kTotalLimit = 16u << 20, kMostNativeFiles = 400,
                       kMostHeaders = 500, kMostLookups = 5000;
 
-// The text without comments; line breaks stay, so that lines keep their numbers.
+// The text without comments; line breaks stay, so that lines keep their numbers. A string ends with its
+// line at the latest, so that the character literal '"' does not hide the rest of the file. Raw strings are
+// not recognised.
 std::string without_comments(std::string_view text) {
   std::string code;
   code.reserve(text.size());
@@ -74,6 +80,7 @@ struct Include {
   unsigned line = 0;
 };
 
+// Both forms, <x> and "x". An include by a macro is not seen.
 std::vector<Include> includes_of(std::string_view code) {
   std::vector<Include> found;
   unsigned number = 0;
@@ -109,6 +116,8 @@ bool is_cuda_header(std::string_view name) {
          name.starts_with("cub/") || name.starts_with("thrust/");
 }
 
+// Breadth first through the compiled files and the headers of the directory that they include, then through
+// torch's CUDA headers. Facts go straight into the SourceTree.
 class Sources {
  public:
   Sources(const Host& host, const std::vector<std::string>& all_files, const Probed<Torch>& torch,
@@ -173,6 +182,7 @@ class Sources {
     return only;
   }
 
+  // The first file that needs a header is the one that is named; line 0 where that is not its own include.
   void need(const std::string& file, unsigned line, const std::string& header) {
     if (needed_.insert(header).second) tree_.cuda_headers.push_back({file, line, header, {}});
   }
@@ -197,6 +207,8 @@ class Sources {
     }
   }
 
+  // A torch header is lost where neither torch's include directories (cpp_extension.include_paths) nor the
+  // directory itself has it. Each name is looked up once.
   void note(const std::string& file, const Include& include) {
     if (is_cuda_header(include.name)) need(file, include.line, include.name);
     if (!is_torch_header(include.name) || !has_headers_) return;
@@ -218,6 +230,7 @@ class Sources {
       if (open == std::string::npos || tree_.type_dispatch.size() >= 100) return;
       const auto line_start = code.rfind('\n', at) + 1;
       if (trimmed(std::string_view(code).substr(line_start, at - line_start)).starts_with('#')) continue;
+      // Up to the literal with the name: the lambda behind it may call .type() on anything.
       const std::string arguments = code.substr(open, std::min(code.find('"', open), open + 400) - open);
       if (arguments.find(".type()") == std::string::npos || open - at > 80) continue;
       const auto line = 1 + std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(at), '\n');

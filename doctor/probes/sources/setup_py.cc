@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a setup.py says about its build, without running it. Each fact is a literal or a call together with
+// the conditions around it. The checks use a fact only where build_queries.cc can show that these conditions
+// hold, so that a reader here may collect too much, but must not lose a condition.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -24,6 +27,8 @@ std::string digits_at(std::string_view text, std::size_t at) {
   return std::string(text.substr(at, end - at));
 }
 
+// Looks like the path of one source file. Patterns, format strings and lists do not: which files they mean
+// is not known here.
 bool is_source_name(const PythonLiteral& literal) {
   static constexpr std::array<std::string_view, 5> kSuffixes{".cpp", ".cc", ".cxx", ".cu", ".c"};
   const std::string& value = literal.value;
@@ -54,9 +59,11 @@ class Setup {
   }
 
  private:
-  // Steps of reading; the setup.py of torch itself takes a thousandth of them.
+  // A step is about one character that is looked at. guards_of() and calls_around() read back from each
+  // fact, which a hostile file could make quadratic. torch's own setup.py takes a thousandth of this.
   static constexpr std::size_t kMostSteps = 30'000'000;
 
+  // False when the budget is spent. Facts that are read after that have the guard "not read".
   bool afford(std::size_t steps) {
     steps_ += steps;
     return steps_ < kMostSteps;
@@ -76,6 +83,8 @@ class Setup {
     }
     return guards;
   }
+  // The guards of the call with the fewest of them; "def NAME" where nothing in the file calls the function.
+  // A method call does not count: which class it belongs to is not known.
   const Guards& guards_of_call(const std::string& function) {
     // Until it is known, the answer to a function that calls itself.
     const auto [known, first] = calls_.emplace(function, Guards{"def " + function});
@@ -111,6 +120,7 @@ class Setup {
     }
     if (says("urlretrieve") || says("urlopen")) tree_.fetches_wheel = true;
     if (code.find("os.rename(") != std::string::npos) tree_.renames_wheel = true;
+    // Any of these may produce a source file, so a file that is missing may still come into being.
     for (const char* word :
          {"write", "subprocess", "system", "generate", "cythonize", "copyfile", "copytree"})
       tree_.generates = tree_.generates || says(word);
@@ -188,6 +198,7 @@ class Setup {
   }
 
   void read_gpu_question(unsigned line) {
+    // torch.cuda functions that raise where there is no GPU.
     static constexpr std::array kQuestions{"get_device_capability", "get_device_properties",
                                            "get_device_name", "current_device"};
     for (const char* question : kQuestions) {
@@ -230,6 +241,7 @@ class Setup {
 
 }  // namespace
 
+// Each number once, whatever its suffix.
 std::vector<std::string> architectures_in(std::string_view flags) {
   std::vector<std::string> found;
   for (const std::string_view key : {"compute_", "sm_"})
@@ -272,6 +284,8 @@ std::vector<std::string> imported_names(std::string_view text) {
   return names;
 }
 
+// Only the list `requires` of [build-system] and the name of [project] (PEP 518, PEP 621). Tables and
+// strings that are written in TOML's rarer forms are not found.
 void read_pyproject(std::string_view text, SourceTree& tree) {
   tree.has_pyproject = true;
   tree.avoids_isolation = text.find("no-build-isolation") != std::string_view::npos;

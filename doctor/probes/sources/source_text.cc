@@ -9,7 +9,8 @@
 namespace scankit {
 namespace {
 
-// Walks a file once; literals keep their value, the code keeps its columns.
+// Walks a file once. Literals keep their value; the code keeps the lines of the file and one quote at each
+// end of a literal.
 class PythonTextReader {
  public:
   explicit PythonTextReader(std::string_view text) : text_(text) { parsed_.code.emplace_back(); }
@@ -33,6 +34,7 @@ class PythonTextReader {
   }
 
  private:
+  // A statement goes on while a bracket is open. Blank lines belong to the statement before them.
   void number_statements() {
     int depth = 0;
     unsigned start = 1, line = 0;
@@ -67,6 +69,8 @@ class PythonTextReader {
     return letters;
   }
 
+  // Called at the opening quote; the prefix has been written to the code by then. A literal over several
+  // lines leaves as many lines in the code, so that line numbers stay those of the file.
   void literal() {
     const char quote = text_[at_];
     const std::string letters = prefix();
@@ -122,6 +126,8 @@ bool decides_itself(const std::string& statement) {
          find_word(statement, "while") != std::string::npos;
 }
 
+// The condition that a line adds as the head of a block; "" where it adds none (`with`, `for`) and for
+// `else`, whose condition comes from the `if` above it. `text` is the code, `line` has its literals.
 std::string guard_of(std::string_view text, std::string_view line) {
   if (is_if(text) || text.starts_with("elif")) return condition_of(line);
   for (const char* word : {"try", "except", "class", "while", "match", "case"})
@@ -163,6 +169,8 @@ std::vector<std::string> conditions_around(const PythonText& parsed,
   if (decides_itself(statement_code(parsed, line))) found.emplace_back("inline");
   std::size_t at = parsed.statement[line - 1] - 1;
   std::size_t indent = indent_of(parsed.code[at]);
+  // Upwards from the statement: a line that is less indented is the head of a block around it. After an else
+  // or elif the search goes on at the same indentation, because each if and elif above it has to be false.
   bool in_else = false;  // looking for the `if` whose `else` or `elif` was met
   while ((indent > 0 || in_else) && at-- > 0) {
     const std::string_view text = trimmed(parsed.code[at]);

@@ -5,6 +5,8 @@
 #include <vector>
 
 // A setup.py as text: its statements without comments, its string literals, the conditions around them.
+// Lines are counted from 1, as messages print them, and vectors of lines from 0: line N is at [N - 1].
+// Columns are those of the code, which is shorter than the file by the insides of its literals.
 namespace scankit {
 
 struct PythonLiteral {
@@ -14,7 +16,7 @@ struct PythonLiteral {
   bool formatted = false;  // an f-string, or followed by % or .format
 };
 struct PythonText {
-  std::vector<std::string> code;        // line by line, comments and the insides of literals blanked
+  std::vector<std::string> code;        // line by line, comments and the insides of literals left out
   std::vector<PythonLiteral> literals;  // without docstrings
   std::vector<unsigned> statement;      // of each line: the line (1-based) where its statement starts
 };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// probe_sources() finds the build file of a directory, lets the readers of setup_py.cc, cmake_lists.cc and
+// native_sources.cc fill one SourceTree, and compares the files that are named with those that are there.
 #include "doctor/probes/sources/sources.h"
 
 #include <algorithm>
@@ -13,7 +15,8 @@
 namespace scankit {
 namespace {
 
-// The longest setup.py known to us has 60 kB.
+// The longest setup.py known to us has 60 kB. The entries of the tree and its depth are bounded too, because
+// the current directory may be a home or a data set.
 constexpr std::size_t kSourceFileLimit = 1u << 19, kMostSourceFiles = 20000;
 constexpr int kDeepestSource = 12;
 
@@ -22,7 +25,8 @@ struct Listing {
   bool whole = true;               // nothing may lie elsewhere
 };
 
-// Links to folders are not followed: they lead out of the folder, or round in circles.
+// Breadth first, so that a bound cuts off the deepest files. Links to directories are not followed: they
+// lead out of the tree, or round in circles. A venv in the tree is not part of the sources.
 Listing list_tree(const Host& host, const std::string& root) {
   Listing listing;
   std::deque<std::pair<std::string, int>> folders{{"", 0}};
@@ -74,6 +78,7 @@ void read_metadata(std::string_view text, SourceTree& tree) {
   }
 }
 
+// Whole components only: "scan.cu" does not name "fastscan.cu".
 bool is_named(const std::string& file, const std::string& literal) {
   return file == literal || file.ends_with("/" + literal);
 }
@@ -106,6 +111,8 @@ Probed<SourceTree> none(bool asked, const std::string& why) {
   return asked ? Probed<SourceTree>::failed(why) : Probed<SourceTree>::absent(why);
 }
 
+// Sets build_file only where the file builds a torch extension, so that a CMakeLists.txt is tried after a
+// setup.py that does not.
 void read_build_file(const Host& host, const char* file, SourceTree& tree) {
   const std::string path = path_join(tree.folder, file);
   if (!is_regular_file(host, path)) return;

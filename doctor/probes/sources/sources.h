@@ -6,7 +6,10 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-// For probe_build_tools: what the tools' own files and answers say.
+// A directory of sources that builds a torch extension: what its build files and sources say, and the tools
+// that the build would take. Everything is read as text, and nothing of the directory is run.
+// probe_sources() and probe_build_tools() are the entries; the other functions are shared by the files
+// behind them and the tests.
 
 namespace scankit {
 
@@ -33,7 +36,9 @@ Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot)
 std::vector<BuildPlace> build_places(const Host& host, const Snapshot& snapshot);
 
 // For probe_sources: what setup.py and CMakeLists.txt say, given as text.
+// The readers add to `tree`, whose build_file has to be set: it is the file that their facts name.
 void read_setup_py(std::string_view text, SourceTree& tree);
+// The first part of each import: "setuptools", "torch", "" for a relative one.
 std::vector<std::string> imported_names(std::string_view setup_py);
 void read_cmake_lists(std::string_view text, SourceTree& tree);
 bool finds_torch(std::string_view cmake_lists);

@@ -14,15 +14,20 @@
 #include "doctor/probes/target/target_resolve.h"
 #include "doctor/probes/target/wheel.h"
 
+// A name is a library, a wheel, or a directory with either. A wheel is unpacked into a scratch directory
+// that is overlaid at the path of the wheel, so its libraries have paths such as /x/m.whl/pkg/_C.so, and
+// messages name the wheel.
 namespace scankit {
 namespace {
 
+// Bounds of one directory: entries listed, and levels.
 constexpr std::size_t kMostNamedEntries = 200'000, kDeep = 32;
 
 Error unusable_file(const std::string& name, const std::string& why, std::string hint) {
   return {Errc::InvalidArgument, say("--so {}: {}", printable(name), why), std::move(hint)};
 }
 
+// Only names that import could take: "libx.so.1" is not among them.
 bool is_library_name(const std::string& name) { return name.ends_with(".so") && name.size() > 3; }
 
 // "pkg/_C.cpython-311-x86_64-linux-gnu.so" -> "pkg._C".
@@ -59,6 +64,8 @@ Result<void> collect_files(const Host& here, const std::string& folder, const st
   return {};
 }
 
+// Collects what the user named. Names are looked up in the running system, `here_`. `outside_`: the examined
+// system is another one, into which the files have to be overlaid.
 class Opener {
  public:
   explicit Opener(std::unique_ptr<Host> base) : outside_(!base->is_live()) {
@@ -76,6 +83,7 @@ class Opener {
 
  private:
   // A folder of this machine as the examined system is to see it.
+  // Where the examined system is another one, the directory gets a path that this system does not use.
   std::string placed(const std::string& folder) {
     if (!outside_) return folder;
     std::string at = folder;
@@ -138,6 +146,7 @@ bool is_module(const NamedFile& file, const Extension& copy) {
   return copy.file_state != "elf" && !path_basename(copy.path).starts_with("lib");
 }
 
+// The index of the directory in sys.path, to which it is appended with the origin "so".
 int place_on_path(Python& python, const std::string& folder) {
   auto& path = python.sys_path;
   auto at = std::ranges::find_if(
@@ -146,6 +155,7 @@ int place_on_path(Python& python, const std::string& folder) {
   return static_cast<int>(at - path.begin());
 }
 
+// As import chooses: by the suffixes of that Python, and then the first file of a module.
 void choose(const Python& python, std::set<std::string>& taken, Extension& copy) {
   const std::string base = path_basename(copy.path), leaf = copy.module.substr(copy.module.rfind('.') + 1);
   const bool fits = std::ranges::any_of(python.extension_suffixes,
@@ -193,6 +203,7 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     }
     copy.sys_path_index = place_on_path(python, file.folder);
     choose(python, taken, copy);
+    // soabi names the machine: "cpython-311-x86_64-linux-gnu".
     if (!whole)
       copy.resolution_note = say("the file is no whole library: {}", copy.file_state);
     else if (!copy.machine.empty() && !python.soabi.empty() &&
@@ -232,6 +243,7 @@ bool wheel_promises(const NamedFiles& named, const std::string& folder, const st
 
 }  // namespace
 
+// The examined system is an empty directory, so that no file of this machine is taken for one of the target.
 Result<NamedFiles> open_named_files_alone(const std::vector<std::string>& names) {
   SCANKIT_TRY(TemporaryDirectory nothing, TemporaryDirectory::create("scankit-elsewhere"));
   SCANKIT_TRY(NamedFiles named, open_named_files(make_real_host(nothing.path()), names));
@@ -242,6 +254,8 @@ Result<NamedFiles> open_named_files_alone(const std::vector<std::string>& names)
 void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
   if (!start_named_files(named, snapshot)) return;
   const Python& python = snapshot.python.value;
+  // Seen from the files, the installed packages are neighbours, as if the wheel were unpacked
+  // into site-packages.
   const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
   if (site != python.sys_path.end()) named.host->overlay_files(site->path);
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
@@ -255,6 +269,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
 }
 
 void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot) {
+  // A copy: the resolver needs the facts as they were taken, and `snapshot` changes below.
   const Snapshot machine = snapshot;
   snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
   if (!start_named_files(named, snapshot)) return;

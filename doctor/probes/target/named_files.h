@@ -27,7 +27,7 @@ struct NamedFiles {
 };
 
 // Opens what was named. One that is not there, is no wheel or holds no library is an Error of one line.
-// `base` is the examined system; names are paths of the running one.
+// `base` is the examined system; names are paths of the running one. The files are opened, never run.
 Result<NamedFiles> open_named_files(std::unique_ptr<Host> base, const std::vector<std::string>& names);
 
 // Opens what was named, for a machine of which no file is at hand: nothing but what was named is seen.

@@ -52,6 +52,7 @@ Result<std::string> OverlayHost::readlink(const std::string& path) const {
   const Place place = find(path);
   return place.host->readlink(place.path);
 }
+// The overlay's host knows only its own paths, so `at` is put back in front.
 Result<std::string> OverlayHost::realpath(const std::string& path) const {
   const Place place = find(path);
   auto real = place.host->realpath(place.path);
@@ -128,7 +129,7 @@ void describe_driver(const std::string& version, Snapshot& snapshot) {
   snapshot.driver = Probed<Driver>::of(std::move(driver));
   snapshot.described.push_back(say("driver {}", version));
   for (Extension& file : snapshot.extensions.value) grant_libcuda(file);
-  std::erase_if(snapshot.torch.value.missing_libraries,
+  std::erase_if(snapshot.torch.value.missing_libraries,  // a line begins with the soname
                 [](const std::string& line) { return is_driver_soname(line); });
   discard_driver_failures(snapshot);
 }
@@ -149,6 +150,7 @@ std::string gpu_name_problem(const std::string& name) {
       name);
 }
 
+// Three parts at most, and each of at most four digits, as NVIDIA numbers its drivers.
 std::string driver_version_problem(const std::string& version) {
   std::size_t parts = 0;
   bool fits = !version.empty() && version.size() <= 32;

@@ -7,7 +7,8 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-// A target that is not the machine at hand: GPUs and a driver as the user describes them.
+// The target where it is not the machine at hand: files that are overlaid onto it, and GPUs and a driver as
+// the user describes them (--gpu, --driver).
 
 namespace scankit {
 
@@ -19,8 +20,8 @@ class OverlayHost : public Host {
 
   // `at`: absolute and normal, as the examined system will name it; `folder`: a folder of this machine.
   void overlay(const std::string& at, const std::string& folder);
-  // What a overlay does not hold is looked for in this folder of the system, as if the one were unpacked into
-  // the other.
+  // Paths that an overlay does not contain are looked up in this directory of the system, as if the overlay
+  // were unpacked into it.
   void overlay_files(const std::string& folder) { below_ = folder; }
 
   Result<std::string> read_file(const std::string& path, std::size_t limit) const override;

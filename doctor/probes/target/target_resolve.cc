@@ -42,7 +42,8 @@ TargetLibraries::TargetLibraries(const Host& files, const Snapshot& machine)
 }
 
 // torch/__init__.py loads libtorch_global_deps.so and torch/_C, which needs libtorch_python.so; the rest
-// follows from their needs.
+// follows from their needs. The two roots count only where their files are listed, the others because
+// something needs them. `lost` has the sonames that torch itself does not find.
 void TargetLibraries::learn_torch(const Torch& torch) {
   std::set<std::string> lost;
   for (const std::string& line : torch.missing_libraries) lost.insert(line.substr(0, line.find(' ')));
@@ -62,6 +63,7 @@ void TargetLibraries::learn_torch(const Torch& torch) {
     for (const std::string& path : wheel.libraries) paths_[path] = path_basename(path);
 }
 
+// A library may be asked for by its soname or by the name of its file. The first table of a name wins.
 void TargetLibraries::learn_tables(const Exports& exports) {
   for (const ExportTable& table : exports.libraries) {
     if (!table.soname.empty()) with_torch_.insert(table.soname);
@@ -76,6 +78,7 @@ const ExportTable* TargetLibraries::table(const std::string& soname) const {
   return found == tables_.end() ? nullptr : found->second;
 }
 
+// A driver whose libcuda the loader does not reach is as good as none for a module that links it.
 TargetLibrary TargetLibraries::find_driver() const {
   const Driver& driver = machine_.driver.value;
   if (machine_.driver.state == ProbeState::Absent) return {.state = LibraryState::Missing};
@@ -84,6 +87,7 @@ TargetLibrary TargetLibraries::find_driver() const {
   return {.state = LibraryState::Found, .path = driver.libcuda};
 }
 
+// A library that was not found is missing only where the snapshot would list it if it were there.
 bool TargetLibraries::is_known_missing(const std::string& soname) const {
   if (machine_.reachable.present() || missing_.contains(soname)) return true;
   // All of torch's own files are listed, and nobody else ships them.
@@ -95,7 +99,7 @@ bool TargetLibraries::is_known_missing(const std::string& soname) const {
 TargetLibrary TargetLibraries::find(const std::string& soname, const std::vector<Folder>& folders) {
   TargetLibrary found{.state = LibraryState::Found, .table = table(soname)};
   if (is_glibc_library(soname) && machine_.libc.present())
-    return machine_.libc.value.kind == "glibc" ? found : TargetLibrary{};
+    return machine_.libc.value.kind == "glibc" ? found : TargetLibrary{};  // musl: open
   for (const Folder& folder : folders) {
     if (with_torch_.contains(soname)) break;
     if (const auto own = beside_.open(path_join(folder.here, soname))) {
@@ -109,6 +113,7 @@ TargetLibrary TargetLibraries::find(const std::string& soname, const std::vector
     }
   }
   if (with_torch_.contains(soname)) {
+    // A library in the file's own directories would be found without torch, too.
     found.with_torch = std::ranges::none_of(
         folders, [&](const Folder& f) { return paths_.contains(path_join(f.there, soname)); });
     return found;
@@ -129,7 +134,7 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
 
 std::string site_on_path(const Python& python) {
   const auto site = std::ranges::find(python.sys_path, "site", &PathEntry::origin);
-  return site == python.sys_path.end() ? "/site-packages" : site->path;
+  return site == python.sys_path.end() ? "/site-packages" : site->path;  // any absolute path will do
 }
 
 }  // namespace
@@ -148,8 +153,8 @@ TargetResolver::TargetResolver(const Host& files, const Snapshot& machine)
       names_(machine, libraries_, SymbolIndex::built_in()),
       site_(site_on_path(machine.python.value)) {}
 
-// DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the
-// tokens only $ORIGIN says anything about another machine.
+// DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the tokens only $ORIGIN says anything about another
+// machine. A directory inside `folder` is one inside site-packages there; other paths are the same on both.
 std::vector<TargetLibraries::Folder> TargetResolver::folders_of(const ElfLibrary& library,
                                                                 const std::string& folder) const {
   const std::string& list = library.dynamic.runpath.empty() ? library.dynamic.rpath : library.dynamic.runpath;
@@ -169,6 +174,8 @@ std::vector<TargetLibraries::Folder> TargetResolver::folders_of(const ElfLibrary
   return folders;
 }
 
+// From the first source that knows them: the file itself, its export table, the list of torch's libraries.
+// Empty where none does.
 std::vector<std::string> TargetResolver::needs_of(const std::string& soname,
                                                   const TargetLibrary& library) const {
   if (library.own != nullptr) return library.own->dynamic.needed;
@@ -193,6 +200,7 @@ void TargetResolver::take_library(const std::string& soname, const std::string& 
     add_once(copy.needs_torch_first, soname);
 }
 
+// Breadth first, as the loader does it: the first object that needs a soname decides where it is searched.
 void TargetResolver::walk(const ElfLibrary& file, Walk& walk) {
   struct Need {
     std::string soname, needed_by;
@@ -222,6 +230,7 @@ void TargetResolver::walk(const ElfLibrary& file, Walk& walk) {
   }
 }
 
+// A version that the snapshot does not decide counts as defined here; the symbols that need it stay open.
 void TargetResolver::take_versions(const ElfLibrary& library, Extension& copy) const {
   for (const VersionNeed& need : library.symbols.versions().needs()) {
     if (need.weak || names_.defines_version(need.file, need.name).value_or(true)) continue;
@@ -246,6 +255,7 @@ void TargetResolver::take_names(const TargetScope& scope, Extension& copy) {
     copy.resolution_note = undefined.error().message;
     return;
   }
+  // A missing library may be the one that defines a name without an owner.
   const bool may_be_a_strangers = std::ranges::any_of(
       scope.by_soname, [](const auto& entry) { return entry.second.state == Found::Missing; });
   for (const UndefinedSymbol& symbol : *undefined) {

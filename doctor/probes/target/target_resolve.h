@@ -11,6 +11,9 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/torch_abi/symbol_index.h"
 
+// Resolves a file of this machine with the facts that a snapshot has about another one (--so with --from).
+// TargetLibraries finds the libraries, TargetSymbols answers for the symbols, and TargetResolver walks what
+// a file needs and asks both. Each answer may be Open; only a fact makes something missing.
 namespace scankit {
 
 // One library, as a file from here would meet it on the machine of a snapshot.

@@ -39,7 +39,8 @@ bool speaks_of_cuda(const std::string& name) {
          name.find("Cuda") != std::string::npos;
 }
 
-// GCC's release by the newest GLIBCXX_ version of its libstdc++ (GCC manual, "ABI Policy and Guidelines").
+// GCC's release by the newest GLIBCXX_3.4.N of its libstdc++ (GCC manual, "ABI Policy and Guidelines"): {N,
+// GCC}. An N between two rows counts as the older release. 0 for an unknown version.
 unsigned gcc_of_libstdcxx(const std::string& glibcxx) {
   constexpr std::array<std::pair<unsigned, unsigned>, 12> kRows{{{18, 4},
                                                                  {20, 4},
@@ -63,6 +64,7 @@ unsigned gcc_of_libstdcxx(const std::string& glibcxx) {
 
 }  // namespace
 
+// The column of the symbol index is that of the minor release: patches export the same names.
 TargetSymbols::TargetSymbols(const Snapshot& machine, const TargetLibraries& libraries,
                              const SymbolIndex& symbol_index)
     : machine_(machine), libraries_(libraries), index_(symbol_index) {
@@ -99,7 +101,8 @@ bool TargetSymbols::offers(const ExportTable& table, const UndefinedSymbol& symb
          std::ranges::find(table.versions, symbol.version) != table.versions.end();
 }
 
-// The loader's scope: what is global, then the file's own needs. That decides whatever the name is.
+// The loader's scope: what is global, then the file's own needs. That decides whatever the name is. One
+// library without a readable table leaves a name open that the others lack.
 NameAnswer TargetSymbols::ask_tables(const UndefinedSymbol& symbol, const TargetScope& scope) {
   bool all_known = true;
   for (const ExportTable* table : libraries_.global()) {
@@ -142,6 +145,8 @@ void TargetSymbols::explain_torch(const std::string& name, MissingSymbol& missin
   }
 }
 
+// The symbol index lists each release with the string ABI of its own wheels. For a torch with the other one
+// (conda, vendors) the `twin` sets tell which names with a string it exports.
 NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetScope& scope) {
   if (machine_.torch.state == ProbeState::Absent) return missing(symbol, "torch");
   if (release_ < 0) return open(release_note_);
@@ -158,6 +163,8 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
                        (known && known->twin != 0) || symbol.name.find("B5cxx11") != std::string::npos;
   bool there = known && has(known->exact);
   if (strings && !own_strings) there = known ? has(known->twin) : has(index_.find_api(symbol.name));
+  // The index does not say which of torch's libraries exports a name. It is taken to be reached where the
+  // file needs the libraries that could have it.
   const auto in_scope = [&](const char* soname) {
     const auto library = scope.by_soname.find(soname);
     return library != scope.by_soname.end() && library->second.state == Found::Found;
@@ -189,6 +196,7 @@ NameAnswer TargetSymbols::ask_python(const TargetScope& scope) const {
           machine_.python.value.version));
 }
 
+// Nothing where neither a table nor a version of that machine decides it.
 std::optional<bool> TargetSymbols::defines_version(const std::string& library,
                                                    const std::string& version) const {
   if (const ExportTable* table = libraries_.table(library))
@@ -201,6 +209,7 @@ std::optional<bool> TargetSymbols::defines_version(const std::string& library,
   return *have >= *want;
 }
 
+// GCC_ versions belong to libgcc, whose release is that of libstdc++; ".9" is above every minor of that GCC.
 std::string TargetSymbols::newest_version(const std::string& wanted) const {
   const LibStdCxx& cxx = machine_.libstdcxx.value;
   if (wanted.starts_with("GLIBC_2."))
@@ -213,6 +222,7 @@ std::string TargetSymbols::newest_version(const std::string& wanted) const {
   return "";
 }
 
+// A symbol with a version can only come from the library that the version names.
 NameAnswer TargetSymbols::ask_versioned(const UndefinedSymbol& symbol, const TargetScope& scope) const {
   if (const auto defined = defines_version(symbol.version_file, symbol.version)) {
     if (*defined) return provided();
@@ -227,7 +237,7 @@ NameAnswer TargetSymbols::ask_versioned(const UndefinedSymbol& symbol, const Tar
                       symbol.version_file));
 }
 
-// Whoever wrote the file has no say in what these export.
+// Libraries of the system, of torch and of CUDA: the file's author has no say in what these export.
 static bool is_nobodys_own(const std::string& soname) {
   constexpr std::array<std::string_view, 15> kStarts{
       "libtorch", "libc10",  "libshm.so", "libstdc++.so", "libgcc_s.so", "libgomp",  "libpython",    "libcu",
@@ -273,6 +283,8 @@ NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const Target
       say("whether {} exports {}: the snapshot holds no export tables", strangers, demangle(symbol.name)));
 }
 
+// From the strongest fact to the weakest: a file that came along, an export table, a symbol version, and
+// then the rules for the owner of the name.
 NameAnswer TargetSymbols::ask(const UndefinedSymbol& symbol, const TargetScope& scope) {
   for (const auto& [soname, library] : scope.by_soname)
     if (library.own != nullptr && library.own->symbols.exports(SymbolQuery(symbol))) return provided();

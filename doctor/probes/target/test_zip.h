@@ -8,6 +8,8 @@
 
 namespace scankit::test {
 
+// One member. `said_size` and `crc_error` make its headers lie; `flags` and `method` are written into them,
+// while the bytes are always stored raw.
 struct Entry {
   std::string name, bytes;
   unsigned unix_mode = 0100644;

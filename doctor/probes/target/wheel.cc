@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::uint64_t kManyMembers = 100'000, kLongName = 1024, kTextLimit = 16u << 20;
 constexpr std::size_t kLongPart = 255;  // of a path, in every file system of Linux
-// deflate packs at most 1032:1, a shared library some 10:1.
+// deflate packs at most 1032:1, a shared library some 10:1. A wheel may unpack to kAlwaysAllowed bytes, or
+// to kExpansion times its own size if that is more.
 constexpr std::uint64_t kAlwaysAllowed = 256u << 20, kExpansion = 64;
 
 struct Member {
@@ -42,6 +43,8 @@ Error refused(const std::string& path, const std::string& why) {
           say("fetch it again, or build it anew")};
 }
 
+// Members use '/' alone (APPNOTE 4.4.17). A backslash or a drive letter would be a path of its own
+// on Windows.
 std::string name_problem(const std::string& name) {
   if (name.empty() || name[0] == '/' || name.find('\\') != std::string::npos || name.find(':') == 1)
     return say("an absolute or foreign path");
@@ -57,7 +60,8 @@ std::string name_problem(const std::string& name) {
   return "";
 }
 
-// What of the central directory's record forbids the whole archive; "" where nothing does.
+// Why a record of the central directory forbids the whole archive; "" where it does not. The upper byte of
+// `version` is 3 for archives made on Unix; the upper 16 bits of external_fa are then an st_mode.
 std::string member_problem(const unz_file_info64& info, const std::string& name) {
   if (info.size_filename > kLongName || name.size() != info.size_filename)
     return say("a name of an unusable length");
@@ -95,6 +99,7 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     unzGetFilePos64(zip, &member.position);
     members.push_back(std::move(member));
   }
+  // The list has to end where the end record says.
   if (status != UNZ_END_OF_LIST_OF_FILE || members.size() != all.number_entry)
     return refused(path, say("its directory is damaged"));
   return members;
@@ -112,6 +117,7 @@ Result<void> read_member(void* zip, const std::string& path, const Member& membe
   std::uint64_t total = 0;
   int got = 0;
   while ((got = unzReadCurrentFile(zip, buffer.data(), buffer.size())) > 0) {
+    // More data than promised ends the loop, and the comparison below refuses the member.
     total += static_cast<std::uint64_t>(got);
     if (total > member.size) break;
     if (auto taken = take(buffer.data(), static_cast<std::size_t>(got)); !taken) {
@@ -141,7 +147,9 @@ Result<std::string> read_text(void* zip, const std::string& path, const Member& 
   return text;
 }
 
-// RECORD (PEP 376): "path,sha256=URLSAFE-BASE64-WITHOUT-PADDING,size"; here path -> lower-case hex.
+// RECORD (PEP 376): "path,sha256=URLSAFE-BASE64-WITHOUT-PADDING,size"; here path -> lower-case hex. Six bits
+// come in and four go out, so `bits` never has more than twelve. A path in quotes (CSV) is left with them,
+// and is then not found by its member's name.
 std::map<std::string, std::string> hashes_of(const std::string& record) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   constexpr std::string_view kHex = "0123456789abcdef", kMark = ",sha256=";
@@ -164,6 +172,7 @@ std::map<std::string, std::string> hashes_of(const std::string& record) {
   return hashes;
 }
 
+// "x.so" and "libx.so.1.2".
 bool is_library(const std::string& name) {
   const std::string base = path_basename(name);
   const auto so = base.rfind(".so");
@@ -180,6 +189,7 @@ std::string installed_name(const std::string& name) {
   return name;
 }
 
+// Overwrites a file of that name; unpack_wheel() refuses two members for one file when all are written.
 Result<void> unpack_member(void* zip, const std::string& path, const Member& member, const std::string& to) {
   SCANKIT_CHECK(make_directories(path_dirname(to)));
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
@@ -193,6 +203,7 @@ Result<void> unpack_member(void* zip, const std::string& path, const Member& mem
   return out ? Result<void>() : Result<void>(full);
 }
 
+// NAME-VERSION.dist-info/FILE of the archive's top level.
 const Member* find_info(const std::vector<Member>& members, const std::string& file) {
   for (const Member& member : members)
     if (member.name.ends_with(".dist-info/" + file) && member.name.find('/') == member.name.rfind('/'))
@@ -214,6 +225,7 @@ Result<Archive> open_archive(const std::string& path) {
   archive.zip.reset(unzOpen64(path.c_str()));
   if (!archive.zip) return refused(path, say("not a zip archive, or cut short"));
   SCANKIT_TRY(archive.members, list_members(archive.zip.get(), path));
+  // minizip lists the members; archive_ambiguity() reads the same file again by itself.
   SCANKIT_TRY(auto source, make_real_host()->open(std::filesystem::absolute(path)));
   std::vector<std::string> names;
   for (const Member& member : archive.members) names.push_back(member.name);
@@ -225,11 +237,12 @@ Result<Archive> open_archive(const std::string& path) {
 
 Result<std::map<std::string, std::string>> recorded_hashes(const Archive& archive, const std::string& path) {
   const Member* record = find_info(archive.members, "RECORD");
-  if (record == nullptr) return std::map<std::string, std::string>();
+  if (record == nullptr) return std::map<std::string, std::string>();  // nothing to compare with
   SCANKIT_TRY(const std::string lines, read_text(archive.zip.get(), path, *record));
   return hashes_of(lines);
 }
 
+// The bound on one member keeps `total` from wrapping.
 Result<void> add_size(const Archive& archive, const std::string& path, const Member& member,
                       std::uint64_t& total) {
   if (member.size <= (1ull << 40) &&
@@ -238,6 +251,7 @@ Result<void> add_size(const Archive& archive, const std::string& path, const Mem
   return refused(path, say("it unpacks to far more than a wheel of {} bytes can mean", archive.size));
 }
 
+// A member that RECORD does not list is not compared: RECORD itself and its signatures are such members.
 Result<void> check_hash(const std::map<std::string, std::string>& hashes, const std::string& path,
                         const Member& member, const std::string& unpacked) {
   const auto told = hashes.find(member.name);
@@ -260,6 +274,7 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   const Member* about = find_info(members, "WHEEL");
   if (about == nullptr) return refused(path, say("it holds no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
+  // Installers go by the file name; WHEEL decides only for a file that was renamed.
   if (!read_wheel_name(path_basename(path), wheel) && !take_tags(text, wheel))
     return refused(path, say("its member \"{}\" names more than {} tags", printable(about->name), kMostTags));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
@@ -273,6 +288,7 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
     unpacked.libraries.push_back(name);
   }
   std::ranges::sort(unpacked.libraries);
+  // Such as x and NAME.data/platlib/x.
   if (std::ranges::adjacent_find(unpacked.libraries) != unpacked.libraries.end())
     return refused(path, say("two of its members would be one file"));
   return unpacked;

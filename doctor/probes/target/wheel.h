@@ -7,8 +7,9 @@
 #include "doctor/elf/bytes.h"
 #include "doctor/model/wheel.h"
 
-// For which Pythons and machines a wheel is: by its name, and by its .dist-info/WHEEL.
-// Wheels, which are somebody else's archives: read strictly and within bounds, and never run.
+// Wheels (PEP 427): for which Pythons and machines one is, by its file name and its .dist-info/WHEEL, and
+// how it is unpacked. A wheel is somebody else's archive: it is read strictly and within bounds, and
+// never run.
 
 namespace scankit {
 

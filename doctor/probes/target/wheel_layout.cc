@@ -9,10 +9,13 @@
 #include "doctor/base/text.h"
 #include "doctor/probes/target/wheel.h"
 
-// APPNOTE.TXT of PKWARE, 4.3 and 4.5.
+// APPNOTE.TXT of PKWARE, 4.3 and 4.5. Numbers added to a position below are offsets of fields in its
+// records, in bytes. wheel.cc unpacks with minizip; this file makes sure that every other reader sees the
+// same archive.
 
 namespace scankit {
 
+// A '-' separates parts and occurs in none: PEP 427 writes it as '_' inside a name or a version.
 bool read_wheel_name(const std::string& file_name, Wheel& wheel) {
   if (!file_name.ends_with(".whl")) return false;
   const std::string name = file_name.substr(0, file_name.size() - 4);
@@ -35,6 +38,7 @@ std::vector<Wheel> tag_lines(const std::string& text) {
   std::vector<Wheel> lines;
   for (const std::string_view line : lines_of(text)) {
     if (lines.size() > kMostTags) break;
+    // A tag line has the form of the last three parts of a file name, so the same reader takes it.
     Wheel one;
     if (line.starts_with(kTag) &&
         read_wheel_name("n-0-" + std::string(trimmed(line.substr(kTag.size()))) + ".whl", one))
@@ -74,8 +78,8 @@ constexpr std::uint32_t kLocalMark = 0x04034b50, kCentralMark = 0x02014b50, kEnd
                         kEnd64Mark = 0x06064b50, kLocator64Mark = 0x07064b50, kDescriptorMark = 0x08074b50;
 constexpr std::uint64_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56,
                         kLocator64Size = 20;
-constexpr std::uint64_t kLongComment = 0xffff;
-constexpr std::uint32_t kIn64 = 0xffffffff;  // the number is in a 64-bit record
+constexpr std::uint64_t kLongComment = 0xffff;  // the longest comment behind an end record
+constexpr std::uint32_t kIn64 = 0xffffffff;     // the number is in a 64-bit record
 constexpr std::uint16_t kHasDescriptor = 8;
 
 struct Directory {
@@ -89,7 +93,8 @@ struct ZipMember {
   std::uint16_t flags = 0, method = 0;
 };
 
-// Where the archive's end record is; nothing where none ends with the file.
+// Where the archive's end record is; nothing where none ends with the file. It is searched from the front to
+// see every candidate: readers that search from the end take the last one.
 std::optional<std::uint64_t> find_end(const FileBytes& file, std::string& problem) {
   const std::uint64_t tail = std::min(file.size(), kEndSize + kLongComment);
   const auto bytes = file.slice(file.size() - tail, tail);
@@ -105,13 +110,15 @@ std::optional<std::uint64_t> find_end(const FileBytes& file, std::string& proble
   return found;
 }
 
+// With 64-bit records, these have to stand right before the end record, in their shortest form (4.3.14,
+// 4.3.15). A number that both records have must be the same in both.
 std::optional<Directory> find_directory(const FileBytes& file, std::uint64_t end) {
   const auto entries = file.read<std::uint16_t>(end + 10), on_disk = file.read<std::uint16_t>(end + 8);
   const auto size = file.read<std::uint32_t>(end + 12), start = file.read<std::uint32_t>(end + 16);
   if (!entries || !on_disk || !size || !start) return std::nullopt;
   Directory directory{*start, *size, end, *entries};
   if (*entries != 0xffff && *size != kIn64 && *start != kIn64)
-    return *on_disk == *entries ? std::optional(directory) : std::nullopt;
+    return *on_disk == *entries ? std::optional(directory) : std::nullopt;  // an archive of one disk
   if (end < kLocator64Size + kEnd64Size) return std::nullopt;
   directory.end = end - kLocator64Size - kEnd64Size;
   const auto locator = file.read<std::uint32_t>(end - kLocator64Size),
@@ -145,7 +152,7 @@ bool read_extra64(const Bytes& extra, const std::vector<std::uint64_t*>& wanted)
   return wanted.empty();
 }
 
-// Nothing where the record is damaged; `at` moves behind it.
+// Reads the record at `at` and moves `at` behind it; nothing where the record is damaged.
 std::optional<ZipMember> central_record(const Bytes& bytes, std::uint64_t& at) {
   if (bytes.read<std::uint32_t>(at) != kCentralMark || at + kCentralSize > bytes.size()) return std::nullopt;
   ZipMember member;
@@ -168,6 +175,7 @@ std::optional<ZipMember> central_record(const Bytes& bytes, std::uint64_t& at) {
   return member;
 }
 
+// Compression methods by their number (4.4.5).
 std::string method_name(std::uint16_t method) {
   constexpr std::array<std::pair<std::uint16_t, const char*>, 4> kNames{
       {{9, "Deflate64"}, {12, "BZIP2"}, {14, "LZMA"}, {93, "Zstandard"}}};
@@ -176,7 +184,8 @@ std::string method_name(std::uint16_t method) {
   return std::to_string(method);
 }
 
-// What the member says of itself where it is; `end` is set behind its data.
+// How the member's own header differs from the directory, in one sentence; "" where both agree. `end` is set
+// behind its data and its descriptor.
 std::string local_problem(const FileBytes& file, const ZipMember& member, std::uint64_t& end) {
   const std::string name = printable(member.name);
   const auto header = file.slice(member.start, kLocalSize);
@@ -189,6 +198,7 @@ std::string local_problem(const FileBytes& file, const ZipMember& member, std::u
     return say("its member \"{}\" is called \"{}\" where it is stored", name,
                own_name ? printable(own_name->text()) : "");
   const std::uint16_t flags = *header->read<std::uint16_t>(6);
+  // Bit 3: the sizes follow the data, and those of the header may be 0.
   const bool described = (flags & kHasDescriptor) != 0;
   std::uint64_t packed = *header->read<std::uint32_t>(18), size = *header->read<std::uint32_t>(22);
   std::vector<std::uint64_t*> wanted;
@@ -218,6 +228,8 @@ std::string local_problem(const FileBytes& file, const ZipMember& member, std::u
   return "";
 }
 
+// Members by their place in the file: each has to begin where the one before ended, the first at 0 and the
+// directory behind the last.
 std::string layout_problem(const FileBytes& file, std::vector<ZipMember> members, std::uint64_t directory) {
   std::ranges::sort(members, {}, &ZipMember::start);
   std::uint64_t at = 0;
@@ -262,6 +274,7 @@ std::string archive_ambiguity(const FileBytes& file, const std::vector<std::stri
     if (!member) return say("its directory is damaged");
     members.push_back(*std::move(member));
   }
+  // `names` comes from minizip, which read the same directory in its own way.
   if (members.size() != directory->entries || !std::ranges::equal(members, names, {}, &ZipMember::name))
     return say("it has two directories: programs differ in which members they see");
   return layout_problem(file, std::move(members), directory->start);

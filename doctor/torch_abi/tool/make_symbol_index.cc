@@ -60,6 +60,7 @@ std::string absolute(const std::string& path) {
   return path_normalize(path.starts_with("/") ? path : path_join(current_directory(), path));
 }
 
+// The libraries of one wheel may be deleted after this: `facts` is all that make() needs.
 Result<void> read(const std::string& folder, const std::string& facts, bool headers_alone) {
   const std::string path = absolute(folder);
   SCANKIT_TRY(const TorchWheel wheel, headers_alone ? read_torch_headers(path) : read_torch_wheel(path));
@@ -97,6 +98,7 @@ Sets sets_of_headers(const std::vector<TorchWheel>& patches, const std::vector<I
   return sets;
 }
 
+// Parses what it has made before it replaces the file.
 Result<void> write(const std::string& file, const std::vector<IndexedRelease>& releases, const Sets& sets) {
   std::vector<IndexedName> names;
   for (const auto& [name, set] : sets) names.push_back({name, set});
@@ -111,10 +113,12 @@ Result<void> make(const std::string& symbol_index_file, const std::string& heade
                   const std::string& table_file, const std::vector<std::string>& facts) {
   SCANKIT_TRY(const std::vector<TorchWheel> patches, read_facts(facts));
   std::vector<TorchWheel> wheels;
+  // Facts of --headers have no names: they add places of assertions and do not make a release of their own.
   std::ranges::copy_if(patches, std::back_inserter(wheels),
                        [](const TorchWheel& patch) { return !patch.names.empty(); });
   Sets sets;
   std::vector<IndexedRelease> releases;
+  // Bit i is the i-th wheel, oldest first.
   for (std::size_t i = 0; i < wheels.size(); ++i) {
     for (const std::string& name : wheels[i].names) sets[name].exact |= std::uint64_t{1} << i;
     std::string tags = " ";

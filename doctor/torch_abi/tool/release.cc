@@ -15,6 +15,7 @@
 namespace scankit {
 namespace {
 
+// "" where the file cannot be read: the value it would give stays empty in the table.
 std::string text_of(const std::string& path) { return read_whole_file(path).value_or(""); }
 
 std::string first_match(const std::string& text, const std::string& pattern) {
@@ -22,6 +23,7 @@ std::string first_match(const std::string& text, const std::string& pattern) {
   return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : "";
 }
 
+// Raises the floors to the newest version of each family that the library needs.
 void take_newest(const ElfLibrary& library, std::map<std::string, std::string>& floors) {
   for (const VersionNeed& need : library.symbols.versions().needs())
     for (const std::string family : {"GLIBC_", "GLIBCXX_", "CXXABI_"}) {
@@ -32,7 +34,8 @@ void take_newest(const ElfLibrary& library, std::map<std::string, std::string>& 
     }
 }
 
-// The names and the version needs of every library of torch itself.
+// The names and the version needs of every library in torch/lib. One that cannot be opened is an error: an
+// index without its names would call them unknown in every release.
 Result<void> read_libraries(const Host& host, const std::string& folder, TorchWheel& wheel,
                             std::map<std::string, std::string>& floors) {
   std::set<std::string> names;
@@ -50,6 +53,8 @@ Result<void> read_libraries(const Host& host, const std::string& folder, TorchWh
   return {};
 }
 
+// The number in the text "__pybind11_internals_v4_gcc_...", which names the shared data of all
+// pybind11 modules.
 unsigned pybind_internals(const Host& host, const std::string& library) {
   const auto bytes = host.read_file(library, 256u << 20);
   if (!bytes) return 0;
@@ -60,6 +65,8 @@ unsigned pybind_internals(const Host& host, const std::string& library) {
              : static_cast<unsigned>(std::strtoul(bytes->c_str() + at + kMark.size(), nullptr, 10));
 }
 
+// From the file names of the release's wheels: "-cp310-cp310-", "-cp37-cp37m-", "-cp313-cp313t-". Shorter
+// tags come first, so that cp39 precedes cp310.
 std::vector<std::string> python_tags(const std::string& list) {
   std::set<std::string> tags;
   const std::regex tag("-(cp[0-9]+)-(cp[0-9]+t?)m?u?-");
@@ -91,6 +98,8 @@ Result<void> read_version(const std::string& version_py, TorchWheel& wheel) {
   return {};
 }
 
+// "HEADER:LINE" for every line that an assertion covers. The path is built so that torch_header() sees the
+// same as in the text of a compiled file.
 Result<void> read_headers(const std::string& include, TorchWheel& wheel) {
   std::set<std::string> lines;
   std::error_code failed;

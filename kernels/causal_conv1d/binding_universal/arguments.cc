@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/causal_conv1d/binding_universal/arguments.h"
 
+// Reads and checks the arguments that the module's functions share, against the contract of
+// causal_conv1d's own module. What the kernels allow beyond it, such as any strides, is accepted.
 namespace scankit {
 namespace {
 
@@ -32,6 +34,7 @@ bool read_x(const Call& call, PyObject* object, ConvInputs* in) {
   return true;
 }
 
+// weight may have another dtype than x.
 bool read_weight(const Call& call, PyObject* object, ConvInputs* in) {
   causal_conv1d::Common& c = in->common;
   Tensor& weight = in->weight;
@@ -90,6 +93,7 @@ bool check_signal(const Call& call, const ConvInputs& in, const Tensor& t, int s
                      steps == in.common.length ? "(batch, dim, length) as x" : "(batch, dim, width - 1)");
 }
 
+// seq_idx is int32 (batch, length), contiguous because the kernels index it without strides.
 bool read_history(const Call& call, PyObject* sequence, PyObject* initial, ConvInputs* in) {
   causal_conv1d::Common& c = in->common;
   if (!read_optional(call, "seq_idx", sequence, &in->sequence) ||

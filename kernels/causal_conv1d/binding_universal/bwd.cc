@@ -7,7 +7,8 @@
 namespace scankit {
 namespace {
 
-// The arguments by their meaning; None where a release has no such argument.
+// The arguments by their meaning; None where a release has no such argument. `returns` is true for the
+// releases before 1.5.1, which return the gradients.
 struct Arguments {
   PyObject *sequence = Py_None, *initial = Py_None, *dfinal = Py_None, *dx = Py_None, *silu = Py_None;
   PyObject *dweight = Py_None, *dbias = Py_None, *dinitial = Py_None;  // from 1.5.1 on
@@ -15,6 +16,7 @@ struct Arguments {
   bool returns = true;
 };
 
+// x, weight, bias and dout come first in every release.
 bool sort_arguments(const Call& call, PyObject* const* a, Py_ssize_t count, Arguments* to) {
   switch (count) {
     case 6:  // 1.0
@@ -45,7 +47,7 @@ struct Gradients {
   Output dx, dweight, dbias, dinitial;
 };
 
-// A caller's own fp32 tensor.
+// A destination of float32 that the caller passed.
 bool take_floats(const Call& call, const ConvInputs& in, const char* name, PyObject* object,
                  const Tensor& like, Output* output) {
   Tensor& t = output->tensor;
@@ -59,7 +61,7 @@ bool take_signal(const Call& call, const ConvInputs& in, const char* name, PyObj
   return read_tensor(call, name, object, &output->tensor) && check_signal(call, in, output->tensor, steps);
 }
 
-// The destinations of 1.5.1 on.
+// The destinations that callers of 1.5.1 and newer pass.
 bool take_gradients(const Call& call, const ConvInputs& in, const Arguments& a, Gradients* g) {
   if (in.bias ? a.dbias == Py_None : a.dbias != Py_None)
     return refuse(call, "dbias must be given where bias is, and only there");
@@ -73,7 +75,7 @@ bool take_gradients(const Call& call, const ConvInputs& in, const Arguments& a, 
          take_signal(call, in, "dinitial_states", a.dinitial, in.common.width - 1, &g->dinitial);
 }
 
-// Those of the releases before, which return them.
+// The gradients that older releases return; only dx may be passed.
 bool allocate_gradients(const Call& call, const ConvInputs& in, const Arguments& a, Gradients* g) {
   if (a.dx != Py_None) {
     if (!take_signal(call, in, "dx", a.dx, in.common.length, &g->dx)) return false;
@@ -90,7 +92,8 @@ bool allocate_gradients(const Call& call, const ConvInputs& in, const Arguments&
   return !wanted || allocate_like(call, "dinitial_states", in.initial, &g->dinitial);
 }
 
-// Summed in fp32, rounded once.
+// The gradient in the parameter's dtype: summed in float32, and rounded once. None where there is
+// no such gradient.
 Ref rounded(const Call& call, const Tensor& parameter, Output& gradient) {
   if (parameter.element == Element::Float32 || !gradient.object)
     return gradient.object ? static_cast<Ref&&>(gradient.object) : Ref::to(Py_None);
@@ -99,6 +102,7 @@ Ref rounded(const Call& call, const Tensor& parameter, Output& gradient) {
   return Ref(PyObject_CallMethodObjArgs(gradient.object.get(), torch.names[kTo], dtype, nullptr));
 }
 
+// [dx, dweight, dbias], and dinitial_states from 1.2 on.
 PyObject* result_list(const Call& call, const ConvInputs& in, bool with_initial, Gradients& g) {
   Ref each[] = {static_cast<Ref&&>(g.dx.object), rounded(call, in.weight, g.dweight),
                 rounded(call, in.bias, g.dbias),

@@ -4,6 +4,8 @@
 #include "kernels/causal_conv1d/cpu/conv.h"
 #include "kernels/causal_conv1d/cuda/launch.h"
 
+// On the CPU the kernel runs here and now; on a GPU a plan is made from the shapes and launched on
+// torch's current stream.
 namespace scankit {
 
 bool ConvCall::run(const Call& call, const causal_conv1d::Forward& conv) {

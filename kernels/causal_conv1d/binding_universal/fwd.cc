@@ -7,12 +7,14 @@
 namespace scankit {
 namespace {
 
-// The arguments by their meaning; None where a release has no such argument.
+// The arguments by their meaning; None where a release has no such argument. `returns` is true for the
+// releases before 1.5.1, which return out instead of writing it.
 struct Arguments {
   PyObject *sequence = Py_None, *initial = Py_None, *out = Py_None, *final = Py_None, *silu = Py_None;
   bool returns = true;
 };
 
+// x, weight and bias come first in every release.
 bool sort_arguments(const Call& call, PyObject* const* a, Py_ssize_t count, Arguments* to) {
   switch (count) {
     case 4:  // 1.0

@@ -7,7 +7,8 @@
 namespace scankit {
 namespace {
 
-// The arguments by their meaning; None where a release has no such argument.
+// The arguments by their meaning; None where a release has no such argument. `returns` is true for the
+// releases before 1.5.1, which return out.
 struct Arguments {
   PyObject *out = Py_None, *silu = Py_None, *positions = Py_None, *entries = Py_None;
   bool returns = true;
@@ -35,7 +36,7 @@ bool sort_arguments(const Call& call, PyObject* const* a, Py_ssize_t count, Argu
   }
 }
 
-// (batch, dim) of the oldest releases as (batch, dim, 1). Null with an error set.
+// The oldest releases pass (batch, dim); returns it as (batch, dim, 1). Null with an error set.
 Ref with_steps(PyObject* x) {
   Ref dims(PyObject_CallMethod(x, "dim", nullptr));
   if (!dims) return Ref();
@@ -43,6 +44,7 @@ Ref with_steps(PyObject* x) {
   return Ref(PyObject_CallMethod(x, "unsqueeze", "i", -1));
 }
 
+// With conv_state_indices the state may have any number of entries, else one for each row of the batch.
 bool check_state(const Call& call, const ConvInputs& in, const Tensor& state, bool has_entries) {
   const causal_conv1d::Common& c = in.common;
   if (!check_element(call, state, in.x.element, ", the dtype of x") || !check_device(call, state, in.x))
@@ -58,7 +60,8 @@ bool check_state(const Call& call, const ConvInputs& in, const Tensor& state, bo
                 c.width - 1);
 }
 
-// On a device the indices are not looked at here: that would wait for it. Such an out becomes NaN there.
+// Checks the indices on the CPU. On a device that would have to wait for it, so that the kernel writes NaN
+// into the out of such an entry instead.
 bool check_entries(const Call& call, const Tensor& entries, const Tensor& state) {
   if (!entries || entries.kind != DeviceKind::Cpu) return true;
   for (Index b = 0; b < entries.shape[0]; ++b) {

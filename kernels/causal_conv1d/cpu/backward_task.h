@@ -5,8 +5,9 @@
 namespace scankit::causal_conv1d {
 namespace {
 
-// A segment's steps are walked forward. The gradient of x_t needs dy up to t + width - 1, so that dx follows
-// width - 1 steps behind, and the walk goes as many steps past the segment's end.
+// Walks forward over the steps of a segment. The gradient of x_t needs dy up to step t + width - 1, so
+// that dx follows width - 1 steps behind, and the walk goes that many steps past the segment's end. x, dy
+// and dx are rows of the current chunk, with kBefore rows of the previous one in front.
 template <class T, int kWidth>
 struct BackwardWalk {
   static constexpr int kBefore = kWidth - 1;
@@ -33,7 +34,8 @@ struct BackwardWalk {
     }
   }
 
-  // dy of `steps` steps from `first` on, behind the rows kept from before.
+  // dy of `steps` steps from `first` on, behind the rows that were kept from the previous chunk. With
+  // silu, y is computed once more.
   void differentiate(Index first, int steps) {
     float* const new_dy = dy + kBefore * kLanes;
     load_rows<T>(c.x, place, first, steps, x + kBefore * kLanes);
@@ -50,7 +52,8 @@ struct BackwardWalk {
     }
   }
 
-  // A chunk's sums first, then the total: shorter sums round less.
+  // Adds up a chunk by itself, and then adds it to the total: shorter sums have smaller rounding errors.
+  // Steps past the segment's end belong to the next segment's sums.
   void add_weights(Index first, int steps) {
     Vec weight[kWidth] = {}, bias = {};
     for (int t = 0; t < steps && first + t < end; ++t) {
@@ -66,7 +69,7 @@ struct BackwardWalk {
     for (int k = 0; k < kWidth; ++k) dweight[k] += weight[k];
   }
 
-  // The gradient of the input `step`, which may lie before the first; dy of it lies at `gradients`.
+  // The gradient of the input at `step`, which may be before the first step; `gradients` points to its dy.
   Vec input_gradient(Index step, const float* gradients) {
     Vec sum = {};
     for (int j = 0; j < kWidth; ++j) {
@@ -79,8 +82,8 @@ struct BackwardWalk {
     return sum;
   }
 
-  // dx of the steps whose dy is complete now: width - 1 behind the chunk. Those before the first are
-  // dinitial.
+  // Writes dx of the steps whose dy is complete now, which are width - 1 behind the chunk. Gradients of
+  // inputs before the first step go to dinitial.
   void store_inputs(Index first, int steps) {
     int count = 0;
     Index from = 0;
@@ -105,6 +108,8 @@ struct BackwardWalk {
     __builtin_memmove(dy, dy + steps * kLanes, sizeof(float) * kBefore * kLanes);
   }
 
+  // After the last step of the sequence, kBefore steps of dx are still open; no later step contributes to
+  // them, so that their dy is 0.
   void run() {
     const Index last = end + kBefore < c.length ? end + kBefore : c.length;
     for (Index first = start; first < last; first += kChunk) {
@@ -120,6 +125,7 @@ struct BackwardWalk {
   }
 };
 
+// Each task has a slab row of its own, so that the sums need no atomics.
 template <class T, int kWidth>
 void backward_task(const Backward& conv, const TaskGrid& grid, const Slabs& slabs, int task) {
   BackwardWalk<T, kWidth> walk(conv, grid, task);

@@ -7,6 +7,8 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/thread_pool.h"
 
+// Divides a convolution into tasks and sums the gradients of the weights. The arithmetic is in the files
+// of the instruction sets.
 namespace scankit::causal_conv1d {
 namespace {
 
@@ -24,17 +26,19 @@ const KernelSet& kernels() {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// Waking another thread costs some 20 us, about what a core needs for 20,000 elements.
+// Waking another thread takes about 20 us, in which a core computes 20,000 elements.
 int threads_for(const Common& c) {
   return (double)c.batch * c.dim * (double)c.length < 40'000 ? 1 : thread_limit();
 }
 
+// An empty sequence has one segment, in which the initial and final states are handled.
 TaskGrid task_grid(const Common& c, const KernelSet& set) {
   return {divide_up(c.dim, set.lanes), c.length > 0 ? divide_up(c.length, kSegmentSteps) : 1};
 }
 constexpr const char* kTooMany = "batch times dim is too large for the CPU path: split the batch";
 constexpr Index kMostTasks = 0x7fffffff;
 
+// What run_tasks() passes to a task as its context.
 template <class Conv>
 struct Job {
   const Conv& conv;
@@ -52,7 +56,7 @@ const char* run_all(const Job<Conv>& job, Task task) {
   return nullptr;
 }
 
-// Adds the slabs in their order, whatever the number of threads.
+// Sums the slabs of a tile's channels in their order, whatever the number of threads, and in double.
 void reduce_tile(void* context, int tile, int) {
   const auto& job = *(const Job<Backward>*)context;
   const Backward& conv = job.conv;

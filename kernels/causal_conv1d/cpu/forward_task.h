@@ -2,10 +2,13 @@
 #pragma once
 #include "kernels/causal_conv1d/cpu/rows.h"
 
+// The forward of one tile and segment. x contains kWidth - 1 rows of history before the chunk's rows,
+// which move along from chunk to chunk.
 namespace scankit::causal_conv1d {
 namespace {
 
-// The last width - 1 inputs, bit by bit.
+// The last width - 1 inputs, copied bit by bit. A sequence shorter than that takes the rest from
+// the initial states.
 template <class T>
 inline void store_final(const Forward& conv, const Place& place) {
   const Common& c = conv.common;

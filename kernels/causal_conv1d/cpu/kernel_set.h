@@ -16,8 +16,8 @@ struct TaskGrid {
   int task_batch(int task) const { return task / tiles / segments; }
 };
 
-// Where the backward's tasks write their sums: (batch, segments, width + 1, tiles * lanes), the last row is
-// dbias.
+// Where the backward's tasks write their sums: (batch, segments, width + 1, tiles * lanes). The last
+// row is dbias.
 struct Slabs {
   float* data;
 };

@@ -19,7 +19,7 @@ using selective_scan::Vec;
 
 inline constexpr int kChunk = selective_scan::kStateInterval;  // steps that are worked on at once
 
-// A tile's channels of one batch.
+// The channels of a tile, in one batch entry.
 struct Place {
   int batch, channel, channels;  // channels: how many, at most kLanes
 };
@@ -30,7 +30,8 @@ inline auto at(const S& signal, const Place& place, Index step) {
          step * signal.step_stride;
 }
 
-// `steps` rows, at most kChunk.
+// Loads `steps` rows, at most kChunk. Adjacent steps are transposed as a tile; adjacent channels are
+// loaded as vectors; other strides go element by element.
 template <class T>
 inline void load_rows(const Signal& signal, const Place& place, Index first, int steps, float* rows) {
   const T* from = at<const T>(signal, place, first);
@@ -102,7 +103,8 @@ struct Filter {
   }
 };
 
-// The number of a step's sequence; the steps before the first belong to that of the first if they are given.
+// The number of the sequence that a step belongs to; negative for padding. Steps before the first belong
+// to the sequence of step 0 if initial states are given, else to none.
 struct Sequences {
   const int* numbers;  // of the batch; null: all one
   int before;
@@ -119,7 +121,8 @@ inline Vec input_row(const Common& c, const Place& place, Index step) {
   return c.initial.data ? load_row<T>(c.initial, place, c.width - 1 + step) : Vec{};
 }
 
-// y of the row at `x`, whose width - 1 predecessors lie before it. With sequences only terms of `step`'s.
+// y at `step`, whose row is at `x` with its width - 1 predecessors in front of it. Terms of other
+// sequences are left out.
 template <int kWidth>
 inline Vec convolve(const Filter<kWidth>& filter, const Sequences& sequences, Index step, const float* x) {
   Vec y = filter.bias;

@@ -2,14 +2,19 @@
 #pragma once
 #include "kernels/causal_conv1d/cpu/rows.h"
 
+// Decoding: one or a few new steps of each row, whose history is in the state. The state is read and
+// written by the same task, so that the order matters: history first, then the shift, then the new inputs,
+// and `out` last, which may be x.
 namespace scankit::causal_conv1d {
 namespace {
 
+// A position modulo the ring's length, never negative.
 inline int slot_of(Index position, int slots) {
   const Index rest = position % slots;
   return (int)(rest < 0 ? rest + slots : rest);
 }
 
+// The state of one entry: a column of slots for each channel, oldest first, or a ring.
 template <class T>
 struct State {
   const SignalOut& signal;
@@ -20,7 +25,8 @@ struct State {
   }
 };
 
-// Inputs of `steps` steps into the state, before out is written, which may be x.
+// Copies the inputs of `steps` steps into the state, bit by bit, before `out` is written. Steps that would
+// be pushed out again are skipped.
 template <class T>
 inline void take_in(const Update& conv, const State<T>& state, const Place& place, Index first, int steps,
                     int ring) {
@@ -33,12 +39,14 @@ inline void take_in(const Update& conv, const State<T>& state, const Place& plac
   }
 }
 
+// The output of padding (a negative entry).
 template <class T>
 inline void store_zeros(const Update& conv, const Place& place) {
   alignas(64) const float zeros[kLanes] = {};
   for (Index t = 0; t < conv.common.length; ++t) store_rows<T>(conv.out, place, t, 1, zeros);
 }
 
+// One tile of one batch entry. x contains kWidth - 1 rows of history before the chunk's rows.
 template <class T, int kWidth>
 void update_task(const Update& conv, const TaskGrid& grid, int task) {
   constexpr int kBefore = kWidth - 1;
@@ -58,6 +66,7 @@ void update_task(const Update& conv, const TaskGrid& grid, int task) {
     const int slot = conv.positions ? slot_of(ring - back, conv.state_length) : conv.state_length - back;
     store(x + i * kLanes, load_row<T>(history, state.place, slot));
   }
+  // Without a ring, the inputs that stay move to the front.
   if (!conv.positions)
     for (Index i = 0; i + c.length < conv.state_length; ++i)
       state.copy(i, state.slot(i + c.length), conv.state.dim_stride);

@@ -2,17 +2,19 @@
 #pragma once
 #include "kernels/causal_conv1d/params.h"
 
-// What each kernel takes, by value. The workspace comes first (driver_plan.h). No standard header: NVRTC has
-// none.
+// What each kernel takes, by value. The workspace comes first (driver_plan.h). No standard
+// header, since NVRTC has none.
 namespace scankit::causal_conv1d {
 
 inline constexpr int kThreads = 128;
 inline constexpr int kWarps = kThreads / 32;
-// Lanes over channels: a thread walks the steps of a segment. Lanes over steps: a warp has a segment of one
-// channel.
+// Steps of a segment. Lanes over channels: a thread walks the steps of a segment. Lanes over steps: a warp
+// has a segment of one channel.
 inline constexpr int kChannelSegment = 64, kStepSegment = 256;
 inline constexpr int kReduceChannels = 32, kReduceParts = 8;
 
+// Of the *_by_channel and *_by_step kernels. segments: of a row's steps, kChannelSegment or
+// kStepSegment each.
 struct ForwardArguments {
   void* workspace;
   Forward conv;
@@ -35,8 +37,8 @@ inline constexpr int kTileBytes = 32 * 16, kMostParts = 65535, kWarpsWanted = 81
 // each of these has in shared memory since sm_80: tiles of x and of dout, two of each under way.
 inline constexpr int kWholeTiles = 2, kMostWarps = 8, kStagesOfWarp = 4, kStageBytes = kTileBytes + 16;
 struct Tiles {
-  int row, warp, parts;
-  bool states;  // there are initial or final ones, or their gradients
+  int row, warp, parts;  // tiles of a row (one batch's steps of a channel) and of a warp; blocks of a channel
+  bool states;           // there are initial or final ones, or their gradients
 };
 struct ForwardVectorArguments {
   void* workspace;

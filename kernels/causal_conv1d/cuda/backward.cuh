@@ -2,10 +2,15 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/forward.cuh"
 
-// A segment's sums of dweight and dbias go to a slab of their own; reduce adds the slabs in a fixed order. No
-// atomics: two runs give the same bits.
+// The two backwards that take any call, in the layouts of forward.cuh, and the last stage of all sums:
+//   dy = dout silu'(y), y computed again;  dx_t = sum over j of weight[j] dy_(t + j)
+//   dweight[back] = sum over batches and steps of dy_t x_(t - back);  dbias = sum of dy_t
+// dx needs dy of kHistory steps behind a segment, which is computed there as well. A segment's sums of
+// dweight and dbias go to a slab of their own; reduce_slabs adds the slabs in a fixed order. No atomics:
+// two runs give the same bits.
 namespace scankit::causal_conv1d {
 
+// A thread's sums for dweight, by how many steps back, and dbias.
 struct WeightSums {
   float weight[kMaxWidth] = {}, bias = 0.0f;
 
@@ -18,6 +23,7 @@ struct WeightSums {
         weight[back] = fmaf(dy, x(back), weight[back]);
   }
 
+  // To the segment's slab, [width + 1][dim]: the taps in weight's order, then the bias.
   SCANKIT_DEVICE void put_slab(const BackwardArguments& p, Index batch, Index segment, Index channel) const {
     const Common& c = p.conv.common;
     float* slab =
@@ -29,7 +35,9 @@ struct WeightSums {
   }
 };
 
-// dx follows kHistory steps behind, where dy is complete; the walk goes as many steps past the segment's end.
+// Lanes over channels. dx follows kHistory steps behind, where dy is complete; the walk goes as many
+// steps past the segment's end. Those steps' dy counts for dx here, but for dweight in the segment that
+// has them.
 template <class T>
 SCANKIT_DEVICE void backward_by_channel(const BackwardArguments& p) {
   const Common& c = p.conv.common;
@@ -62,6 +70,7 @@ SCANKIT_DEVICE void backward_by_channel(const BackwardArguments& p) {
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) {
       const Index step = first + i - kHistory;
+      // Gradients of steps before the segment are the segment's before; those before step 0 are dinitial.
       if (step < end && (step >= start || start == 0))
         row.put_gradient(p.conv, step, row.input_gradient(p.conv, step, [&](int j) { return dy[i + j]; }));
     }
@@ -71,12 +80,16 @@ SCANKIT_DEVICE void backward_by_channel(const BackwardArguments& p) {
   sums.put_slab(p, batch, segment, channel);
 }
 
+// Over 32 lanes, in all of them, always in the same order.
 SCANKIT_DEVICE float warp_sum(float x) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffffu, x, distance);
   return x;
 }
 
+// Lanes over steps: dy of a warp's segment and of kHistory steps behind it go to shared memory,
+// and dx is made from there. Only the warp's own row is used: __syncwarp is enough, and warps
+// without a segment may leave.
 template <class T>
 SCANKIT_DEVICE void backward_by_step(const BackwardArguments& p) {
   __shared__ float shared[kWarps][kStepSegment + kHistory];
@@ -110,7 +123,8 @@ SCANKIT_DEVICE void backward_by_step(const BackwardArguments& p) {
   if (lane == 0) sums.put_slab(p, at.batch, at.segment, at.channel);
 }
 
-// To dbias where row is the width, else to a tap of dweight.
+// A channel's total, to dbias where row is the width, else to a tap of dweight. `add`: to what is there.
+// Who calls it has the only total, so nothing has to be atomic.
 SCANKIT_DEVICE void put_sum(const Backward& conv, int row, Index channel, float sum) {
   float* to = conv.dbias != nullptr ? conv.dbias + channel : nullptr;
   if (row < conv.common.width)
@@ -118,7 +132,9 @@ SCANKIT_DEVICE void put_sum(const Backward& conv, int row, Index channel, float 
   if (to != nullptr) *to = conv.add ? *to + sum : sum;
 }
 
-// A block has kReduceChannels channels of one row of the slabs; part i adds the slabs i, i + kReduceParts ...
+// A block has kReduceChannels channels of one row of the slabs. Part i of its threads adds the
+// slabs i, i + kReduceParts, ..., then part 0 adds the parts, all in a fixed order; a part's
+// lanes read neighbouring channels.
 SCANKIT_DEVICE void reduce_slabs(const BackwardArguments& p) {
   __shared__ float parts[kReduceParts][kReduceChannels];
   const Common& c = p.conv.common;

@@ -3,12 +3,14 @@
 #include "kernels/causal_conv1d/cuda/backward.cuh"
 #include "kernels/causal_conv1d/cuda/forward_pairs.cuh"
 
-// dx follows kHistory steps behind, where dy is complete; the walk goes as many steps past the segment's end.
-// The sums of a block's segments go to a slab, in the order of the warps.
+// The backward of forward_pairs.cuh. dx follows kHistory steps behind, where dy is complete; the walk
+// goes as many steps past the segment's end. The sums of a block's segments go to a slab, in the order of
+// the warps.
 namespace scankit::causal_conv1d {
 
 using PairSums = float[kMaxWidth + 1][2];  // the last are of bias
 
+// A lane's part: two channels of a segment.
 template <class T, class Kind>
 struct BackwardPairs {
   static constexpr int kAhead = 4;
@@ -17,7 +19,7 @@ struct BackwardPairs {
   const PairPlace& place;
   const PairTaps taps;
 
-  // Of a step that may lie before the first; dy from it on.
+  // Of a step that may be before the first; dy[0] is that step's, dy[j] that of the j-th behind it.
   SCANKIT_DEVICE float input_gradient(int step, int which, const float (*dy)[2]) const {
     float sum = fmaf(taps.weight[1][which], dy[1][which], taps.weight[0][which] * dy[0][which]);
     if (Kind::reaches(c, 2)) sum = fmaf(taps.weight[2][which], dy[2][which], sum);
@@ -28,6 +30,8 @@ struct BackwardPairs {
     return sum;
   }
 
+  // To dx or dinitial; nothing for steps that belong to another segment. `dx` walks along with the steps
+  // of its own.
   SCANKIT_DEVICE void put_gradient(int step, const float (*dy)[2], PairWalk<T, char>& dx) const {
     if (step >= place.end || (step < place.start && place.start > 0)) return;
     float gradient[2];
@@ -42,6 +46,7 @@ struct BackwardPairs {
     }
   }
 
+  // A step's part of the sums; x begins kHistory steps before it.
   SCANKIT_DEVICE void add(const float (*x)[2], const float (&dy)[2], PairSums& sums) const {
 #pragma unroll
     for (int which = 0; which < 2; ++which) {
@@ -53,7 +58,9 @@ struct BackwardPairs {
     }
   }
 
+  // Rings of kAhead loads of x and dout, as in forward_segment.
   SCANKIT_DEVICE void run(PairSums& sums) const {
+    // `past`: where the walk ends, so that dx catches up; `end`: the end of the steps that it finds there.
     const int past = place.end + kHistory, end = past < c.length ? past : c.length;
     PairWalk<T, const char> from(c.x, place), gradients(p.conv.dout, place);
     PairWalk<T, char> dx(p.conv.dx, place);
@@ -81,6 +88,7 @@ struct BackwardPairs {
             now[which] = through_silu(now[which], taps.template convolve<Kind>(c, which, x + i));
           if (first + i >= end) now[which] = 0.0f;  // and not NaN
         }
+        // dy behind the segment is for dx alone: another segment sums it up.
         if (first + i < place.end) add(x + i, now, sums);
         put_gradient(first + i - kHistory, dy + i, dx);
       }
@@ -93,6 +101,8 @@ struct BackwardPairs {
   }
 };
 
+// Adds up the block's warps, and writes its slab (blockIdx.y), [width + 1][dim]. Warps without a segment
+// have zeros.
 SCANKIT_DEVICE void put_pair_sums(const BackwardPairsArguments& p, const PairSums& sums) {
   __shared__ float shared[kWarps][kMaxWidth + 1][kPairChannels];
   const Common& c = p.conv.common;
@@ -104,6 +114,7 @@ SCANKIT_DEVICE void put_pair_sums(const BackwardPairsArguments& p, const PairSum
   const Index channel = Index{blockIdx.x} * kPairChannels + threadIdx.x % kPairChannels;
   if (channel >= c.dim) return;
   for (int row = threadIdx.x / kPairChannels; row <= c.width; row += kThreads / kPairChannels) {
+    // Rows of the slab are in weight's order, the sums by how many steps back.
     const int from = row < c.width ? c.width - 1 - row : kMaxWidth;
     float sum = 0.0f;
 #pragma unroll

@@ -3,15 +3,18 @@
 #include "kernels/causal_conv1d/cuda/backward.cuh"
 #include "kernels/causal_conv1d/cuda/copied.cuh"
 
-// A warp walks its tiles from the last one down: dx of a step needs dy of the kHistory steps behind it. Those
-// behind its last tile it computes too, another warp has them as well. Sums of dweight and dbias stay in
-// registers from tile to tile and are added in a fixed order.
+// The backward of vector.cuh. A warp walks its tiles from the last one down: dx of a step needs dy of the
+// kHistory steps behind it. Those behind its last tile it computes too, another warp has them as well.
+// Sums of dweight and dbias stay in registers from tile to tile and are added in a fixed order: over a
+// lane's steps, lanes, warps, blocks.
 namespace scankit::causal_conv1d {
 
+// A lane's sums for dweight, by how many steps back, and dbias.
 struct VectorSums {
   float weight[kMaxWidth] = {}, bias = 0.0f;
 
-  // The first `left` steps of a piece.
+  // Adds the first `left` steps of a piece. Whole pieces come with a constant count, so that the loops
+  // have no tests.
   template <class Kind, bool kAllOrNothing, int kPiece>
   SCANKIT_DEVICE void add(const Common& c, int left, const float* dy, const float (&x)[kHistory + kPiece]) {
     if (kAllOrNothing ? left > 0 : left >= kPiece) {
@@ -45,6 +48,7 @@ struct VectorSums {
   }
 };
 
+// A thread's part. `stage`: the warp's shared memory or, for Copied, the lane's place in it.
 template <class T, class Access, class Kind>
 struct BackwardVector {
   static constexpr int kPiece = T::kPiece, kTile = 32 * kPiece, kAhead = Access::kBackwardAhead;
@@ -59,7 +63,8 @@ struct BackwardVector {
     typename Access::Before before;
   };
 
-  // dy of the kHistory steps from `step` on, for every lane; 0 behind the end.
+  // dy of the kHistory steps from `step` on, the same for every lane; 0 behind the row's end. They are in
+  // another warp's tile: three lanes compute them from global memory, once a warp.
   SCANKIT_DEVICE void behind(const Taps& taps, Index batch, int step, float (&dy)[kHistory]) const {
     const int mine = step + lane;
     float gradient = 0.0f;
@@ -77,7 +82,7 @@ struct BackwardVector {
     for (int i = 0; i < kHistory; ++i) dy[i] = __shfl_sync(kAllLanes, gradient, i);
   }
 
-  // dy of the piece, from dout.
+  // dy of the piece, from dout in `dy`. x begins kHistory steps before.
   SCANKIT_DEVICE void differentiate(const Taps& taps, int left, const float (&x)[kHistory + kPiece],
                                     float* dy) const {
     if (Kind::silu(c)) {
@@ -95,6 +100,7 @@ struct BackwardVector {
       if (i >= left) dy[i] = 0.0f;
   }
 
+  // dx of the piece, from dy of it and of the kHistory steps behind.
   SCANKIT_DEVICE void inputs_gradient(const Taps& taps, const float (&dy)[kPiece + kHistory],
                                       float (&dx)[kPiece]) const {
 #pragma unroll
@@ -109,7 +115,8 @@ struct BackwardVector {
     }
   }
 
-  // The last width - 1 inputs are the final state too.
+  // Adds the final state's gradient: the last width - 1 inputs are the final state, too. `left`: elements
+  // that the row has from the piece on.
   SCANKIT_DEVICE void add_final(Index batch, int left, float (&dx)[kPiece]) const {
     if (p.conv.dfinal.data == nullptr || left <= 0 || left >= kPiece + c.width - 1) return;
 #pragma unroll
@@ -119,7 +126,8 @@ struct BackwardVector {
     }
   }
 
-  // Of the inputs before the first step; dy from that on.
+  // The gradients of the inputs before the first step, by lane 0 of a row's first tile; dy begins at step
+  // 0. In a row shorter than the filter they are part of the final state.
   SCANKIT_DEVICE void put_initial(const Taps& taps, Index batch, const float* dy) const {
     if (p.conv.dinitial.data == nullptr || lane != 0) return;
 #pragma unroll
@@ -135,8 +143,9 @@ struct BackwardVector {
     }
   }
 
-  // One tile, at the first of `rest` elements of the row; `next` is dy of the first steps behind it, and of
-  // its own first ones afterwards, in lane 0.
+  // One tile, at the first of `rest` elements of the row. In lane 0, `next` is dy of the first steps
+  // behind it and, afterwards, of its own first ones; lane 31 gets it from there in the same shuffle that
+  // hands every other lane its neighbour's.
   SCANKIT_DEVICE void tile(const Taps& taps, const float (&x)[kHistory + kPiece],
                            float (&dy)[kPiece + kHistory], Index batch, int rest, char* dx_at,
                            float (&next)[kHistory], VectorSums& sums) const {
@@ -157,6 +166,9 @@ struct BackwardVector {
     if (Kind::states(p.tiles.states) && rest == c.length) put_initial(taps, batch, dy);
   }
 
+  // `count` tiles from number `first` on, the last one first. `ahead` and `now` are elements that the row
+  // has from the tile on: of the one that is asked for, and of the one that is computed. Both start over
+  // at `end`, the last tile's, when the walk goes down into the batch before.
   SCANKIT_DEVICE void run(int first, int count, VectorSums& sums) const {
     const int last = first + count - 1, row = p.tiles.row, lane_bytes = lane * Access::kLaneBytes;
     int batch = last / row;
@@ -169,6 +181,8 @@ struct BackwardVector {
     char* dx = place<T>(static_cast<char*>(p.conv.dx.data), p.conv.dx.batch_stride, p.conv.dx.dim_stride,
                         batch, channel, at, lane_bytes);
     Asked tiles[kAhead];
+    // Asks for the next tile, into place k. It commits where there is none, too: wait counts tiles
+    // by commits.
     const auto ask = [&](int k) {
       const int left = asked++ < count ? ahead : 0;
       Stage *const slot_x = Access::slot(stage, 2 * k), *const slot_dout = Access::slot(stage, 2 * k + 1);
@@ -194,6 +208,7 @@ struct BackwardVector {
       for (int k = 0; k < kAhead; ++k) {
         if (k >= left) return;
         Stage *const slot_x = Access::slot(stage, 2 * k), *const slot_dout = Access::slot(stage, 2 * k + 1);
+        // This tile has come; the kAhead - 1 after it may be under way.
         Access::template wait<kAhead - 1>();
         unsigned w[4], before[4], dout_words[4];
         Access::get(tiles[k].x, slot_x, lane, w);
@@ -205,6 +220,8 @@ struct BackwardVector {
         }
         float dy[kPiece + kHistory], x_now[kHistory + kPiece];
         T::unpack(dout_words, dy);
+        // Through registers, the next loads go as soon as these have been unpacked; into shared memory,
+        // only when all lanes have read what is to be overwritten.
         if constexpr (!Access::kBeside) ask(k);
         Access::history(slot_x, w, before, lane, x_now);
         T::unpack(w, x_now + kHistory);
@@ -222,14 +239,16 @@ struct BackwardVector {
   }
 };
 
-// Half a warp's lanes keep one value, the others the other one, of two lanes' sum.
+// Two sums at once, over lanes that are `distance` apart: half of them are left with the sum of low, the
+// others (distance set in their number) with that of high.
 SCANKIT_DEVICE float add_halves(float low, float high, int lane, int distance) {
   const bool upper = (lane & distance) != 0;
   const float send = upper ? low : high, keep = upper ? high : low;
   return keep + __shfl_xor_sync(kAllLanes, send, distance);
 }
 
-// The warps' sums, in order, to the block's part of the channel.
+// The warps' sums, in order, to the block's part of the channel: to dweight and dbias if there is one
+// part, else to a slab, [part][width + 1][dim].
 SCANKIT_DEVICE void put_sums(const BackwardVectorArguments& p, Index channel, int lane,
                              const VectorSums& sums) {
   __shared__ float shared[kMostWarps][kMaxWidth + 1];
@@ -257,6 +276,7 @@ SCANKIT_DEVICE void put_sums(const BackwardVectorArguments& p, Index channel, in
   }
 }
 
+// grid.x: channels; grid.y: parts of a channel. A warp without tiles adds zeros.
 template <class T, class Access, class Kind>
 SCANKIT_DEVICE void backward_tiles(const BackwardVectorArguments& p, Stage* stage) {
   const Common& c = p.conv.common;
@@ -268,6 +288,7 @@ SCANKIT_DEVICE void backward_tiles(const BackwardVectorArguments& p, Stage* stag
   put_sums(p, channel, mine.lane, sums);
 }
 
+// By copies where the GPU has them, else through registers. The emulator has both.
 template <class T, class Kind>
 SCANKIT_DEVICE void backward_pieces(const BackwardVectorArguments& p) {
 #ifdef SCANKIT_COPIED

@@ -2,12 +2,17 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/numeric.cuh"
 
-// One channel of one batch: its weights, its inputs before the first step, the numbers of its sequences.
-// Weights and windows are indexed by how many steps back they reach, 0 to 3; those from `width` on are never
-// used, not even times 0: an input may be infinite.
+// One channel of one batch, for the kernels that take any strides: its weights, its inputs before the
+// first step, and the numbers of its sequences. With `back` counting steps into the past,
+// weight[back] = weight(width - 1 - back),
+//   y_t = bias + sum over back < width of weight[back] x_(t - back);  out = silu ? y sigmoid(y) : y
+//   dy_t = dout_t, or dout_t silu'(y_t);  dx_t = sum over j < width of weight[j] dy_(t + j)
+// and only terms of one sequence count. Weights and windows are indexed by how many steps back they reach,
+// 0 to 3; those from `width` on are never used, not even times 0: an input may be infinite.
 namespace scankit::causal_conv1d {
 
-// The input of a step, at most width - 1 before the first.
+// The input of a step, which may be up to width - 1 before the first: `initial`, (batch, dim, width - 1),
+// oldest first, or 0. Behind the row's last step there is none to read.
 template <class T>
 SCANKIT_DEVICE float input_of(const Common& c, Index batch, Index channel, Index step) {
   if (step >= 0) return get<T>(c.x, batch, channel, step);
@@ -20,8 +25,8 @@ struct Channel {
   const Common& c;
   const Index batch, channel;
   float weight[kMaxWidth], bias;
-  const int* numbers;
-  int before;
+  const int* numbers;  // of each step's sequence, of this batch; null: all one
+  int before;          // the number that `initial` belongs to: step 0's; -1: there is no such input
 
   SCANKIT_DEVICE Channel(const Common& common, Index batch_, Index channel_)
       : c(common), batch(batch_), channel(channel_) {
@@ -35,7 +40,8 @@ struct Channel {
     before = numbers != nullptr && c.initial.data != nullptr && c.length > 0 ? numbers[0] : -1;
   }
 
-  // All loads stand before the first use: one wait for memory instead of five.
+  // Reads the weights, of type W, and the bias. All loads are before the first use: one wait for memory
+  // instead of five.
   template <class W>
   SCANKIT_DEVICE void take() {
     typename W::Bits bits[kMaxWidth + 1] = {};
@@ -49,6 +55,8 @@ struct Channel {
     bias = W::widen(bits[kMaxWidth]);
   }
 
+  // The number of a step's sequence, and whether two steps are of the same one. A negative number
+  // is padding.
   SCANKIT_DEVICE int number(Index step) const { return step < 0 ? before : numbers[step]; }
   SCANKIT_DEVICE bool together(Index a, Index b) const {
     return numbers == nullptr || number(a) == number(b);
@@ -57,7 +65,8 @@ struct Channel {
 
   SCANKIT_DEVICE float input(Index step) const { return input_of<T>(c, batch, channel, step); }
 
-  // `x(back)` gives the inputs. In the order of the kernels for other strides: the same bits.
+  // y of a step; `x(back)` gives the inputs. The order of the terms, from the bias and the present into
+  // the past, is that of all the other kernels: the same bits.
   template <class Inputs>
   SCANKIT_DEVICE float convolve(Index step, const Inputs& x) const {
     float y = bias;
@@ -67,6 +76,7 @@ struct Channel {
     return y;
   }
 
+  // out of a step: 0 for padding, whatever the inputs are.
   template <class Inputs>
   SCANKIT_DEVICE float output(Index step, const Inputs& x) const {
     if (is_padding(step)) return 0.0f;
@@ -74,7 +84,7 @@ struct Channel {
     return c.silu ? y * sigmoid(y) : y;
   }
 
-  // dy of dout.
+  // dy of a step, from its dout. Padding has none. y is computed again, rather than saved by the forward.
   template <class Inputs>
   SCANKIT_DEVICE float differentiate(Index step, float dout, const Inputs& x) const {
     if (is_padding(step)) return 0.0f;
@@ -83,7 +93,8 @@ struct Channel {
     return dout * (s * fmaf(y, 1.0f - s, 1.0f));
   }
 
-  // The gradient of the input `step`, which may lie before the first; dy(j) is that of step + j.
+  // The gradient of the input `step`, which may be before the first; dy(j) is that of step + j. The last
+  // width - 1 inputs also get the final state's gradient, since they are the final state.
   template <class Gradients>
   SCANKIT_DEVICE float input_gradient(const Backward& conv, Index step, const Gradients& dy) const {
     float sum = 0.0f;
@@ -96,7 +107,7 @@ struct Channel {
     return sum;
   }
 
-  // dx, or dinitial before the first step.
+  // To dx or, before the first step, to dinitial. Steps that neither has are dropped.
   SCANKIT_DEVICE void put_gradient(const Backward& conv, Index step, float gradient) const {
     if (step >= 0) {
       put<T>(conv.dx, batch, channel, step, gradient);
@@ -105,6 +116,8 @@ struct Channel {
     }
   }
 
+  // The final state's entry `at`: one of the last width - 1 inputs, which in a short row may come
+  // from `initial`.
   SCANKIT_DEVICE void put_final(const SignalOut& final, int at) const {
     put<T>(final, batch, channel, at, input(Index{c.length} - (c.width - 1) + at));
   }

@@ -2,14 +2,15 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/vector.cuh"
 
-// Rows of whole pieces at places of whole pieces, by copies to shared memory that need no register on their
-// way. Loads do, and wait for each other: a warp has six counters for all that it waits for, loads, shuffles
-// and exponentials alike, and waits until a counter is zero, so that the tile after next holds up this one.
+// The Access of rows of whole pieces in the backward since sm_80: copies to shared memory (cp.async),
+// which need no register on their way. Loads do, and wait for each other: a warp has six counters for all
+// that it waits for, loads, shuffles and exponentials alike, and waits until a counter is zero, so that
+// the tile after next holds up this one.
 namespace scankit::causal_conv1d {
 
-// Copies of 16 bytes, zeros where `there` is false, nothing where `wanted` is (no branch: one of 32 lanes
-// would hold up the others); nobody waits for them before wait_for_copies, which waits for the thread's own
-// ones, those committed but for the kLeft last commits.
+// Copies 16 bytes, or zeros where `there` is false; does nothing where `wanted` is false, by a predicate and
+// not by a branch, in which one of 32 lanes would hold up the others. A copy is sure to have happened behind
+// wait_for_copies, which waits for the thread's own copies, all but those of the last kLeft commits.
 #ifdef SCANKIT_EMULATED
 SCANKIT_DEVICE void copy_16_bytes(void* to, const char* from, bool there, bool wanted = true) {
   if (wanted) emulator::Block::current()->copy(to, there ? from : nullptr, 16);
@@ -58,9 +59,9 @@ SCANKIT_DEVICE Stage* block_stages() {
 }
 #endif
 
-// A slot's words: the piece before the tile, then the lanes'. `stage` is a lane's place in the warp's first
-// one: from there what a lane needs is at places that the compiler knows, the piece before its own, and
-// behind that its own.
+// A slot is a Stage: the piece before the tile, then the lanes' pieces. `stage` is a lane's place in the
+// warp's first slot, 16 bytes further for each lane: from there, whatever the lane, words[0] is the piece
+// before its own, and words[1] its own.
 template <class T>
 struct Copied {
   static constexpr int kLaneBytes = 16, kBackwardAhead = kStagesOfWarp / 2;
@@ -75,10 +76,12 @@ struct Copied {
 #endif
     return reinterpret_cast<Stage*>(reinterpret_cast<char*>(block_stages()) + at);
   }
+  // Slots 2 k and 2 k + 1 have x and dout of a warp's k-th tile under way.
   SCANKIT_DEVICE static Stage* slot(Stage* stage, int i) { return stage + i; }
   SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Stage* slot, Asked&) {
     copy_16_bytes(slot->words[1], from, left > lane * T::kPiece);
   }
+  // By lane 31, which has the address already: its piece of the tile before is the one wanted.
   SCANKIT_DEVICE static void ask_before(const char* from, bool any, int lane, Stage* slot, Before&) {
     char* const first = reinterpret_cast<char*>(slot) - 31 * 16;  // of the slot, seen from the last lane
     copy_16_bytes(first, from - kTileBytes, any, lane == 31);
@@ -100,6 +103,7 @@ struct Copied {
     if (lane == 0) *reinterpret_cast<uint4*>(slot->words[0]) = make_uint4(w[0], w[1], w[2], w[3]);
     __syncwarp();
   }
+  // No shuffle: the piece before is next to the lane's own.
   SCANKIT_DEVICE static void history(Stage* slot, const unsigned (&)[4], const unsigned (&)[4], int,
                                      float* x) {
     unsigned edge[T::kEdge];

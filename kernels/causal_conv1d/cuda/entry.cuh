@@ -9,14 +9,16 @@
 #include "kernels/causal_conv1d/cuda/update.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_DTYPE (F32, F16, BF16) chooses the element type,
-// SCANKIT_REDUCE the sum of the slabs.
+// SCANKIT_REDUCE the sum of the slabs. Arguments come by value and are passed on by reference, for which
+// __grid_constant__ (compute capability 7.0) spares each thread a copy of them in local memory.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #define SCANKIT_PARAMETER(type) const type
 #else
 #define SCANKIT_PARAMETER(type) const __grid_constant__ type
 #endif
 
-// For GPUs of 2048 threads a multiprocessor, not those of 1536; before sm_80 the kernels need more registers.
+// Launch bounds that ask for many blocks a multiprocessor, and so for few registers: only on GPUs of 2048
+// threads a multiprocessor, not on those of 1536, nor before sm_80, where the kernels need more registers.
 #if defined(__CUDA_ARCH__) && \
     (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030)
 #define SCANKIT_MANY(threads, blocks) (threads, blocks)

@@ -2,12 +2,16 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/channel.cuh"
 
+// The two forwards that take any call: lanes over channels or over steps, whichever makes neighbouring
+// lanes touch neighbouring elements. One thread computes whole steps; nothing is shared between threads.
 namespace scankit::causal_conv1d {
 
-inline constexpr int kHistory = kMaxWidth - 1;
-inline constexpr int kChunk = 8;  // steps that a thread loads before it uses the first
+inline constexpr int kHistory = kMaxWidth - 1;  // steps before a piece that its outputs need
+inline constexpr int kChunk = 8;                // steps that a thread loads before it uses the first
 
-// Lanes over channels, for channel-last tensors: a thread walks a segment of one channel.
+// Lanes over channels, for channel-last tensors: a thread walks a segment of one channel, with a
+// window of kHistory + kChunk inputs in registers. grid.x: tiles of kThreads channels fastest,
+// then segments, then batches.
 template <class T>
 SCANKIT_DEVICE void forward_by_channel(const ForwardArguments& p) {
   const Common& c = p.conv.common;
@@ -31,23 +35,27 @@ SCANKIT_DEVICE void forward_by_channel(const ForwardArguments& p) {
         put<T>(p.conv.out, batch, channel, first + i,
                row.output(first + i, [&](int back) { return x[kHistory + i - back]; }));
 #pragma unroll
-    for (int i = 0; i < kHistory; ++i) x[i] = x[kChunk + i];
+    for (int i = 0; i < kHistory; ++i) x[i] = x[kChunk + i];  // the next chunk's history
   }
   if (p.conv.final.data != nullptr && end == c.length)
     for (int i = 0; i < c.width - 1; ++i) row.put_final(p.conv.final, i);
 }
 
-// Lanes over steps: a warp has a segment of one channel.
+// Which segment of which row a warp has; not `inside` where the grid has more warps than there
+// are segments.
 struct Row {
   Index segment, channel, batch;
   bool inside;
 };
+// Segments fastest, then channels, then batches, kWarps to a block.
 SCANKIT_DEVICE Row warp_row(const Common& c, Index segments) {
   const Index at = Index{blockIdx.x} * kWarps + threadIdx.x / 32;
   return {at % segments, at / segments % c.dim, at / segments / c.dim,
           at < segments * c.dim * static_cast<Index>(c.batch)};
 }
 
+// Lanes over steps, for everything else: each lane reads its step and the width - 1 before it, although
+// its neighbours read those too. With sequence numbers each term is tested (Channel).
 template <class T>
 SCANKIT_DEVICE void forward_by_step(const ForwardArguments& p) {
   const Common& c = p.conv.common;

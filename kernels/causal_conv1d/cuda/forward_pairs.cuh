@@ -2,11 +2,14 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/call_kind.cuh"
 
-// For channel-last signals, without sequence numbers: a lane walks the steps of two neighbouring channels,
-// and asks for them several steps before it uses them.
+// For channel-last signals, without sequence numbers: a lane walks the steps of two neighbouring
+// channels, so that a warp reads 64 channels of a step at once (128 bytes of 16-bit elements), and asks
+// for them several steps before it uses them. Arrays [...][2] are of the two channels. No shared
+// memory, no barrier in the forward.
 namespace scankit::causal_conv1d {
 
-// Of two channels. All loads stand before the first use: one wait for memory instead of ten.
+// Weights, by how many steps back they reach, and biases of two channels. All loads are before the first
+// use: one wait for memory instead of ten.
 struct PairTaps {
   float weight[kMaxWidth][2], bias[2];
 
@@ -19,6 +22,7 @@ struct PairTaps {
       take<BFloat>(c, channel);
   }
 
+  // y of channel `which`, whose inputs end at x[kHistory].
   template <class Kind>
   SCANKIT_DEVICE float convolve(const Common& c, int which, const float (*x)[2]) const {
     float y = fmaf(weight[1][which], x[kHistory - 1][which],
@@ -51,7 +55,9 @@ struct PairTaps {
   }
 };
 
-// A warp's segment; not `inside` where the batch or the channels end before.
+// A warp's segment, steps [start, end) of a batch, and its lane's first channel. Not `inside`
+// where the batches or the channels end before: such a lane does nothing, and in the backward
+// still takes part in the barrier.
 struct PairPlace {
   int batch, start, end;
   Index channel;
@@ -67,7 +73,7 @@ struct PairPlace {
   }
 };
 
-// Walks along the steps of a signal.
+// A pointer that walks along the steps of a signal, from the segment's first one, in bytes.
 template <class T, class Bytes>
 struct PairWalk {
   Bytes* at;
@@ -79,6 +85,7 @@ struct PairWalk {
            (place.batch * signal.batch_stride + place.channel + place.start * signal.step_stride) * T::kSize),
         step(signal.step_stride * T::kSize) {}
 
+  // Zeros where there is nothing. The pointer moves on in any case, so it may pass the end, unused.
   SCANKIT_DEVICE typename T::Pair get(bool there) {
     typename T::Pair pair = {};
     if (there) pair = *reinterpret_cast<const typename T::Pair*>(at);
@@ -91,7 +98,7 @@ struct PairWalk {
   }
 };
 
-// x of the kHistory steps before the segment.
+// x of the kHistory steps before the segment: of the row, or of the initial states, or 0.
 template <class T, class Kind>
 SCANKIT_DEVICE void pair_history(const Common& c, bool states, const PairPlace& place, float (*x)[2]) {
   typename T::Pair pairs[kHistory] = {};
@@ -109,6 +116,7 @@ SCANKIT_DEVICE void pair_history(const Common& c, bool states, const PairPlace& 
       x[i][which] = input_of<T>(c, place.batch, place.channel + which, i - kHistory);
 }
 
+// A ring of kAhead loads: a step is asked for again, kAhead further, as soon as its registers are free.
 template <class T, class Kind>
 SCANKIT_DEVICE void forward_segment(const ForwardPairsArguments& p, const PairPlace& place) {
   constexpr int kAhead = 8;
@@ -137,6 +145,7 @@ SCANKIT_DEVICE void forward_segment(const ForwardPairsArguments& p, const PairPl
 #pragma unroll
     for (int i = 0; i < kHistory; ++i) x[i][0] = x[kAhead + i][0], x[i][1] = x[kAhead + i][1];
   }
+  // The segment at the row's end writes the final state.
   if (!Kind::states(p.segments.states) || p.conv.final.data == nullptr || place.end != c.length) return;
   for (int i = 0; i < c.width - 1; ++i)
     for (int which = 0; which < 2; ++which)
@@ -144,6 +153,7 @@ SCANKIT_DEVICE void forward_segment(const ForwardPairsArguments& p, const PairPl
              input_of<T>(c, place.batch, place.channel + which, Index{c.length} - (c.width - 1) + i));
 }
 
+// grid.x: kPairChannels channels a block; grid.y: kWarps segments of all batches (PairPlace).
 template <class T>
 SCANKIT_DEVICE void forward_pairs(const ForwardPairsArguments& p) {
   const PairPlace place(p.conv.common, p.segments);

@@ -6,6 +6,10 @@
 
 #include "kernels/causal_conv1d/cuda/pairs_cut.h"
 
+// Which kernels run a call: those of vector.cuh if they take it, else those of forward_pairs.cuh, else those
+// of forward.cuh, which take anything. The choice, and with it the order of the sums, depends on shape,
+// strides, alignment and options, never on the GPU. A backward is one launch, and a reduction where its sums
+// are in slabs.
 namespace scankit::causal_conv1d {
 
 // Each kernel for every DType in its order; then the reduction.
@@ -29,6 +33,7 @@ constexpr Index kMostBlocks = 0x7fffffff;
 
 Index divide_up(Index a, Index b) { return (a + b - 1) / b; }
 
+// Appends a launch; none for no blocks, an empty problem. Refuses more blocks than grid.x has.
 template <class Arguments>
 bool add_launch(device::Plan* plan, int kernel, Index blocks, int threads, const Arguments& arguments,
                 device::Message* message) {
@@ -52,9 +57,10 @@ bool add_launch(device::Plan* plan, int kernel, Index blocks, int threads, const
 
 int kernel_index(Kernel kernel, DType dtype) { return kernel * 3 + static_cast<int>(dtype); }
 
-// Neighbouring lanes on neighbouring elements, whatever the layout.
+// Which puts neighbouring lanes on neighbouring elements: lanes over channels, or over steps.
 bool lanes_over_channels(const Common& c) { return c.x.dim_stride == 1 || c.length == 1; }
 
+// How the *_by_channel and *_by_step kernels share a call out.
 struct Cut {
   bool by_channel;
   Index segments, blocks;
@@ -73,6 +79,7 @@ Cut cut_of(const Common& c) {
   return {by_channel, segments, by_channel ? all : divide_up(all, kWarps)};
 }
 
+// add_launch with `parts` blocks in grid.y, at most kMostParts.
 template <class Arguments>
 bool add_parts(device::Plan* plan, int kernel, Index blocks, Index parts, unsigned threads,
                const Arguments& arguments, device::Message* message) {
@@ -81,6 +88,7 @@ bool add_parts(device::Plan* plan, int kernel, Index blocks, Index parts, unsign
   return true;
 }
 
+// Takes the workspace for `slabs` slabs, [width + 1][dim] each, and appends their sum.
 bool add_reduction(device::Plan* plan, const Backward& conv, Index segments, Index slabs,
                    device::Message* message) {
   const Common& c = conv.common;
@@ -91,10 +99,12 @@ bool add_reduction(device::Plan* plan, const Backward& conv, Index segments, Ind
                     kReduceChannels * kReduceParts, arguments, message);
 }
 
+// By the kernels of vector.cuh: one launch, dim blocks by parts.
 bool plan_forward_vector(const Forward& conv, Rows rows, device::Plan* plan, device::Message* message) {
   const Common& c = conv.common;
   VectorCut cut = cut_forward(conv, rows);
-  // A grid has no room for so many warps of two tiles: by a kernel that walks on.
+  // kMostParts blocks of warps of two tiles are not enough for so long a channel: by a kernel that
+  // walks on.
   if (rows == Rows::kWhole && cut.tiles.warp > kWholeTiles) {
     rows = Rows::kSingle;
     cut = cut_forward(conv, rows);
@@ -107,6 +117,7 @@ bool plan_forward_vector(const Forward& conv, Rows rows, device::Plan* plan, dev
                    message);
 }
 
+// The same; more than one part leaves slabs, which a second launch adds up.
 bool plan_backward_vector(const Backward& conv, Rows rows, device::Plan* plan, device::Message* message) {
   const Common& c = conv.common;
   const VectorCut cut = cut_backward(conv, rows);
@@ -123,6 +134,7 @@ bool plan_backward_vector(const Backward& conv, Rows rows, device::Plan* plan, d
   if (!add_parts(plan, kernel_index(kernel, c.dtype), c.dim, cut.tiles.parts, cut.threads, arguments,
                  message))
     return false;
+  // For Copied; kernels for GPUs before sm_80 leave it unused.
   if (rows == Rows::kWhole)
     plan->launches[plan->launch_count - 1].shared_bytes = cut.threads / 32 * kStagesOfWarp * kStageBytes;
   return cut.tiles.parts == 1 || add_reduction(plan, conv, 0, cut.tiles.parts, message);

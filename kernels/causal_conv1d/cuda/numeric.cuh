@@ -2,12 +2,16 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/arguments.h"
 
-// Elements to and from fp32 (cuda_fp16.h is not at hand under NVRTC). All arithmetic is fp32.
+// Elements to and from fp32 (NVRTC has no cuda_fp16.h). All arithmetic and all sums are fp32; a 16-bit
+// result is rounded once, to nearest even, where it is written. The template parameter T of all kernels is
+// one of the element types below: Float, Half or BFloat.
 namespace scankit::causal_conv1d {
 
 #define SCANKIT_DEVICE __device__ __forceinline__
 
-// kPiece elements are 16 bytes, four words; kEdge of its words hold its last three elements.
+// The element types. A piece, what a lane has of a tile, is kPiece elements in 16 bytes, four words; the
+// last kEdge of its words hold its last three elements, which are the next piece's history. Bits: one
+// element in memory; Pair: two neighbours.
 struct Float {
   using Bits = float;
   using Pair = uint2;  // two elements
@@ -34,7 +38,8 @@ struct Float {
   }
 };
 
-// Two elements a word; Type has widen_pair and narrow_pair.
+// What the 16-bit types share: two elements a word, the earlier one in the low half. Type has widen_pair
+// and narrow_pair.
 template <class Type>
 struct Pairs {
   using Bits = unsigned short;
@@ -44,6 +49,7 @@ struct Pairs {
 #pragma unroll
     for (int i = 0; i < 4; ++i) Type::widen_pair(w[i], v[2 * i], v[2 * i + 1]);
   }
+  // Two words are four elements, the first of which nobody needs.
   SCANKIT_DEVICE static void unpack_edge(const unsigned (&w)[2], float* v) {
     float fourth;
     Type::widen_pair(w[0], fourth, v[0]);
@@ -55,8 +61,9 @@ struct Pairs {
   }
 };
 
-#ifdef SCANKIT_EMULATED                        // whose compiler does not know the assembly
-inline float widen_half(unsigned short bits);  // the test's
+// The emulator's host compiler knows no PTX. Half's conversions are the test's there.
+#ifdef SCANKIT_EMULATED
+inline float widen_half(unsigned short bits);
 inline unsigned short narrow_half(float x);
 SCANKIT_DEVICE float exp2_approx(float x) { return exp2f(x); }
 SCANKIT_DEVICE float rcp_approx(float x) { return 1.0f / x; }
@@ -93,6 +100,7 @@ struct Half : Pairs<Half> {
   SCANKIT_DEVICE static unsigned narrow_pair(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     unsigned w;
+    // The first source goes to the upper half: hence %2 before %1.
     asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(w) : "f"(low), "f"(high));
     return w;
 #else
@@ -101,6 +109,8 @@ struct Half : Pairs<Half> {
   }
 };
 
+// bfloat16 is the upper half of an fp32 number. Before sm_80 it is rounded in integers, with NaN as a case
+// of its own: the addition could carry its payload into the sign.
 struct BFloat : Pairs<BFloat> {
   SCANKIT_DEVICE static float widen(unsigned short bits) {
     return __uint_as_float(static_cast<unsigned>(bits) << 16);
@@ -129,8 +139,10 @@ struct BFloat : Pairs<BFloat> {
   }
 };
 
+// Without a branch: the exponential of a large negative x is infinite, and its reciprocal 0.
 SCANKIT_DEVICE float sigmoid(float x) { return rcp_approx(1.0f + exp2_approx(-1.4426950408889634f * x)); }
 
+// One element of a signal (batch, dim, steps), of any strides, widened; put rounds one and writes it.
 template <class T>
 SCANKIT_DEVICE float get(const Signal& signal, Index batch, Index channel, Index step) {
   const auto* data = static_cast<const typename T::Bits*>(signal.data);
@@ -143,6 +155,7 @@ SCANKIT_DEVICE void put(const SignalOut& signal, Index batch, Index channel, Ind
   data[batch * signal.batch_stride + channel * signal.dim_stride + step * signal.step_stride] = T::narrow(x);
 }
 
+// Element `at` of weight or bias, whose type is known at run time only.
 SCANKIT_DEVICE float get_weight(DType dtype, const void* data, Index at) {
   if (dtype == DType::F32) return static_cast<const float*>(data)[at];
   const unsigned short bits = static_cast<const unsigned short*>(data)[at];

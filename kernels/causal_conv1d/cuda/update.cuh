@@ -2,9 +2,12 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/forward.cuh"
 
+// Decoding: a few steps, mostly one, from a state that has the last inputs. The arithmetic is Channel's.
 namespace scankit::causal_conv1d {
 
 // A thread has one channel of one batch. Each input is taken in before its out is written: out may be x.
+// Without `positions` the state is shifted, its oldest inputs fall out at slot 0; with them it is a ring
+// of `slots`, in which nothing moves.
 template <class T>
 struct UpdateWalk {
   const Update& u;
@@ -15,6 +18,7 @@ struct UpdateWalk {
   SCANKIT_DEVICE UpdateWalk(const Update& update, Index batch, Index channel, Index entry_)
       : u(update), row(update.common, batch, channel), entry(entry_), slots(update.state_length) {}
 
+  // A slot of the ring, also from a negative number.
   SCANKIT_DEVICE int wrap(Index slot) const {
     const int rest = static_cast<int>(slot % slots);
     return rest < 0 ? rest + slots : rest;
@@ -32,6 +36,7 @@ struct UpdateWalk {
 #pragma unroll
     for (int back = 1; back < kMaxWidth; ++back)
       if (back < c.width) x[back] = state(u.positions != nullptr ? wrap(Index{ring} - back) : slots - back);
+    // From the front, so that each slot is read before it is overwritten.
     if (u.positions == nullptr)
       for (int i = 0; i + c.length < slots; ++i) set_state(i, state(i + c.length));
     for (int step = 0; step < c.length; ++step) {

@@ -2,14 +2,19 @@
 #pragma once
 #include "kernels/causal_conv1d/cuda/call_kind.cuh"
 
-// For signals whose steps are neighbours in memory, without sequence numbers: a lane has 16 bytes of a tile
-// and gets what lies beside them from the neighbouring lane. A tile is asked for several tiles before it is
-// used.
+// For signals whose steps are neighbours in memory, without sequence numbers. A tile is 32 lanes' pieces
+// of 16 bytes, 128 or 256 steps; a lane gets the kHistory steps before its piece from the lane before it.
+// A warp walks tiles of one channel, those of one batch behind those of the batch before, and asks for a
+// tile several tiles before it uses it.
+//
+// How pieces come and go is an Access: Whole (16-byte loads), Single (any rows, through shared memory), or
+// Copied (copied.cuh). They are types, so each becomes a kernel of its own.
 namespace scankit::causal_conv1d {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-// A channel's weights by how many steps back they reach, and its bias. One load for all: of a lane each.
+// A channel's weights by how many steps back they reach, and its bias. One load for all: lanes 0 to 3 read
+// a weight each and lane 4 the bias, and shuffles hand them out. All 32 lanes must be there.
 struct Taps {
   float weight[kMaxWidth], bias;
 
@@ -24,7 +29,8 @@ struct Taps {
     bias = __shfl_sync(kAllLanes, mine, kMaxWidth);
   }
 
-  // y of kPiece steps; x begins kHistory steps before.
+  // y of kPiece steps; x begins kHistory steps before. Terms in the order of Channel::convolve, two taps
+  // always, as widths begin at 2.
   template <class Kind, int kPiece>
   SCANKIT_DEVICE void convolve(const Common& c, const float (&x)[kHistory + kPiece],
                                float (&y)[kPiece]) const {
@@ -42,13 +48,15 @@ struct Taps {
   }
 };
 
-// A place in shared memory for a warp's tile and for what lies before it.
+// Shared memory for a warp's tile and the piece before it. Where they are is the Access's: Single has the
+// tile at words 0 to 31 and the piece before it at 32, Copied the other way round.
 struct alignas(16) Stage {
   unsigned words[32 + 1][4];
 };
 
-// kHistory elements before a lane's piece w: the previous lane's, before the first lane's those that the last
-// lane has in `before`.
+// The kHistory elements before a lane's piece w: the last ones of the previous lane's piece and, for
+// the first lane, those that the last lane has in `before`. One shuffle a word: lane 31 sends
+// `before` in place of its own.
 template <class T>
 SCANKIT_DEVICE void history_of(const unsigned (&w)[4], const unsigned (&before)[4], int lane, float* x) {
   unsigned edge[T::kEdge];
@@ -59,11 +67,17 @@ SCANKIT_DEVICE void history_of(const unsigned (&w)[4], const unsigned (&before)[
   T::unpack_edge(edge, x);
 }
 
-// How lanes get and put their pieces: at the first of `left` elements of a row, of which the tile has up to
-// 32 pieces. What is asked for is not touched before it is got: it may be under way. Words that are not there
-// are 0. k...Ahead: how many tiles a warp has asked for. `Before` holds what the last lane gives to the first
-// one, the piece before the tile, of which the kHistory last elements count. kBeside: a piece lies beside the
-// one before it where it is got from, the tile's first one, too, which has to be asked for with each tile.
+// What an Access does, of which this is the part that is empty where pieces come through registers:
+//   ask, get                a lane's piece of the tile, where the row still has `left` elements: ask starts
+//                           the loads, get waits for them. Words that do not exist are 0. Between the two
+//                           nobody may touch what was asked for: it may be under way.
+//   ask_before, get_before  the piece before the tile, of which the last kHistory elements count; in lane 31
+//   history                 the kHistory elements before a lane's piece
+//   put                     writes a lane's piece, as far as its row goes
+//   slot, commit, wait, release, set_before   shared memory of tiles under way (copied.cuh)
+// k...Ahead: how many tiles a warp has asked for. kAllOrNothing: a piece exists as a whole or not at all.
+// kBeside: a piece is next to the one before it where it is got from, also the tile's first one, which
+// therefore has to be asked for with each tile.
 struct ThroughRegisters {
   static constexpr bool kBeside = false;
   SCANKIT_DEVICE static Stage* slot(Stage* stage, int) { return stage; }
@@ -78,7 +92,7 @@ struct ThroughRegisters {
 template <class T>
 struct Whole : ThroughRegisters {
   static constexpr int kLaneBytes = 16, kForwardAhead = kWholeTiles, kBackwardAhead = 2;
-  static constexpr bool kAllOrNothing = true;   // a lane's piece is there, or nothing of it
+  static constexpr bool kAllOrNothing = true;
   static constexpr bool kForwardAtOnce = true;  // a warp has no more tiles than are asked for ahead
   struct Asked {
     unsigned w[4];
@@ -122,7 +136,9 @@ struct Whole : ThroughRegisters {
   }
 };
 
-// Any rows: neighbouring lanes read and write neighbouring elements, and pass them on in shared memory.
+// Any rows: a lane reads and writes every 32nd element, so that a warp's accesses are neighbours wherever
+// the row starts, and lanes trade elements for pieces in shared memory. kLaneBytes is one element: a
+// lane's pointer is at its own first one.
 template <class T>
 struct Single : ThroughRegisters {
   static constexpr int kLaneBytes = T::kSize, kForwardAhead = 2, kBackwardAhead = 1;
@@ -169,6 +185,8 @@ struct Single : ThroughRegisters {
   }
 
  private:
+  // A barrier on either side: what other lanes wrote is there, and is not overwritten before all
+  // have read.
   SCANKIT_DEVICE static void read(const Stage& stage, int at, unsigned (&w)[4]) {
     __syncwarp();
     const uint4 v = *reinterpret_cast<const uint4*>(stage.words[at]);
@@ -177,7 +195,7 @@ struct Single : ThroughRegisters {
   }
 };
 
-// The piece before a row's first step.
+// The piece before a row's first step: its last kHistory elements are the initial state's.
 template <class T>
 SCANKIT_DEVICE void initial_piece(const Common& c, Index batch, Index channel, unsigned (&w)[4]) {
   float x[T::kPiece] = {};
@@ -187,7 +205,8 @@ SCANKIT_DEVICE void initial_piece(const Common& c, Index batch, Index channel, u
   T::pack(x, w);
 }
 
-// The tiles of a warp: those from `first` on of its channel.
+// The tiles of a warp: `count` from number `first` on, of those of all batches of its channel
+// (blockIdx.x). 0 or less: none, in the last block.
 struct WarpTiles {
   int lane, first, count;
 
@@ -199,7 +218,7 @@ struct WarpTiles {
   }
 };
 
-// Where a signal's tile begins for a lane.
+// Where a signal's tile begins for a lane. In bytes; a tile's number is at most kMostSteps (vector_cut.h).
 template <class T, class Bytes>
 SCANKIT_DEVICE Bytes* place(Bytes* data, Index batch_stride, Index dim_stride, Index batch, Index channel,
                             int tile, int lane_bytes) {

@@ -15,6 +15,7 @@ inline constexpr Index kMostSteps = 1 << 30;
 
 inline Index element_size(DType dtype) { return dtype == DType::F32 ? 4 : 2; }
 
+// Whether initial or final states, or their gradients, take part: the *_usual kernels know of none.
 inline bool has_states(const Forward& f) {
   return f.common.initial.data != nullptr || f.final.data != nullptr;
 }
@@ -22,7 +23,7 @@ inline bool has_states(const Backward& b) {
   return b.common.initial.data != nullptr || b.dfinal.data != nullptr || b.dinitial.data != nullptr;
 }
 
-// Strides of a dimension of one may be anything.
+// Whether every row starts at a 16-byte place. Strides of a dimension of one may be anything.
 template <class S>
 bool has_whole_pieces(const S& signal, const Common& c) {
   const Index size = element_size(c.dtype), dim = c.dim > 1 ? signal.dim_stride * size : 0,
@@ -30,6 +31,7 @@ bool has_whole_pieces(const S& signal, const Common& c) {
   return reinterpret_cast<uintptr_t>(signal.data) % 16 == 0 && dim % 16 == 0 && batch % 16 == 0;
 }
 
+// Which of the kernels of vector.cuh take the call, by all signals that they read and write in tiles.
 template <class... Signals>
 Rows rows_of(const Common& c, const Signals&... signals) {
   const Index most_tiles = (c.length / 128 + 1) * Index{c.batch};  // a tile has 128 steps or more

@@ -3,6 +3,8 @@
 
 #include <limits.h>
 
+// Reads and checks the arguments of fwd and bwd against the contract of upstream's module (mamba_ssm's
+// csrc/selective_scan). Where the kernels can do more, such as strides, more is accepted.
 namespace scankit {
 namespace {
 
@@ -11,7 +13,8 @@ bool check_u(const Call& call, const Tensor& u, selective_scan::Common* c) {
   return read_sizes(call, u, &c->batch, &c->dim, &c->length) && check_unit_stride(call, u);
 }
 
-// (dim, states) of float32 or complex64, in float32 numbers. Never null: that would say that it is not there.
+// (dim, states) of float32 or complex64, with strides in float32 numbers. The pointer is never null, even
+// for an empty tensor, since null would mean that the matrix is absent.
 selective_scan::Matrix matrix(const Tensor& t) {
   static const float kNothing = 0;
   const int parts = t.element == Element::Complex64 ? 2 : 1;
@@ -46,6 +49,7 @@ bool check_constant(const Call& call, const Inputs& in, const Tensor& t, selecti
   return true;
 }
 
+// B or C that varies with the step: four dimensions, of u's dtype.
 bool check_variable(const Call& call, const Inputs& in, const Tensor& t, selective_scan::Projection* to) {
   const selective_scan::Common& c = in.common;
   if (!check_element(call, t, in.u.element, ", the dtype of u") || !check_device(call, t, in.u)) return false;
@@ -63,6 +67,7 @@ bool check_projection(const Call& call, const Inputs& in, const Tensor& t,
   return t.dims == 2 ? check_constant(call, in, t, constant) : check_variable(call, in, t, variable);
 }
 
+// The number of groups is B's; a constant B has one.
 bool check_groups(const Call& call, const Inputs& in, selective_scan::Common* c) {
   c->groups = in.B.dims == 4 && in.B.shape[1] <= INT_MAX ? static_cast<int>(in.B.shape[1]) : 1;
   if (c->groups < 1 || c->dim % c->groups != 0)
@@ -70,7 +75,7 @@ bool check_groups(const Call& call, const Inputs& in, selective_scan::Common* c)
   return true;
 }
 
-// D and delta_bias.
+// D or delta_bias: (dim), float32.
 bool check_channels(const Call& call, const Inputs& in, const Tensor& t, const float** to) {
   if (!t) return true;
   const Index shape[] = {in.common.dim};
@@ -113,6 +118,8 @@ selective_scan::SavedStates saved_states(const Tensor& x) {
   return {static_cast<float*>(x.data), x.stride[0] * parts, x.stride[1] * parts, x.stride[2] * parts};
 }
 
+// The order of the checks matters: u gives batch, dim and length, A the states, B the groups, and later
+// checks rely on them.
 bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplus, Inputs* in) {
   const struct {
     const char* name;

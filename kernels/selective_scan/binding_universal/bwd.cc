@@ -4,6 +4,8 @@
 #include "kernels/selective_scan/binding_universal/functions.h"
 #include "kernels/selective_scan/binding_universal/scan_call.h"
 
+// bwd and bwd_stateful: read the arguments, allocate the gradients through torch, run the kernel, and
+// return the list that upstream's caller unpacks.
 namespace scankit {
 namespace {
 
@@ -22,6 +24,7 @@ struct Gradients {
   Output du, ddelta, dA, dB, dC, dD, ddelta_bias, dz, out_z, dinitial_state;
 };
 
+// x of packed sequences: only the one that fwd_stateful returned.
 bool check_packed_states(const Call& call, const Inputs& in, const Tensor& x,
                          selective_scan::SavedStates* to) {
   const Common& c = in.common;
@@ -33,8 +36,8 @@ bool check_packed_states(const Call& call, const Inputs& in, const Tensor& x,
   return true;
 }
 
-// Takes our x or a clone of it. An x of upstream's layout or none is right, too: the states are then computed
-// again.
+// Accepts x as fwd returned it, or a clone of it. With an x of upstream's layout, or none, `to` stays
+// empty and the kernel computes the states again.
 bool check_states(const Call& call, const Inputs& in, const Tensor& x, selective_scan::SavedStates* to) {
   const Common& c = in.common;
   const Index ours = selective_scan::saved_chunks(c.length);
@@ -78,7 +81,7 @@ bool read_backward(const Call& call, PyObject* const* arguments, bool stateful, 
   return !in.z || !all->dz || check_sequence(call, in, all->dz);
 }
 
-// A variable one on the CPU: fp32, to be rounded later.
+// dB or dC. A variable one is float32 on the CPU, and rounded later; the CUDA kernels round it themselves.
 bool allocate_projection(const Call& call, const char* name, const Tensor& of, Output* gradient) {
   return of.dims == 2 || of.kind == DeviceKind::Cuda
              ? allocate_number(call, name, of, of.shape, nullptr, of.dims, gradient)
@@ -107,6 +110,7 @@ bool allocate_gradients(const Call& call, const BackwardInputs& all, Gradients* 
   return !all.recompute_out_z || allocate_sequence(call, "out_z", all.out, &g->out_z);
 }
 
+// Fills the kernel's parameters with the gradients' addresses.
 void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Backward* scan) {
   const auto floats = [](const Output& output) { return static_cast<float*>(output.tensor.data); };
   scan->common = all.in.common;
@@ -132,7 +136,8 @@ void describe(const BackwardInputs& all, const Gradients& g, selective_scan::Bac
   if (g.out_z.object) scan->out_z = sequence_out(g.out_z.tensor);
 }
 
-// Summed in fp32, rounded once; the GPU has done so.
+// The gradient in its input's dtype: summed in float32, and rounded once. On a GPU the kernel
+// has done that.
 Ref rounded(const Call& call, const Tensor& of, Output& gradient) {
   if (of.element == gradient.tensor.element) return static_cast<Ref&&>(gradient.object);
   const Torch& torch = *call.torch;
@@ -140,6 +145,7 @@ Ref rounded(const Call& call, const Tensor& of, Output& gradient) {
   return Ref(PyObject_CallMethodObjArgs(gradient.object.get(), torch.names[kTo], dtype, nullptr));
 }
 
+// The order of upstream's module; gradients of absent inputs are None.
 PyObject* result_list(const Call& call, const BackwardInputs& all, bool stateful, Gradients& g) {
   Ref dB = rounded(call, all.in.B, g.dB), dC = rounded(call, all.in.C, g.dC);
   if (!dB || !dC) return nullptr;

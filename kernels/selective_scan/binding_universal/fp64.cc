@@ -18,6 +18,7 @@ using selective_scan::Array64;
 using selective_scan::Projection64;
 using selective_scan::Scan64;
 
+// The tensors as they were passed, and the scan that they describe.
 struct Inputs64 {
   Tensor u, delta, A, B, C, D, z, delta_bias, initial_state, cu_seqlens;
   Scan64 scan;
@@ -33,12 +34,14 @@ Array64 array(const Tensor& t) {
   return a;
 }
 
+// B or C, constant or variable, with strides in doubles.
 Projection64 projection(const Tensor& t, int parts) {
   auto* data = static_cast<double*>(t.data);
   if (t.dims == 2) return {data, true, 0, t.stride[0] * parts, t.stride[1] * parts, 0};
   return {data, false, t.stride[0], t.stride[1], t.stride[2], parts};
 }
 
+// Dtype, device and shape. Strides are free, except that the steps of a variable B or C must be adjacent.
 bool check(const Call& call, const Inputs64& in, const Tensor& t, Element element, const Index* shape,
            int dims, const char* meaning) {
   return check_element(call, t, element, "") && check_device(call, t, in.u) &&
@@ -51,6 +54,7 @@ bool check_sequence(const Call& call, const Inputs64& in, const Tensor& t) {
   return check(call, in, t, Element::Float64, shape, 3, "(batch, dim, length)");
 }
 
+// Sets batch, dim, length, states and complex, on which all other checks rely.
 bool check_u_and_A(const Call& call, Inputs64* in) {
   const Tensor &u = in->u, &A = in->A;
   Scan64& s = in->scan;
@@ -79,6 +83,7 @@ bool check_projection(const Call& call, const Inputs64& in, const Tensor& t) {
          check_unit_stride(call, t);
 }
 
+// Sets the groups; a constant B has one.
 bool check_projections(const Call& call, Inputs64* in) {
   Scan64& s = in->scan;
   s.groups = in->B.dims == 4 && in->B.shape[1] <= INT_MAX ? static_cast<int>(in->B.shape[1]) : 1;
@@ -126,6 +131,7 @@ bool read_all(const Call& call, PyObject* const* arguments, PyObject* softplus, 
   return flag >= 0;
 }
 
+// `sequences` points to initial_state and cu_seqlens, which follow each other in both functions.
 bool read_inputs64(const Call& call, PyObject* const* arguments, PyObject* softplus,
                    PyObject* const* sequences, Inputs64* in) {
   if (!read_all(call, arguments, softplus, sequences, in) || !check_u_and_A(call, in) ||
@@ -150,7 +156,7 @@ bool read_inputs64(const Call& call, PyObject* const* arguments, PyObject* softp
   return true;
 }
 
-// A contiguous result of zeros.
+// A contiguous tensor of zeros: the backward adds up its sums in place.
 bool allocate_zeros(const Call& call, const char* name, const Tensor& like, const Index* shape, int dims,
                     Output* output) {
   if (!allocate_number(call, name, like, shape, nullptr, dims, output)) return false;
@@ -160,6 +166,7 @@ bool allocate_zeros(const Call& call, const char* name, const Tensor& like, cons
   return true;
 }
 
+// Absent results are None.
 PyObject* list_of(Output* const* results, int count) {
   Ref list(PyList_New(count));
   for (int i = 0; list && i < count; ++i) {
@@ -189,6 +196,7 @@ struct Gradients64 {
   Output du, ddelta, dA, dB, dC, dD, ddelta_bias, dz, dinitial_state;
 };
 
+// Sums get zeros; du, ddelta and dz are written once and do not need them.
 bool allocate_gradients64(const Call& call, const Inputs64& in, Gradients64* g) {
   const auto zeros = [&](const char* name, const Tensor& like, Output* output) {
     return !like || allocate_zeros(call, name, like, like.shape, like.dims, output);

@@ -9,9 +9,9 @@ namespace {
 
 using selective_scan::Common;
 
-// x of shape (batch, dim, chunks, 2 states) over (chunks + 1) * states floats a channel: chunk rows overlap
-// by half, and the last one, wholly its own, has the last state at its odd places, where x[:, :, -1, 1::2]
-// looks (params.h). That of packed sequences has no wide row.
+// x of shape (batch, dim, chunks, 2 states), in (chunks + 1) * states floats for each channel: the rows of
+// the chunks overlap by half. Only the last row is entirely its own, and has the last state at its odd
+// places, where x[:, :, -1, 1::2] looks (params.h). The x of packed sequences has no wide row.
 bool allocate_states(const Call& call, const Inputs& in, Output* x) {
   const Common& c = in.common;
   if (in.cu_seqlens) {
@@ -34,7 +34,8 @@ PyObject* result_list(Output* const* results, int count) {
   return list.release();
 }
 
-// What fwd and fwd_stateful have in common, their arguments read.
+// The common part of fwd and fwd_stateful, after their arguments were read. Without save_states the list
+// has None in place of x.
 PyObject* run(const Call& call, const Inputs& in, bool save_states, bool stateful) {
   ScanCall device;
   if (!device.begin(call, in.u)) return nullptr;

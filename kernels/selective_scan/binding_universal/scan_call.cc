@@ -4,6 +4,8 @@
 #include "kernels/selective_scan/cpu/scan.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
+// On the CPU the kernel runs here and now; on a GPU a plan is made from the shapes and launched on
+// torch's current stream.
 namespace scankit {
 
 bool ScanCall::run(const Call& call, const selective_scan::Forward& scan) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Initial states and packed sequences: what the functions beside upstream's two take.
+// Initial states and packed sequences, which upstream's two functions do not take.
 #include <limits.h>
 
 #include "kernels/binding/allocate.h"
@@ -10,8 +10,8 @@ namespace {
 
 using selective_scan::Common;
 
-// On a device they are not looked at here: that would wait for it. The kernels hold what they read within the
-// row.
+// Checks the values of cu_seqlens on the CPU. On a device that would have to wait for it; the kernels keep
+// what they read within the row instead.
 bool check_bounds(const Call& call, const Tensor& t, const Common& c) {
   const int* bounds = static_cast<const int*>(t.data);
   const Index sequences = t.shape[0] - 1;
@@ -28,6 +28,7 @@ bool check_bounds(const Call& call, const Tensor& t, const Common& c) {
 
 }  // namespace
 
+// The number of tasks, sequences times dim, must fit into an int.
 bool check_packed(const Call& call, const Tensor& t, const Inputs& in, Common* c) {
   if (!check_element(call, t, Element::Int32, "") || !check_device(call, t, in.u)) return false;
   if (t.dims != 1 || t.shape[0] < 1)

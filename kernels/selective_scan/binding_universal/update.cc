@@ -8,6 +8,8 @@
 #include "kernels/selective_scan/binding_universal/functions.h"
 #include "kernels/selective_scan/binding_universal/scan_call.h"
 
+// state_update: one step of decoding with the interface of mamba_ssm's selective_state_update, for
+// (batch, dim) inputs.
 namespace scankit {
 namespace {
 
@@ -71,14 +73,16 @@ bool check_A(const Call& call, const Tensor& A, Update* step) {
   return true;
 }
 
-// What may be of float32 beside inputs of 16 bits.
+// Tensors that may be float32 although the inputs have 16 bits: the state, D and dt_bias.
 bool check_either(const Call& call, const Tensor& t, const Tensor& x, selective_scan::DType* dtype) {
   if (t.element == Element::Float32 || t.element == x.element) return read_dtype(call, t, dtype);
   return refuse(call, "%s is %s, expected %s%s, the dtype of x", t.name, element_name(t.element),
                 x.element == Element::Float32 ? "" : "float32 or ", element_name(x.element));
 }
 
-// It is written to: no two of its elements may share memory, as those of an expanded tensor do.
+// The state is written, so that no two of its elements may share memory, as those of an expanded tensor
+// do. With the dimensions ordered by their strides, each stride must be at least the extent of the
+// dimensions inside of it.
 bool check_state(const Call& call, const Tensor& t, const Tensor& x, Update* step) {
   if (!check_either(call, t, x, &step->state_dtype)) return false;
   const Index shape[] = {step->batch, step->dim, step->states};
@@ -112,6 +116,7 @@ bool check_groups(const Call& call, const Tensor& B, Update* step) {
          refuse(call, "B has %d groups, which do not divide the %d channels of x", step->groups, step->dim);
 }
 
+// (batch, states) with one group, or (batch, groups, states).
 bool check_projection(const Call& call, const Tensor& t, const Tensor& x, const Update& step,
                       selective_scan::StepProjection* to) {
   const bool grouped = t.dims == 3;
@@ -126,7 +131,7 @@ bool check_projection(const Call& call, const Tensor& t, const Tensor& x, const 
   return true;
 }
 
-// D and dt_bias: of models converted to 16 bits they are of x's dtype.
+// D or dt_bias. Models that were converted to 16 bits have them in x's dtype.
 bool check_parameter(const Call& call, const Tensor& t, const Tensor& x, const Update& step, const void** to,
                      selective_scan::DType* dtype) {
   if (!t) return true;

@@ -3,6 +3,8 @@
 
 #include "kernels/selective_scan/binding_universal/functions.h"
 
+// VMamba's modules call the functions of selective_scan_cuda with converted arguments, and convert the
+// results back. Conversions use torch's own methods: they are rare and need not be fast.
 namespace scankit {
 namespace {
 
@@ -19,13 +21,14 @@ Ref converted(const Call& call, PyObject* object, PyObject* dtype) {
   return Ref(PyObject_CallMethodObjArgs(object, call.torch->names[kTo], dtype, nullptr));
 }
 
-// What the scan is called with: the arguments, or what stands for them.
+// What the scan is called with: the arguments themselves, or their replacements.
 struct Prepared {
   Ref u, delta, B, C, delta_bias, dout;
   PyObject* dtype = nullptr;  // to which gradients are rounded; null: they have it already
   Index batch = 0, sharing = 1, channels = 0, length = 0;  // sharing: channels of u for each of delta
 };
 
+// What VMamba's modules demand beyond the scan's own checks.
 bool check_vmamba(const Call& call, const VmambaArguments& a, Tensor* u, Tensor* delta) {
   Tensor A, B, C;
   if (!read_tensor(call, "u", a.u, u) || !read_tensor(call, "delta", a.delta, delta) ||
@@ -45,6 +48,7 @@ bool check_vmamba(const Call& call, const VmambaArguments& a, Tensor* u, Tensor*
   return true;
 }
 
+// Finds out how many channels of u share one of delta. Only for oflex.
 bool check_sharing(const Call& call, const Tensor& u, const Tensor& delta, Prepared* to) {
   if (u.dims != 3 || delta.dims != 3) return true;  // the scan says so itself
   to->batch = u.shape[0];
@@ -60,7 +64,7 @@ bool check_sharing(const Call& call, const Tensor& u, const Tensor& delta, Prepa
          check_shape(call, delta, shape, 3, "(batch, channels of delta, length)");
 }
 
-// Each channel `sharing` times.
+// delta with each channel repeated `sharing` times, as the scan wants it.
 Ref repeated_delta(const Prepared& p, PyObject* delta) {
   Ref apart(PyObject_CallMethod(delta, "unsqueeze", "i", 2));
   Ref wide(apart
@@ -81,7 +85,8 @@ Ref repeated_bias(const Call& call, const Prepared& p, PyObject* bias) {
   return flat ? contiguous(flat.get()) : Ref();  // of one channel it is a view with stride 0
 }
 
-// All in float32, which holds every 16-bit number: the scan's out and gradients are float32 then.
+// Converts all inputs to float32, which represents every 16-bit number exactly. The scan's out and
+// gradients are float32 then.
 bool widen(const Call& call, Prepared* p) {
   Ref* each[] = {&p->u, &p->delta, &p->B, &p->C, &p->dout};
   for (Ref* object : each) {
@@ -92,6 +97,8 @@ bool widen(const Call& call, Prepared* p) {
   return true;
 }
 
+// Whether the scan has to compute in float32: out_float demands it, or dout is float32, or gradients
+// are summed afterwards.
 bool is_wide(const Call& call, const VmambaArguments& a, const Tensor& u, const Prepared& p, bool* wide) {
   *wide = a.out_float;
   if (a.dout == Py_None || !a.shares_delta) return true;
@@ -119,7 +126,7 @@ bool prepare(const Call& call, const VmambaArguments& a, Prepared* p) {
   bool wide = false;
   if (!p->delta_bias || !is_wide(call, a, u, *p, &wide)) return false;
   if (!wide || (u.element != Element::Float16 && u.element != Element::Bfloat16)) return true;
-  // Checked before: in float32 the scan could not tell any more.
+  // The dtypes are checked before the conversion, after which the scan could not see a difference.
   const Tensor* first = &u;
   Tensor rest[3];
   PyObject* const objects[] = {a.delta, a.B, a.C};
@@ -136,7 +143,7 @@ bool replace(PyObject* list, int at, Ref object) {
   return object && PyList_SetItem(list, at, object.release()) == 0;
 }
 
-// The gradients of delta and delta_bias, summed over the channels that share one.
+// Sums the gradients of delta and delta_bias (items 1 and 6) over the channels that share one.
 bool gather(const Prepared& p, PyObject* list) {
   Ref apart(PyObject_CallMethod(PyList_GetItem(list, 1), "reshape", "LLLL", p.batch, p.channels, p.sharing,
                                 p.length));

@@ -8,8 +8,9 @@
 namespace scankit::selective_scan {
 namespace {
 
-// A sum over all steps of a sequence and what its additions rounded away (Kahan). In fp32 alone the sums of a
-// billion steps were wrong by 2 %: the terms of one more chunk vanished in them.
+// A sum over all steps of a sequence, with what its additions rounded away (Kahan summation). In
+// plain fp32 the sums of a billion steps were wrong by 2 %, because the terms of one more chunk
+// vanished in them.
 struct LongSum {
   Vec sum = {}, lost = {};
 };
@@ -49,6 +50,8 @@ struct BackwardScratch {
 static_assert(kBackwardStates >= 2);                    // a complex state's two parts
 inline constexpr int kStateRow = kTileFloats + kLanes;  // one state's h_{-1}, h_0, ... of a chunk
 
+// Computes the chunk's states and decays once more for kStates states from `first`, starting with the
+// saved states, and keeps all of them: reverse() needs the state before each step.
 template <int kStates, bool kConstantB>
 inline void recompute(const BackwardScratch& s, int first, int steps) {
   Vec h[kStates], rate[kStates];
@@ -69,8 +72,9 @@ inline void recompute(const BackwardScratch& s, int first, int steps) {
   }
 }
 
-// Leaves the terms of dB_t in `decays` and those of dC_t in `states`, one step on, over what each step has
-// read last.
+// Walks the chunk from its last step to the first. The terms of dB_t replace the decays and those of
+// dC_t the states of the step after, each once it has been read for the last time, so that no further
+// memory is needed.
 template <int kStates, bool kConstantB, bool kConstantC>
 inline void reverse(const BackwardScratch& s, int first, int steps) {
   Vec carry[kStates], dA[kStates], A[kStates], h[kStates];
@@ -107,15 +111,15 @@ inline void reverse(const BackwardScratch& s, int first, int steps) {
   }
 }
 
-// to += the sum over the steps of terms, each channel's own.
+// to += the sum of the terms over the steps, for each channel by itself.
 inline void add_over_steps(const float* terms, int steps, float* to) {
   Vec sum = {};
   for (int t = 0; t < steps; ++t) sum = sum + load(terms + t * kLanes);
   store(to, load(to) + sum);
 }
 
-// The same two passes for one complex state. dh = carry + 2 dy conj(C), carry = conj(a) dh, q = carry
-// conj(h_{t-1}); C comes doubled.
+// The same two passes for one complex state, with dh = carry + 2 dy conj(C), carry = conj(a) dh and q =
+// carry conj(h_{t-1}). C is stored doubled.
 template <bool kConstantB>
 inline void recompute_complex(const BackwardScratch& s, int state, int steps) {
   const int re = 2 * state * kLanes, im = re + kLanes;
@@ -168,8 +172,8 @@ inline void reverse_complex(const BackwardScratch& s, int state, int steps) {
   store(s.dA + im, dA.im);
 }
 
-// to[stride t] += the sum over the channels of terms[t]. Channels that are not there may hold NaN where C
-// does: not added.
+// to[stride t] += the sum of terms[t] over the channels. Lanes behind the last channel are cleared first:
+// they contain NaN where C does.
 inline void add_over_channels(const float* terms, int channels, int steps, int stride, float* to) {
   for (int t = 0; t < steps; t += kLanes) {
     Vec rows[kLanes];
@@ -186,13 +190,15 @@ inline void add_over_channels(const float* terms, int channels, int steps, int s
   }
 }
 
+// Where a task adds up dB and dC of its group.
 struct ProjectionSlab {
   float *dB, *dC;  // of the task's row and group: (states, length, parts)
   Index length;
 };
 
-// The terms of block's number `n` to where they are summed: over the channels into the slab, or over the
-// steps. `number`: of all.
+// Moves the terms of one number to where they are summed: over the channels into the slab, or over the
+// steps where B or C is constant. `n` is its index in the block of states, `number` that among all numbers
+// of the channel.
 template <bool kConstantB, bool kConstantC>
 inline void collect(const BackwardScratch& s, const ProjectionSlab& slab, int channels, const Chunk& chunk,
                     int n, int number, int parts) {
@@ -211,6 +217,7 @@ inline void collect(const BackwardScratch& s, const ProjectionSlab& slab, int ch
   }
 }
 
+// All states in blocks of kStates, then of half as many, and so on.
 template <int kStates, bool kConstantB, bool kConstantC>
 inline void reverse_all(const BackwardScratch& s, const ProjectionSlab& slab, int channels,
                         const Chunk& chunk, int first, int states) {
@@ -237,7 +244,8 @@ inline void reverse_chunk(const Common& c, const BackwardScratch& s, const Proje
   });
 }
 
-// dy through the gate; writes dz, and out_z where it is wanted.
+// Takes dout through the gate, which gives dy; writes dz, and out_z where it is wanted. With s =
+// sigmoid(z), the derivative of z s is s (1 + z (1 - s)).
 template <class T>
 void gate_gradients(const Backward& scan, const Place& at, Index start, int steps, const BackwardScratch& s) {
   const Common& c = scan.common;
@@ -257,6 +265,8 @@ void gate_gradients(const Backward& scan, const Place& at, Index start, int step
              s.work);
 }
 
+// Prepares the tiles of a chunk: dt with its slope, u, dy, B and C, and the states before the chunk, which
+// come from x or, for the first chunk, from the initial state.
 template <class T>
 void load_chunk(const Backward& scan, const Place& at, const Chunk& chunk, const BackwardScratch& s) {
   const Common& c = scan.common;
@@ -282,11 +292,12 @@ void load_chunk(const Backward& scan, const Place& at, const Chunk& chunk, const
   load_states(saved(scan.x, at, index - 1), scan.x.dim_stride, at.channels, numbers_of(c), s.start);
 }
 
+// Sums of one value for each channel.
 struct ChannelSums {
   LongSum dD, ddelta_bias;
 };
 
-// The chunk's own sums, which begin at zero again, to those of all chunks.
+// Adds the chunk's own sums to those of all chunks, and clears them for the next chunk.
 inline void end_sums(float* chunk, LongSum* totals, int count) {
   for (int n = 0; n < count; ++n) {
     add(totals[n], load(chunk + n * kLanes));
@@ -294,12 +305,14 @@ inline void end_sums(float* chunk, LongSum* totals, int count) {
   }
 }
 
-// What end_sums() has left nothing in `chunk` for: rows of memory, one row a channel.
+// Writes the totals to memory, one row for each channel. `chunk` is free after end_sums() and
+// serves as scratch.
 inline void store_sums(const LongSum* totals, int count, float* chunk, int channels, float* to) {
   for (int n = 0; n < count; ++n) store(chunk + n * kLanes, totals[n].sum);
   store_states(to, count, channels, count, chunk);
 }
 
+// du = dt (sum of dh B) + D dy, and ddelta = (sum of A q + u (sum of dh B)) times the slope of softplus.
 template <class T>
 void store_chunk(const Backward& scan, const Place& at, const Chunk& chunk, const BackwardScratch& s,
                  ChannelSums& sums) {
@@ -323,6 +336,8 @@ void store_chunk(const Backward& scan, const Place& at, const Chunk& chunk, cons
              s.work);
 }
 
+// One tile over all chunks of its sequence, from the last to the first. `carry` goes from chunk to chunk
+// and ends as the gradient of the initial state.
 template <class T>
 void backward_tile(const Backward& scan, const Place& at, const Slabs& slabs, const ProjectionSlab& slab,
                    const BackwardScratch& s) {
@@ -360,7 +375,8 @@ void backward_tile(const Backward& scan, const Place& at, const Slabs& slabs, co
     __builtin_memcpy(slabs.ddelta_bias + first, &sums.ddelta_bias.sum, sizeof(float) * (size_t)at.channels);
 }
 
-// The sequence's own steps of a slab: packed sequences share a row.
+// Clears only the steps of this sequence: packed sequences share the rows of a slab, and their tasks run
+// at the same time.
 inline void clear_steps(const Common& c, const Place& at, float* slab) {
   const int parts = parts_of(c);
   for (int n = 0; n < c.states; ++n)
@@ -368,6 +384,7 @@ inline void clear_steps(const Common& c, const Place& at, float* slab) {
                      sizeof(float) * (size_t)(at.length * parts));
 }
 
+// One task: a run of tiles that add to the same slab, one after the other, so that no atomics are needed.
 template <class T>
 void backward_task(const Backward& scan, const TaskGrid& grid, const Slabs& slabs, int task, float* scratch) {
   const Common& c = scan.common;

@@ -6,6 +6,7 @@
 namespace scankit::selective_scan {
 namespace {
 
+// A vector of complex numbers: real parts and imaginary parts in a register each.
 struct Complex {
   Vec re, im;
 };
@@ -13,8 +14,9 @@ struct Complex {
 inline Vec choose(IntVec mask, Vec yes, Vec no) { return (Vec)((mask & (IntVec)yes) | (~mask & (IntVec)no)); }
 inline Vec negate_where(IntVec mask, Vec x) { return (Vec)((mask & (int)0x80000000) ^ (IntVec)x); }
 
-// cos and sin of dt * rate. The product's rounding is made good where there is an fma: at 1000 radians it is
-// 3e-5. NaN for an infinite angle; beyond some 10^7, where fp32 holds no angle any more, anything in [-1, 1].
+// cos and sin of dt * rate. With an fma, the rounding of the product is corrected: at 1000 radians it is
+// 3e-5. NaN for an infinite angle. Beyond some 10^7, where fp32 has no meaningful angle any more, the
+// result is anything in [-1, 1].
 inline Complex turn(Vec dt, Vec rate) {
   const Vec angle = dt * rate, rounding = fma(dt, rate, -angle);
   const Vec n = round_to_int(angle * 0x1.45f306p-1f);  // quarter turns
@@ -37,8 +39,8 @@ inline Complex turn(Vec dt, Vec rate) {
           negate_where((quarter < -0.5f) | (quarter > 1.5f), choose(odd, cosine, sine))};
 }
 
-// e^(dt A) from A's real part times log2(e) and its imaginary part. Where the size is gone (dt A = -inf + i
-// inf, above all) the angle does not matter: 0, as C's cexp has it.
+// e^(dt A), from A's real part times log2(e) and its imaginary part. Where the size underflows, the angle
+// does not matter (dt A = -inf + i inf above all), and the result is 0, as with C's cexp.
 inline Complex complex_decay(Vec dt, Vec rate, Vec angular) {
   const Vec size = exp2(dt * rate);
   const IntVec gone = size < 0x1p-126f;

@@ -6,11 +6,15 @@
 #include "kernels/selective_scan/cpu/kernel_set.h"
 #include "kernels/selective_scan/cpu/tile.h"
 
+// The forward of one tile: chunk by chunk, the inputs are transposed into tiles, then each block of states
+// runs over the chunk's steps with its values in registers. A "number" is an fp32 value of a state: one of
+// a real state, two of a complex one.
 namespace scankit::selective_scan {
 namespace {
 
 inline constexpr float kLog2E = 0x1.715476p+0f;
 
+// The address of a step in a channel's row.
 template <class T, class S>
 inline auto row(const S& sequence, int batch, int channel, Index step) {
   return (T*)sequence.data + batch * sequence.batch_stride + channel * sequence.dim_stride + step;
@@ -19,6 +23,8 @@ inline float* saved(const SavedStates& x, const Place& at, Index chunk) {
   return x.data + at.batch * x.batch_stride + at.channel * x.dim_stride +
          (at.first_chunk + chunk) * x.chunk_stride;
 }
+// `sequence_group` counts the groups within each sequence. The last tile of a group may have fewer
+// channels than lanes.
 inline Place place_of(const Common& common, const TaskGrid& grid, int sequence_group, int tile) {
   const int per_group = common.dim / common.groups, group = sequence_group % common.groups;
   const int sequence = sequence_group / common.groups, first = tile * grid.lanes, left = per_group - first;
@@ -33,7 +39,7 @@ inline Place place_of(const Common& common, const TaskGrid& grid, int sequence_g
   return at;
 }
 
-// The tile's part of a state that was given, or zero.
+// The tile's part of a given state, or zeros if there is none.
 inline void load_given(const Common& c, const States& from, const Place& at, float* to) {
   const int numbers = numbers_of(c);
   if (!from.data) {
@@ -43,14 +49,15 @@ inline void load_given(const Common& c, const States& from, const Place& at, flo
                 at.channels, numbers, to);
   }
 }
-// And to a contiguous one.
+// The same to a contiguous tensor of states.
 inline void store_given(const Common& c, float* to, const Place& at, const float* from) {
   const int numbers = numbers_of(c);
   store_states(to + ((Index)at.sequence * c.dim + at.channel) * numbers, numbers, at.channels, numbers, from);
 }
 
-// A matrix's rows of the tile's channels, [number][channel], a complex state's parts after each other, times
-// `factor`, the imaginary parts times `imaginary_factor`; 0 for channels that are not there.
+// The rows of a matrix (dim, states) for the tile's channels as [number][channel]; a complex state has its
+// real part, then its imaginary part. Real parts are multiplied by `factor`, imaginary parts by
+// `imaginary_factor`. Lanes without a channel are 0.
 inline void load_matrix(const Common& common, const Matrix& from, const Place& at, float factor,
                         float imaginary_factor, float* to) {
   for (int n = 0; n < common.states; ++n)
@@ -62,7 +69,7 @@ inline void load_matrix(const Common& common, const Matrix& from, const Place& a
 }
 inline Matrix rates_of(const Common& c) { return {c.A, c.A_dim_stride, c.A_state_stride}; }
 
-// A value of B or C at a step: of all channels, or each channel's own at every step.
+// B or C at a step. A variable one is the same for all channels, a constant one is the same at every step.
 template <bool kConstant>
 inline Vec value_at(const float* values, int number, int t) {
   if constexpr (kConstant) {
@@ -71,15 +78,17 @@ inline Vec value_at(const float* values, int number, int t) {
     return splat(values[number * kStateInterval + t]);
   }
 }
-// The distance of two numbers' values.
+// How many floats apart the values of two numbers are.
 template <bool kConstant>
 inline constexpr int kValueRow = kConstant ? kLanes : kStateInterval;
 
+// A constant as a type, for generic lambdas.
 template <bool kIs>
 struct Flag {
   static constexpr bool value = kIs;
 };
-// f(Flag<B is constant>, Flag<C is constant>)
+// Calls f(Flag<B is constant>, Flag<C is constant>), which compiles a loop for each of
+// the four combinations.
 template <class F>
 inline void with_constants(const Common& c, F f) {
   if (c.constant_B.data) {
@@ -89,7 +98,7 @@ inline void with_constants(const Common& c, F f) {
   }
 }
 
-// B or C of a chunk. A complex C is doubled: y is twice a real part.
+// B or C of a chunk. A complex C is doubled, because y is twice the real part.
 template <class T>
 inline void load_values(const Common& c, const Projection& from, const Matrix& constant, bool doubled,
                         const Place& at, Index start, int steps, float* to) {
@@ -123,6 +132,8 @@ struct ForwardScratch {
   }
 };
 
+// The recurrence for kStates states from `first`. y is added up in memory, since several blocks of states
+// contribute to it.
 template <int kStates, bool kConstantB, bool kConstantC>
 inline void advance(const ForwardScratch& s, int first, int steps) {
   Vec h[kStates], rate[kStates];
@@ -143,7 +154,7 @@ inline void advance(const ForwardScratch& s, int first, int steps) {
   for (int n = 0; n < kStates; ++n) store(s.h + (first + n) * kLanes, h[n]);
 }
 
-// All states in blocks of kStates, then of half as many, ...
+// All states in blocks of kStates, then of half as many, and so on.
 template <int kStates, bool kConstantB, bool kConstantC>
 inline void advance_all(const ForwardScratch& s, int first, int states, int steps) {
   for (; first + kStates <= states; first += kStates)
@@ -151,7 +162,7 @@ inline void advance_all(const ForwardScratch& s, int first, int states, int step
   if constexpr (kStates > 1) advance_all<kStates / 2, kConstantB, kConstantC>(s, first, states, steps);
 }
 
-// One complex state.
+// The recurrence for one complex state: real and imaginary part in two registers.
 template <bool kConstantB, bool kConstantC>
 inline void advance_complex(const ForwardScratch& s, int state, int steps) {
   const int re = 2 * state * kLanes, im = re + kLanes;
@@ -178,6 +189,7 @@ inline void advance_chunk(const Common& c, const ForwardScratch& s, int steps) {
   });
 }
 
+// Prepares a chunk's tiles: dt after softplus, dt u, and y = D u.
 template <class T>
 void load_step_tile(const Forward& scan, const Place& at, const Chunk& chunk, const ForwardScratch& s) {
   const Common& c = scan.common;
@@ -198,6 +210,7 @@ void load_step_tile(const Forward& scan, const Place& at, const Chunk& chunk, co
   }
 }
 
+// Writes out and, with z, the gated out_z.
 template <class T>
 void store_step_tile(const Forward& scan, const Place& at, const Chunk& chunk, const ForwardScratch& s) {
   const Common& c = scan.common;
@@ -212,7 +225,8 @@ void store_step_tile(const Forward& scan, const Place& at, const Chunk& chunk, c
   store_tile(row<T>(scan.out_z, at.batch, at.channel, start), scan.out_z.dim_stride, at.channels, steps, s.z);
 }
 
-// At the odd places of a row twice as wide; 0 at the even ones.
+// Puts the last states at the odd places of a row that is twice as wide, with 0 at the even ones: callers
+// of upstream's module read x[:, :, -1, 1::2].
 inline void store_last_states(const Common& c, const SavedStates& x, const Place& at, const float* h) {
   float* last = saved(x, at, saved_chunks(c.length) - 1);
   const int parts = parts_of(c);
@@ -226,6 +240,8 @@ inline void store_last_states(const Common& c, const SavedStates& x, const Place
   }
 }
 
+// Saves the states after each chunk into x. The last chunk of an unpacked sequence has
+// another layout (store_last_states()).
 template <class T>
 void forward_task(const Forward& scan, const TaskGrid& grid, int task, float* scratch) {
   const Common& c = scan.common;

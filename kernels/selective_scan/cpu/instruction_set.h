@@ -7,6 +7,7 @@
 namespace scankit::selective_scan {
 namespace {
 
+// These functions select the element type at run time; everything below them is a template.
 inline void forward_of_any(const Forward& scan, const TaskGrid& grid, int task, float* scratch) {
   switch (scan.common.dtype) {
     case DType::F32:

@@ -5,20 +5,22 @@
 
 namespace scankit::selective_scan {
 
-// A task of the forward is one tile: `lanes` channels of one sequence and group. A task of the backward is a
-// run of `tiles_per_task` tiles of one sequence and group, which share a slab of dB and dC. Sequences: those
-// of packed ones, else the batch.
+// How a scan is divided. A task of the forward is one tile: `lanes` channels of one sequence and group. A
+// task of the backward is a run of `tiles_per_task` tiles of one sequence and group, which share a slab of
+// dB and dC. Sequences are those of packed rows, else the entries of the batch.
 struct TaskGrid {
   int lanes, tiles, tiles_per_task, runs;  // tiles and runs: of one sequence and group
 };
 
-// Where the backward's tasks add up: summed in a fixed order afterwards. With one run (one sequence) they are
-// the results.
+// Where the backward's tasks add up. The slabs are summed in a fixed order afterwards, so that results
+// do not depend on the threads. With one run (for dB and dC) or one sequence (for the others) they are
+// the results themselves.
 struct Slabs {
   float *dB, *dC;                // (runs, batch, groups, states, length), or as dA where B or C is constant
   float *dA, *dD, *ddelta_bias;  // (sequences, dim, states), (sequences, dim) twice
 };
 
+// The functions of one instruction set. `task` counts tiles or runs first, then groups, then sequences.
 struct KernelSet {
   const char* name;
   int lanes;

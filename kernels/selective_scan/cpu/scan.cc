@@ -10,6 +10,8 @@
 #include "kernels/common/thread_pool.h"
 #include "kernels/selective_scan/cpu/kernel_set.h"
 
+// Divides a scan into tasks, gives each thread its scratch memory, and sums what the backward's tasks
+// left. The arithmetic is in the files of the instruction sets.
 namespace scankit::selective_scan {
 namespace {
 
@@ -27,6 +29,7 @@ const KernelSet& kernels_of(CpuLevel level) {
 
 const KernelSet& kernels() { return kernels_of(chosen_cpu_level()); }
 
+// Memory for the length of one call. Contents are undefined.
 struct Memory {
   float* data = nullptr;
   ~Memory() { free(data); }
@@ -40,8 +43,8 @@ struct Memory {
 };
 constexpr const char* kNoMemory = "no memory for the scan's workspace on the CPU";
 
-// Waking another thread costs some 20 us, about what a core needs for 20,000 states of one channel and step
-// each.
+// Waking another thread takes about 20 us, in which a core computes 20,000 states of one step. `states`
+// counts those of all channels and steps.
 int threads_for(double states, int tasks) {
   if (states < 40'000) return 1;
   const int limit = thread_limit();
@@ -56,9 +59,9 @@ long round_up(long floats) { return (floats + 15) / 16 * 16; }
 Index projection_floats(const Common& c) { return (Index)c.batch * c.groups * numbers_of(c) * c.length; }
 Index matrix_floats(const Common& c) { return (Index)c.dim * numbers_of(c); }
 
-// The number of slabs depends on the shape alone, never on the threads, or their number would show in dB and
-// dC. Enough tasks for many cores, but no more slab memory than a few activations: a slab is as large as 2 N
-// channels.
+// The number of slabs depends on the shape only, never on the number of threads, which would otherwise
+// show in the rounding of dB and dC. There are enough tasks for many cores, but no more slab memory than a
+// few activations take: one slab is as large as 2 N channels.
 TaskGrid backward_grid(const Common& c, int lanes) {
   const int tiles = divide_up(c.dim / c.groups, lanes);
   int runs = divide_up(64, sequences_of(c) * c.groups);
@@ -69,6 +72,7 @@ TaskGrid backward_grid(const Common& c, int lanes) {
   return {lanes, tiles, tiles_per_task, divide_up(tiles, tiles_per_task)};
 }
 
+// What run_tasks() passes to a task as its context.
 struct ForwardJob {
   const Forward& scan;
   const KernelSet& set;
@@ -86,12 +90,14 @@ struct BackwardJob {
   long floats;
 };
 
-// to[i] = the sum of `count` slabs in order; to may be the first of them.
+// to[i] = the sum of `count` slabs of `size` floats, in order. `to` may be the first slab. Without slabs,
+// zeros are written.
 struct Reduction {
   const float* slabs;
   float* to;
   Index count, size;
 };
+// Elements of one task.
 constexpr Index kReductionTask = 1 << 14;
 
 void reduce(void* context, int task, int) {
@@ -109,7 +115,8 @@ void run_reduction(const float* slabs, float* to, Index count, Index size, int t
   run_tasks((int)((size + kReductionTask - 1) / kReductionTask), threads, reduce, &r);
 }
 
-// One piece of memory for the slabs that are not the results themselves, then the scratch of the threads.
+// Allocates one block for the threads' scratch, followed by the slabs that are not the results themselves,
+// and sets all pointers.
 bool lay_out(const Backward& scan, const TaskGrid& grid, Memory& memory, Slabs& slabs, float*& scratch,
              long scratch_floats) {
   const Common& c = scan.common;
@@ -168,7 +175,8 @@ const char* cpu_forward(const Forward& scan) {
 
 namespace {
 
-// The states that a caller did not keep, in `memory`, laid out as in x. A single chunk needs none.
+// If the caller kept no states, computes them into `memory` in x's layout. A single chunk needs none: it
+// starts with the initial state.
 const char* recompute_states(Backward& scan, Memory& memory) {
   const Common& c = scan.common;
   if (scan.x.data || c.length <= kStateInterval) return nullptr;
@@ -186,6 +194,7 @@ const char* recompute_states(Backward& scan, Memory& memory) {
 const char* backward_with_states(const Backward& scan) {
   const Common& c = scan.common;
   const int sequences = sequences_of(c);
+  // No tasks: the sums over nothing are zeros.
   if (sequences == 0 || c.dim == 0) {
     run_reduction(nullptr, scan.dB, 0, c.constant_B.data ? matrix_floats(c) : projection_floats(c), 1);
     run_reduction(nullptr, scan.dC, 0, c.constant_C.data ? matrix_floats(c) : projection_floats(c), 1);

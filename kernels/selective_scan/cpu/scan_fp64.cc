@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+// The scan written as plainly as possible, in double and one row at a time. Real and complex scans share
+// the code through the types Real and Pair.
 namespace scankit::selective_scan {
 namespace {
 
-// Real numbers, with the operations that complex ones have.
+// A real number with the operations that complex ones have.
 struct Real {
   double re;
   static constexpr int kParts = 1;
@@ -22,6 +24,7 @@ Real operator*(double a, Real b) { return {a * b.re}; }
 Real conj(Real a) { return a; }
 Real exp_of(Real a) { return {exp(a.re)}; }
 
+// A complex number. y is twice the real part, since only one of each conjugate pair is stored.
 struct Pair {
   double re, im;
   static constexpr int kParts = 2;
@@ -62,6 +65,7 @@ double* at(const Scan64& s, const Projection64& p, const Row& row, int state, in
 struct Step {
   double dt, slope, u;  // slope: d dt / d delta
 };
+// softplus is the identity above 20, as in upstream's module, and so has slope 1 there.
 Step step_of(const Scan64& s, const Row& row, int t) {
   const double bias = s.delta_bias.data ? *at(s.delta_bias, row.channel) : 0;
   const double raw = *at(s, s.delta, row, t) + bias, u = *at(s, s.u, row, t);
@@ -78,7 +82,7 @@ Number rate(const Scan64& s, const Row& row, int n) {
   return Number::load(at(s.A, row.channel, n));
 }
 
-// h goes from the state before step t to the one after it; the result is y_t.
+// One step of the recurrence. `before` and `after` may be the same array. Returns y_t.
 template <class Number>
 double advance(const Scan64& s, const Row& row, int t, const Number* before, Number* after) {
   const Step step = step_of(s, row, t);
@@ -105,7 +109,7 @@ void forward_row(const Forward64& f, const Row& row, Number* h) {
   for (int n = 0; n < s.states; ++n) h[n].store(at(f.last_state, row.sequence, row.channel, n));
 }
 
-// The gradient of y_t, and what z gets of it.
+// The gradient of y_t from that of the gated output; writes dz.
 double ungated(const Backward64& b, const Row& row, int t, double y) {
   const Scan64& s = b.scan;
   const double dout = *at(s, b.dout, row, t);
@@ -115,8 +119,8 @@ double ungated(const Backward64& b, const Row& row, int t, double y) {
   return dout * (z * weight);
 }
 
-// Step t backwards: `carry` is what reaches h_t from later steps, and then what h_{t-1} gets. A complex
-// gradient is d/d real part + i d/d imaginary part.
+// One step backwards. `carry` comes in as the gradient that later steps pass to h_t, and leaves as what
+// h_{t-1} gets. The gradient of a complex number is d/d real part + i d/d imaginary part.
 template <class Number>
 void reverse(const Backward64& b, const Row& row, int t, double dy, const Number* before, const Number* after,
              Number* carry) {
@@ -142,7 +146,8 @@ void reverse(const Backward64& b, const Row& row, int t, double dy, const Number
   if (s.delta_bias.data) *at(b.ddelta_bias, row.channel) += ddelta;
 }
 
-// `h`: the states before each step and after the last one, then one row for the carry. y: of each step.
+// Computes all states of the row first and keeps them. `h` has room for the states before each step, those
+// after the last one, and the carry; `y` for one number of each step.
 template <class Number>
 void backward_row(const Backward64& b, const Row& row, Number* h, double* y) {
   const Scan64& s = b.scan;
@@ -159,6 +164,7 @@ void backward_row(const Backward64& b, const Row& row, Number* h, double* y) {
   for (int n = 0; n < s.states; ++n) carry[n].store(at(b.dinitial_state, row.sequence, row.channel, n));
 }
 
+// Every channel of every sequence.
 template <class Function>
 void each_row(const Scan64& s, Function function) {
   for (int sequence = 0; sequence < s.sequences; ++sequence) {
@@ -169,7 +175,7 @@ void each_row(const Scan64& s, Function function) {
   }
 }
 
-// Calls `function` with that many doubles.
+// Calls `function` with memory for that many doubles; an error message if there is none.
 template <class Function>
 const char* with_memory(Index doubles, Function function) {
   double* memory = static_cast<double*>(malloc(sizeof(double) * static_cast<size_t>(doubles + 1)));

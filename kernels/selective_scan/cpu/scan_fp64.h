@@ -6,8 +6,8 @@
 
 namespace scankit::selective_scan {
 
-// A double tensor; strides in doubles, also of complex numbers, whose two parts are adjacent. data null: not
-// there.
+// A tensor of doubles. Strides are in doubles, for complex numbers too, whose two parts are adjacent. data
+// is null where the tensor is absent.
 struct Array64 {
   double* data;
   Index stride[3];
@@ -21,6 +21,7 @@ struct Projection64 {
   Index state_stride, step_stride;
 };
 
+// The inputs that forward and backward share; their meaning is that of Common in params.h.
 struct Scan64 {
   int batch, dim, length, states, groups, sequences;
   bool softplus, complex;

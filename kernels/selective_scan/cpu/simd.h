@@ -15,6 +15,7 @@ namespace scankit::selective_scan {
 namespace {
 
 inline Vec splat(float x) { return Vec{} + x; }
+// memcpy() compiles to one unaligned load or store, and is allowed for any type.
 inline Vec load(const float* from) {
   Vec x;
   __builtin_memcpy(&x, from, sizeof x);
@@ -37,8 +38,9 @@ inline void store_elements(BFloat16* to, Vec x) {
   __builtin_memcpy(to, &packed, sizeof packed);
 }
 
-// 2^f for |f| <= 1/2, relative error 2e-9 before rounding. 1 at 0 and an error in proportion to f, so that
-// decays close to 1 keep their rate over thousands of steps. Lawson's minimax fit of (2^f - 1) / f.
+// 2^f for |f| <= 1/2, with a relative error of 2e-9 before rounding. Exactly 1 at 0, and with an error in
+// proportion to f near it, so that decays close to 1 keep their rate over thousands of steps. The
+// coefficients are Lawson's minimax fit of (2^f - 1) / f.
 inline Vec exp2_fraction(Vec f) {
   Vec p = splat(0x1.41fbbcp-13f);
   p = fma(p, f, splat(0x1.5f3e54p-10f));
@@ -62,11 +64,12 @@ inline Vec exp(Vec x) {
   return scale(exp2_fraction(r * 0x1.715476p+0f), n);
 }
 
+// The value of softplus and its derivative.
 struct Softplus {
   Vec value, slope;
 };
-// max(x, 0) + log1p(e^-|x|), which is x from 20 on in fp32, as upstream's threshold has it; the slope is 1 /
-// (1 + e^-x).
+// max(x, 0) + log1p(e^-|x|). From 20 on this is x in fp32, as upstream's threshold demands. The slope is 1
+// / (1 + e^-x). Both use e^-|x|, which never overflows.
 inline Softplus softplus(Vec x) {
   const Vec e = exp((Vec)((IntVec)x | (int)0x80000000));
   const Vec s = e / (e + 2.0f), s2 = s * s;  // log1p(e) = 2 atanh(s): no cancellation for a small e

@@ -8,6 +8,8 @@
 namespace scankit::selective_scan {
 namespace {
 
+// kForwardStates and kBackwardStates are the states whose values are kept in registers at once: AVX2
+// has 16 registers.
 inline constexpr int kLanes = 8;
 inline constexpr int kForwardStates = 4;
 inline constexpr int kBackwardStates = 2;

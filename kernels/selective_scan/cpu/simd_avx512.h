@@ -8,6 +8,7 @@
 namespace scankit::selective_scan {
 namespace {
 
+// AVX-512 has 32 registers, so that more states fit than with AVX2.
 inline constexpr int kLanes = 16;
 inline constexpr int kForwardStates = 8;   // states in registers at once
 inline constexpr int kBackwardStates = 4;  // the same in the backward

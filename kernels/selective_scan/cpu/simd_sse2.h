@@ -15,6 +15,7 @@ using Vec = float __attribute__((vector_size(16)));
 using IntVec = int __attribute__((vector_size(16)));
 using ShortVec = unsigned short __attribute__((vector_size(8)));
 
+// Two roundings instead of one; SSE2 has no fused multiply-add.
 inline Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
 // x where x is NaN: the instruction returns its second operand then.
 inline Vec at_least(Vec bound, Vec x) { return (Vec)_mm_max_ps((__m128)bound, (__m128)x); }
@@ -22,6 +23,7 @@ inline Vec at_most(Vec bound, Vec x) { return (Vec)_mm_min_ps((__m128)bound, (__
 inline IntVec nearest_int(Vec x) { return (IntVec)_mm_cvtps_epi32((__m128)x); }
 inline Vec to_float(IntVec x) { return (Vec)_mm_cvtepi32_ps((__m128i)x); }
 
+// Without F16C the conversions are done with integers.
 inline Vec load_elements(const Half* from) {
   IntVec magnitude, sign;
   for (int i = 0; i < kLanes; ++i) {
@@ -34,6 +36,7 @@ inline Vec load_elements(const Half* from) {
   return (Vec)((special & (magnitude | 0x7f800000)) | (~special & scaled) | sign);
 }
 
+// Rounds to nearest, ties to even. A NaN keeps the upper bits of its payload and becomes quiet.
 inline unsigned short half_bits(float x) {
   unsigned bits;
   __builtin_memcpy(&bits, &x, sizeof bits);

@@ -22,15 +22,17 @@
 namespace scankit::selective_scan {
 namespace {
 
-// Of an element and state, real A, variable B and C, counted in the source (forward_task.h, backward_task.h).
-// Forward: dt A and input B; h and y. Backward: those of h once more, C dy + carry, dy h, carry a, dh input,
-// q, three sums, and an addition each for the sums of dB and dC over the channels. What there is once an
-// element (softplus, the gate, transposing) is not counted: the fractions are a little better than stated.
+// What an element and state costs, for real A and variable B and C, counted in forward_task.h and
+// backward_task.h. Forward: dt A and input B; h and y. Backward: those of h once more, C dy + carry, dy h,
+// carry a, dh input, q, three sums, and an addition each for the sums of dB and dC over the channels. What
+// is done once for each element (softplus, the gate, transposing) is not counted, so that the real
+// fractions are a little higher.
 struct Work {
   double multiplications, fmas, exps;
 };
 constexpr Work kForward = {2, 2, 1}, kBackward = {2 + 4 + 2, 1 + 4, 1};
 
+// An instruction set by the name that SCANKIT_CPU_ISA takes.
 struct Level {
   const char* name;
   Rates (*rates)();
@@ -40,6 +42,8 @@ constexpr Level kLevels[] = {
 
 constexpr int kDim = 768, kLength = 1024;
 
+// The tensors of one scan, filled by a linear congruential generator: the values do not matter, as long as
+// they are finite.
 struct Problem {
   std::vector<float> sequences[9], projections[4], matrices[2], channels[4], x;
   Forward forward = {};
@@ -101,10 +105,12 @@ double time_of(int states, Function function) {
   return (now() - begin) / (double{kDim} * kLength * states);
 }
 
+// The upper median for an even count.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
+// As if multiplications, multiply-adds and exponentials could not overlap.
 double least_time(const Work& work, const Rates& rates) {
   return work.multiplications / rates.multiply + work.fmas / rates.fma + work.exps / rates.exp2;
 }
@@ -127,6 +133,8 @@ void measure(const Level& level, Problem& problem, Series& to) {
   to.backward_fraction.push_back(least_time(kBackward, rates) / backward);
 }
 
+// Prints one row for each instruction set that this CPU has. The levels take turns within a round, so that
+// changes of the clock affect all of them.
 void measure_all(int states, int rounds) {
   unsetenv("SCANKIT_CPU_ISA");
   const int levels = static_cast<int>(cpu_level()) + 1;

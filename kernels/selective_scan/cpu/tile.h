@@ -13,6 +13,9 @@ namespace {
 inline constexpr int kTileFloats = kStateInterval * kLanes;
 static_assert(kStateInterval % kLanes == 0);
 
+// The four shuffles select elements of two vectors by the bit kDistance of the lane's number.
+// take_low and take_high exchange the halves for one step of a transposition; take_own and take_other
+// pick what sum_rows() adds.
 template <int kDistance, int... kLane>
 inline Vec take_low(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
   return __builtin_shufflevector(a, b, ((kLane & kDistance) ? kLanes + (kLane ^ kDistance) : kLane)...);
@@ -31,6 +34,8 @@ inline Vec take_other(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
 }
 using AllLanes = std::make_integer_sequence<int, kLanes>;
 
+// Transposes kLanes rows of kLanes elements in place, by exchanging off-diagonal blocks of half the size
+// in each step.
 template <int kDistance = kLanes / 2>
 inline void transpose(Vec* rows) {
   for (int i = 0; i < kLanes; ++i) {
@@ -57,8 +62,9 @@ inline Vec sum_rows(const Vec* rows) {
   }
 }
 
-// Rows of the tile that the last channels or steps do not fill go through `edge`, kLanes rows of
-// kStateInterval.
+// Loads `rows` channels by `steps` steps into a tile. Where they do not fill it, they are first copied
+// into `edge`, kLanes rows of kStateInterval, and the rest of the tile is 0. A full tile also prefetches
+// the next one of the same channels.
 template <class T>
 inline void load_tile(const T* from, Index row_stride, int rows, int steps, float* tile) {
   alignas(64) T edge[kTileFloats];
@@ -82,6 +88,7 @@ inline void load_tile(const T* from, Index row_stride, int rows, int steps, floa
   }
 }
 
+// The reverse of load_tile(): nothing outside of `rows` by `steps` is written to memory.
 template <class T>
 inline void store_tile(T* to, Index row_stride, int rows, int steps, const float* tile) {
   alignas(64) T edge[kTileFloats];
@@ -99,7 +106,8 @@ inline void store_tile(T* to, Index row_stride, int rows, int steps, const float
     __builtin_memcpy(to + i * row_stride, edge + i * kStateInterval, sizeof(T) * (size_t)steps);
 }
 
-// `states` rows of B or C as fp32 rows of kStateInterval. Also for fp32: rows far apart share cache sets.
+// `states` rows of B or C as fp32 rows of kStateInterval, 0 behind `steps`. fp32 is copied, too, because
+// rows that are far apart in memory compete for the same sets of the cache.
 template <class T>
 inline void load_projection(const T* from, Index state_stride, int states, int steps, float* rows) {
   for (int n = 0; n < states; ++n) {
@@ -115,7 +123,8 @@ inline void load_projection(const T* from, Index state_stride, int states, int s
   }
 }
 
-// The same of complex numbers, pairs of elements: a row of real parts, then one of imaginary parts.
+// The same for complex numbers, which are pairs of elements in memory: for each state a row of real parts,
+// then one of imaginary parts.
 template <class T>
 inline void load_complex_projection(const T* from, Index state_stride, int states, int steps, float* rows) {
   float pairs[2 * kStateInterval];
@@ -128,15 +137,16 @@ inline void load_complex_projection(const T* from, Index state_stride, int state
   }
 }
 
-// Which channels of which sequence a task is at.
+// The channels and the sequence that a task works on.
 struct Place {
-  int batch, sequence;           // where the sequence's steps stand, and its number; the same unless packed
+  int batch, sequence;           // the row of the sequence's steps, and its number; the same unless packed
   int group, channel, channels;  // channels: first one and how many, at most kLanes
   Index first, length;           // its steps in the row
   Index first_chunk;             // of its saved states
 };
 
-// Steps of a sequence: `chunk` of them from `start`, in its row, on.
+// Up to kStateInterval steps of a sequence. `start` is the first one in its row, which
+// packed sequences share.
 struct Chunk {
   Index chunk, start;
   int steps;
@@ -146,7 +156,8 @@ inline Chunk chunk_at(const Place& at, Index chunk) {
   return {chunk, at.first + done, left < kStateInterval ? (int)left : kStateInterval};
 }
 
-// States [state][channel] to and from rows of memory, one row a channel.
+// States, which are [state][channel] in a task's scratch, to and from memory, where each channel
+// has a row.
 inline void store_states(float* to, Index row_stride, int rows, int states, const float* h) {
   for (int n = 0; n < states; n += kLanes) {
     const int count = states - n < kLanes ? states - n : kLanes;

@@ -16,7 +16,7 @@ struct UpdateScratch {
   static constexpr long floats(int states) { return 2L * states * kLanes + 2L * (states + kLanes); }
 };
 
-// `count` numbers from an address on; 0 behind them.
+// `count` numbers, at most kLanes, with zeros behind them. Never reads past them.
 template <class T>
 inline Vec load_some(const T* from, int count) {
   if (count == kLanes) return load_elements(from);
@@ -32,7 +32,7 @@ inline void store_some(T* to, Vec values, int count) {
   __builtin_memcpy(to, edge, sizeof(T) * (size_t)count);
 }
 
-// A value of each of the tile's channels.
+// The value of each of the tile's channels at the only step.
 template <class T>
 inline Vec load_step(const Sequence& from, const Place& at) {
   const T* first = row<const T>(from, at.batch, at.channel, 0);
@@ -48,7 +48,7 @@ inline void store_step(const SequenceOut& to, const Place& at, Vec values) {
   for (int i = 0; i < at.channels; ++i) first[i * to.dim_stride] = elements[i];
 }
 
-// D or dt_bias; 0 where there is none.
+// D or dt_bias of the tile's channels, of fp32 or T; 0 where it is absent.
 template <class T>
 inline Vec load_parameter(const void* values, DType dtype, const Place& at) {
   if (!values) return Vec{};
@@ -56,6 +56,7 @@ inline Vec load_parameter(const void* values, DType dtype, const Place& at) {
   return load_some((const T*)values + at.channel, at.channels);
 }
 
+// B or C of the tile's group, one number for each state.
 template <class T>
 inline void load_step_projection(const StepProjection& from, const Place& at, int states, float* to) {
   const T* values = (const T*)from.data + at.batch * from.batch_stride + at.group * from.group_stride;
@@ -63,7 +64,7 @@ inline void load_step_projection(const StepProjection& from, const Place& at, in
     store(to + n, load_some(values + n, states - n < kLanes ? states - n : kLanes));
 }
 
-// The tile's rows of the state, [state][channel], and back.
+// The tile's rows of the state as [state][channel] in fp32; store_rows() is the reverse.
 template <class S>
 inline void load_rows(const S* from, Index row_stride, int rows, int states, float* h) {
   for (int n = 0; n < states; n += kLanes) {
@@ -85,6 +86,7 @@ inline void store_rows(S* to, Index row_stride, int rows, int states, const floa
   }
 }
 
+// A log2(e), [state][channel], so that the decay is exp2(dt rate). A may be transposed.
 inline void load_rates(const Update& step, const Place& at, float* to) {
   if (step.A_state_stride == 1) {
     load_rows(step.A + at.channel * step.A_dim_stride, step.A_dim_stride, at.channels, step.states, to);
@@ -99,7 +101,8 @@ inline void load_rates(const Update& step, const Place& at, float* to) {
   for (int n = 0; n < step.states; ++n) store(to + n * kLanes, kLog2E * load(to + n * kLanes));
 }
 
-// T: of x and all else that is not the state; S: of the state.
+// T is the type of x and of everything but the state, S that of the state. The output is computed from the
+// fp32 state, before it is rounded to S.
 template <class T, class S>
 void update_task(const Update& step, const TaskGrid& grid, int task, float* scratch) {
   Common shape = {};

@@ -9,6 +9,7 @@
 // not there is aligned.
 namespace scankit::selective_scan {
 
+// Whether data and two strides, in elements, are multiples of `bytes`.
 inline bool at_places(Index bytes, const void* data, Index stride, Index other, DType dtype) {
   const Index size = dtype == DType::F32 ? 4 : 2;
   return reinterpret_cast<Index>(data) % bytes == 0 && stride * size % bytes == 0 &&
@@ -25,6 +26,8 @@ inline bool is_aligned(const Projection& p, const Common& c, Index bytes = 16) {
                      at_places(bytes, p.data, p.state_stride, 0, c.dtype));
 }
 
+// The length counts too, in pieces of eight steps (four for 8 bytes): the kernels then take a piece as
+// there or not.
 inline bool is_aligned(const Common& c, Index bytes = 16) {
   return c.length % (bytes / 2) == 0 && is_aligned(c.u, c, bytes) && is_aligned(c.delta, c, bytes) &&
          is_aligned(c.z, c, bytes) && is_aligned(c.B, c, bytes) && is_aligned(c.C, c, bytes);

@@ -9,14 +9,14 @@ namespace scankit::selective_scan {
 // Blocks are numbered channel tile fastest, then group, then batch, all in grid.x: grid.y ends at 65535, dim
 // does not.
 struct Tiling {
-  int channels_per_group;
-  int tiles_per_group;
+  int channels_per_group;  // dim / groups
+  int tiles_per_group;     // blocks that the channels of a group take
 };
 
-// Where too few channels fill the GPU, the length is cut into segments that run side by side, each in blocks
-// of its own, in grid.y. What enters a segment is known from the pieces before it (after it
-// in the backward), two or more a segment: each one's end from zero and the sum of its dt, which a kernel of
-// its own finds first (ends.cuh).
+// Where too few channels fill the GPU, the length is cut into segments that run side by side, each in
+// blocks of its own, in grid.y. What enters a segment is known from the pieces before it (after it in
+// the backward), two or more a segment: each one's end from zero and the sum of its dt, which a kernel
+// of its own finds first (ends.cuh).
 struct Segments {
   int count;            // 1: the whole length is one, the rest means nothing
   int tiles;            // of a segment; the last one has what is left
@@ -26,6 +26,8 @@ struct Segments {
   Index sums;           // [piece][batch][dim]
 };
 
+// Of every forward kernel; the general ones leave segments, `aligned` and `end` unread. The states that a
+// backward is not given are saved by a forward with a null out.
 struct ForwardArguments {
   void* workspace;
   Forward forward;
@@ -39,6 +41,7 @@ struct ForwardArguments {
   int end;
 };
 
+// Of every plain backward kernel.
 struct BackwardArguments {
   void* workspace;
   Backward backward;
@@ -47,8 +50,8 @@ struct BackwardArguments {
   bool aligned;
   bool halves;  // of 16-bit tensors: every such row starts at an 8-byte place and has 4 k steps
   bool x_in_workspace, x_odd_rows;
-  // fp32 slabs, one per block (projections) or per segment and batch entry (the others), summed by the reduce
-  // kernel.
+  // fp32 slabs, one per block (projections) or per segment and batch entry (the others), which the reduce
+  // kernel sums.
   Index projections;  // [tile][dB, dC][batch][group][state][pitch]
   Index dA;           // [segment][batch][dA_pitch]
   Index dD;           // [segment][batch][dim_pitch]
@@ -63,6 +66,7 @@ struct BackwardArguments {
   Index dB, dC;
 };
 
+// Of the ends kernels; grid.y counts pieces.
 struct EndsArguments {
   void* workspace;
   Common common;
@@ -87,7 +91,8 @@ struct GeneralBackwardArguments {
   Index pitch, matrix_pitch, dim_pitch;
 };
 
-// A channel has `lanes` threads, a power of two up to 32; a batch entry has `blocks` blocks.
+// Of the single step. A channel has `lanes` threads, a power of two up to 32; a batch entry has
+// `blocks` blocks.
 struct UpdateArguments {
   void* workspace;  // none
   Update update;

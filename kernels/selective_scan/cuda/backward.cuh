@@ -3,11 +3,23 @@
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
 #include "kernels/selective_scan/cuda/step_lanes_backward.cuh"
 
-// Backward: the tiles from last to first, each from the states that the forward saved before it.
+// The backward of the plain kernels. With w = dt u, a = exp(dt A), dy the gradient of y, and g the
+// gradient of a state h, all at one step t of a channel, n over the states:
+//   g_t = C_t dy_t + a_(t+1) g_(t+1)         dB_t, dC_t = sums over the channels of g_t w_t and dy_t h_t
+//   s = sum over n of g B                    du = D dy + dt s;  dD = sum over steps of dy u
+//   r = sum over n of log2(e) A a g h_(t-1)  ddelta = (u s + ln 2 r) sigmoid(delta + bias), its sum is dbias
+//   dA = sum over steps of dt a g h_(t-1)    dy = dout silu(z);  dz = dout out silu'(z)
+// (sigmoid only with softplus, whose derivative it is; silu only with a gate.) A block takes its tiles
+// from the last one to the first, each from the states that the forward saved before it. A tile's phases,
+// over rows of dt, w, dy, s and r in shared memory:
+//   prologue, stage   pieces of the rows (ungate and dt), B and C; then a barrier
+//   replay, reverse   the recurrences (backward_tile.cuh), one warp by itself; then a barrier
+//   store_projections dB and dC summed over the block's warps; a slab for each block
+//   epilogue          pieces again: du and ddelta
 namespace scankit::selective_scan {
 
 // One long file: the members share the kernel's state, and a base of a template would need this-> at each
-// use.
+// use. A kernel's object is a thread's: its members are registers.
 template <class T, class L, bool kSliced, class O>
 struct BackwardKernel {
   using P = Projections<T, L, O::kConstant>;
@@ -19,10 +31,11 @@ struct BackwardKernel {
   const Common& c;
   Place place;
   W memory;
-  float* projections;
+  float* projections;  // the block's B and C, in shared memory
   int lane, group, q;
   int mine;  // with O::kAsync: of the warp's memory, a lane's first 16 bytes
 
+  // Element-wise work: four lanes have a row's 32 steps, and piece i of a lane is eight channels further.
   SCANKIT_DEVICE static int piece_channel(int lane, int i) { return (lane + 32 * i) / 4; }
   SCANKIT_DEVICE int piece_count(int i, int step) const {
     if (piece_channel(lane, i) >= place.channels) return 0;
@@ -30,7 +43,9 @@ struct BackwardKernel {
   }
   SCANKIT_DEVICE Index piece_offset(int step) const { return (step + lane % 4 * 8) * Index{T::kSize}; }
   SCANKIT_DEVICE int piece_at(int i) const { return piece_channel(lane, i) * kPitch + lane % 4 * 8; }
-  // A piece's row; `which` of those in the table.
+  // A piece's row, by kRowTable from the table of addresses in shared memory, where `which` is a row's
+  // place: dout, u, delta, z, out, dz, du, ddelta, and the saved states. Eight addresses of two registers
+  // each would be too many to keep.
   template <class S>
   SCANKIT_DEVICE const char* row(const S& of, int which, int i) const {
     if constexpr (O::kRowTable)
@@ -52,19 +67,22 @@ struct BackwardKernel {
     __syncwarp();  // the lanes of a row write one address, all of them the same
   }
   static_assert(!O::kAsync || T::kSize == 2);
-  // A lane's 16 bytes in one of the arrays of raw pieces.
+  // A lane's 16 bytes in one of the arrays of raw pieces (BackwardMemory in layout.h): dout, z, out, u,
+  // delta, and u and delta once more.
   SCANKIT_DEVICE float* raw_array(int array, int i) const {
     return projections + mine + (W::M::kRaw + array * W::M::kRawArray + i * 128);
   }
+  // A lane's 16 bytes of the states before a tile, which are asked for with the tile.
   SCANKIT_DEVICE float* start(int ch) const { return projections + mine + (W::M::kStart + ch * 128); }
-  // u and delta have two buffers in turn: the epilogue reads them when those of the tile before are on the
-  // way.
+  // The copy of a row's piece. u and delta have two buffers in turn, for even and odd tiles: the epilogue
+  // reads them when those of the tile before are already on the way.
   SCANKIT_DEVICE float* raw(int which, int i, int step) const {
     if (which == 1 || which == 2)
       return raw_array(which + 2, i) + (step & kTile) * (2 * W::M::kRawArray / kTile);
     return raw_array(which == 0 ? 0 : which - 2, i);
   }
-  // Asks for the tile at `step`.
+  // Asks for all that the tile at `step` reads. A lane asks for what it will read itself, so that
+  // wait_for_copies alone, and no barrier, makes it safe to read.
   SCANKIT_DEVICE void ask(int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -93,6 +111,8 @@ struct BackwardKernel {
     }
     commit_copies();
   }
+  // A piece of a row, from its copy (kAligned and Async) or from global memory. `more`: also brings the
+  // same piece of the tile that comes next, the one before, to L2.
   template <bool kAligned>
   SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int which, int i, int step,
                             bool more = false) const {
@@ -105,17 +125,20 @@ struct BackwardKernel {
       if (more) prefetch(at - kTile * T::kSize);
     }
   }
-  // D or delta_bias of a piece's channel. Read again for each tile: a register less for the scan.
+  // D or delta_bias of a piece's channel, 0 where there is none. Read again for each tile: a register less
+  // for the scan.
   SCANKIT_DEVICE float of_channel(const float* from, int i) const {
     const int channel = piece_channel(lane, i);
     return from != nullptr && channel < place.channels ? from[place.channel + channel] : 0.0f;
   }
+  // Writes a piece that exists.
   SCANKIT_DEVICE void store(const SequenceOut& to, int which, const float (&v)[8], int i, int step) const {
     store_piece<T>(p.aligned, const_cast<char*>(row(to, which, i)) + piece_offset(step), v,
                    piece_count(i, step));
   }
 
-  // From the gradient of the gated output to that of the ungated one; writes dz and out_z on the way.
+  // dy = dout silu(z), from dout in `dy`; writes dz = dout out silu'(z), where silu'(z) = sigmoid(z) (1 +
+  // z (1 - sigmoid(z))), and out_z = out silu(z) if wanted. `out` is the forward's, as rounded to T.
   SCANKIT_DEVICE void ungate(float (&dy)[8], const Eight<T>& from_z, const Eight<T>& from_out, int i,
                              int step) const {
     float z[8], out[8], dz[8];
@@ -137,14 +160,14 @@ struct BackwardKernel {
           piece_count(i, step));
   }
 
-  // `more`: has the tile before brought to the L2 cache; its part of a row is 64 or 128 bytes and begins with
-  // a lane's piece.
+  // Rows of dt, w and dy from the pieces at `step`; adds to the lane's sums for dD. `more`: has the tile
+  // before brought to the L2 cache; its part of a row is 64 or 128 bytes and begins with a lane's piece.
   SCANKIT_DEVICE void prologue(float (&dD)[L::kPieces], int step, bool more) const {
     if (O::kAsync && p.halves) wait_for_copies();
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
       if (piece_channel(lane, i) >= L::kWarpChannels) continue;
-      // All loads before the first store: the compiler must assume that the store changes what they read.
+      // All loads before the first store: the compiler must assume that a store changes what they read.
       Eight<T> from_dout, from_u, from_delta, from_z, from_out;
       const auto fetch_all = [&](auto aligned) {
         const bool ahead = more && piece_channel(lane, i) < place.channels;
@@ -176,8 +199,11 @@ struct BackwardKernel {
     }
   }
 
-  // du = D dy + dt s and ddelta = (u s + ln2 r) sigmoid(delta + bias), s and r being the sums over the
-  // states.
+  // du = D dy + dt s and ddelta = (u s + ln2 r) sigmoid(delta + bias), from the rows of s and r, the
+  // sums over the states. u and delta are read again, which costs no registers during the scan. du
+  // may overwrite the states that the tile started from (kept_states.h); they were read before the
+  // last barrier. Steps behind the end pass the last state's gradient on, so their r and s need not
+  // be 0: they stay out of dbias.
   SCANKIT_DEVICE void epilogue(float (&dbias)[L::kPieces], int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -213,7 +239,8 @@ struct BackwardKernel {
     }
   }
 
-  // The states before the tile that starts at `step`.
+  // The states before the tile that starts at `step`: the initial ones, or those saved after the
+  // tile before.
   SCANKIT_DEVICE void load_start(float (&h)[L::kChannels][L::kPer], int step, int state) const {
     if (step == 0) return load_given<L>(h, c.initial_state, c, place, group, state);
 #pragma unroll
@@ -228,6 +255,7 @@ struct BackwardKernel {
       load_states<L::kPer>(h[ch], from, start_count(ch, state));
     }
   }
+  // The address of a thread's saved states, and the same from the table of rows; how many of them exist.
   SCANKIT_DEVICE const float* start_of(int ch, int step, int state) const {
     const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
     return x.data + states_row(x, p.x_odd_rows, place.batch, place.channel + group + ch * L::kGroups) +
@@ -241,10 +269,12 @@ struct BackwardKernel {
   SCANKIT_DEVICE int start_count(int ch, int state) const {
     return group + ch * L::kGroups < place.channels ? c.states - state : 0;
   }
-  // In the layout whose lanes of a channel are those of its pieces.
+  // In layouts of four lanes a channel, where a lane's states are of the channel that its pieces are of:
+  // one table entry serves both.
   static constexpr bool kStartInTable = O::kRowTable && L::kLanes == 4;
-  // A lane's 16 bytes of a channel.
+  // Where a lane's states of a channel are 16 bytes, one copy.
   static constexpr bool kStartIsAhead = O::kAsync && kStartInTable && L::kPer == 4;
+  // States at odd places come through registers: cp.async needs aligned addresses.
   SCANKIT_DEVICE void ask_start(int step) const {
     const int state = q * L::kPer;
 #pragma unroll
@@ -261,6 +291,7 @@ struct BackwardKernel {
     }
   }
 
+  // B and C of a tile to shared memory, from their copies or from global memory. All threads.
   SCANKIT_DEVICE void stage(int slice, int step) const {
     if constexpr (O::kAsync) {
       if (p.halves) return P::stage_raw(projections, projections + L::kProjections, c);
@@ -268,13 +299,16 @@ struct BackwardKernel {
     P::stage(projections, c, place, slice, step, p.aligned);
   }
 
-  // One slice of one tile; all warps. `more`: there is a tile before, to ask for.
+  // One slice of one tile; all warps. `more`: there is a tile before, to ask for. The registers of the
+  // scan are in ChannelSum's order, hence the permutations.
   SCANKIT_DEVICE void slice(int step, int first_state, ScanState<L>& state,
                             ConstantSums<L, O::kConstant>& sums, bool more) const {
     const int own = first_state + q * L::kPer;
     float h[L::kChannels][L::kPer];
     load_start(h, step, own);
-    if (O::kAsync && p.halves && more) ask(step - kTile);  // all that is in its place has been read
+    // From here on nothing of this tile is read from its copies but u and delta, which have two
+    // buffers: the next tile's may come.
+    if (O::kAsync && p.halves && more) ask(step - kTile);
     Sum::permute(h, group);
     Constants<L, O::kConstant> constants;
     if constexpr (O::kConstant) {
@@ -293,11 +327,13 @@ struct BackwardKernel {
       reverse<L, kSliced>(memory, projections, state, own_group, own_q, own_lane, held, sums);
     });
     move_sums<false>(sums);
+    // Every warp's sums are in shared memory.
     __syncthreads();
     store_projections(step, first_state);
   }
 
-  // The block's sums for dB and dC of a slice: over the warps, then to the block's slab.
+  // The block's sums for dB and dC of a slice: over the warps, in their order, then to the block's slab.
+  // Warps' sums are kWarp floats apart; warp 0's are `first`.
   SCANKIT_DEVICE void store_projections(int step, int first_state) const {
     const int warps = blockDim.x / 32, stride = W::M::kWarp;
     const float* first = memory.kept - threadIdx.x / 32 * stride;
@@ -320,7 +356,8 @@ struct BackwardKernel {
         put_projection<T>(p, place, which, state, step + quad * 4, sum);
     }
   }
-  // To the slab of dB or dC where the other one may be constant, which has none.
+  // put_projection for the kernel of a constant B or C: each variable one has a slab of its
+  // own, [tile][batch][group][state][pitch].
   SCANKIT_DEVICE void put_variable(int which, int state, int step, float4 sum) const {
     const Index row = (Index{place.batch} * c.groups + place.group) * c.states + state;
     const Index half = Index{c.batch} * c.groups * c.states * p.pitch;
@@ -328,12 +365,15 @@ struct BackwardKernel {
         sum;
   }
 
+  // A place in the workspace. With `direct` there is none: the offset is an address, and the pointer
+  // is null.
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(reinterpret_cast<Index>(p.workspace) + offset);
   }
-  // Of the slabs for dA, dD and the bias.
+  // The block's row in the slabs for dA, dD and the bias: [segment][batch].
   SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + place.batch; }
-  // Sums of a channel's four pieces, to the batch entry's slab.
+  // Adds up the sums of a channel's four pieces, in four neighbouring lanes, and writes them to the
+  // block's row.
   SCANKIT_DEVICE void store_channel_sums(const float (&v)[L::kPieces], Index offset) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -345,7 +385,8 @@ struct BackwardKernel {
         slab(offset)[slab_row() * p.dim_pitch + place.channel + channel] = sum;
     }
   }
-  // kRead or not: values of the thread's states in [batch][pitch], channel-major.
+  // Reads or writes (kRead) a number for each of the thread's states in the slab at `offset`,
+  // whose rows are (dim, states).
   template <bool kRead>
   SCANKIT_DEVICE void exchange(float (&v)[L::kChannels][L::kPer], Index offset, Index pitch,
                                int state) const {
@@ -361,7 +402,8 @@ struct BackwardKernel {
     }
   }
 
-  // From shared memory, or there.
+  // fp32 has no registers for the sums of a constant B's and C's gradients during a tile's other phases:
+  // they are kept in shared memory, each lane its own. kRead: from there.
   template <bool kRead>
   SCANKIT_DEVICE void move_sums(ConstantSums<L, O::kConstant>& sums) const {
     if constexpr (W::M::kSumsApart) {
@@ -374,12 +416,14 @@ struct BackwardKernel {
       }
     }
   }
+  // To the slabs, back in the states' own order.
   SCANKIT_DEVICE void store_sums(ConstantSums<L, true>& sums) const {
     Sum::permute(sums.dB, group);
     Sum::permute(sums.dC, group);
     if (c.constant_B.data != nullptr) exchange<false>(sums.dB, p.dB, p.dA_pitch, q * L::kPer);
     if (c.constant_C.data != nullptr) exchange<false>(sums.dC, p.dC, p.dA_pitch, q * L::kPer);
   }
+  // Between the states' order and the registers' (ChannelSum); its own inverse.
   SCANKIT_DEVICE void permute_sums(ScanState<L>& state) const {
     Sum::permute(state.carry, group);
     Sum::permute(state.dA, group);
@@ -396,6 +440,7 @@ struct BackwardKernel {
       load_A<L>(state.A, c, place, group, q * L::kPer);
       load_given<L>(state.carry, g.dlast_state, c, place, group, q * L::kPer);
     }
+    // The block's tiles are [first, end).
     const int chunks = static_cast<int>(tile_count(c.length)), first = segment_index() * p.segments.tiles;
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
     if (!kSliced && end < chunks)
@@ -404,6 +449,7 @@ struct BackwardKernel {
       Sum::permute(state.A, group);
       permute_sums(state);
     }
+    // Nothing runs before the first tile that could ask for it.
     if (O::kAsync && p.halves && first < end) ask((end - 1) * kTile);
     for (int chunk = end - 1; chunk >= first; --chunk) {
       const int step = chunk * kTile;
@@ -411,6 +457,8 @@ struct BackwardKernel {
       if constexpr (kSliced) memory.clear_sums(lane);
       for (int s = 0; s < slices; ++s) {
         const int first_state = s * L::kSlice, own = first_state + q * L::kPer;
+        // Sliced: what goes from tile to tile waits in the workspace while the other slices have
+        // the registers.
         if (kSliced && chunk < chunks - 1) {
           exchange<true>(state.carry, p.carry, c.dim * Index{c.states}, own);
           exchange<true>(state.dA, p.dA, p.dA_pitch, own);
@@ -423,6 +471,8 @@ struct BackwardKernel {
           Sum::permute(state.A, group);
           permute_sums(state);
         }
+        // The slice's rows of B and C are free: the barrier behind the scan of the one before has
+        // been passed.
         stage(s, step);
         __syncthreads();
         slice(step, first_state, state, sums, chunk > first);
@@ -436,6 +486,7 @@ struct BackwardKernel {
           exchange<false>(state.dA, p.dA, p.dA_pitch, own);
         }
       }
+      // s and r are the warp's own, and complete since slice()'s barrier.
       epilogue(dbias, step);
       __syncwarp();
     }
@@ -466,6 +517,7 @@ SCANKIT_DEVICE void tiled_backward(const BackwardArguments& p) {
   k.lane = threadIdx.x % 32;
   k.group = k.lane / L::kLanes;
   k.q = k.lane % L::kLanes;
+  // All of a lane's copies are at constant distances from here.
   k.mine = M::kBlock + threadIdx.x / 32 * M::kWarp + k.lane * 4;
 #ifndef SCANKIT_EMULATED
   if constexpr (O::kAsync) asm volatile("" : "+r"(k.mine));  // not to be computed again at each use
@@ -473,6 +525,7 @@ SCANKIT_DEVICE void tiled_backward(const BackwardArguments& p) {
   k.run();
 }
 
+// The body of every plain backward kernel (entry.cuh).
 template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
   if constexpr (L::kLanes == 1) {

@@ -2,14 +2,18 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward.cuh"
 
-// The two passes of the backward over a tile. The first replays the forward and keeps the states at every
-// fourth step; the second takes these sub-blocks from last to first: forward again with all decays and states
-// in registers, then the reverse recurrence. With carry = a_t dh_t and g_t = dh_t = C_t dy_t + carry:
-//   dC_t = dy_t h_t, dB_t = g_t w_t, s_t = sum g_t B_t; carry = a_t g_t; carry h_(t-1) gives both A's and
-//   delta's part.
-// Nothing is divided and no decay is kept from one sub-block to the next.
+// The two passes of the backward over a tile. The first (replay) runs the forward again and keeps the
+// states at every fourth step; the second (reverse) takes these quads of steps from last to first: forward
+// again with all decays and states in registers, then the reverse recurrence. With carry = a_t g_t and g_t
+// = C_t dy_t + carry of the step behind:
+//   dC_t = dy_t h_t, dB_t = g_t w_t, s_t = sum g_t B_t; carry h_(t-1) gives both A's and delta's part.
+// A state is computed twice and each decay twice: recomputing costs an exponential, keeping them all would
+// cost 32 registers a state. The recurrence never runs backwards by dividing by a decay: decays underflow,
+// and rounding errors would grow. No decay is kept from one quad to the next.
 namespace scankit::selective_scan {
 
+// What a thread has of its channels and states, in the order of ChannelSum: A times log2 e, the carried
+// gradient a g, and dA's sum so far.
 template <class L>
 struct ScanState {
   float A[L::kChannels][L::kPer];  // times log2 e
@@ -17,7 +21,9 @@ struct ScanState {
   float dA[L::kChannels][L::kPer];
 };
 
-// A warp's shared memory in the backward, in floats.
+// A warp's shared memory in the backward (BackwardMemory in layout.h): rows of dt, w, dy, r and s, then
+// `kept`, with the states before each of a tile's eight quads. Once a quad's states are in registers, its
+// place takes the quad's sums of dB and dC over the warp's channels.
 template <class L, bool kSliced, class O>
 struct WarpMemory {
   using M = BackwardMemory<L, kSliced, O>;
@@ -30,25 +36,27 @@ struct WarpMemory {
     s = kSliced ? r + L::kRows : w;  // w is dead where s is written
     kept = at + M::kRowArrays * L::kRows;
   }
-  // Four steps of dB (`which` 0) or dC of state kPer * q + s, from `kept`. What a warp writes at
-  // once, those of every q and two s, is 32 banks; the exclusive or spreads a state's quads, which are read
-  // at once.
+  // Four steps of dB (`which` 0) or dC (1) of state kPer * q + s, from `kept`. What a warp writes at once,
+  // those of every q and of two s, is 32 banks; the exclusive or spreads a state's quads, which
+  // store_projections reads at once.
   SCANKIT_DEVICE static int part_offset(int quad, int which, int s, int q) {
     const int slot = (s % 2 * L::kLanes + q) ^ quad % (2 * L::kLanes);
     return quad * M::kKept + (which * (L::kPer / 2) + s / 2) * 8 * L::kLanes + slot * 4;
   }
-  // Where a lane keeps the address of one of its rows; the four lanes of a row write and read the same one.
+  // The table of addresses: where a lane finds one of its rows. The four lanes of a row share an entry.
   SCANKIT_DEVICE const char*& row(int which, int lane) const {
     float* table = kept + (M::kTable - M::kRowArrays * L::kRows);
     return reinterpret_cast<const char**>(table)[which * 8 + lane / 4];
   }
-  // The place of a lane's number of those sums.
+  // A lane's i-th sum of a constant B's or C's gradient (move_sums in backward.cuh).
   SCANKIT_DEVICE float& constant_sum(int i, int lane) const {
     return kept[M::kSums - M::kRowArrays * L::kRows + i * 32 + lane];
   }
+  // Of r and s, which the slices add to.
   SCANKIT_DEVICE void clear_sums(int lane) {
     for (int i = lane; i < L::kRows; i += 32) r[i] = s[i] = 0.0f;
   }
+  // The states before a quad, each lane its own: no barrier between keep and recall.
   SCANKIT_DEVICE void keep(int quad, int ch, int lane, const float (&h)[L::kPer]) {
     float* to = kept + quad * M::kKept + ch * L::kPer * 32;
     if constexpr (L::kPer == 4) {
@@ -70,20 +78,23 @@ struct WarpMemory {
   }
 };
 
-// dB and dC of a thread's states over four steps, summed over the warp's channels, always in the same order.
-// Register s of a lane is not state s of its own but s ^ (group % kPer): a lane's upper half of states is
-// then the lower one of the lane that it sends them to, and halves change hands without a choice of
-// registers. Then halves of the eight values do, until each lane has its own of one state. By shuffles and
-// not through shared memory, whose bandwidth is what the backward waits for.
+// dB and dC of a thread's states over four steps (kValues: dB's four, dC's four), summed over the warp's
+// channels, always in the same order. As in sum_lanes, a lane gives away the half that its partner keeps.
+// First the halves are states: register s of a lane is not state s of its own but s ^ (group % kPer), so a
+// lane's upper half of registers is the lower half of the lane that it sends them to, and no value has to
+// be selected. Once a lane is left with one state, the halves are values, until each lane has kOwn of
+// them. For 4x4, 32 numbers of eight groups of lanes take 16 + 8 + 4 shuffles. By shuffles and not through
+// shared memory, whose bandwidth is what the backward waits for.
 template <class L, int kValues = 8>
 struct ChannelSum {
   static_assert(L::kGroups >= L::kPer && L::kGroups <= kValues * L::kPer);
   static constexpr int kOwn =
       kValues * L::kPer / L::kGroups;  // values that a lane is left with, of one state
 
-  // Of register 0, and of a part's rows; an exclusive or with it is the state of every other register.
+  // The state in register 0, and the one that the lane is left with; an exclusive or of s with it is the
+  // state in register s.
   SCANKIT_DEVICE static int state(int group) { return group % L::kPer; }
-  // To the order of the registers from that of the states, or back.
+  // From the order of the states to that of the registers, or back: an exclusive or is its own inverse.
   SCANKIT_DEVICE static void permute(float (&v)[L::kChannels][L::kPer], int group) {
 #pragma unroll
     for (int bit = 1; bit < L::kPer; bit *= 2) {
@@ -100,7 +111,10 @@ struct ChannelSum {
     }
   }
 
-  // one(s, v) adds what register s has to v. A lane is left with kValues values of state(group).
+  // Sums the registers [kFirst, kFirst + kCount) over the lanes that differ in the bits of kCount;
+  // one(s, v) adds what register s has to v. kZero: v is zero so far. The upper half is computed
+  // and sent first, so that only kValues numbers are alive at each level. A lane is left with
+  // kValues values of state(group).
   template <int kFirst, int kCount, bool kZero, class One>
   SCANKIT_DEVICE static void add_states(float (&v)[kValues], const One& one) {
     if constexpr (kCount == 1) {
@@ -117,6 +131,7 @@ struct ChannelSum {
       add_states<kFirst, kHalf, false>(v, one);
     }
   }
+  // The rest of the lanes, at kDistance and more: of kCount values in v, half change hands at each level.
   template <int kCount, int kDistance>
   SCANKIT_DEVICE static void add(float (&v)[kValues], int lane) {
     if constexpr (kDistance < 32) {
@@ -130,8 +145,7 @@ struct ChannelSum {
       add<kHalf, 2 * kDistance>(v, lane);
     }
   }
-  // Which of dB's four, then dC's four values, or of one's four, the lane's first one is: upper halves by the
-  // bits of its group.
+  // Which of the kValues values the lane's first one is: upper halves, by the bits of its group.
   SCANKIT_DEVICE static int first(int group) {
     int at = 0;
 #pragma unroll
@@ -149,7 +163,9 @@ struct ChannelSum {
   }
 };
 
-// From the states before the tile: those before each of its eight quads of steps.
+// From the states h before the tile: those before each of its eight quads, to `kept`. The last quad's own
+// steps are not replayed, as nothing starts behind them. `projections`: B and C of the tile; `held`: what
+// is constant of them (constant.cuh). B's rows are read in the order of the registers.
 template <class L, class M, class H>
 SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kChannels][L::kPer],
                            float (&h)[L::kChannels][L::kPer], int group, int q, int lane, const H& held) {
@@ -196,7 +212,8 @@ SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kCh
   }
 }
 
-// One state of one channel over four steps.
+// One state of one channel over four steps: forward from h, the state before them, then back from `carry`,
+// which becomes that of the step before. Adds to dA, and to s and r, which are sums over the states.
 template <class G>
 SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], const float (&dy)[4],
                                  const float (&b)[4], const float (&c)[4], float A, float h, float& carry,
@@ -221,7 +238,8 @@ SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], cons
   }
 }
 
-// Quad after quad from the last.
+// Quad after quad from the last: the warp's sums of dB and dC to `kept`, those of s and r to their rows
+// (kAdd: added to what other slices left there), a constant B's and C's to own_sums.
 template <class L, bool kAdd, class M, class H, class Own>
 SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane,
                             const H& held, Own& own_sums) {
@@ -241,6 +259,7 @@ SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, i
     }
     __syncwarp();  // s overwrites w, and the sums the states, where everybody has read them
     float v[Gradients<H>::kCount] = {};  // dB, dC
+    // Register s over all of the thread's channels, so that channels are summed before any shuffle.
     const auto one = [&](int s, float(&to)[Gradients<H>::kCount]) {
       float b[4], c[4];
       float* row = projections + ((s ^ own) * L::kLanes + q) * kPitch;

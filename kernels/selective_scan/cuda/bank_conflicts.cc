@@ -36,6 +36,7 @@ alignas(128) static float memory[65536];  // a block's shared memory, as the ker
 namespace scankit::selective_scan {
 namespace {
 
+// Any large GPU would do: the facts decide the launches, and which kernels fit.
 constexpr device::DeviceFacts kH200 = {90, 132, 232448, 233472};
 constexpr int kLength = 4 * kTile;  // whole spans of every variant
 std::map<std::string, Recorded> rows;
@@ -90,6 +91,7 @@ void record(device::Plan& plan) {
   }
 }
 
+// A problem of one batch entry with every option, whose tensors are all `zeros`.
 Common problem(int dim, int states) {
   const Index row = kLength;
   Common c = {};

@@ -7,6 +7,7 @@
 
 namespace scankit::selective_scan {
 
+// The size of a problem to time.
 struct Extent {
   int batch, dim, length, states;
   DType dtype;

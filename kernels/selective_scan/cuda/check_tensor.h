@@ -22,6 +22,7 @@ class Tensor {
   std::vector<double> set(const std::vector<double>& values);  // returns them as rounded
   // The elements in order. *untouched: every byte that is not an element's is still 0xff.
   std::vector<double> get(bool* untouched) const;
+  // All bytes, pads included.
   std::vector<unsigned char> raw() const;
 
   template <class T = void>

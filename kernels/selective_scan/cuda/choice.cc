@@ -6,10 +6,15 @@
 #include "kernels/selective_scan/cuda/dispatch.h"
 #include "kernels/selective_scan/cuda/layout.h"
 
+// A choice is made from the measured table (dispatch.h) where it has a row for the problem or near it,
+// and otherwise by a prediction: cycles of the busiest multiprocessor, for every variant, block and
+// count of segments that fits. All numbers are whole, so every host compiler chooses alike, and with the
+// choice the bits of the results.
 namespace scankit::selective_scan {
 namespace {
 
-// Memory32: of fp32's kernel.
+// A row's numbers. Memory32: of fp32's kernel, whose options may differ. The bounds of __launch_bounds__
+// say how many warps are resident.
 template <class L, class Memory, class Memory32>
 constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks32, int busy, int alone,
                                bool constant = false) {
@@ -31,7 +36,8 @@ constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks3
 }
 
 constexpr Index kMostBlocks = 0x7fffffff;
-// Of the ends kernels, as of the variants; and what another launch costs, in cycles.
+// Of the ends kernels, as of the variants (kEndsResident: blocks a multiprocessor); and what
+// another launch costs, in cycles.
 constexpr int kEndsBusy = 52, kEndsAlone = 110, kEndsResident = 5, kEndsLaunch = 16000;
 // What the reduction costs a call besides its work: a workspace and a launch, 4.6 us on an H200's host.
 constexpr int kReduceLaunch = 9000;
@@ -40,10 +46,11 @@ constexpr int kPieces = 2;  // of a segment: more warps for the ends kernel, whi
 
 Index divide_up(Index a, Index b) { return (a + b - 1) / b; }
 
-constexpr Index kSchedulers = 4;
+constexpr Index kSchedulers = 4;  // of a multiprocessor; its warps are dealt out to them
 
-// Predicted cycles per step of the multiprocessor with the most blocks, `resident` at a time. A warp beside a
-// waiting one costs half of its busy time: fitted to an H200, right to 10 % for 1 to 5 warps.
+// Predicted cycles per step of the multiprocessor with the most blocks, `resident` at a time: full waves,
+// then what is left. A scheduler is either busy all the time or waits for a warp that runs `alone`; a warp
+// beside a waiting one costs half of its busy time. Fitted to an H200, right to 10 % for 1 to 5 warps.
 Index predict(Index blocks, int warps, Index resident, int busy, int alone,
               const device::DeviceFacts& facts) {
   const auto cycles = [&](Index together) {
@@ -60,7 +67,8 @@ int slice_count(const Variant& variant, int states) {
   return (states + slice - 1) / slice;
 }
 
-// Cycles of the whole call. The ends of the pieces of all segments but one are found first.
+// Cycles of the whole call: the longest segment's, and, where the length is cut, those of the ends of the
+// pieces of all segments but one, which are found first.
 Index predict(const Variant& variant, const Choice& choice, Index blocks, Index resident,
               const Common& common, const device::DeviceFacts& facts) {
   const Segments segments = cut(variant, choice, common);
@@ -74,7 +82,7 @@ Index predict(const Variant& variant, const Choice& choice, Index blocks, Index 
              (segments.tiles_per_piece * kTile);
 }
 
-// Blocks that a multiprocessor holds.
+// Blocks that a multiprocessor holds at a time, by registers and shared memory; at least one.
 Index resident_blocks(const Variant& variant, int warps, const Common& common,
                       const device::DeviceFacts& facts) {
   const int by_registers = variant.resident_warps[common.dtype == DType::F32] / warps;
@@ -85,6 +93,7 @@ Index resident_blocks(const Variant& variant, int warps, const Common& common,
   return blocks < 1 ? 1 : blocks;
 }
 
+// Whether a variant is made for the count of states and for constant or variable B and C.
 bool fits(const Variant& variant, const Common& common) {
   if (variant.constant != has_constant(common)) return false;
   if (variant.sliced) return common.states > 16;
@@ -103,8 +112,8 @@ bool can_run(const Variant& variant, int warps, const Common& common, const devi
 
 namespace {
 
-// Cycles in which the backward's slabs of dB and dC, one for each block of a group, are written and read; 0
-// where there is one of each, which nothing reduces.
+// Cycles in which the backward's slabs of dB and dC, one for each block of a group, are written and read;
+// 0 where there is one of each, which nothing reduces. Larger blocks leave fewer.
 Index slab_cycles(const Variant& variant, int warps, const Common& c, const device::DeviceFacts& facts) {
   const Index blocks = divide_up(c.dim / c.groups, Index{warps} * variant.warp_channels);
   if (blocks == 1 && c.batch == 1 && !variant.sliced && !variant.constant) return 0;
@@ -114,7 +123,8 @@ Index slab_cycles(const Variant& variant, int warps, const Common& c, const devi
   return 1 + 2 * numbers / (kNumbersPerCycle * facts.multiprocessors);
 }
 
-// What a direction may choose from. Of equal predictions the first wins.
+// What a direction may choose from: variants, and warps of a block in the order in which they are tried,
+// the last one repeated to fill the array. Of equal predictions the first wins. slabs: it leaves some.
 struct Direction {
   const Variant* variants;
   int count;
@@ -169,6 +179,8 @@ Index choose_by_waves(const Direction& d, const Common& common, const device::De
   return best;
 }
 
+// By a row for this very problem, else by a near row if its choice is predicted within a quarter of
+// the best, else by prediction.
 bool choose(const Direction& d, const DispatchTable& table, const Common& common,
             const device::DeviceFacts& facts, Choice* choice) {
   // Nothing is measured of a constant B or C.
@@ -188,11 +200,13 @@ bool choose(const Direction& d, const DispatchTable& table, const Common& common
   return true;
 }
 
-// A model asks for the same few again and again, and looking through all of them takes up to a microsecond.
+// The last choices, one a hash, direct mapped. A model asks for the same few again and again, and looking
+// through all of them takes up to a microsecond. Not locked: callers hold the GIL or their own lock.
 class Choices {
  public:
   // Null: not known; keep() then puts it there.
   const Choice* find(const Common& c, const device::DeviceFacts& facts) {
+    // All that a choice depends on. Pointers and strides are not among it.
     const int constant = (c.constant_B.data ? 2 : 0) + (c.constant_C.data ? 1 : 0);
     const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype), constant},
                      facts};
@@ -289,6 +303,8 @@ Tiling ends_tiling(const Common& common) {
   return {channels, (channels + of_block - 1) / of_block};
 }
 
+// Pieces of equal length, but the last, in whole spans a segment. Few tiles give fewer segments
+// than wanted.
 Segments cut(const Variant& variant, const Choice& choice, const Common& common) {
   const Index chunks = chunk_count(common.length);
   Segments s = {};

@@ -6,14 +6,16 @@
 // Which variant (variants.def) runs a problem, in blocks of how many warps, and in how many segments.
 namespace scankit::selective_scan {
 
+// A row of variants.def, with what the planner derives from it. Arrays of two: for 16-bit tensors,
+// for fp32.
 struct Variant {
   int lanes, per_lane, channels;  // of Layout
   bool sliced;
   int fewest_warps, most_warps;
-  int resident_warps[2];  // of a multiprocessor, as registers allow; for fp32
+  int resident_warps[2];  // of a multiprocessor, as registers allow; 0: never taken
   int warp_channels;
-  int span_tiles;                                          // a segment is a multiple of
-  int block_floats[2], warp_floats[2], warp_slice_floats;  // shared memory, likewise
+  int span_tiles;  // tiles between two barriers: a segment is a multiple of them
+  int block_floats[2], warp_floats[2], warp_slice_floats;  // shared memory (layout.h)
   // Cycles per step: of a scheduler for each warp it has where many hide each other's waits, and of one warp
   // alone. Measured on an H200; only their ratios matter.
   int busy, alone;
@@ -50,6 +52,7 @@ Tiling ends_tiling(const Common& common);
 
 // Whether a variant in blocks of so many warps is made for this count of states and fits the device.
 bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts);
+// Dynamic shared memory of a block.
 int shared_bytes(const Variant& variant, int warps, int states, DType dtype);
 // Blocks of the launch; negative where grid.x cannot hold them.
 Index block_count(const Variant& variant, int warps, const Common& common);

@@ -2,12 +2,15 @@
 #pragma once
 #include "kernels/selective_scan/cuda/tile.cuh"
 
-// Constant B and C in the plain kernels (options.h, kConstant): a thread's numbers of them stay in registers,
-// nothing of them is staged, and their gradients are sums of the thread's own, as dA is. Which of the two is
-// constant is asked once a tile: the scans are compiled for each.
+// Constant B and C, (dim, states) in place of (batch, groups, states, length), in the plain
+// kernels (options.h, kConstant). A thread's numbers of them stay in registers and nothing of
+// them is staged; their gradients,
+//   dB = sum over steps of g w,  dC = sum over steps of dy h
+// are sums of the thread's own channels and states, as dA is, and need no sum over lanes. Which of the two
+// is constant is asked once a tile: the scans are compiled for each of the three kinds.
 namespace scankit::selective_scan {
 
-// What a scan of variable B and C knows of constant ones.
+// The scans' last argument (`held`) where B and C are both variable.
 struct AllVariable {
   static constexpr bool kB = false, kC = false;
 };
@@ -15,11 +18,12 @@ struct AllVariable {
 template <class L, bool kConstant>
 struct Constants {};
 
-// Numbers of the thread's states; 0 where B (C) is variable, or there is no such state.
+// The numbers of a thread's states; 0 where B (C) is variable, or the state does not exist.
 template <class L>
 struct Constants<L, true> {
   float B[L::kChannels][L::kPer], C[L::kChannels][L::kPer];
 
+  // From its first state `state` on. Unit state strides come as vectors where the address allows it.
   SCANKIT_DEVICE static void load(float (&to)[L::kChannels][L::kPer], const Matrix& from, const Common& c,
                                   const Place& place, int group, int state) {
 #pragma unroll
@@ -42,12 +46,13 @@ struct Constants<L, true> {
   }
 };
 
-// Those that a scan is compiled for.
+// `held` of a scan that is compiled for a constant B (kB), a constant C (kC), or both.
 template <class L, bool kB_, bool kC_>
 struct Held {
   static constexpr bool kB = kB_, kC = kC_;
   const Constants<L, true>& of;
 
+  // Four steps of a constant are four times the same number; the compiler keeps it in one register.
   SCANKIT_DEVICE static void repeat(float (&v)[4], float number) {
 #pragma unroll
     for (int t = 0; t < 4; ++t) v[t] = number;
@@ -56,7 +61,7 @@ struct Held {
   SCANKIT_DEVICE void fill_C(float (&v)[4], int ch, int s) const { repeat(v, of.C[ch][s]); }
 };
 
-// Calls scan(held).
+// Calls scan(held) with the type that fits the call, by the tensors alone: all threads take the same way.
 template <class L, class Scan>
 SCANKIT_DEVICE void with_constants(const Common&, const Constants<L, false>&, const Scan& scan) {
   scan(AllVariable{});
@@ -71,7 +76,8 @@ SCANKIT_DEVICE void with_constants(const Common& c, const Constants<L, true>& of
     scan(Held<L, true, true>{of});
 }
 
-// The gradients of constant ones: sums over all steps of the thread's channels.
+// Sums of the gradients of a constant B and C over the steps so far, for the thread's channels and states.
+// Those of a variable one stay 0 and are not stored.
 template <class L, bool kConstant>
 struct ConstantSums {};
 template <class L>
@@ -79,8 +85,9 @@ struct ConstantSums<L, true> {
   float dB[L::kChannels][L::kPer], dC[L::kChannels][L::kPer];
 };
 
-// Where four steps of one state add their part of dB and dC: v, to be summed over the channels, or a sum of
-// the thread's own. v: dB's four, then dC's, of those that are variable.
+// Where four steps of one state add their parts of dB and dC: to v, dB's four and then dC's, which is
+// summed over the channels afterwards, or to a sum of the thread's own where B or C is constant. v has
+// kCount values; with one of the two constant, only the other's four.
 template <class H>
 struct Gradients;
 template <>

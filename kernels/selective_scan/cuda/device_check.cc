@@ -9,10 +9,12 @@
 #include "kernels/selective_scan/cuda/check_case.h"
 #include "kernels/selective_scan/cuda/check_device.h"
 
-// scankit_device_check --source selective_scan.cu --units units.def [--cubins DIR] [--cases N] [--stateful N]
-// [--steps N] [--seed S] [--small] [--time] Runs the CUDA kernels, through the loader and the planner, on
-// random cases of the contract, with states beside the scan, and of single steps, against double precision.
-// Exit status 77: no GPU here.
+//   scankit_device_check --source selective_scan.cu --units units.def [--cubins DIR] [--cases N]
+//                        [--stateful N] [--steps N] [--seed S] [--small] [--time]
+// Runs the CUDA kernels, through the loader and the planner, on random cases of the contract, with states
+// beside the scan, and of single steps, against double precision. A case is its seed: --seed S --cases 1
+// runs a wrong one again. Exit status: 0 all right, 1 something wrong, 2 unknown arguments, 77 no GPU or no
+// compiler here.
 namespace scankit::selective_scan {
 namespace {
 
@@ -65,6 +67,7 @@ int run(const Options& options) {
     std::printf("%s: %s\n", no_compiler ? "SKIPPED" : "device_check", loaded.error().message.c_str());
     return no_compiler ? 77 : 1;
   }
+  // Prints the first five cases and every wrong one; returns how many are wrong.
   const auto run_all = [&](const char* name, int count, const auto& run_one) {
     int failed = 0;
     for (int i = 0; i < count; ++i) {

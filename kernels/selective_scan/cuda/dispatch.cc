@@ -4,6 +4,7 @@
 namespace scankit::selective_scan {
 namespace {
 
+// Names of variants.def as places in its lists, which the table's rows have.
 #define FORWARD_VARIANT(name, ...) kForward_##name,
 #define BACKWARD_VARIANT(name, ...)
 enum ForwardName {
@@ -38,17 +39,19 @@ const Measurement kBackwardRows[] = {
 #undef MEASURED_BACKWARD
 };
 
-// 256 times the logarithm to base 2, between its powers on the chord: 0.09 off at most.
+// 256 times the logarithm to base 2, in whole numbers: between powers of two on the chord, 0.09 off
+// at most.
 int log2_256(Index n) {
   if (n < 1) return 0;
   const int whole = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
   return 256 * whole + static_cast<int>(((n << 8) >> whole) & 255);
 }
 
-constexpr int kMostLength = 323, kMostChannels = 150, kMostStates = 256;  // in such units
+// In such units: factors of 2.4, 1.5 and 2. Another type, or rows at other places, count as a distance.
+constexpr int kMostLength = 323, kMostChannels = 150, kMostStates = 256;
 constexpr Index kOtherType = 64 * 64, kOtherPlaces = 128 * 128;
 
-// Squared; negative where the row says nothing of the problem.
+// The squared distance of a row from a problem; negative where the row says nothing of it.
 Index distance(const Measurement& row, const Common& c) {
   const int length = log2_256(row.length) - log2_256(c.length);
   const int channels = log2_256(row.channels) - log2_256(Index{c.batch} * c.dim);

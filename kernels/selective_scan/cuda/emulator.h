@@ -29,6 +29,7 @@
 #define __align__(bytes)
 #define __launch_bounds__(...)
 
+// CUDA's vector types and intrinsics, as far as the device code uses them.
 struct float4 {
   float x, y, z, w;
 };
@@ -55,7 +56,8 @@ struct Index3 {
   unsigned x, y;
 };
 
-// The block that runs, and which of its threads.
+// The block that runs, and which of its threads. A thread is a fiber that gives up its turn only at a
+// barrier, so between two barriers it runs alone: races show by the order of turns, not by chance.
 class Block {
  public:
   enum Barrier { kWarp, kWhole };
@@ -66,6 +68,7 @@ class Block {
   // GPU may do either), or never, as if nobody waited.
   enum Copies { kLate, kAtOnce, kNever };
 
+  // body: the kernel with its arguments, called once a thread.
   Block(unsigned threads, std::function<void()> body, Order order)
       : body_(std::move(body)), threads_(threads), slots_(threads), order_(order), turns_(threads) {
     std::iota(turns_.begin(), turns_.end(), std::size_t{0});
@@ -78,6 +81,7 @@ class Block {
     return static_cast<Order>(blocks++ % 3);
   }
 
+  // Runs all threads to their ends. Aborts where some wait at a barrier that others never reach.
   void run() {
     current() = this;
     constexpr std::size_t kStack = 128 * 1024;
@@ -107,6 +111,8 @@ class Block {
     current() = nullptr;
   }
 
+  // The running thread gives up its turn until all of its warp, or of the block, have come to
+  // their barrier of the same count.
   void wait(Barrier barrier) {
     threads_[now_].at = barrier;
     ++threads_[now_].passed[barrier];
@@ -135,10 +141,12 @@ class Block {
     thread.groups.erase(thread.groups.begin(), last);
     for (std::size_t& group : thread.groups) group -= count;
   }
+  // For all blocks from now on.
   static Copies& copies() {
     static Copies when = kLate;
     return when;
   }
+  // Where a thread leaves a value for a shuffle.
   float& slot(unsigned thread) { return slots_[thread]; }
   unsigned thread() const { return static_cast<unsigned>(now_); }
   static Block*& current() {
@@ -217,6 +225,8 @@ inline scankit::emulator::Index3 blockIdx, blockDim;
 // NOLINTBEGIN(bugprone-reserved-identifier)
 inline void __syncthreads() { scankit::emulator::Block::current()->wait(scankit::emulator::Block::kWhole); }
 inline void __syncwarp() { scankit::emulator::Block::current()->wait(scankit::emulator::Block::kWarp); }
+// Shuffles take the mask as full: the device code uses no other. Each is two barriers of the warp, one
+// before the values are read and one before the next shuffle overwrites them.
 inline float __shfl_xor_sync(unsigned, float value, int distance) {
   auto& block = *scankit::emulator::Block::current();
   block.slot(block.thread()) = value;
@@ -234,8 +244,8 @@ T __shfl_sync(unsigned, T value, int lane) {
   __syncwarp();
   return other;
 }
-// Of lane `from` of the `width` beside each other that the thread is one of; its own where that is none of
-// them.
+// The value of lane `from` among the `width` neighbours that the thread is one of; its own where there is
+// no such lane.
 inline float __shfl_sync(unsigned, float value, int from, int width) {
   auto& block = *scankit::emulator::Block::current();
   const int thread = static_cast<int>(block.thread()), first = thread / width * width;

@@ -2,11 +2,18 @@
 #pragma once
 #include "kernels/selective_scan/cuda/constant.cuh"
 
-// The length cut into segments (arguments.h): what a piece of it adds to the state (forward) or to the
-// gradient that is carried through it (backward, from right to left), and what therefore enters a segment.
+// The length cut into segments that run side by side (arguments.h). What leaves a piece of the length is
+// linear in what enters it: for each channel and state
+//   leaving = own + 2^(A sum of dt) entering
+// where own is what the piece leaves from zero, A has log2 e in it, and the product of all decays is
+// one exponential of the sum of dt. Forward, that is the state; backward, from right to left, the
+// gradient that is carried. A kernel of its own finds own and the sum for each piece; a segment's block
+// then joins the pieces before it (after it). discretize and the loads of A and of given states are
+// here too, as all kernels need them.
 namespace scankit::selective_scan {
 
-// dt of eight steps of each piece. The flag is tested once: all elements' special functions overlap.
+// dt = delta + bias of each piece's eight steps, through softplus if `soft`. The flag is tested once for
+// all elements, so that their special functions overlap.
 template <bool kExact, int kPieces, class T>
 SCANKIT_DEVICE void discretize(const Eight<T> (&delta)[kPieces], const float (&bias)[kPieces], bool soft,
                                float (&dt)[kPieces][8]) {
@@ -20,12 +27,14 @@ SCANKIT_DEVICE void discretize(const Eight<T> (&delta)[kPieces], const float (&b
 #pragma unroll
   for (int i = 0; i < kPieces * 8; ++i) dt[i / 8][i % 8] = softplus<kExact>(dt[i / 8][i % 8]);
 }
-// The steps of a piece from `count` on do not exist: dt = 0 leaves the state alone.
+// Zeroes the steps of a piece from `count` on, which do not exist: softplus(0 + bias) is not 0, and only
+// dt = 0 leaves the state alone.
 SCANKIT_DEVICE void end_piece(float (&dt)[8], int count) {
 #pragma unroll
   for (int i = 0; i < 8; ++i)
     if (i >= count) dt[i] = 0.0f;
 }
+// The same for one piece, of which `count` steps exist.
 template <bool kExact, class T>
 SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int count, float (&dt)[8]) {
   T::unpack(delta.w, dt);
@@ -38,7 +47,8 @@ SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int
   if (count < 8) end_piece(dt, count);
 }
 
-// A of the thread's channels, scaled for exp2; 0 for states and channels that do not exist.
+// A of the thread's channels, times log2 e for exp2, from its first state `state` on; 0 for states and
+// channels that do not exist, whose decay is then 1.
 template <class L>
 SCANKIT_DEVICE void load_A(float (&A)[L::kChannels][L::kPer], const Common& c, const Place& place, int group,
                            int state) {
@@ -53,8 +63,8 @@ SCANKIT_DEVICE void load_A(float (&A)[L::kChannels][L::kPer], const Common& c, c
   }
 }
 
-// The states that a sequence begins from or, in the backward, the gradient of its last ones; zero where none
-// are given.
+// The states that a sequence begins from or, in the backward, the gradient of its last ones: fp32, (batch,
+// dim, states) with any strides but a unit last one. Zero where none are given.
 template <class L>
 SCANKIT_DEVICE void load_given(float (&v)[L::kChannels][L::kPer], const States& from, const Common& c,
                                const Place& place, int group, int state) {
@@ -80,16 +90,20 @@ SCANKIT_DEVICE void store_given(float* to, const float (&v)[L::kChannels][L::kPe
   }
 }
 
-// The block's. No field of Place: it would be a register for all of the backward.
+// The block's segment or, in the ends kernel, its piece, less the first one. No field of Place: it would
+// be a register for all of the backward.
 SCANKIT_DEVICE int segment_index() { return static_cast<int>(blockIdx.y); }
 
-// What leaves a piece that `carry` enters: own + carry 2^exponent. In two halves, since the factor alone may
-// overflow or vanish where the product does not. A zero stays one, as it does step by step.
+// What leaves a piece: own + carry 2^exponent. The power is taken in two halves, each a factor, since
+// alone it may overflow or vanish where the product does not. A factor below 2^-126 would be flushed to
+// zero, and zero times an infinite carry is NaN: hence the bound. A carry of zero stays zero, as it does
+// step by step, even where the power is infinite.
 SCANKIT_DEVICE float pass_piece(float carry, float exponent, float own) {
   const float half = 0.5f * exponent, factor = exp2_approx(half < -126.0f ? -126.0f : half);
   return carry == 0.0f ? own : fmaf(carry * factor, factor, own);
 }
 
+// A piece's ends, [batch][dim][states] fp32, and its sums of dt, [batch][dim], in the workspace.
 SCANKIT_DEVICE const float* ends_of(const Segments& s, const void* workspace, const Common& c,
                                     const Place& place, int piece) {
   const auto* all = reinterpret_cast<const float*>(static_cast<const char*>(workspace) + s.ends);
@@ -101,8 +115,9 @@ SCANKIT_DEVICE const float* sums_of(const Segments& s, const void* workspace, co
   return all + (Index{piece} * c.batch + place.batch) * c.dim;
 }
 
-// The state or, in the backward, the carried gradient that enters the block's segment: the pieces before it
-// (after it), always in the same order.
+// Replaces v, what enters the whole length, by what enters the block's segment: passes it through the
+// pieces before the segment (kReverse: after it), always in the same order. Forward v is the state,
+// reverse the carried gradient. It costs an exponential a piece and state, however long the pieces are.
 template <class L, bool kReverse>
 SCANKIT_DEVICE void enter_segment(float (&v)[L::kChannels][L::kPer], const float (&A)[L::kChannels][L::kPer],
                                   const Segments& s, const void* workspace, const Common& c,
@@ -128,9 +143,15 @@ SCANKIT_DEVICE void enter_segment(float (&v)[L::kChannels][L::kPer], const float
   }
 }
 
-// The end of one piece from zero, and the sum of its dt. Forward: h_t = a_t h_(t-1) + dt u B. Backward, last
-// step to first: g_t = a_(t+1) g_(t+1) + C dy, and what leaves is a g of the first step.
-// kConstant: B (forward) or C is; the other one is not read.
+// The end of one piece of the length from zero, and the sum of its dt.
+//   forward:  h_t = a_t h_(t-1) + w_t B_t, w = dt u, first step to last; what leaves is h
+//   reverse:  g_t = a_(t+1) g_(t+1) + C_t dy_t, last step to first; what leaves is a g of the first step
+// with a = exp(dt A), and dy the gradient of y (dout, times silu(z) with a gate). There is no y, so no sum
+// over lanes. Four lanes have a channel, four states each, a warp eight channels; for the element-wise
+// work the same four lanes have eight steps each of the channel's tile. Blocks: channels in x as
+// find_place has them, pieces in y.
+//
+// kConstant: B (forward) or C (reverse) is constant; the other one is not read.
 template <class T, class L, bool kReverse, bool kConstant>
 struct EndsKernel {
   using P = Projections<T, L>;
@@ -149,6 +170,7 @@ struct EndsKernel {
   SCANKIT_DEVICE int count_at(int step) const {
     return lane / 4 < place.channels ? c.length - step - lane % 4 * 8 : 0;
   }
+  // The lane's piece of the tile at `step`.
   template <bool kAligned>
   SCANKIT_DEVICE void fetch(Eight<T>& e, const Sequence& from, int step) const {
     load_piece<kAligned>(
@@ -173,7 +195,8 @@ struct EndsKernel {
           P::place_of(c, place, piece + (kReverse ? P::kCount / 2 : 0), 0) + step * Index{T::kSize},
           P::count_of(c, piece, 0) - step);
   }
-  // Returns the sum of the lane's dt.
+  // Writes a tile's dt and x (w or dy) to the warp's rows and B or C to `projections`, and returns the sum
+  // of the lane's eight dt. Steps behind the end add nothing: their dt is 0.
   SCANKIT_DEVICE float prologue(const Loaded& from, float bias, int step, float* projections) const {
     float d[8], v[8];
     discretize<T::kExact>(from.delta, bias, c.softplus, count_at(step), d);
@@ -196,6 +219,8 @@ struct EndsKernel {
     return sum;
   }
 
+  // One tile. `decay` is a of the step before (in reverse order: behind), which is multiplied in
+  // before the next step is added.
   SCANKIT_DEVICE void scan(float* projections, const float (&A)[1][L::kPer],
                            const Constants<L, kConstant>& constants, float (&h)[L::kPer],
                            float (&decay)[L::kPer]) const {
@@ -237,6 +262,7 @@ struct EndsKernel {
     Loaded now;
     load(now, step_of(0));
     for (int i = 0; i < tiles; ++i) {
+      // Two buffers in turn, and one barrier a tile, as in the forward.
       float* projections = shared + (i & 1) * (L::kProjections / 2);
       sum += prologue(now, bias, step_of(i), projections);
       if (i + 1 < tiles) load(now, step_of(i + 1));
@@ -244,6 +270,7 @@ struct EndsKernel {
       scan(projections, A, constants, h, decay);
       __syncwarp();  // the next prologue overwrites the rows
     }
+    // Over the four lanes that have a channel's pieces.
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
     if (here && lane % 4 == 0)
@@ -251,6 +278,7 @@ struct EndsKernel {
     if (group >= place.channels) return;
 #pragma unroll
     for (int s = 0; s < L::kPer; ++s)
+      // The first step's a is still missing.
       if constexpr (kReverse) h[s] *= decay[s];
     store_states<L::kPer>(const_cast<float*>(ends_of(p.segments, p.workspace, c, place, piece)) +
                               (place.channel + group) * Index{c.states} + q * L::kPer,

@@ -8,8 +8,12 @@
 
 // The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD, SCANKIT_GENERAL (both
 // directions of the general kernels), SCANKIT_CONSTANT (both of the plain ones for a constant B or C),
-// SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what
-// and SCANKIT_DTYPE (F32, F16, BF16) the element type.
+// SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what, and SCANKIT_DTYPE (F32, F16, BF16)
+// the element type. kernel_table.cc lists the same kernels by unit and name for the planner.
+//
+// A kernel takes its arguments by value, as one structure, and passes them on by reference. __grid_constant__
+// lets it: without it, nvcc copies a parameter whose address is taken to each thread's local memory. It needs
+// compute capability 7.0.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #define SCANKIT_PARAMETER(type) const type
 #else
@@ -23,7 +27,9 @@
 #define SCANKIT_PASTE(a, b) SCANKIT_PASTE_(a, b)
 #define SCANKIT_TYPE SCANKIT_PASTE(SCANKIT_TYPE_, SCANKIT_DTYPE)
 
-// extern "C": the loader finds them by name. __global__ functions of a namespace keep their C name.
+// extern "C": the loader finds them by name. __global__ functions of a namespace keep their C name. The
+// second number of __launch_bounds__, blocks a multiprocessor, bounds the registers of a thread; the
+// planner counts on it (resident_warps in choice.h).
 namespace scankit::selective_scan {
 
 #ifdef SCANKIT_FORWARD
@@ -35,6 +41,7 @@ namespace scankit::selective_scan {
   }
 #define BACKWARD_VARIANT(...)
 #include "kernels/selective_scan/cuda/variants.def"
+// 5: kEndsResident of choice.cc.
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
   ends_kernel<SCANKIT_TYPE, false>(p);
@@ -42,6 +49,7 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 #endif
 
 #ifdef SCANKIT_BACKWARD
+// Where blocks32 is 0 the planner never takes the fp32 kernel, but the unit has it all the same.
 #define FORWARD_VARIANT(...)
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,     \
                          options)                                                                        \
@@ -83,6 +91,7 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 #endif
 
 #ifdef SCANKIT_GENERAL
+// 4 blocks a multiprocessor: set_runs in launch_general.cc fills the GPU with as many.
 #define SCANKIT_GENERAL_KERNELS(name, complex)                                         \
   extern "C" __global__ void __launch_bounds__(kGeneralThreads, 4)                     \
       scankit_general_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {          \

@@ -4,20 +4,34 @@
 #include "kernels/selective_scan/cuda/slices.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
-// Forward: sequential in L, tile by tile; no parallel scan.
+// The forward of the plain kernels (a real A). For each channel, with n over the states:
+//   dt = delta + bias, through softplus where asked;  h_n = exp(dt A_n) h_n + dt u B_n
+//   y = sum over n of C_n h_n + D u;  out = y, and with a gate out_z = y silu(z)
+// It is sequential in L, tile by tile, without a parallel scan: the GPU is filled by channels, by the
+// lanes that share a channel's states and, where that is not enough, by segments of the length (ends.cuh).
+//
+// A warp has kWarpChannels channels. A span of steps goes through three phases, which meet in
+// shared memory:
+//   prologue   a lane has pieces, eight steps of one channel: dt and w = dt u go to the warp's rows
+//   scan_tile  kLanes lanes have a channel's states in registers; y takes the place of w, or of what y was
+//   epilogue   the pieces again: D u, gate, out and out_z
+// B and C of the span are shared by the block, in two buffers in turn, so one __syncthreads a span is
+// enough: who is past it writes to the buffer that all have left. Rows are a warp's own and need
+// __syncwarp alone.
 namespace scankit::selective_scan {
 
-// One long file, for backward.cuh's reason.
+// One long file, for backward.cuh's reason. kSliced: more states than a slice has (run_sliced), else all
+// of them are in registers (run). A kernel's object is a thread's: its members are registers.
 template <class T, class L, bool kSliced, class O>
 struct ForwardKernel {
   using P = Projections<T, L, O::kConstant>;
   static constexpr int kSubtiles = L::kSubtiles;
   static constexpr int kSpan = kSubtiles * kTile;  // steps from one barrier to the next
-  // Pieces of B and C that a thread carries from one span to the next.
+  // Pieces of B and C that a thread carries from one span to the next: its share in the smallest block.
   static constexpr int kFewest = ForwardMemory<L, kSliced, O>::kFewestWarps * 32;
   static constexpr int kCarried = kSliced ? 1 : (kSubtiles * P::kCount + kFewest - 1) / kFewest;
 
-  // A lane's pieces of the span, in registers.
+  // A lane's pieces of the next span, on their way to registers.
   struct Loaded {
     Eight<T> u[L::kPieces], delta[L::kPieces];
     Eight<T> bc[kCarried];
@@ -27,14 +41,19 @@ struct ForwardKernel {
   const Common& c;
   Place place;
   int lane, group, q;
-  float *shared, *dt, *w, *y, *kept;  // kept: states of the slices not in registers
-  int fewest;                         // of the pieces' limits
-  // Piece 0 at the first step of the span that is loaded (u, delta) or scanned (the others).
-  Index u_at, delta_at, z_at, out_at, out_z_at;  // bytes from the data
+  // In shared memory: the block's B and C; rows of the warp's channels, kPitch floats each (y is w unless
+  // sliced); the states of the slices that are not in registers.
+  float *shared, *dt, *w, *y, *kept;
+  int fewest;  // the least of the pieces' limits
+  // Bytes from each tensor's data to piece 0 at the first step of the span that is loaded (u,
+  // delta) or scanned (the others). Offsets move on by addition; products of strides would be
+  // computed again in each span.
+  Index u_at, delta_at, z_at, out_at, out_z_at;
   SCANKIT_DEVICE SavedStates states() const {
     return states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
   }
-  // Rows are subtile-major: row of piece i, its channel and its first step.
+  // Element-wise work: four lanes have a row's 32 steps, eight each, and piece i is eight rows further.
+  // Rows are subtile-major: with several tiles a span, rows [0, kWarpChannels) are the first tile's.
   SCANKIT_DEVICE int piece_row(int i) const { return lane / 4 + 8 * i; }
   SCANKIT_DEVICE int piece_channel(int i) const {
     return kSubtiles == 1 ? piece_row(i) : piece_row(i) % L::kWarpChannels;
@@ -42,6 +61,7 @@ struct ForwardKernel {
   SCANKIT_DEVICE int piece_step(int i) const {
     return (kSubtiles == 1 ? 0 : piece_row(i) / L::kWarpChannels * kTile) + lane % 4 * 8;
   }
+  // The piece's first float in an array of rows.
   SCANKIT_DEVICE int piece_at(int i) const { return piece_row(i) * kPitch + lane % 4 * 8; }
   // Steps that exist from piece i's first one on; 0: no such channel.
   SCANKIT_DEVICE int limit(int i) const {
@@ -49,10 +69,13 @@ struct ForwardKernel {
   }
   // Steps of piece i that exist in the span which starts at `step`.
   SCANKIT_DEVICE int piece_count(int i, int step) const { return limit(i) - step; }
-  // All of the lane's pieces are there and can be read and written as vectors.
+  // All of the lane's pieces exist, and can be read and written as vectors. With `aligned` a piece exists
+  // as a whole or not at all, so one comparison is enough.
   SCANKIT_DEVICE bool whole(int step) const { return p.aligned && fewest > step; }
-  // Bytes from piece 0 to piece i. A warp with several pieces has them in one subtile.
+  // Bytes from piece 0 to piece i. A warp with several pieces a lane has one tile a span, so i
+  // counts channels.
   SCANKIT_DEVICE Index piece_offset(int i, Index dim_stride) const { return i * 8 * dim_stride * T::kSize; }
+  // Sets the offsets and limits for the span that starts at `step`.
   SCANKIT_DEVICE void find_rows(int step) {
     static_assert(kSubtiles == 1 || L::kPieces == 1);
     const Index at = place.channel + piece_channel(0), bytes = (step + piece_step(0)) * Index{T::kSize};
@@ -79,7 +102,7 @@ struct ForwardKernel {
     for (int i = 0; i < L::kPieces; ++i)
       load_eight(to[i], data_of(from) + at + piece_offset(i, from.dim_stride), piece_count(i, step));
   }
-  // The next span's.
+  // Asks for u and delta of the next span and moves their offsets on.
   SCANKIT_DEVICE void load(Loaded& to, int step) {
     if (whole(step)) {
       load_pieces(to.u, c.u, u_at);
@@ -91,7 +114,8 @@ struct ForwardKernel {
     u_at += kSpan * T::kSize, delta_at += kSpan * T::kSize;
     keep(u_at), keep(delta_at);
   }
-  // Of a thread's piece k of B and C: the steps that exist from its first one on.
+  // Of the thread's piece k of B and C: the steps that exist from its first one on. 0 or less: it does
+  // not exist.
   SCANKIT_DEVICE int projection_limit(int k) const {
     const int piece = threadIdx.x + k * blockDim.x;
     return P::count_of(c, piece % P::kCount, 0) - piece / P::kCount * kTile;
@@ -102,6 +126,9 @@ struct ForwardKernel {
     }
     return threadIdx.x + k * blockDim.x < kSubtiles * P::kCount;
   }
+  // Asks for B and C of a span; `from` are the thread's pieces there and move on. In the fast case
+  // pieces that the thread does not have are read as well (`run` points them at ones that exist), to
+  // spare a branch.
   SCANKIT_DEVICE void load_projections(Loaded& to, const char* (&from)[kCarried], int fewest_here,
                                        int step) const {
     if (p.aligned && fewest_here > step) {
@@ -115,7 +142,7 @@ struct ForwardKernel {
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) from[k] += kSpan * T::kSize;
   }
-  // Where piece k goes in shared memory.
+  // Where piece k goes in shared memory: kProjections floats for each tile of the span.
   SCANKIT_DEVICE int projection_at(int k) const {
     const int piece = threadIdx.x + k * blockDim.x;
     return piece / P::kCount * L::kProjections + P::at(piece % P::kCount);
@@ -129,6 +156,8 @@ struct ForwardKernel {
     }
   }
 
+  // dt and w = dt u of the lane's pieces to the rows. Steps behind the end get dt = 0, which leaves
+  // states alone.
   SCANKIT_DEVICE void prologue(const Loaded& from, const float (&bias)[L::kPieces], int step) const {
     float d[L::kPieces][8];
     discretize<T::kExact>(from.delta, bias, c.softplus, d);
@@ -147,6 +176,7 @@ struct ForwardKernel {
     }
   }
 
+  // Of the current span, not the next one: z is used last, behind the scan.
   SCANKIT_DEVICE void load_z(Eight<T> (&z)[L::kPieces], int step) const {
     if (c.z.data == nullptr) return;
     if (whole(step))
@@ -167,6 +197,8 @@ struct ForwardKernel {
           store_eight<T>(data_of(to) + at + piece_offset(i, to.dim_stride), v[i], piece_count(i, step));
     }
   }
+  // From the rows of y to out and out_z. out is rounded where it is stored; the gate takes y as it
+  // was before.
   SCANKIT_DEVICE void epilogue(const Eight<T> (&from_u)[L::kPieces], const Eight<T> (&from_z)[L::kPieces],
                                const float (&D)[L::kPieces], int step) const {
     const Forward& f = p.forward;
@@ -196,6 +228,7 @@ struct ForwardKernel {
     keep(z_at), keep(out_at), keep(out_z_at);
   }
 
+  // delta_bias or D of each of the lane's pieces; 0 where there is none.
   SCANKIT_DEVICE void per_channel(float (&to)[L::kPieces], const float* from) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -205,6 +238,7 @@ struct ForwardKernel {
   }
 
   // All states in registers; u, delta, B and C of the next span are under way while this one is scanned.
+  // The block has one segment of the length, blockIdx.y.
   SCANKIT_DEVICE void run() {
     float bias[L::kPieces], D[L::kPieces], A[L::kChannels][L::kPer], h[L::kChannels][L::kPer];
     per_channel(bias, c.delta_bias);
@@ -217,7 +251,7 @@ struct ForwardKernel {
     int projections_at[kCarried], fewest_projections = projection_limit(0);
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) {
-      // A piece that is not there is read as the first one, and not written.
+      // A piece that the thread does not have is read as its first one, and not written.
       const int piece = threadIdx.x + (has_projection(k) ? k * blockDim.x : 0);
       projections[k] =
           P::place_of(c, place, piece % P::kCount, 0) + (first + piece / P::kCount * kTile) * Index{T::kSize};
@@ -230,7 +264,8 @@ struct ForwardKernel {
     Constants<L, O::kConstant> constants;
     if constexpr (O::kConstant) {
       constants.load(c, place, group, q * L::kPer);
-      // The first piece stands in for one that is not there.
+      // A thread's first piece stands in for those it does not have. If that one is of a constant B or C,
+      // there is nothing to read in its place.
       if (P::is_constant(c, threadIdx.x % P::kCount)) fewest_projections = 0;
     }
     int group_row = group * kPitch, state_row = q * kPitch;
@@ -246,6 +281,7 @@ struct ForwardKernel {
       float* bc = shared + (step / kSpan & 1) * kSubtiles * L::kProjections;
       float* next_bc = shared + ((step / kSpan & 1) ^ 1) * kSubtiles * L::kProjections;
       prologue(now, bias, step);
+      // u stays for D u in the epilogue: `now` is filled again meanwhile.
       Eight<T> u[L::kPieces], z[L::kPieces];
 #pragma unroll
       for (int i = 0; i < L::kPieces; ++i) u[i] = now.u[i];
@@ -253,6 +289,8 @@ struct ForwardKernel {
       const bool more = step + kSpan < end;
       if (more) load(now, step + kSpan);
       if (more) load_projections(now, projections, fewest_projections, step + kSpan);
+      // Behind it the rows and this span's B and C are complete, and nobody reads the other buffer
+      // any more.
       __syncthreads();
 #pragma unroll 1
       for (int sub = 0; sub < kSubtiles; ++sub) {
@@ -261,10 +299,13 @@ struct ForwardKernel {
           scan_tile<L, false, O>(dt + row, w + row, w + row, bc + sub * L::kProjections + state_row, A, h, q,
                                  end - step - sub * kTile, held);
         });
+        // The last tile's states are saved in another form, behind the loop.
         if (step + (sub + 1) * kTile < c.length)
           save_states<L>(saved, c, place, false, group, q * L::kPer, h);
       }
+      // Here and not before the scan: the loads had that long to arrive.
       if (more) store_projections(now, projections_at, next_bc);
+      // A channel's lanes have written y, which the lanes of its pieces read.
       __syncwarp();
       epilogue(u, z, D, step);
       advance();
@@ -274,8 +315,9 @@ struct ForwardKernel {
     store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
   }
 
-  // A thread's states of a slice or, `which` 1, their A. Where a slice has few states, A is read again: in
-  // shared memory it would cost more warps than it is worth.
+  // The states of a slice that is not being scanned wait in shared memory, each thread's own (no barrier
+  // guards them), and, in wide slices, their A (`which` 1). Where a slice has few states, A is read again:
+  // in shared memory it would cost more warps than it is worth.
   static constexpr bool kKeepsA = L::kSlice > 16;
   SCANKIT_DEVICE float* kept_at(int which, int slices, int slice, int ch) const {
     return kept + (((which * slices + slice) * L::kChannels + ch) * 32 + lane) * L::kPer;
@@ -290,6 +332,7 @@ struct ForwardKernel {
 #pragma unroll
     for (int ch = 0; ch < L::kChannels; ++ch) read_quad(kept_at(which, slices, slice, ch), 0, v[ch]);
   }
+  // Before the first tile: initial states (or zeros), and A.
   SCANKIT_DEVICE void begin_slices(int slices) const {
     for (int slice = 0; slice < slices; ++slice) {
       float v[L::kChannels][L::kPer];
@@ -301,7 +344,7 @@ struct ForwardKernel {
       }
     }
   }
-  // Has u, delta and z of a span brought to the L2 cache.
+  // Brings u, delta and z of a span to the L2 cache: a sliced kernel has no registers to load them ahead.
   SCANKIT_DEVICE void ask_for_next(int step) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -312,9 +355,9 @@ struct ForwardKernel {
         prefetch(data_of(c.z) + z_at + kSpan * T::kSize + piece_offset(i, c.z.dim_stride));
     }
   }
-  // Any number of states, a slice after the other within a span; the states of the others wait in shared
-  // memory. B and C of a tile and slice are on their way while the one before is scanned from the other
-  // buffer.
+  // Any number of states: within a span, one slice after the other adds its part to y; the states of the
+  // others wait in shared memory. While a slice is scanned, B and C of the next one are under way to
+  // registers; then they go to the other buffer. One barrier a slice and tile.
   SCANKIT_DEVICE void run_sliced() {
     const int slices = (c.states + L::kSlice - 1) / L::kSlice;
     float bias[L::kPieces], D[L::kPieces];
@@ -362,6 +405,7 @@ struct ForwardKernel {
         put_kept(0, slices, slice, h);
         if (last) store_given<L>(p.forward.last_state, h, c, place, group, state);
       }
+      // Before: a channel's lanes have added to y. Behind: the next prologue overwrites dt, w and y.
       __syncwarp();
       epilogue(now.u, z, D, step);
       advance();
@@ -374,6 +418,8 @@ template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void tiled_forward(const ForwardArguments& p) {
   using K = ForwardKernel<T, L, kSliced, O>;
   using M = ForwardMemory<L, kSliced, O>;
+  // Shared memory, as ForwardMemory in layout.h counts it: the block's B and C, then for each warp dt, w
+  // and (where sliced) y, and its share for the slices.
   extern __shared__ __align__(16) float memory[];
   K k{p, p.forward.common, find_place(p.forward.common, p.tiling, L::kWarpChannels)};
   k.lane = threadIdx.x % 32;
@@ -392,6 +438,7 @@ SCANKIT_DEVICE void tiled_forward(const ForwardArguments& p) {
     k.run();
 }
 
+// The body of every plain forward kernel (entry.cuh). Layouts of one lane are another algorithm.
 template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void forward_kernel(const ForwardArguments& p) {
   if constexpr (L::kLanes == 1)

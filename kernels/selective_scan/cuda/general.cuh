@@ -2,14 +2,21 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward.cuh"
 
-// What the kernels for a complex A, packed sequences, and constant B and C of more than 16 states share, with
-// or without states beside the scan. Eight lanes have a channel, each two states of a slice of 16 (the second
-// is eight after the first, so that the lanes read neighbouring rows of B and C); a warp has four channels, a
-// block 16. Slices are taken one after the other within a tile, as in the sliced kernels for real A. The
-// element-wise work is done by half of the lanes.
+// What the general kernels share: those for a complex A, packed sequences, and constant B and C of
+// more than 16 states, each with or without states beside the scan. For a complex A the recurrence is
+// the same in complex numbers,
+//   h_n = exp(dt A_n) h_n + dt u B_n;  y = 2 Re(sum over n of C_n h_n) + D u
+// and a gradient is d/d real part + i d/d imaginary part, so that products in the adjoint are
+// with conjugates.
+//
+// Eight lanes have a channel, each two states of a slice of 16 (the second is eight after the first, so
+// that the lanes read neighbouring rows of B and C); a warp has four channels, a block 16. Slices are
+// taken one after the other within a tile, as in the sliced kernels for a real A. The element-wise work is
+// done by half of the lanes: 16 pieces of eight steps. One text serves real and complex numbers, kComplex
+// says which; kParts is how many floats a number has.
 namespace scankit::selective_scan {
 
-// A number of the scan: real ones are complex ones whose imaginary part nobody computes.
+// A number of the scan. A real one has no imaginary part that anybody would compute.
 template <bool kComplex>
 struct Number {
   float re, im;
@@ -18,6 +25,7 @@ template <>
 struct Number<false> {
   float re;
 };
+// In memory the two parts are neighbours, as torch's complex64 has them.
 template <bool kComplex>
 SCANKIT_DEVICE Number<kComplex> load_number(const float* from) {
   Number<kComplex> value = {};
@@ -31,8 +39,9 @@ SCANKIT_DEVICE void store_number(float* to, const Number<kComplex>& value) {
   if constexpr (kComplex) to[1] = value.im;
 }
 
-// A for the decay: its real part times log2 e and, where complex, its imaginary part in half turns a unit of
-// dt, in two parts, and up to which dt the angle has a fraction that fp32 knows of (2^22 half turns).
+// A for the decay. size: its real part times log2 e. Where complex, its imaginary part in half turns a
+// unit of dt, split in two: turns + rest is Im(A) / pi to about twice fp32's digits. most: the largest dt
+// whose angle still has a fraction in fp32 (4e6 half turns, just under 2^22).
 template <bool kComplex>
 struct Rate {
   float size, turns, rest, most;
@@ -41,6 +50,7 @@ template <>
 struct Rate<false> {
   float size;
 };
+// kHigh + kLow is 1 / pi; an fma recovers what the product with kHigh rounds off.
 template <bool kComplex>
 SCANKIT_DEVICE Rate<kComplex> make_rate(const Number<kComplex>& A) {
   Rate<kComplex> rate = {};
@@ -55,10 +65,13 @@ SCANKIT_DEVICE Rate<kComplex> make_rate(const Number<kComplex>& A) {
   return rate;
 }
 
-// e^(dt A). Rounded to whole half turns the angle leaves a sign and no choice of sine or cosine; products
-// with 1 / pi in two parts leave the fraction exact to its last place. The polynomials (minimax on [-1/2,
-// 1/2], relative for the sine, 2e-8 and 3e-10 or, for 16-bit types, 6e-8) take it as it is. Where nothing is
-// left of the size the angle is finite, as dt is bounded: zero.
+// e^(dt A) = 2^(dt size) (cos + i sin)(pi (k + r)), with k whole and |r| <= 1/2. Adding kRound rounds
+// the angle in half turns to k, whose lowest bit is then the sum's: a sign, and no choice between sine
+// and cosine. The products with 1 / pi in two parts leave r exact to its last place. The polynomials
+// are minimax on [-1/2, 1/2], relative for the sine: 2e-8 for it and 3e-10 for the cosine or, for
+// 16-bit types, 6e-8. Errors count here, as those of a decay near 1 add up over thousands of steps.
+// Beyond `most` the angle means nothing, but stays finite: where nothing is left of the size the
+// product is zero and not NaN.
 template <bool kComplex, bool kExact>
 SCANKIT_DEVICE Number<kComplex> decay(float dt, const Rate<kComplex>& rate) {
   const float size = exp2_approx(dt * rate.size);
@@ -108,7 +121,7 @@ SCANKIT_DEVICE float inner(const Number<kComplex>& a, const Number<kComplex>& b,
   return fmaf(a.re, b.re, sum);
 }
 
-// As load_eight, for kernels whose registers are few: off 16-byte places element by element.
+// As load_eight, for kernels whose registers are few: 16-bit elements off 16-byte places come one by one.
 template <class T>
 SCANKIT_DEVICE void load_some(Eight<T>& e, const char* p, int count) {
   if (T::kSize == 4 || (count >= 8 && misalignment(p) == 0)) return load_eight(e, p, count);
@@ -123,8 +136,9 @@ SCANKIT_DEVICE void load_some(Eight<T>& e, const char* p, int count) {
 
 inline constexpr int kGeneralThreads = kGeneralWarps * 32;
 
-// Shared memory of a block: B and C of a slice's tile (rows of state and part), then the warps' rows, then
-// what the direction adds.
+// What a thread knows of its place, and the loads and stores of both directions. T: the type of u and all
+// rows. Shared memory of a block: B and C of a slice's tile, [B, C][part][state][kPitch], then the warps'
+// rows, then what the direction adds.
 template <class T, bool kComplex>
 struct General {
   using N = Number<kComplex>;
@@ -139,6 +153,7 @@ struct General {
   int lane, q, ch;  // ch: which of the warp's four channels
   float* projections;
 
+  // lane, and what follows from it; the backward has the latter found again (find_again).
   SCANKIT_DEVICE void find_lane() {
     lane = threadIdx.x % 32;
     place_lane();
@@ -147,8 +162,9 @@ struct General {
     q = lane % kGeneralLanes;
     ch = lane / kGeneralLanes;
   }
-  // place.batch is the sequence's number. What cu_seqlens holds is not trusted: a caller cannot look at it
-  // without waiting for the device.
+  // Of packed sequences a block has one: find_place's batch is then the sequence's number, and everything
+  // is in row 0. What cu_seqlens contains is not trusted, since a caller cannot look at it without waiting
+  // for the device: the steps are held within the row, whatever it says.
   SCANKIT_DEVICE void find_steps() {
     entry = place.batch, begin = 0, end = c.length;
     if (c.packed.cu_seqlens == nullptr) return;
@@ -157,11 +173,13 @@ struct General {
     end = behind < begin ? begin : behind < c.length ? behind : c.length;
     place.batch = 0;
   }
-  // Of the saved states.
+  // The sequence's first saved state. Each sequence may end in a chunk that is not full, hence +
+  // entry (SavedStates in params.h).
   SCANKIT_DEVICE int first_chunk() const {
     return c.packed.cu_seqlens == nullptr ? 0 : begin / kTile + entry;
   }
-  // Of a slice, the thread's state s. Those of odd channels are in the other order, for ChannelSum.
+  // The thread's state s of a slice. Odd channels have their two in the other order, which
+  // is ChannelSum's.
   SCANKIT_DEVICE int own_state(int s) const { return q + kGeneralLanes * (s ^ (ch & 1)); }
   SCANKIT_DEVICE bool exists(int state) const { return ch < place.channels && state < c.states; }
 
@@ -189,7 +207,7 @@ struct General {
                                                                        : 0.0f;
   }
 
-  // The thread's number of a matrix; 0 where it does not exist.
+  // The thread's number of a matrix (dim, states), whose strides count floats; 0 where it does not exist.
   SCANKIT_DEVICE N number_of(const Matrix& from, int state) const {
     if (!exists(state)) return {};
     return load_number<kComplex>(from.data + (place.channel + ch) * from.dim_stride +
@@ -199,18 +217,22 @@ struct General {
     return number_of({c.A, c.A_dim_stride, c.A_state_stride}, state);
   }
 
-  // The thread's number of states beside the scan; 0 where there are none.
+  // The thread's number of the states beside the scan, (sequences, dim, states); 0 where there are none.
   SCANKIT_DEVICE N state_of(const States& from, int state) const {
     if (from.data == nullptr) return {};
     return number_of({from.data + entry * from.batch_stride, from.dim_stride, kParts}, state);
   }
+  // To a contiguous tensor of the same shape; null: not wanted.
   SCANKIT_DEVICE void store_state(float* to, int state, const N& value) const {
     if (to == nullptr || !exists(state)) return;
     store_number<kComplex>(
         to + ((Index{entry} * c.dim + place.channel + ch) * Index{c.states} + state) * kParts, value);
   }
 
-  // Variable B and C of a slice's tile to shared memory. All threads.
+  // Variable B and C of a slice's tile to shared memory. All threads, between two barriers. In
+  // memory a complex row alternates real and imaginary parts, so a piece of eight elements is four
+  // steps; in shared memory the parts have rows of their own. Steps behind the sequence's end are
+  // zeros, not the next sequence's.
   SCANKIT_DEVICE void stage(int first_state, int step) const {
     for (int piece = threadIdx.x; piece < kPieces; piece += kGeneralThreads) {
       const bool is_C = piece >= kPieces / 2;
@@ -239,8 +261,9 @@ struct General {
   SCANKIT_DEVICE bool has_constant() const {
     return c.constant_B.data != nullptr || c.constant_C.data != nullptr;
   }
-  // B (which 0) or C (which 1) of a state of the slice at four steps. kConstant: either may be constant;
-  // asked once a tile, since at each use the answer costs a move a value.
+  // B (which 0) or C (which 1) of a state of the slice, 0 to 15, at four steps. kConstant: either may
+  // be constant, and `own` is its number; asked once a tile, since at each use the answer costs a move
+  // a value.
   template <bool kConstant>
   SCANKIT_DEVICE void values(N (&v)[4], int which, const N& own, int state, int quad) const {
     if (kConstant && (which == 0 ? c.constant_B : c.constant_C).data != nullptr) {
@@ -263,6 +286,8 @@ struct General {
 
 SCANKIT_DEVICE Index numbers_of_channel(const Common& c) { return Index{c.states} * (c.complex ? 2 : 1); }
 
+// As states_of in forward_tile.cuh, in numbers of one or two floats. Packed sequences have
+// packed_chunks(length, sequences) chunks (params.h).
 SCANKIT_DEVICE SavedStates general_states_of(const Common& c, const SavedStates& given, bool in_workspace,
                                              void* workspace) {
   if (!in_workspace) return given;

@@ -3,9 +3,16 @@
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
 #include "kernels/selective_scan/cuda/general_forward.cuh"
 
-// The backward of general.cuh: within a tile the states at every fourth step are replayed, then the quads run
-// in reverse, as in backward_tile.cuh. A block takes a run of channel tiles and adds their dB and dC up in
-// its own slab, each number always by the same thread.
+// The backward of general.cuh: within a tile the states at every fourth step are replayed, then the
+// quads run in reverse, as in backward_tile.cuh. With ' for the conjugate, and dy doubled for complex
+// numbers, since y = 2 Re(C h):
+//   g_t = C_t' dy_t + a_(t+1)' g_(t+1);  dB_t = w_t g_t, dC_t = dy_t h_t' summed over the channels
+//   carry = a_t' g_t;  dA = sum over steps of dt carry h_(t-1)';  du gets dt Re(g B')
+//   ddelta gets u Re(g B') + Re(carry h_(t-1)' A')
+// A block takes a run of channel tiles, one after the other, and adds their dB and dC up in its own
+// slab, each number always by the same thread: fewer slabs than tiles, in a fixed order. What goes
+// from tile to tile of the length (carry, dA, and dB and dC of constant ones) waits in the workspace,
+// as slices share the registers.
 namespace scankit::selective_scan {
 
 // One long file, for backward.cuh's reason.
@@ -15,8 +22,8 @@ struct GeneralBackward : General<T, kComplex> {
   using N = Number<kComplex>;
   using G::c, G::place, G::lane, G::q, G::ch, G::kParts;
   using Sum = ChannelSum<Layout<kGeneralLanes, kGeneralPer, 1>, 8 * kParts>;
-  // dB and dC of a quad, [dB, dC][state][step][part]: of a warp's channels the first half of them where its
-  // states before the quad were, the second behind those, for two pairs of quads in turn.
+  // A warp's sums of a quad, [state][step][part] of dB and then of dC. dB's replace the warp's states before
+  // the quad, which are in registers by then; dC's are in a ring of four quads, two pairs in turn.
   static constexpr int kHalf = kGeneralSlice * 4 * kParts;
   static constexpr int kKept = kGeneralPer * kParts * 32;  // states of a warp before a quad
   static_assert(kHalf == kKept);
@@ -27,10 +34,12 @@ struct GeneralBackward : General<T, kComplex> {
   float *dt, *w, *dy, *s, *r;  // rows of the warp's channels
   float* kept;  // of all warps, [warp][quad][kKept], then [warp][four quads][kHalf], and two a thread
 
+  // A place in the workspace.
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(static_cast<char*>(p.workspace) + offset);
   }
 
+  // dy = v silu(z), in place; writes dz and, if wanted, out_z. As in backward.cuh.
   SCANKIT_DEVICE void ungate(float (&v)[8], int step) const {
     float z[8], out[8], dz[8];
     G::fetch(z, c.z, step);
@@ -46,6 +55,7 @@ struct GeneralBackward : General<T, kComplex> {
     if (g.out_z.data != nullptr) G::store(g.out_z, out, step);
   }
 
+  // Rows of dt, w and dy from the lane's piece at `step`, and zeros to s and r, which the slices add to.
   SCANKIT_DEVICE void prologue(float bias, int step) const {
     if (!G::has_piece()) return;
     const int count = G::piece_count(step);
@@ -65,10 +75,12 @@ struct GeneralBackward : General<T, kComplex> {
     write_eight(r + G::piece_at(), zero);
   }
 
-  // Of dD, then the bias's gradient: the thread's sums over the tiles, which it has no registers for.
+  // The thread's sums over the tiles of dD (which 0) and of the bias's gradient (1), in shared memory:
+  // there are no registers for them.
   SCANKIT_DEVICE float& total(int which) const {
     return kept[(8 * kKept + 4 * kHalf) * kGeneralWarps + which * kGeneralThreads + threadIdx.x];
   }
+  // du, ddelta and the sums, from the rows of s and r. r has log2 e in it, from the rates.
   SCANKIT_DEVICE void epilogue(float bias, float D, int step) const {
     const int count = G::piece_count(step);
     if (count <= 0) return;
@@ -106,16 +118,19 @@ struct GeneralBackward : General<T, kComplex> {
                                  state * kParts);
   }
 
-  // A slice's numbers that wait in the workspace, [sequence][pitch], for the tile before.
+  // A number of a slice that waits in the workspace for the tile before, [sequence][dim][states]. A thread
+  // reads what it wrote itself, so nothing has to be ordered between threads.
   SCANKIT_DEVICE float* waiting(Index offset, int state) const {
     return slab(offset) + G::entry * p.matrix_pitch +
            ((place.channel + ch) * Index{c.states} + state) * kParts;
   }
-  // The thread's places in global memory are found again where this is: held over the scans, they spill.
+  // Has the thread's place in the warp computed again: what is derived from it, addresses in global memory
+  // above all, would be held over the scans and spill.
   SCANKIT_DEVICE void find_again() {
     scankit::selective_scan::keep(lane);
     G::place_lane();
   }
+  // Zero in the first tile that is computed (`first`), where nothing waits yet.
   SCANKIT_DEVICE N recall(Index offset, int state, bool first) const {
     if (first || !G::exists(state)) return {};
     return load_number<kComplex>(waiting(offset, state));
@@ -124,11 +139,12 @@ struct GeneralBackward : General<T, kComplex> {
     if (G::exists(state)) store_number<kComplex>(waiting(offset, state), v);
   }
 
-  // Of the warp's sums in shared memory.
+  // A warp's place for a quad: its states before the quad and then dB's sums (which 0), or dC's (1).
   SCANKIT_DEVICE float* part(int warp, int quad, int which) const {
     if (which == 0) return kept + (warp * 8 + quad) * kKept;
     return kept + (8 * kGeneralWarps) * kKept + (warp * 4 + quad % 4) * kHalf;
   }
+  // The thread's state s before a quad; its imaginary part is 32 floats further.
   SCANKIT_DEVICE float* own_kept(int quad, int s) const {
     return part(threadIdx.x / 32, quad, 0) + s * kParts * 32 + lane;
   }
@@ -143,7 +159,8 @@ struct GeneralBackward : General<T, kComplex> {
     return h;
   }
 
-  // Of one state; B and C where constant. angle: A's imaginary part, times log2 e as its real one in `rate`.
+  // What a thread has of one state; B and C where constant. angle: A's imaginary part, times log2 e as its
+  // real one is in `rate`, so that both parts of r have the same factor.
   struct State {
     Rate<kComplex> rate;
     float angle;
@@ -151,6 +168,7 @@ struct GeneralBackward : General<T, kComplex> {
   };
   using Pair = State[kGeneralPer];
 
+  // From the states h before the tile: those before each of its eight quads.
   template <bool kConstant>
   SCANKIT_DEVICE void replay(const Pair& states, N (&h)[kGeneralPer]) const {
 #pragma unroll 1
@@ -171,9 +189,10 @@ struct GeneralBackward : General<T, kComplex> {
     }
   }
 
-  // Four of the block's sums for dB and dC of the quads `quad` and `quad` + 1, a thread's, to the slab:
-  // always the same thread's of a place, as it adds to what it wrote. Behind the sequence's end is another's
-  // place.
+  // Adds four of the block's sums for the quads `quad` and `quad` + 1 to the slab: over the warps, in
+  // their order, for one row (dB or dC, a state) and one part of it. A place always belongs to the same
+  // thread, as that adds to what it wrote. `first`: the run's first channel tile, which overwrites. Places
+  // behind the sequence's end belong to another sequence, and so to another block: they are not touched.
   SCANKIT_DEVICE void add_to_slab(int first_state, int step, int quad, bool first) const {
     const int i = threadIdx.x, row = i / (2 * kParts), which = row / kGeneralSlice;
     const int state = first_state + row % kGeneralSlice;
@@ -209,8 +228,10 @@ struct GeneralBackward : General<T, kComplex> {
     if constexpr (kComplex) sum.im = fmaf(x, y.im, sum.im);
     return sum;
   }
-  // Four steps of state s. v: what its parts of dB and dC are added to; the constant ones' sums, too, dC's
-  // being that of the conjugate.
+  // Four steps of the thread's state s, forward from h and then back from state.carry, which is brought up
+  // to date with dA. Adds to v, its parts of dB and dC, to input (s, for du) and rate (r, for ddelta), and
+  // to the constant ones' sums; dC's is that of the conjugate, dy h, until load_constants or
+  // keep_constants turns it over.
   template <bool kConstant>
   SCANKIT_DEVICE void reverse_four(State& state, int s, int first_state, int quad, N h, const float (&dt4)[4],
                                    const float (&w4)[4], const float (&dy4)[4], float (&input)[4],
@@ -242,6 +263,8 @@ struct GeneralBackward : General<T, kComplex> {
       if constexpr (kConstant) state.dB = add_product(state.dB, w4[t], dh);
       state.carry = times_conjugate<kComplex>(dh, a[t]);
       const N from_rate = times_conjugate<kComplex>(state.carry, before[t]);
+      // A lane without a state has zeros, of which an infinite step makes NaN: not for sums over
+      // the states.
       if (is_state) {
         input[t] = inner<kComplex>(dh, b[t], input[t]);
         rate[t] = fmaf(from_rate.re, state.rate.size, rate[t]);
@@ -252,6 +275,8 @@ struct GeneralBackward : General<T, kComplex> {
     }
   }
 
+  // A tile's quads from the last one. s and r go to the warp's rows; dB and dC through shared memory to
+  // the slab, two quads at a time. `first`: as in add_to_slab.
   template <bool kConstant>
   SCANKIT_DEVICE void reverse(Pair& states, int first_state, int step, bool first) const {
 #pragma unroll 1
@@ -264,10 +289,9 @@ struct GeneralBackward : General<T, kComplex> {
       N h[kGeneralPer];
 #pragma unroll
       for (int i = 0; i < kGeneralPer; ++i) h[i] = quad_start(quad, i);
-        // y is 2 Re(C h).
 #pragma unroll
-      for (int t = 0; t < 4; ++t) dy4[t] *= kComplex ? 2.0f : 1.0f;
-      __syncwarp();  // the sums overwrite the states
+      for (int t = 0; t < 4; ++t) dy4[t] *= kComplex ? 2.0f : 1.0f;  // y is 2 Re(C h)
+      __syncwarp();                                                  // the sums overwrite the states
       Sum::template add_states<0, kGeneralPer, true>(v, [&](int i, float(&to)[8 * kParts]) {
         reverse_four<kConstant>(states[i], i, first_state, quad, h[i], dt4, w4, dy4, input, rate, to);
       });
@@ -281,11 +305,13 @@ struct GeneralBackward : General<T, kComplex> {
       put_lanes<kGeneralLanes, true>(s + ch * kPitch, quad * 4, input, q);
       put_lanes<kGeneralLanes, true>(r + ch * kPitch, quad * 4, rate, q);
       if (quad % 2 != 0) continue;
+      // Whoever is past the barrier writes the sums of the next two quads to other places: no second barrier.
       __syncthreads();
       add_to_slab(first_state, step, quad, first);
     }
   }
 
+  // Constant B and C of the thread's states, and the sums of their gradients so far.
   SCANKIT_DEVICE void load_constants(Pair& states, int first_state, bool last_tile) const {
 #pragma unroll
     for (int i = 0; i < kGeneralPer; ++i) {
@@ -311,6 +337,8 @@ struct GeneralBackward : General<T, kComplex> {
     }
   }
 
+  // One slice of the tile at `step`. last_tile: the sequence's last, where nothing waits in the workspace
+  // yet; `first`: as in add_to_slab.
   SCANKIT_DEVICE void slice(int first_state, int step, bool last_tile, bool first) {
     Pair states = {};
     N h[kGeneralPer];
@@ -325,6 +353,7 @@ struct GeneralBackward : General<T, kComplex> {
       v.dA = recall(p.dA, state, last_tile);
       h[i] = load_start(step, state);
     }
+    // Between the barriers B and C are replaced; the first also waits for add_to_slab's reads of the sums.
     __syncthreads();
     G::stage(first_state, step);
     __syncthreads();
@@ -349,7 +378,7 @@ struct GeneralBackward : General<T, kComplex> {
     }
   }
 
-  // Sums of a channel's four pieces, to the sequence's slab.
+  // Adds up the sums of a channel's four pieces and writes them to the sequence's slab.
   SCANKIT_DEVICE void store_channel_sum(float sum, Index offset) const {
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -357,7 +386,7 @@ struct GeneralBackward : General<T, kComplex> {
       slab(offset)[G::entry * p.dim_pitch + place.channel + lane / 4] = sum;
   }
 
-  // One tile of channels.
+  // One tile of channels, over all of the sequence. `first`: the run's first.
   SCANKIT_DEVICE void tile(bool first) {
     total(0) = total(1) = 0.0f;
     // A sequence without steps still has sums and a state's gradient.
@@ -384,11 +413,15 @@ SCANKIT_DEVICE void general_backward(const GeneralBackwardArguments& p) {
   const Common& c = g.common;
   K k{{c, {}}, p, g};
   k.find_lane();
+  // grid.x: run fastest, then group, then sequence. Not find_place, as a block has several tiles
+  // of channels.
   k.run = static_cast<int>(blockIdx.x % p.runs);
   k.place.group = static_cast<int>(blockIdx.x / p.runs % c.groups);
   k.place.batch = static_cast<int>(blockIdx.x / p.runs / c.groups);
   k.find_steps();
   constexpr int kRows = kGeneralChannels * kPitch;
+  // Shared memory as general_floats in launch_general.cc counts it: B and C, each warp's rows of dt, w,
+  // dy, s and r, then what `kept` says.
   k.projections = memory;
   k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 5 * kRows;
   k.w = k.dt + kRows;

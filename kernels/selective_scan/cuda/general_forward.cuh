@@ -2,6 +2,9 @@
 #pragma once
 #include "kernels/selective_scan/cuda/general.cuh"
 
+// The forward of general.cuh. All slices of a tile add to y, one after the other. With one slice its
+// states stay in registers from tile to tile; with more, the others wait in shared memory, each
+// thread its own, without a barrier.
 namespace scankit::selective_scan {
 
 template <class T, bool kComplex>
@@ -12,10 +15,13 @@ struct GeneralForward : General<T, kComplex> {
 
   float *dt, *w, *y, *kept;  // rows of the warp's channels; kept: states of all slices, a thread's own
 
+  // Real part; an imaginary part is kGeneralThreads floats further. `kept` is the thread's own
+  // first float.
   SCANKIT_DEVICE float* kept_number(int slice, int s) const {
     return kept + (slice * kGeneralPer + s) * kParts * kGeneralThreads;
   }
 
+  // dt and w = dt u of the lane's piece to the warp's rows, zeros to y. u is returned for the epilogue.
   SCANKIT_DEVICE void prologue(int step, float bias, float (&u)[8]) const {
     if (!G::has_piece()) return;
     const int count = G::piece_count(step);
@@ -23,7 +29,8 @@ struct GeneralForward : General<T, kComplex> {
     load_some(delta, G::piece_of(c.delta, step), count);
     float d[8], product[8], zero[8] = {};
     G::fetch(u, c.u, step);
-    // A complex rate turns by dt * Im(A): an error of dt that 16-bit results hide here moves the phase.
+    // Always the exact softplus: a complex decay turns by dt * Im(A), and an error of dt that 16-bit
+    // results would hide moves the phase.
     discretize<true>(delta, bias, c.softplus, count, d);
 #pragma unroll
     for (int j = 0; j < 8; ++j) product[j] = u[j] * d[j];
@@ -32,6 +39,7 @@ struct GeneralForward : General<T, kComplex> {
     write_eight(y + G::piece_at(), zero);
   }
 
+  // out = y + D u and out_z = out silu(z).
   SCANKIT_DEVICE void epilogue(const Forward& f, int step, float D, const float (&u)[8]) const {
     const int count = G::piece_count(step);
     if (count <= 0 || f.out.data == nullptr) return;
@@ -52,14 +60,15 @@ struct GeneralForward : General<T, kComplex> {
     kept_number(slice, s)[0] = h.re;
     if constexpr (kComplex) kept_number(slice, s)[kGeneralThreads] = h.im;
   }
-  // Of one state.
+  // What a lane has of one state. `exists`: a lane without one computes with zeros, of which an infinite
+  // step makes NaN, which then must not get into y.
   struct State {
     Rate<kComplex> rate;
     N B, C, h;
-    bool exists;  // a lane without one computes with zeros, of which an infinite step makes NaN
+    bool exists;
   };
 
-  // One tile of one slice.
+  // One tile of one slice: adds to y, and moves the states on. kConstant: B, C or both are constant.
   template <bool kConstant>
   SCANKIT_DEVICE void scan(State (&states)[kGeneralPer]) const {
 #pragma unroll 1
@@ -82,11 +91,14 @@ struct GeneralForward : General<T, kComplex> {
         }
       }
       sum_lanes<kGeneralLanes>(sum, q);
+      // y is 2 Re(C h). sum_lanes has left one sum in each lane.
       if constexpr (kComplex) sum[0] *= 2.0f;
       put_lanes<kGeneralLanes, true>(y + ch * kPitch, quad * 4, sum, q);
     }
   }
 
+  // Saves a state behind its tile. Where sequences are not packed, the last chunk's row is twice as wide,
+  // with the states at its odd places (SavedStates in params.h).
   SCANKIT_DEVICE void save(const SavedStates& x, int chunk, bool last, int state, const N& h) const {
     if (x.data == nullptr || !G::exists(state)) return;
     float* row =
@@ -96,6 +108,7 @@ struct GeneralForward : General<T, kComplex> {
     store_number<kComplex>(row + (last ? 2 * state + 1 : state) * kParts, h);
   }
 
+  // State s of a slice from where it waits, and its rate, which is computed again rather than kept.
   SCANKIT_DEVICE void load(State& v, int slice, int s) const {
     const int state = slice * kGeneralSlice + G::own_state(s);
     v.rate = make_rate<kComplex>(G::rate_of(state));
@@ -109,6 +122,7 @@ struct GeneralForward : General<T, kComplex> {
     if (c.constant_C.data != nullptr) v.C = G::number_of(c.constant_C, state);
   }
 
+  // The sequence, tile by tile. Threads agree on its steps, so all of them reach every barrier.
   SCANKIT_DEVICE void run(const ForwardArguments& p) const {
     const SavedStates x = general_states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
     const int slices = (c.states + kGeneralSlice - 1) / kGeneralSlice;
@@ -130,6 +144,7 @@ struct GeneralForward : General<T, kComplex> {
       for (int slice = 0; slice < slices; ++slice) {
 #pragma unroll
         for (int s = 0; s < kGeneralPer && (slices > 1 || step == G::begin); ++s) load(states[s], slice, s);
+        // Between the barriers B and C are replaced: the first waits for the scans that read the old ones.
         __syncthreads();
         G::stage(slice * kGeneralSlice, step);
         __syncthreads();
@@ -163,6 +178,8 @@ SCANKIT_DEVICE void general_forward(const ForwardArguments& p) {
   K k{{p.forward.common, find_place(p.forward.common, p.tiling, kGeneralChannels)}};
   k.find_lane();
   k.find_steps();
+  // Shared memory as general_floats in launch_general.cc counts it: B and C, each warp's rows of dt, w and
+  // y, then the kept states, [slice][state][part][thread].
   k.projections = memory;
   k.dt = memory + 2 * K::kProjection + threadIdx.x / 32 * 3 * kGeneralChannels * kPitch;
   k.w = k.dt + kGeneralChannels * kPitch;

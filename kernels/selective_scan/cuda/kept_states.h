@@ -17,7 +17,8 @@ struct KeptStates {
   bool odd_rows;  // as the arguments have it
 };
 
-// No two rows of du overlap.
+// No two rows of du overlap, by its strides. Says no where it is not sure: the states then take
+// a workspace.
 inline bool rows_are_apart(const SequenceOut& du, const Common& c) {
   const Index dims = (c.dim - 1) * du.dim_stride + c.length;
   const Index batches = (c.batch - 1) * du.batch_stride + c.length;
@@ -27,7 +28,9 @@ inline bool rows_are_apart(const SequenceOut& du, const Common& c) {
          (c.batch == 1 || c.dim == 1 || du.batch_stride >= dims || du.dim_stride >= batches);
 }
 
-// `cut`: the backward's length is, into segments.
+// Where the states go in du; no place if they do not fit. `cut`: the backward's length is cut into
+// segments. Rows that start at odd 16-bit places get strides in half numbers (x_odd_rows of the
+// arguments), and their states begin one element late.
 inline KeptStates states_in_du(const Backward& b, bool cut) {
   const Common& c = b.common;
   const Index size = c.dtype == DType::F32 ? 4 : 2, number = sizeof(float);

@@ -5,8 +5,11 @@
 
 namespace scankit::selective_scan {
 
-// The forward's variants, then the backward's, then the general kernels, each for every DType in its order;
-// then what a constant B or C has of its own, and the ends, the single step for every DType, the reduction.
+// The table of all kernels, by unit and symbol (entry.cuh), in the order that the functions below count
+// on: the forward's variants, the backward's, the general kernels, each for every DType in its order;
+// then what a constant B or C has of its own, the ends, the single step for every DType, and the
+// reduction. Those behind the general kernels are found from the end, whatever the number of variants;
+// one that is added there changes their numbers.
 #define GENERAL_KERNEL(name)                                                          \
   {"general_f32", "scankit_general_" name}, {"general_f16", "scankit_general_" name}, \
       {"general_bf16", "scankit_general_" name},

@@ -9,15 +9,22 @@
 #include "kernels/selective_scan/cuda/layout.h"
 #include "kernels/selective_scan/cuda/rounds.h"
 
+// The plans of the plain kernels, and which calls the general ones take. A forward is one launch, with
+// another before it (ends.cuh) where the length is cut. A backward is, in this order: a forward that saves
+// the states, if it is given none; the ends, where its length is cut; the scan; the reduction of its slabs.
+// Or several scans and reductions (rounds.h). A problem with nothing to scan still gets its gradients,
+// zeros, from the reduction. Nothing here asks the driver or looks at a tensor's contents.
 namespace scankit::selective_scan {
 
 namespace {
 
+// A block's channels are its warps' channels; the group's last block may have some to spare.
 Tiling make_tiling(const Variant& variant, int warps, const Common& common) {
   const int channels = common.dim / common.groups, of_block = warps * variant.warp_channels;
   return {channels, (channels + of_block - 1) / of_block};
 }
 
+// What the kernels cannot do, in words for the user. The binding has checked the rest.
 template <class Parameters>
 bool is_known(const Parameters& p, device::Message* message) {
   if (p.states < 1 || p.states > kMaxStates) {
@@ -35,7 +42,9 @@ bool is_known(const Parameters& p, device::Message* message) {
   return true;
 }
 
-// Cuts the length, and has the ends of the pieces found that the segments start from. dout: backward.
+// Cuts the length as chosen, and adds the launch that finds the ends of the pieces which the segments
+// start from: of all but the last segment's, in the backward of all but the first one's. dout: null in
+// the forward.
 bool add_segments(const Variant& variant, const Choice& choice, const Common& c, Index blocks,
                   const Sequence* dout, Segments* segments, device::Plan* plan, device::Message* message) {
   *segments = cut(variant, choice, c);
@@ -62,7 +71,8 @@ bool add_segments(const Variant& variant, const Choice& choice, const Common& c,
   return true;
 }
 
-// Of the arguments are given: forward, which states are saved where, and `end`.
+// Adds a forward and what it needs. `arguments` come with forward, where states are saved, and
+// `end`; the rest is filled in here.
 bool add_forward(ForwardArguments arguments, const Choice& choice, device::Plan* plan,
                  device::Message* message) {
   const Common& common = arguments.forward.common;
@@ -82,7 +92,9 @@ bool add_forward(ForwardArguments arguments, const Choice& choice, device::Plan*
   return true;
 }
 
-// Rows of dB and dC are out_pitch steps apart; `add`: the other sums are added to what is there.
+// Adds the sums over the slabs: dB, dC, dA, dD, bias gradient, in the order of ReduceArguments' jobs,
+// those that are not wanted without blocks. Rows of dB and dC are out_pitch steps apart; `add`: the other
+// sums are added to what is there. An empty problem has no slabs, and its sums are zeros.
 bool add_reduce(const BackwardArguments& backward, Index out_pitch, bool add, device::Plan* plan,
                 device::Message* message) {
   const Backward& b = backward.backward;
@@ -94,6 +106,7 @@ bool add_reduce(const BackwardArguments& backward, Index out_pitch, bool add, de
   ReduceArguments arguments = {};
   int count = 0;
   const bool constant = has_constant(c);
+  // dC's slabs alternate with dB's, unless one of the two is constant (dB and dC of BackwardArguments).
   const Index second = backward.projections + half * Index{sizeof(float)},
               stride = constant ? half : 2 * half;
   const auto add_matrix = [&](Index source, float* out) {
@@ -123,8 +136,9 @@ bool add_reduce(const BackwardArguments& backward, Index out_pitch, bool add, de
   return true;
 }
 
-// A forward that saves the states which the backward is not given: in du, or in the workspace, which is empty
-// yet.
+// Adds a forward that saves the states which the backward is not given: in du (kept_states.h) or in the
+// workspace, at its start, since nothing is reserved yet. It writes nothing else, and skips the last
+// tile, whose end nobody reads.
 bool add_states(const Choice& choice, const Choice& states_choice, BackwardArguments* arguments,
                 device::Plan* plan, device::Message* message) {
   Backward& b = arguments->backward;
@@ -146,7 +160,8 @@ bool add_states(const Choice& choice, const Choice& states_choice, BackwardArgum
   return add_forward(states, states_choice, plan, message);
 }
 
-// Rows of the slabs; the reduction needs them also where nothing was scanned.
+// Sets the lengths of the slabs' rows, padded for 16-byte accesses. The reduction needs them also where
+// nothing was scanned.
 void set_pitches(BackwardArguments* arguments) {
   const Common& c = arguments->backward.common;
   arguments->pitch = chunk_count(c.length) * kStateInterval;
@@ -155,6 +170,8 @@ void set_pitches(BackwardArguments* arguments) {
       static_cast<Index>(round_up(static_cast<size_t>(c.dim) * static_cast<size_t>(c.states), 4));
 }
 
+// Takes the slabs' places in the workspace: dB and dC of every block, the others of every segment and
+// batch entry.
 void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan) {
   const Common& c = arguments->backward.common;
   const Index rows = Index{c.batch} * c.groups * c.states;
@@ -172,8 +189,9 @@ void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan
   if (sliced) arguments->carry = reserve(plan, Index{c.batch} * c.dim * c.states);
 }
 
-// Where one block has all channels of a group and there is one batch entry, the sums over the slabs are the
-// slabs.
+// Where one block has all channels of a group, and there is one batch entry and one segment, there
+// is one slab of each: the kernel then writes the gradients themselves, and needs no workspace and
+// no reduction. False: not so.
 bool set_direct(BackwardArguments* arguments, bool sliced) {
   const Backward& b = arguments->backward;
   const Common& c = b.common;
@@ -190,6 +208,7 @@ bool set_direct(BackwardArguments* arguments, bool sliced) {
   return true;
 }
 
+// The backward's own launch.
 void add_scan(const BackwardArguments& arguments, const Variant& variant, const Choice& choice, Index blocks,
               device::Plan* plan) {
   const Common& c = arguments.backward.common;
@@ -199,8 +218,9 @@ void add_scan(const BackwardArguments& arguments, const Variant& variant, const 
              arguments, arguments.segments.count);
 }
 
-// As rounds.h has them. 1 where a round could not be told by a pointer where its first state stands: in the
-// workspace, or in rows at odd places, whose strides are half numbers.
+// How many rounds (rounds.h), from the choice or by the size of the slabs, at most one a tile. 1 where a
+// pointer cannot say where a round's first state is: states in the workspace, or in rows at odd places,
+// whose strides are half numbers.
 int count_rounds(const BackwardArguments& a, bool finds_states, const Variant& variant,
                  const Choice& choice) {
   const Common& c = a.backward.common;
@@ -214,18 +234,20 @@ int count_rounds(const BackwardArguments& a, bool finds_states, const Variant& v
   return static_cast<int>(wanted < most ? wanted : most);
 }
 
-// A pointer of the last launch's argument goes to the workspace.
+// A pointer of the last launch's argument, `pointer`, is to point into the workspace, at `offset`.
 void add_place(device::Plan* plan, const BackwardArguments& argument, const void* pointer, Index offset) {
   const auto at = static_cast<const char*>(pointer) - reinterpret_cast<const char*>(&argument);
   plan->places[plan->place_count++] = {plan->launch_count - 1, static_cast<unsigned>(at),
                                        static_cast<size_t>(offset)};
 }
 
-// A forward, and what finds its pieces' ends; two of each round, and a place for each end of one round and
-// the begin of the next.
+// Launches: a forward and what finds its pieces' ends, then two a round. Places: one for the end of a
+// round and one for the begin of the next.
 static_assert(device::kMaxLaunches >= 2 + 2 * kRounds && device::kMaxPlaces >= 2 * (kRounds - 1));
 
-// The last tiles first, a scan and its reduction a round; their slabs and what is carried are reserved once.
+// Adds a scan and its reduction for each round, the last tiles first. All rounds use the same
+// slabs, in turn, and the same place for the gradient that one hands to the next: they run one
+// behind the other on one stream.
 bool add_rounds(const BackwardArguments& whole, int rounds, const Variant& variant, const Choice& choice,
                 Index blocks, device::Plan* plan, device::Message* message) {
   const Common& c = whole.backward.common;
@@ -252,7 +274,8 @@ bool add_rounds(const BackwardArguments& whole, int rounds, const Variant& varia
 bool takes_general(const Common& c) {
   return c.complex || c.packed.cu_seqlens || (has_constant(c) && c.states > 16);
 }
-// The backward of no steps only hands a gradient on, which the plain kernel is not launched for.
+// Also a backward of no steps that has to hand the last state's gradient on: the plain kernel is not
+// launched then.
 bool takes_general(const Backward& b) {
   return takes_general(b.common) || (b.common.length == 0 && b.dinitial_state);
 }
@@ -289,6 +312,8 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
       return false;
     const int rounds = count_rounds(arguments, takes_states(backward), variant, choice);
     if (rounds > 1) return add_rounds(arguments, rounds, variant, choice, blocks, plan, message);
+    // Directly only without any workspace: the kernel takes offsets for addresses by the workspace's
+    // being null.
     if (plan->workspace_bytes != 0 || !set_direct(&arguments, variant.sliced))
       reserve_slabs(&arguments, variant.sliced, plan);
     add_scan(arguments, variant, choice, blocks, plan);
@@ -326,6 +351,7 @@ bool plan_update(const Update& update, const device::DeviceFacts&, device::Plan*
   UpdateArguments arguments = {};
   arguments.update = update;
   arguments.channels_per_group = update.dim / update.groups;
+  // Eight states a lane (update.cuh), in a power of two of lanes.
   arguments.lanes = 1;
   while (arguments.lanes * 8 < update.states) arguments.lanes *= 2;
   const int channels = kUpdateThreads / arguments.lanes;  // of a block

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans of the general kernels (general.cuh).
+// The plans of the general kernels (general.cuh): a forward is one launch; a backward is a forward that saves
+// the states, if it is given none, the scan, and the reduction of its slabs. There is one kernel for each
+// direction, number and type, so nothing is chosen but how many runs of channel tiles the backward has.
 #include "kernels/selective_scan/cuda/kernel_table.h"
 #include "kernels/selective_scan/cuda/launch_parts.h"
 #include "kernels/selective_scan/cuda/layout.h"
@@ -7,6 +9,7 @@
 namespace scankit::selective_scan {
 namespace {
 
+// As make_tiling in launch.cc, for the one layout there is.
 Tiling general_tiling(const Common& c) {
   const int channels = c.dim / c.groups, of_block = kGeneralChannels * kGeneralWarps;
   return {channels, (channels + of_block - 1) / of_block};
@@ -20,7 +23,9 @@ int general_floats(const Common& c, bool backward) {  // of shared memory
   return projections + 5 * rows + (8 + 4) * states + 2 * threads;
 }
 
-// Runs enough for four blocks a multiprocessor: each costs a slab as large as dB and dC.
+// Shares the channel tiles of each sequence and group out among runs, a block each: enough for four blocks
+// a multiprocessor, and no more, since each costs a slab as large as dB and dC. Constant B and C leave no
+// such slabs: a tile is a run then.
 void set_runs(GeneralBackwardArguments* arguments, const device::DeviceFacts& facts) {
   const Common& c = arguments->backward.common;
   const int tiles = arguments->tiling.tiles_per_group;
@@ -31,6 +36,7 @@ void set_runs(GeneralBackwardArguments* arguments, const device::DeviceFacts& fa
   arguments->runs = (tiles + arguments->tiles_per_run - 1) / arguments->tiles_per_run;
 }
 
+// As add_reduce in launch.cc; `empty`: nothing was scanned, all gradients become zero.
 bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::Plan* plan,
                         device::Message* message) {
   const Backward& b = a.backward;

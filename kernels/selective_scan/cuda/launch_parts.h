@@ -13,13 +13,16 @@ inline constexpr const char* kTooManyBlocks = "batch times channels is too large
 
 inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Takes `floats` floats of the workspace, aligned for the kernels' 16-byte accesses.
+// Takes `floats` floats of the workspace, 256-byte aligned (the kernels need 16), and returns their
+// byte offset.
 inline Index reserve(device::Plan* plan, Index floats) {
   const size_t offset = plan->workspace_bytes;
   plan->workspace_bytes = round_up(offset + static_cast<size_t>(floats) * sizeof(float), 256);
   return static_cast<Index>(offset);
 }
 
+// Appends a launch. grid.x is `blocks`, which the caller has checked to be at most 2^31 - 1; grid.y is
+// `rows`. shared: bytes of dynamic shared memory.
 template <class Arguments>
 void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int shared,
                 const Arguments& arguments, Index rows = 1) {
@@ -34,12 +37,14 @@ void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int s
   memcpy(launch.argument, &arguments, sizeof arguments);
 }
 
+// Says what cannot be run and what to do instead; returns false.
 inline bool refuse(device::Message* message, const char* what, const char* next) {
   snprintf(message->text, sizeof message->text, "selective_scan: %s: %s", what, next);
   return false;
 }
 
-// A sum of the reduction, to rows beside each other; nothing where out is null.
+// Appends a sum of the reduction, to rows side by side; without blocks, and so without effect, where out
+// is null. The caller may change what it returns.
 inline ReduceJob& add_job(ReduceArguments* arguments, int* count, Index source, Index slabs, Index stride,
                           Index rows, Index length, Index pitch, void* out, DType type = DType::F32) {
   const Index blocks = out == nullptr ? 0 : (rows * (pitch / 4) + kReduceThreads - 1) / kReduceThreads;
@@ -50,7 +55,8 @@ inline ReduceJob& add_job(ReduceArguments* arguments, int* count, Index source, 
   return job;
 }
 
-// Whether the states have to be computed again. One tile starts from zero: no saved ones are read.
+// Whether the states have to be computed again. With one tile none are read: it starts from the
+// initial state.
 inline bool takes_states(const Backward& b) {
   return b.x.data == nullptr && b.common.length > kStateInterval;
 }

@@ -3,8 +3,8 @@
 #include "kernels/selective_scan/cuda/arguments.h"
 #include "kernels/selective_scan/cuda/options.h"
 
-// How the kernels lie over channels, states and shared memory: constants that the planner and the device code
-// share.
+// How the kernels share out channels, states and shared memory: constants that the planner and the device
+// code share, so that what a launch reserves is what the kernel uses.
 namespace scankit::selective_scan {
 
 inline constexpr int kTile = kStateInterval;  // steps
@@ -19,9 +19,14 @@ inline constexpr int kGeneralSlice = kGeneralLanes * kGeneralPer;
 // The kernels that find the ends of pieces (ends.cuh): lanes of a channel, states of each, warps of a block.
 inline constexpr int kEndsLanes = 4, kEndsPer = 4, kEndsWarps = 4;
 
-// kLanes lanes share a channel, each with kPer of a slice's states (state kPer * lane + s), and each thread
-// has kChannels channels (group + kGroups * ch). Element-wise work is laid out otherwise: a piece is eight
-// steps of one channel, four pieces a row, piece `lane + 32 i` of the warp.
+// kLanes lanes share a channel, each with kPer of a slice's states (lane q's s-th is state kPer * q + s),
+// and each thread has kChannels channels (group + kGroups * ch, where group is lane / kLanes). The
+// forward's 4x4, Layout<4, 4, 2>, has 16 channels a warp: lanes 4 g to 4 g + 3 have channels g and g + 8,
+// four of 16 states each. More lanes mean more warps for few channels, and more shuffles for y; more
+// states or channels a lane, more registers and more work between waits.
+//
+// Element-wise work is laid out otherwise: a piece is eight steps of one channel, four pieces a row, and a
+// lane has the pieces lane + 32 i of the warp.
 template <int kLanes_, int kPer_, int kChannels_>
 struct Layout {
   static constexpr int kLanes = kLanes_, kPer = kPer_, kChannels = kChannels_;

@@ -2,8 +2,10 @@
 #pragma once
 #include "kernels/selective_scan/cuda/arguments.h"
 
-// Arithmetic of the device code: own 16-bit conversions (cuda_fp16.h is not at hand under NVRTC) and the
-// elementary functions. All sums and states are fp32.
+// Arithmetic of the device code: 16-bit conversions of our own (NVRTC has no cuda_fp16.h) and the elementary
+// functions. All sums and states are fp32; 16-bit values are widened when they are read and rounded once, to
+// nearest even, when a result is written. The template parameter T of all kernels is one of the element types
+// below: Float, Half or BFloat.
 
 namespace scankit::selective_scan {
 
@@ -12,15 +14,21 @@ namespace scankit::selective_scan {
 inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
+// SCANKIT_EMULATED: a host compiler builds this text for emulator.h. It knows no PTX, so each asm has a
+// plain C++ twin here. The twins are exact where the hardware approximates: a bound that a test holds on
+// the CPU says nothing about the approximation's own error.
 #ifdef SCANKIT_EMULATED
 SCANKIT_DEVICE void keep(Index) {}
 SCANKIT_DEVICE float exp2_approx(float x) { return exp2f(x); }
 SCANKIT_DEVICE float rcp_approx(float x) { return 1.0f / x; }
 #else
-// The compiler holds the number from here on, and does not compute it again. No pointers: it would no longer
-// know that they are global memory's.
+// Makes the compiler keep the number in a register from here on: without it, nvcc prefers to compute
+// addresses and limits again at each use. Take numbers only, never pointers: a pointer from an asm has
+// lost its address space, and loads through it become generic ones.
 SCANKIT_DEVICE void keep(Index& number) { asm volatile("" : "+l"(number)); }
 SCANKIT_DEVICE void keep(int& number) { asm volatile("" : "+r"(number)); }
+// The special function unit. ftz flushes subnormal inputs and results to zero, which a decay may as
+// well be.
 SCANKIT_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -33,11 +41,14 @@ SCANKIT_DEVICE float rcp_approx(float x) {
 }
 #endif
 
+// 1 / (1 + e^-x), without a branch: for a large negative x the exponential is infinite and its
+// reciprocal 0, for a large positive one it vanishes. NaN stays NaN.
 SCANKIT_DEVICE float sigmoid(float x) { return rcp_approx(1.0f + exp2_approx(-kLog2E * x)); }
 
-// log1p(e), 0 <= e <= 1, as e times a polynomial: exact within 2.1e-7 of its value, otherwise within 1.5e-6,
-// enough for 16-bit inputs (minimax of the relative error; with the rounding of fp32). No special function:
-// that unit is the scarce one.
+// log1p(e) for 0 <= e <= 1, as e times a polynomial in e (Horner's scheme, the highest coefficient first).
+// The relative error is at most 2.1e-7 if kExact, else 1.5e-6, which is enough for 16-bit inputs; both are
+// minimax fits of the relative error and include fp32's rounding. e is a factor, so a tiny dt keeps all
+// its digits. No lg2: the special function unit is the scarce one.
 template <bool kExact>
 SCANKIT_DEVICE float log1p_unit(float e) {
   float p;
@@ -60,13 +71,15 @@ SCANKIT_DEVICE float log1p_unit(float e) {
   }
   return e * p;
 }
-// Equals the contract's form with its switch at 20: log1p(exp(-20)) is under half an ulp of 20.
+// max(x, 0) + log1p(e^-|x|), which overflows nowhere. It equals the contract's form with its switch at
+// x = 20: log1p(e^-20) is under half an ulp of 20. fmaxf drops a NaN; the second term keeps it.
 template <bool kExact>
 SCANKIT_DEVICE float softplus(float x) {
   return fmaxf(x, 0.0f) + log1p_unit<kExact>(exp2_approx(-kLog2E * fabsf(x)));
 }
 
-// Element types: kWords 32-bit words hold eight elements.
+// The element types. Eight elements, the kernels' unit of work (a piece), are kWords 32-bit words; of two
+// 16-bit elements in a word, the earlier one is in the low half. kExact selects log1p_unit's polynomial.
 struct Float {
   static constexpr int kSize = 4, kWords = 8;
   static constexpr bool kExact = true;
@@ -81,6 +94,7 @@ struct Float {
 };
 
 #ifndef SCANKIT_EMULATED  // whose compiler does not know the assembly
+// IEEE half precision. pack turns what is too large for it into infinity.
 struct Half {
   static constexpr int kSize = 2, kWords = 4;
   static constexpr bool kExact = false;
@@ -103,6 +117,7 @@ struct Half {
 };
 #endif
 
+// bfloat16 is the upper half of an fp32 number, so unpacking is a shift or a mask.
 struct BFloat {
   static constexpr int kSize = 2, kWords = 4;
   static constexpr bool kExact = false;
@@ -113,6 +128,8 @@ struct BFloat {
       v[2 * i + 1] = __uint_as_float(w[i] & 0xffff0000u);
     }
   }
+  // Rounds to nearest even in integers, for GPUs before sm_80 and for the emulator. NaN is a case of its
+  // own: the addition could carry its payload into the sign, or leave infinity's bits.
   SCANKIT_DEVICE static unsigned round(float x) {
     const unsigned u = __float_as_uint(x);
     if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
@@ -121,6 +138,7 @@ struct BFloat {
   SCANKIT_DEVICE static void pack(const float (&v)[8], unsigned (&w)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
+      // The instruction's first source goes to the upper half: hence %2 before %1.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
       asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(w[i]) : "f"(v[2 * i]), "f"(v[2 * i + 1]));
 #else
@@ -130,13 +148,15 @@ struct BFloat {
   }
 };
 
-// Up to four sums, of which `left` are wanted.
+// Writes the first `left` of four sums; `left` may be more than four, or negative.
 SCANKIT_DEVICE void put_quad(float* to, float4 sum, Index left) {
   const float v[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     if (i < left) to[i] = v[i];
 }
+// The same, rounded to the 16-bit type T. As one 8-byte store where the place allows it; rows of
+// an odd length start anywhere.
 template <class T>
 SCANKIT_DEVICE void put_pairs(unsigned short* to, float4 sum, Index left) {
   const float v[8] = {sum.x, sum.y, sum.z, sum.w};

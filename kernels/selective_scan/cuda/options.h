@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a kernel does otherwise than its layout says: a type of compile-time constants, the last column of a
-// row of variants.def. A new one derives from Plain and names what differs:
+// What a kernel does otherwise than its layout says: a type of compile-time constants, the last column
+// of a row of variants.def, which the kernels take as a template argument O. A new one derives from
+// Plain and names what differs:
 //   struct OneQuad : Plain { static constexpr int kQuads = 1; };
 // A constant that only one direction knows means nothing to the other.
 namespace scankit::selective_scan {
@@ -16,14 +17,16 @@ struct Plain {
   static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
 };
 
+// A candidate's (tune_forward.def).
 struct TwoQuads : Plain {
   static constexpr int kQuads = 2;
 };
+// No loop in the replay: seven quads, one text.
 struct Straight : Plain {
   static constexpr bool kTwoBarriers = true, kRowTable = true;
   static constexpr int kReplayQuads = 7;
 };
-// Of 16-bit tensors. The rows of others do not fit into shared memory.
+// Of 16-bit tensors: the rows of others do not fit into shared memory.
 struct Async : Straight {
   static constexpr bool kAsync = true;
 };
@@ -31,18 +34,19 @@ struct Async : Straight {
 struct ConstantForward : Plain {
   static constexpr bool kConstant = true;
 };
-// The loops are there for each of three kinds: shorter than Async's.
+// Without Straight's long replay: the loops are there for each of three kinds.
 struct ConstantAsync : Async {
   static constexpr bool kConstant = true;
   static constexpr int kReplayQuads = 1;
 };
-// A table of rows would spill.
+// fp32's. A table of rows would spill.
 struct ConstantPlain : Plain {
   static constexpr bool kConstant = true;
   static constexpr int kReplayQuads = 1;
 };
 
-// The options of a kernel whose tensors have elements of kSize bytes.
+// The options of a kernel whose tensors have elements of kSize bytes: fp32 kernels take another form
+// of some.
 template <class O, int kSize>
 struct OptionsOf {
   using Type = O;

@@ -5,7 +5,10 @@
 // Where the backward puts what a block has summed up of dB and dC.
 namespace scankit::selective_scan {
 
-// dB (`which` 0) or dC of a state, at four steps: to the block's slab, or the gradient itself.
+// dB (`which` 0) or dC (1) of a state at four steps, summed over the block's channels: to the block's
+// slab, fp32 [tile][dB, dC][batch][group][state][pitch], or straight to the gradient if there is one
+// slab only (`direct`). The slab's rows are padded to whole tiles, so the quad always fits; the
+// gradient's rows end at `length`.
 template <class T>
 SCANKIT_DEVICE void put_projection(const BackwardArguments& p, const Place& place, int which, int state,
                                    int step, float4 sum) {

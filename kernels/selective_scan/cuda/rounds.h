@@ -12,8 +12,11 @@ namespace scankit::selective_scan {
 inline constexpr int kRounds = 4;
 inline constexpr Index kSlabsInOneRound = 4 << 20;  // bytes of dB's and dC's slabs that are not worth more
 
-// The steps [first, first + count) of every sequence, of tiles as a whole, but at the end. The carried
-// gradients are the caller's.
+// The steps [first, first + count) of every sequence, as a problem of its own; whole tiles, but for the
+// last one. Rows have unit stride, so every pointer moves on by `first` elements. The states saved
+// before the part become its initial state, with x's strides. dA, dD and the bias gradient stay the
+// whole's. The caller sets the gradients that are carried in and out, and needs `whole.x` to be a
+// pointer (add_rounds in launch.cc).
 inline Backward part_of(const Backward& whole, Index first, Index count) {
   const Index size = whole.common.dtype == DType::F32 ? 4 : 2, bytes = first * size;
   Backward part = whole;

@@ -8,11 +8,13 @@
 namespace scankit::selective_scan {
 namespace {
 
+// A thread's way through the code since the last barrier.
 struct Thread {
   std::vector<std::uintptr_t> calls;  // the way to where it is
   unsigned barriers = 0;
   std::map<std::uintptr_t, unsigned> times;  // by place, since the last barrier
 };
+// What tells one instruction of a warp from another: lanes with the same key took part in one.
 struct Key {
   unsigned warp, barriers, times;
   std::uintptr_t place;
@@ -39,6 +41,8 @@ std::uintptr_t mixed(std::uintptr_t seed, std::uintptr_t value) {
   return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
 }
 
+// One access of the running thread, by the instruction at `code`. Those outside shared memory are
+// not counted.
 void access(const void* pointer, std::size_t bytes, const void* code) {
   const auto at = reinterpret_cast<std::uintptr_t>(pointer);
   if (inside || count == 0 || at < first || at - first >= count) return;

@@ -2,13 +2,18 @@
 #pragma once
 #include "kernels/selective_scan/cuda/tile.cuh"
 
-// B and C of more states than a slice has: of one tile of one slice after the other, a tile ahead.
+// B and C for the forward of more states than a slice has. The sequence of stages is: every slice of a
+// tile, then every slice of the next tile. One stage is in shared memory, and the one after it is on
+// its way to registers: load() asks for it before the scan of the current one, store() puts it into
+// the other buffer behind that.
 namespace scankit::selective_scan {
 
 template <class T, class L>
 struct SliceStages {
   using P = Projections<T, L>;
-  // Pieces of a thread in registers. In smaller blocks, and off 16-byte places, nothing is ahead.
+  // Pieces are carried from load() to store() in registers, kCarried of them a thread, if a block has at
+  // least kThreads threads and rows are aligned. Otherwise nothing is carried, and store() reads global
+  // memory itself.
   static constexpr int kThreads = L::kSlice > 16 ? 128 : 64;
   static constexpr int kCarried = P::kCount / kThreads;
 
@@ -30,7 +35,8 @@ struct SliceStages {
                          state * (second ? c.C.state_stride : c.B.state_stride) + piece % 4 * 8;
     return static_cast<const char*>(second ? c.C.data : c.B.data) + offset * T::kSize;
   }
-  // Steps behind the last one are there as zeros.
+  // Asks for a stage. Pieces behind the row's end or of states that do not exist become zeros, so the last
+  // stage may ask for a tile that is not there.
   SCANKIT_DEVICE void load(int slice, int step) {
     if (!ahead) return;
 #pragma unroll
@@ -41,6 +47,7 @@ struct SliceStages {
                    P::count_of(c, piece, slice) > step);
     }
   }
+  // Puts the stage that the last load() asked for into shared memory. The slice and step must be the same.
   SCANKIT_DEVICE void store(float* to, int slice, int step) const {
     if (!ahead) return P::stage(to, c, place, slice, step, false);
 #pragma unroll

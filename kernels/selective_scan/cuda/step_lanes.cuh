@@ -2,12 +2,18 @@
 #pragma once
 #include "kernels/selective_scan/cuda/forward_tile.cuh"
 
-// Few states: the lanes of a channel have its steps instead, eight each of a tile of 32, with all of its
-// states, and what enters a lane's piece comes by a scan over the four lanes. Nothing of u, delta or z goes
-// through shared memory, and softplus, gate and recurrence of an element are in one thread.
+// Few states (up to four, Layout<1, ...>): there is nothing to share out among lanes, so the four lanes
+// of a channel have its steps instead, eight each of a tile of 32, with all of its states. A lane
+// computes what its steps make of zero, a scan over the four lanes finds what enters them, and the
+// recurrence is then done again from that.
+//
+// Softplus, gate and recurrence of an element are in one thread: u, delta, z, B and C come straight from
+// global memory, and the forward uses no shared memory and no barrier. B and C are read by every channel's
+// lanes, all of them at the same addresses.
 namespace scankit::selective_scan {
 
-// Of the lane `distance` before (kReverse: behind) in the four of a channel; its own where there is none.
+// v of the lane `distance` before the caller's (kReverse: behind it) among the four of a channel; where
+// there is none, the caller's own v, which it must ignore.
 template <bool kReverse>
 SCANKIT_DEVICE float from_lane(float v, int distance) {
   if constexpr (kReverse)
@@ -16,8 +22,11 @@ SCANKIT_DEVICE float from_lane(float v, int distance) {
     return __shfl_up_sync(0xffffffffu, v, distance, 4);
 }
 
-// What enters a lane's piece, if `own` leaves it where nothing enters and 2^exponent is what the piece makes
-// of what does. `carry` enters the tile and, afterwards, is what leaves it.
+// What enters a lane's eight steps (its piece), if `own` leaves the piece where nothing enters it, and
+// 2^exponent is the factor for what does. An inclusive scan in two rounds joins neighbouring pieces:
+//   (exponent, own) behind (e, o) is (exponent + e, own + o 2^exponent)
+// then each lane takes what leaves the one before. `carry` enters the tile and, afterwards, is what leaves
+// it, the same in all four lanes.
 template <bool kReverse>
 SCANKIT_DEVICE float enter_piece(float exponent, float own, float& carry, int q) {
   const int before = kReverse ? 3 - q : q;
@@ -34,11 +43,13 @@ SCANKIT_DEVICE float enter_piece(float exponent, float own, float& carry, int q)
   return before == 0 ? first : entering;
 }
 
+// As a tree, for speed; the order is fixed, so bits are too.
 SCANKIT_DEVICE float sum_of(const float (&v)[8]) {
   return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
 }
 
-// Decays of a piece, and what a piece from zero ends with.
+// Fills in the decays a of a piece's steps and returns what the piece leaves from zero. `A` has log2 e
+// in it.
 SCANKIT_DEVICE float scan_piece(const float (&dt)[8], const float (&x)[8], float A, float (&a)[8]) {
   float h = 0.0f;
 #pragma unroll
@@ -51,10 +62,11 @@ SCANKIT_DEVICE float scan_piece(const float (&dt)[8], const float (&x)[8], float
 
 SCANKIT_DEVICE const char* data_of(const Projection& of) { return static_cast<const char*>(of.data); }
 
-// Which pieces a lane has, and where they are.
+// Which pieces a lane has and where they are: lane 4 g + q has steps 8 q to 8 q + 7 of a tile, of the
+// channels g, g + 8, ... of the warp. Both directions use it.
 template <class T, class L>
 struct StepLanes {
-  static constexpr int kAhead = 2 * kTile;  // steps that are asked for before they are read
+  static constexpr int kAhead = 2 * kTile;  // steps that a prefetch is ahead of the load
 
   const Common& c;
   Place place;
@@ -70,7 +82,7 @@ struct StepLanes {
   SCANKIT_DEVICE bool has(int i) const { return channel(i) < place.channels; }
   // Steps that exist from the first one of the lane's piece on.
   SCANKIT_DEVICE int count(int i, int step) const { return has(i) ? c.length - step - q * 8 : 0; }
-  // Bytes from the data to a row: of the thread's first channel, or of the first state.
+  // Bytes from the data to the thread's first row: its first channel's, or the first state's of B or C.
   template <class S>
   SCANKIT_DEVICE Index row(const S& of) const {
     return offset_of<T>(of, place.batch, place.channel + group);
@@ -78,7 +90,7 @@ struct StepLanes {
   SCANKIT_DEVICE Index row(const Projection& of) const {
     return (place.batch * of.batch_stride + place.group * of.group_stride) * T::kSize;
   }
-  // `row`: where the lane's piece of the first tile begins.
+  // `row`: where the lane's piece of the first tile begins. Only pieces that exist are read.
   template <bool kAligned>
   SCANKIT_DEVICE void load(Eight<T> (&to)[L::kChannels], const Sequence& from, const char* row,
                            int step) const {
@@ -93,6 +105,7 @@ struct StepLanes {
       load_piece<kAligned>(to[s], row + (step + s * from.state_stride) * T::kSize,
                            s < c.states ? c.length - step - q * 8 : 0);
   }
+  // Brings the lane's pieces to the L2 cache, without a register for each.
   SCANKIT_DEVICE void ask(const Sequence& from, const char* row, int step) const {
 #pragma unroll
     for (int i = 0; i < L::kChannels; ++i)
@@ -103,6 +116,7 @@ struct StepLanes {
                             int step) const {
     store_piece<T>(aligned, row + step * Index{T::kSize} + further(to, i), v, count(i, step));
   }
+  // Bytes from the lane's first channel to its i-th one.
   template <class S>
   SCANKIT_DEVICE static Index further(const S& of, int i) {
     return i * L::kGroups * of.dim_stride * T::kSize;
@@ -112,6 +126,7 @@ struct StepLanes {
   }
 };
 
+// The forward of few states.
 template <class T, class L>
 struct StepLanesForward {
   struct Loaded {
@@ -121,6 +136,8 @@ struct StepLanesForward {
   const ForwardArguments& p;
   const Common& c;
   StepLanes<T, L> lanes;
+  // Bytes from each tensor's data to the lane's piece of the first tile. Offsets and not pointers,
+  // for keep().
   Index u_row, delta_row, z_row, B_row, C_row, out_row, out_z_row;
 
   SCANKIT_DEVICE explicit StepLanesForward(const ForwardArguments& arguments)
@@ -145,7 +162,7 @@ struct StepLanesForward {
     lanes.ask(c.u, data_of(c.u) + u_row, step);
     if (c.z.data != nullptr) lanes.ask(c.z, data_of(c.z) + z_row, step);
   }
-  // One channel's tile; carry: its states before it and, afterwards, behind it.
+  // One channel's tile, to out and out_z. carry: its states before the tile and, afterwards, behind it.
   SCANKIT_DEVICE void scan(const Loaded& from, const float (&A)[L::kPer], float (&carry)[L::kPer], float bias,
                            float D, int i, int step) const {
     float dt[8], u[8], w[8], y[8];
@@ -161,6 +178,7 @@ struct StepLanesForward {
       T::unpack(from.C[s].w, read);
 #pragma unroll
       for (int t = 0; t < 8; ++t) x[t] *= w[t];
+      // Twice over the eight steps, from zero and from what enters; the decays are computed once.
       const float own = scan_piece(dt, x, A[s], a);
       float h = enter_piece<false>(A[s] * sum, own, carry[s], lanes.q);
 #pragma unroll
@@ -194,6 +212,7 @@ struct StepLanesForward {
     SavePlace saved = save_place<L>(states_of(c, p.forward.x, p.x_in_workspace, p.workspace), p.x_odd_rows, c,
                                     lanes.place, first / kTile, lanes.group, 0);
     if (lanes.q != 0) saved.next = nullptr;  // the four lanes have the same
+    // No barrier: the warps of a block may drift apart. What the next two tiles need is on its way to L2.
     for (int step = first; step < end; step += kTile) {
       Loaded now;
       if (p.aligned)

@@ -3,12 +3,18 @@
 #include "kernels/selective_scan/cuda/projection_sums.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
-// The backward of few states. A tile's states and gradients are each found twice: from zero, for what a piece
-// adds to what passes it, and from what enters it.
+// The backward of few states, in the layout of step_lanes.cuh: a lane has eight steps of a channel. A
+// tile's states, and then its gradients, are each found twice: from zero, for what a piece adds to what
+// passes it, and from what enters it, which a scan over the four lanes of the channel gives (for the
+// gradients from right to left).
+//
+// A warp has eight groups of four lanes, one channel each or more; dB and dC of a step are sums over these
+// groups by shuffles, then over the warps in shared memory. There is one barrier every kTogether tiles.
 namespace scankit::selective_scan {
 
-// The 16 values of each lane, summed over the warp's eight groups of four lanes, always in the same order: a
-// lane is left with two of them, from `first` on.
+// Sums the 16 values of each lane (dB of its eight steps, then dC) over the warp's eight groups of four
+// lanes, always in the same order: at each level a lane gives away the half that its partner keeps, 8 + 4
+// + 2 shuffles. A lane is left with two values, those from `first` on.
 struct GroupSum {
   template <int kCount, int kDistance>
   SCANKIT_DEVICE static void add(float (&v)[16], int lane) {
@@ -44,8 +50,9 @@ struct StepLanesBackward {
   const Common& c;
   StepLanes<T, L> lanes;
   float *memory, *sums;  // the block's, and the warp's part of it
-  // Where its rows begin is behind that, in bytes from their data: in registers they would be one in five,
-  // and of addresses from there nobody would know that they are global memory's.
+  // Where the rows begin, in bytes from their data, is in a table behind the warp's sums: in registers
+  // they would take one in five. Offsets and not pointers: of a pointer from there the compiler would not
+  // know that it is global memory's.
   enum Row { kDout, kU, kDelta, kZ, kOut, kDz, kDu, kDdelta, kB, kC, kStart };
   static_assert(kStart < M::kTable);
 
@@ -60,6 +67,8 @@ struct StepLanesBackward {
   SCANKIT_DEVICE Index& row(Row which) const {
     return reinterpret_cast<Index*>(sums + 2 * M::kTogether * M::kSums)[which * 8 + lanes.group];
   }
+  // One lane of the four of a channel writes its entries. kStart is the row of saved states, one chunk
+  // early, so that tile k starts at chunk k.
   SCANKIT_DEVICE void find_rows() const {
     const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
     const Index rows[] = {
@@ -80,6 +89,7 @@ struct StepLanesBackward {
     }
     __syncwarp();
   }
+  // The lane's piece of the first tile.
   template <class S>
   SCANKIT_DEVICE auto piece(const S& of, Row which) const {
     return data_of(of) + row(which) + lanes.q * 8 * T::kSize;
@@ -96,6 +106,7 @@ struct StepLanesBackward {
     lanes.template load<kAligned>(to.z, c.z, piece(c.z, kZ), step);
     lanes.template load<kAligned>(to.out, g.out, piece(g.out, kOut), step);
   }
+  // Prefetches what load() will read two tiles on; B and C are few and shared by all warps.
   SCANKIT_DEVICE void ask(int step) const {
     lanes.ask(c.delta, piece(c.delta, kDelta), step);
     lanes.ask(c.u, piece(c.u, kU), step);
@@ -104,6 +115,7 @@ struct StepLanesBackward {
     lanes.ask(c.z, piece(c.z, kZ), step);
     lanes.ask(g.out, piece(g.out, kOut), step);
   }
+  // The states before the tile at `step`; the four lanes of a channel read the same.
   SCANKIT_DEVICE void load_start(float (&h)[L::kChannels][L::kPer], int step) const {
     if (step == 0) return load_given<L>(h, c.initial_state, c, lanes.place, lanes.group, 0);
     const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
@@ -116,7 +128,8 @@ struct StepLanesBackward {
     if (lanes.count(i, step) > 0) lanes.store(to, piece(to, which), p.aligned, v, i, step);
   }
 
-  // From the gradient of the gated output to that of the ungated one; writes dz and out_z on the way.
+  // dy = dout silu(z), from dout in `dy`; writes dz = dout out silu'(z) and, if wanted, out_z =
+  // out silu(z).
   SCANKIT_DEVICE void ungate(float (&dy)[8], const Eight<T>& from_z, const Eight<T>& from_out, int i,
                              int step) const {
     float z[8], out[8], dz[8];
@@ -135,7 +148,10 @@ struct StepLanesBackward {
                   step);
   }
 
-  // One state of a channel's tile. v: its dB and dC; s and r: what du and ddelta are made of.
+  // One state of a channel's tile. h enters the tile forward and `carry` backward; carry and dA are
+  // brought up to date, the same in the channel's four lanes for carry, a lane's part for dA. Adds the
+  // lane's dB and dC to v, and to s and r what du and ddelta are made of: s = sum g B, r = sum A a g
+  // h_(t-1), here with ln 2 in it (A has log2 e).
   SCANKIT_DEVICE void reverse(const Eight<T>& from_B, const Eight<T>& from_C, const float (&dt)[8],
                               const float (&u)[8], const float (&dy)[8], float sum, float h, float A,
                               float& carry, float& dA, float (&s)[8], float (&r)[8], float (&v)[16]) const {
@@ -148,6 +164,7 @@ struct StepLanesBackward {
     float left = 0.0f;  // of the gradient, where nothing enters
 #pragma unroll
     for (int t = 7; t >= 0; --t) left = a[t] * fmaf(C[t], dy[t], left);
+    // The lane's real first state, and from it h of all its steps.
     h = enter_piece<false>(A * sum, own, h, lanes.q);
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
@@ -155,6 +172,7 @@ struct StepLanesBackward {
       h = fmaf(a[t], h, x[t]);
       v[8 + t] = fmaf(dy[t], h, v[8 + t]);
     }
+    // The gradient that enters the lane's last step.
     float passing = enter_piece<true>(A * sum, left, carry, lanes.q);
     const float slope = kLn2 * A;
 #pragma unroll
@@ -169,6 +187,8 @@ struct StepLanesBackward {
     }
   }
 
+  // A channel's tile: writes dz, du = D dy + dt s and ddelta = (u s + r) sigmoid(delta + bias), and adds
+  // dB and dC to v.
   SCANKIT_DEVICE void tile(const Loaded& now, State& state, int i, int step, float (&v)[L::kPer][16]) const {
     const int count = lanes.count(i, step);
     const float bias = lanes.of_channel(c.delta_bias, i), D = lanes.of_channel(c.D, i);
@@ -184,7 +204,6 @@ struct StepLanesBackward {
     for (int n = 0; n < L::kPer; ++n)
       reverse(now.B[n], now.C[n], dt, u, dy, sum, now.h[i][n], state.A[i][n], state.carry[i][n],
               state.dA[i][n], s, r, v[n]);
-      // du = D dy + dt s and ddelta = (u s + r) sigmoid(delta + bias).
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       dy[t] = fmaf(dt[t], s[t], D * dy[t]);
@@ -197,11 +216,13 @@ struct StepLanesBackward {
       for (int t = 0; t < 8; ++t) r[t] *= sigmoid(dt[t] + bias);
     }
     store(g.ddelta, kDdelta, r, i, step);
+    // Steps behind the end pass the last state's gradient on and have an r of their own: not for dbias.
     if (count < 8) end_piece(r, count);
     state.dbias[i] += sum_of(r);
   }
 
-  // dB and dC of the last `tiles` tiles, the first of them at `step` and in place `place`, over the warps.
+  // Adds up dB and dC of the last `tiles` tiles over the warps, in their order, and writes them. The first
+  // of them was at `step` and is in place `place` of the ring; those after it are earlier in the row.
   SCANKIT_DEVICE void put_sums(int place, int tiles, int step) const {
     const int warps = blockDim.x / 32;
     for (int i = threadIdx.x; i < tiles * (M::kSums / 4); i += blockDim.x) {
@@ -221,7 +242,8 @@ struct StepLanesBackward {
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(reinterpret_cast<Index>(p.workspace) + offset);
   }
-  // A channel's number, over its four lanes, to the slab of the segment and batch entry.
+  // Adds up a channel's number over its four lanes and, where at >= 0, writes it to the row of the block's
+  // segment and batch entry. All lanes must call it, for the shuffles.
   SCANKIT_DEVICE void put_channel(float v, Index offset, Index pitch, Index at) const {
     v += __shfl_xor_sync(0xffffffffu, v, 1);
     v += __shfl_xor_sync(0xffffffffu, v, 2);
@@ -249,6 +271,8 @@ struct StepLanesBackward {
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
     if (end < chunks)
       enter_segment<L, true>(state.carry, state.A, p.segments, p.workspace, c, place, lanes.group, 0);
+    // Which two of its group's 16 sums a lane is left with: dB (below 8) or dC, and which of the
+    // eight steps.
     const int own = GroupSum::first(lanes.group);
     for (int chunk = end - 1; chunk >= first; --chunk) {
       const int step = chunk * kTile, done = end - 1 - chunk;
@@ -263,6 +287,7 @@ struct StepLanesBackward {
       float v[L::kPer][16] = {};
 #pragma unroll
       for (int i = 0; i < L::kChannels; ++i) tile(now, state, i, step, v);
+      // [dB, dC][state][step] of the tile, in a ring of 2 kTogether tiles.
       float* to = sums + done % (2 * M::kTogether) * M::kSums + lanes.q * 8 + own % 8;
 #pragma unroll
       for (int n = 0; n < L::kPer; ++n) {
@@ -270,7 +295,8 @@ struct StepLanesBackward {
         to[(own / 8 * L::kPer + n) * kTile] = v[n][0];
         to[(own / 8 * L::kPer + n) * kTile + 1] = v[n][1];
       }
-      // The other half of the places is being read meanwhile: one barrier is enough.
+      // The barrier is passed when all warps have filled one half of the ring. Nobody writes to that half
+      // again before the next barrier: one is enough.
       const int together = done % M::kTogether + 1;
       if (together < M::kTogether && chunk > first) continue;
       __syncthreads();

@@ -3,17 +3,28 @@
 #include "kernels/selective_scan/cuda/layout.h"
 #include "kernels/selective_scan/cuda/numeric.cuh"
 
-// Moving tiles between global memory, shared memory and registers, and sums over the lanes of a channel.
+// What all plain kernels share: which part of a problem a warp has, moving pieces (eight steps of a
+// row) and tiles (32 steps) between global memory, shared memory and registers, and sums over the lanes
+// of a channel.
+//
+// Tensors are read and written in whole 16-byte vectors where the address allows it; nothing outside a row
+// is ever touched, since it may belong to another tensor or to no allocation at all. Elements that do not
+// exist read as zero, which makes them harmless: with dt = 0 and u = 0 a step leaves the state as it was.
 namespace scankit::selective_scan {
 
+// A device twin of chunk_count in params.h, which NVRTC does not see.
 SCANKIT_DEVICE Index tile_count(Index length) { return (length + kTile - 1) / kTile; }
 
-// Which part of the problem a block has, and a warp of it.
+// Which part of the problem a block has, and which part of that a warp has. A block has one batch entry
+// and channels of one group, so its warps share B and C.
 struct Place {
-  int batch, group, tile;
-  int channel;   // the warp's first, of all channels
-  int channels;  // how many of the warp's channels exist
+  int batch, group, tile;  // tile: which of the group's blocks
+  int channel;             // the warp's first, of all channels
+  int channels;            // how many of the warp's channels exist
 };
+// Takes blockIdx.x apart: channel tile fastest, then group, then batch (Tiling in arguments.h). A warp
+// behind the group's last channel has no channels, but still takes part in staging and barriers; its
+// `channel` is one that exists, so that addresses made from it stay in range.
 SCANKIT_DEVICE Place find_place(const Common& common, const Tiling& tiling, int warp_channels) {
   const unsigned block = blockIdx.x, tiles = tiling.tiles_per_group, groups = common.groups;
   Place place;
@@ -35,17 +46,20 @@ struct Constant {
   SCANKIT_DEVICE constexpr operator bool() const { return kValue; }
 };
 
+// A piece as it is in memory: eight elements in 8 (fp32) or 4 (16-bit) registers. It stays packed until it
+// is used, because unpacked 16-bit elements take twice the registers while the load is under way.
 template <class T>
 struct Eight {
   unsigned w[T::kWords];
 };
 
+// Bytes past the last 16-byte boundary.
 SCANKIT_DEVICE unsigned misalignment(const void* p) {
   return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p) & 15);
 }
 
-// The aligned word of 16-bit elements i and i + 1 of a row of `count`. Half a word that is not of the row is
-// not read: it may lie behind the end of the allocation.
+// Elements i and i + 1 of a 16-bit row of `count`, from the aligned word that contains them. A half that
+// is not part of the row is not read, since it may be behind the end of the allocation.
 SCANKIT_DEVICE unsigned load_pair(const unsigned* word, int i, int count) {
   const auto* halves = reinterpret_cast<const unsigned short*>(word);
   const bool low = i >= 0 && i < count, high = i + 1 < count;
@@ -53,8 +67,9 @@ SCANKIT_DEVICE unsigned load_pair(const unsigned* word, int i, int count) {
   return low ? halves[0] : high ? static_cast<unsigned>(halves[1]) << 16 : 0u;
 }
 
-// Elements 0 .. count of eight; the others become 0. Off 16-byte places 16-bit elements come by aligned
-// words.
+// Reads the first `count` of eight elements (any count: 0 and less read nothing, 8 and more all) and makes
+// the others 0. At places that are not 16-byte aligned, 16-bit elements come as aligned words and are
+// shifted into place, with five loads instead of eight.
 template <class T>
 SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
   if (count >= 8 && misalignment(p) == 0) {
@@ -70,6 +85,8 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
     const uint2 low = reinterpret_cast<const uint2*>(p)[0], high = reinterpret_cast<const uint2*>(p)[1];
     e.w[0] = low.x, e.w[1] = low.y, e.w[2] = high.x, e.w[3] = high.y;
   } else {
+    // At an odd element the words start one element early: `from` has five words, of which the funnel
+    // shift makes four. At an even one the fifth word is not used.
     const int odd = (misalignment(p) & 2) / 2;
     const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
     unsigned from[5];
@@ -84,8 +101,8 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
   }
 }
 
-// Where every row starts at a 16-byte place and has a multiple of eight steps (`aligned` of the arguments),
-// eight elements are there or not.
+// load_eight where every row starts at a 16-byte place and has a multiple of eight steps (`aligned` of the
+// arguments): a piece exists as a whole or not at all, and there is no address to test.
 template <class T>
 SCANKIT_DEVICE void load_whole(Eight<T>& e, const char* p, bool there) {
 #pragma unroll
@@ -102,6 +119,7 @@ SCANKIT_DEVICE void load_piece(Eight<T>& e, const char* p, int count) {
     load_eight(e, p, count);
 }
 
+// The counterpart of load_eight: rounds eight fp32 values to T and writes the first `count` of them.
 template <class T>
 SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   unsigned w[T::kWords];
@@ -125,7 +143,7 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   }
 }
 
-// Where load_whole reads.
+// The counterpart of load_whole, for a piece that exists.
 template <class T>
 SCANKIT_DEVICE void store_whole(char* p, const float (&v)[8]) {
   unsigned w[T::kWords];
@@ -134,7 +152,7 @@ SCANKIT_DEVICE void store_whole(char* p, const float (&v)[8]) {
   for (int i = 0; i < T::kWords / 4; ++i)
     reinterpret_cast<uint4*>(p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
 }
-// Of a piece with count > 0.
+// Either of the two, for a piece with count > 0.
 template <class T>
 SCANKIT_DEVICE void store_piece(bool aligned, char* p, const float (&v)[8], int count) {
   if (aligned)
@@ -143,14 +161,18 @@ SCANKIT_DEVICE void store_piece(bool aligned, char* p, const float (&v)[8], int 
     store_eight<T>(p, v, count);
 }
 
+// Brings a line to the L2 cache. Unlike a load it takes no register, and nothing waits for it.
 #ifdef SCANKIT_EMULATED
 SCANKIT_DEVICE void prefetch(const char*) {}
 #else
 SCANKIT_DEVICE void prefetch(const char* p) { asm volatile("prefetch.L2 [%0];" ::"l"(p)); }
 #endif
 
-// 16 bytes from global to shared memory, zeros where they are not `there`. Since compute capability 8.0
-// nobody waits for them before wait_for_copies, which waits for the thread's own ones.
+// cp.async (since compute capability 8.0): 16 or 8 bytes from global to shared memory, past the registers, or
+// zeros where they are not `there`. The address may then be anything, even null: the code relies on a source
+// size of 0 reading nothing. A copy is sure to have happened only behind wait_for_copies, and only for the
+// thread that asked for it: what other threads read needs a barrier as well. Older GPUs copy at once through
+// registers; the emulator copies as late, or as early, as a test asks it to.
 #ifdef SCANKIT_EMULATED
 SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
   emulator::Block::current()->copy(to, there ? from : nullptr, 16);
@@ -170,6 +192,8 @@ SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
 SCANKIT_DEVICE void commit_copies() {}
 SCANKIT_DEVICE void wait_for_copies() {}
 #else
+// cg goes through L2 only, and takes 16 bytes alone; 8 bytes need ca. The memory clobber keeps the
+// compiler from moving reads of shared memory across.
 SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
@@ -186,12 +210,15 @@ SCANKIT_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: 
 SCANKIT_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 #endif
 
-// Eight 16-bit elements, of which `count` exist, a multiple of four, from an 8-byte place.
+// A 16-bit piece from an 8-byte place, in two halves. `count` elements of it exist, a multiple of four
+// (`halves` of the arguments).
 SCANKIT_DEVICE void copy_halves(float* to, const char* from, int count) {
   copy_8_bytes(to, from, count > 0);
   copy_8_bytes(to + 2, from + 8, count > 4);
 }
 
+// Rows in shared memory: fp32, kPitch floats apart, one step a float. Four steps (a quad) are one 16-byte
+// access, so `step` is a multiple of four.
 SCANKIT_DEVICE float4& quad_at(float* row, int step) { return *reinterpret_cast<float4*>(row + step); }
 SCANKIT_DEVICE void read_eight(float* row, float (&v)[8]) {
   const float4 a = quad_at(row, 0), b = quad_at(row, 4);
@@ -206,7 +233,7 @@ SCANKIT_DEVICE void read_quad(float* row, int step, float (&v)[4]) {
   v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
 }
 
-// Rows of (batch, channel) of a sequence, in bytes from its data.
+// The place of a row, (batch, channel) of a sequence, in bytes from its data.
 template <class T, class S>
 SCANKIT_DEVICE Index offset_of(const S& s, int batch, Index channel) {
   return (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
@@ -222,19 +249,23 @@ SCANKIT_DEVICE char* row_of(const SequenceOut& s, int batch, Index channel) {
   return data_of(s) + offset_of<T>(s, batch, channel);
 }
 
-// B and C of a tile and of one slice of states, as fp32 in shared memory: B's rows, then C's. State kPer *
-// lane + s is row s * kLanes + lane, so that the lanes of a channel read neighbouring rows.
+// B and C of a tile and of one slice of states, as fp32 in shared memory: kSlice rows of B, then kSlice
+// of C. State kPer * lane + s is row s * kLanes + lane, so the lanes of a channel, which read their
+// s-th states at once, read neighbouring rows, and kPitch puts those into different banks. The threads
+// of a block share the work: a piece is eight steps of one state, and kCount pieces are dealt out by
+// thread number, B's before C's.
 template <class T, class L, bool kConstant = false>
 struct Projections {
   static constexpr int kCount = 2 * L::kSlice * 4;  // pieces of eight steps
 
-  // Of what is constant there are no pieces, and its rows in shared memory are not touched.
+  // A constant B or C (constant.cuh) has no pieces, and its rows in shared memory are not touched.
   SCANKIT_DEVICE static bool is_constant(const Common& c, int piece) {
     if constexpr (kConstant) return (piece < kCount / 2 ? c.constant_B : c.constant_C).data != nullptr;
     return false;
   }
 
-  // Where a piece starts at step 0, and how many elements its row has from there.
+  // Where a piece is in global memory at step 0 of its tile's row, and how many elements its row has from
+  // there on (0 for a state that does not exist).
   SCANKIT_DEVICE static const char* place_of(const Common& c, const Place& place, int piece, int slice) {
     const int state = slice * L::kSlice + piece / 4 % L::kSlice;
     const Projection& from = piece < kCount / 2 ? c.B : c.C;
@@ -245,7 +276,7 @@ struct Projections {
   SCANKIT_DEVICE static int count_of(const Common& c, int piece, int slice) {
     return slice * L::kSlice + piece / 4 % L::kSlice < c.states ? c.length - piece % 4 * 8 : 0;
   }
-  // Where it goes in shared memory.
+  // The piece's first float in shared memory.
   SCANKIT_DEVICE static int at(int piece) {
     const int state = piece / 4 % L::kSlice;
     const int row = state % L::kPer * L::kLanes + state / L::kPer + piece / (kCount / 2) * L::kSlice;
@@ -256,8 +287,10 @@ struct Projections {
     T::unpack(e.w, v);
     write_eight(shared + at(piece), v);
   }
-  // The pieces of a tile as they are, asked for while the tile after it is computed; of 16-bit types and
-  // slice 0. Behind them the address of each at step 0, null where its state does not exist.
+  // The Async kernels keep a tile's pieces as they are in global memory: 16 bytes each at `raw`, asked for
+  // while the tile after it is computed; 16-bit types and slice 0 only. Behind them is a table of each
+  // piece's address at step 0, null where its state does not exist. A thread asks for, and later unpacks,
+  // the same pieces, so its own wait_for_copies is enough.
   SCANKIT_DEVICE static const char*& address(float* raw, int piece) {
     return reinterpret_cast<const char**>(raw + kCount * 4)[piece];
   }
@@ -283,6 +316,8 @@ struct Projections {
       store(shared, piece, Eight<T>{{v.x, v.y, v.z, v.w}});
     }
   }
+  // All at once: loads a tile's pieces and stores them. The caller needs a barrier before (the rows are
+  // still being read) and behind it.
   SCANKIT_DEVICE static void stage(float* shared, const Common& c, const Place& place, int slice, int step,
                                    bool aligned) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
@@ -299,8 +334,11 @@ struct Projections {
   }
 };
 
-// Sums v[t] over the kLanes lanes of a channel. Afterwards lane q holds in v[0] the sum for step q & 3 (four
-// lanes and more), in v[0], v[1] those for 2q, 2q + 1 (two lanes), or all four (one lane).
+// Sums v[t] over the kLanes lanes of a channel, for four steps at once. Not four butterflies of log2
+// kLanes shuffles each: at each level, a lane gives away the half of the values that its partner keeps,
+// three shuffles for four lanes instead of eight. Afterwards lane q has in v[0] the sum for step q & 3
+// (four lanes and more), in v[0] and v[1] those for steps 2q and 2q + 1 (two lanes), or all four (one
+// lane). All 32 lanes must call it.
 template <int kLanes>
 SCANKIT_DEVICE void sum_lanes(float (&v)[4], int q) {
   constexpr unsigned kAll = 0xffffffffu;
@@ -320,8 +358,8 @@ SCANKIT_DEVICE void sum_lanes(float (&v)[4], int q) {
     for (int step = 4; step < kLanes; step *= 2) v[0] += __shfl_xor_sync(kAll, v[0], step);
   }
 }
-// Puts what sum_lanes left into the row of the channel, at four steps from `step`; added to what is there if
-// kAdd.
+// Puts what sum_lanes left into the channel's row, at four steps from `step` on; kAdd: adds it to what is
+// there. With more than four lanes, lanes 4 and up have copies of the sums and write nothing.
 template <int kLanes, bool kAdd>
 SCANKIT_DEVICE void put_lanes(float* row, int step, const float (&v)[4], int q) {
   if constexpr (kLanes == 1) {
@@ -341,7 +379,8 @@ SCANKIT_DEVICE void put_lanes(float* row, int step, const float (&v)[4], int q) 
   }
 }
 
-// kPer states of a channel from or to `p`, `count` of which exist.
+// Reads kPer states of a channel, of which `count` exist (any number, also negative); the others become 0.
+// A row of states may start anywhere, for instance where a batch stride of x is odd.
 template <int kPer>
 SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
   if constexpr (kPer == 4) {
@@ -354,7 +393,7 @@ SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
 #pragma unroll
   for (int s = 0; s < kPer; ++s) h[s] = s < count ? p[s] : 0.0f;
 }
-// At a place aligned for them.
+// Writes all of them, as vectors, to a place that is aligned for that.
 template <int kPer>
 SCANKIT_DEVICE void write_states(float* p, const float (&h)[kPer]) {
   static_assert(kPer == 1 || kPer == 2 || kPer % 4 == 0);
@@ -365,6 +404,7 @@ SCANKIT_DEVICE void write_states(float* p, const float (&h)[kPer]) {
   for (int s = 0; s + 4 <= kPer; s += 4)
     *reinterpret_cast<float4*>(p + s) = make_float4(h[s], h[s + 1], h[s + 2], h[s + 3]);
 }
+// Writes the first `count`, to any place.
 template <int kPer>
 SCANKIT_DEVICE void store_states(float* p, const float (&h)[kPer], int count) {
   if constexpr (kPer == 4) {

@@ -2,11 +2,14 @@
 #pragma once
 #include "kernels/selective_scan/cuda/tile.cuh"
 
-// One step of decoding. A thread has eight states of a channel, `lanes` neighbours have the channel; a block
-// has channels of one batch entry. What it costs is reading and writing the state, and the launch.
+// One step of decoding: state = exp(dt A) state + dt B x in place, out = (C state + D x) silu(z). A thread
+// has eight states of a channel, `lanes` neighbours (a power of two, so that shuffles stay among them)
+// have the channel; a block has channels of one batch entry. What it costs is reading and writing the
+// state, and the launch. Any stride of x, dt, z and out is taken: each is one element a channel.
 namespace scankit::selective_scan {
 
-// The first `count` of eight elements; the others become 0. 16-bit ones off 16-byte places one by one.
+// Reads the first `count` of eight elements at `at` and makes the others 0. 16-bit ones off 16-byte places
+// come one by one: simpler than load_eight's funnel shifts, and there are few.
 template <class T>
 SCANKIT_DEVICE void load_step_eight(float (&v)[8], const void* from, Index at, int count) {
   const char* p = static_cast<const char*>(from) + at * T::kSize;
@@ -24,6 +27,7 @@ SCANKIT_DEVICE void load_step_eight(float (&v)[8], const void* from, Index at, i
   T::unpack(e.w, v);
 }
 
+// One element. The rest of the eight is dropped by the compiler.
 template <class T>
 SCANKIT_DEVICE float load_one(const void* from, Index at) {
   Eight<T> e = {};
@@ -47,14 +51,16 @@ SCANKIT_DEVICE void store_one(void* to, Index at, float value) {
     static_cast<unsigned short*>(to)[at] = static_cast<unsigned short>(w[0]);
   }
 }
-// D or dt_bias of a channel; 0 where there is none.
+// D or dt_bias of a channel, of fp32 or of x's type; 0 where there is none.
 template <class T>
 SCANKIT_DEVICE float load_parameter(const void* from, DType dtype, int channel) {
   if (from == nullptr) return 0.0f;
   return dtype == DType::F32 ? load_one<Float>(from, channel) : load_one<T>(from, channel);
 }
 
-// T: of x; S: of the state.
+// T: the type of x; S: that of the state. The thread has the states [first, first + 8) of the channel,
+// which may be past the last state or channel: such a thread adds 0 to the sum and writes nothing. out is
+// made from the state before it is rounded to S.
 template <class T, class S>
 SCANKIT_DEVICE void update_states(const UpdateArguments& p, int batch, int channel, int first) {
   const Update& u = p.update;
@@ -88,6 +94,7 @@ SCANKIT_DEVICE void update_states(const UpdateArguments& p, int batch, int chann
     }
     store_eight<S>(state, h, count);
   }
+  // Over the channel's lanes. All 32 lanes of the warp get here, also those without a channel.
   for (int distance = 1; distance < p.lanes; distance *= 2)
     sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   if (first != 0 || !is_there) return;
@@ -99,6 +106,7 @@ SCANKIT_DEVICE void update_states(const UpdateArguments& p, int batch, int chann
   store_one<T>(u.out.data, batch * u.out.batch_stride + channel * u.out.dim_stride, sum);
 }
 
+// grid.x: `blocks` blocks for each batch entry, kUpdateThreads / lanes channels each.
 template <class T>
 SCANKIT_DEVICE void update_kernel(const UpdateArguments& p) {
   const int batch = static_cast<int>(blockIdx.x / p.blocks), tile = static_cast<int>(blockIdx.x % p.blocks);

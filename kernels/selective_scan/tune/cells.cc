@@ -6,6 +6,8 @@
 
 #include "kernels/selective_scan/cuda/dispatch.h"
 
+// The problems that are measured, in tiers: a run with little time does the important ones first. The
+// names of variants come from variants.def.
 namespace scankit::selective_scan {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr std::string_view kBackwardNames[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
 
+// Warps of a block, and segments into which the length is cut.
 constexpr int kBlocks[] = {1, 2, 4, 8, 16};
 constexpr int kSegments[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 constexpr int kPieces = 2;
@@ -30,6 +33,7 @@ struct Shape {
   int batch, dim, length, states;
 };
 
+// The shapes of tier 0 and of tier 1.
 constexpr Shape kGoals[] = {
     {DType::BF16, 8, 2048, 2048, 16},  {DType::BF16, 8, 5120, 2048, 16}, {DType::BF16, 1, 5120, 2048, 16},
     {DType::BF16, 1, 2048, 16384, 16}, {DType::BF16, 64, 384, 196, 16},  {DType::F32, 8, 2048, 2048, 16},
@@ -59,6 +63,8 @@ constexpr std::array<int, 2> kChannels[] = {{1, 768},  {1, 1536}, {1, 2048}, {2,
 constexpr int kLengths[] = {256, 1024, 2048, 4096, 16384};
 constexpr Index kMostElements = Index{1} << 27;  // of a grid's cell: what is larger fills every GPU
 
+// A shape that is in the list already, with the same product of batch and dim, is skipped: the dispatch
+// table only knows the product.
 void add(std::vector<Cell>& cells, const Shape& s, int tier) {
   for (const Cell& c : cells)
     if (c.dtype == s.dtype && c.batch * c.dim == s.batch * s.dim && c.length == s.length &&
@@ -68,6 +74,7 @@ void add(std::vector<Cell>& cells, const Shape& s, int tier) {
     cells.push_back({backward, s.dtype, s.batch, s.dim, s.length, s.states, tier});
 }
 
+// Every `step`-th entry of kChannels with every length.
 void add_grid(std::vector<Cell>& cells, DType dtype, int states, int tier, int step) {
   for (std::size_t i = 0; i < std::size(kChannels); i += static_cast<std::size_t>(step))
     for (const int length : kLengths)

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+// A knockout contest: in each stage the choices are timed in turns, and those that are far behind are
+// not timed again.
 namespace scankit::selective_scan {
 namespace {
 
@@ -15,6 +17,8 @@ constexpr struct {
 
 bool same(const Choice& a, const Choice& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
+// `turn` is reversed after each round, so that no choice always follows the same one. Times of
+// earlier stages count.
 void time_rounds(Bench& bench, Outcome& outcome, std::vector<std::size_t> turn, int rounds) {
   for (const std::size_t i : turn) bench.milliseconds(outcome.entries[i].choice);  // warm
   for (int round = 0; round < rounds; ++round) {
@@ -25,6 +29,8 @@ void time_rounds(Bench& bench, Outcome& outcome, std::vector<std::size_t> turn, 
   for (const std::size_t i : turn) outcome.entries[i].median = median_of(outcome.entries[i].times);
 }
 
+// Chooses among those that were timed to the end. The first `shipped` variants are those that
+// the modules contain.
 void pick(Outcome& outcome, const std::vector<std::size_t>& last, int shipped) {
   const auto fastest = [&](int variants) {
     int best = -1;
@@ -66,7 +72,8 @@ Outcome hold_contest(Bench& bench, const Cell& cell, const std::vector<Choice>& 
     if (entry.wrong.empty()) turn.push_back(i);
   }
   if (turn.empty()) return outcome;
-  // The best shipped one has to be known too, so that a fast candidate must not drive all of those out.
+  // The best shipped choice is wanted, too, so that a fast candidate must not knock all of those out: each
+  // kind is compared with its own best.
   const int shipped = shipped_variants(cell.backward);
   for (const auto& stage : kStages) {
     time_rounds(bench, outcome, turn, stage.rounds);

@@ -7,12 +7,15 @@
 
 #include "kernels/selective_scan/cuda/check_case.h"
 
+// The arrays of a shape stay on the GPU for its forward and its backward. Plans are kept for each choice,
+// so that a timed call only launches.
 namespace scankit::selective_scan {
 
 GpuBench::~GpuBench() {
   if (workspace_) gpu_.release(workspace_);
 }
 
+// Twice the arrays' size must be free, which leaves room for workspaces.
 std::string GpuBench::open(const Cell& cell) {
   cell_ = cell;
   plans_.clear();
@@ -43,6 +46,8 @@ bool GpuBench::prepare() {
   return true;
 }
 
+// A choice that cannot be planned has a plan without launches. The workspace grows to the largest one that
+// any plan needs.
 device::Plan& GpuBench::plan_of(const Choice& choice) {
   for (const auto& made : plans_)
     if (std::memcmp(&made->choice, &choice, sizeof choice) == 0) return made->plan;
@@ -78,6 +83,8 @@ std::vector<float> GpuBench::sums() const {
   return values;
 }
 
+// The small case is judged once for each kernel, since it does not depend on the cell's size. The results
+// of the cell are poisoned first, so that one which is not written shows.
 std::string GpuBench::judge(const Choice& choice) {
   const std::string kernel = std::string(cell_.backward ? "backward " : "forward ") +
                              std::string(name_of(cell_.dtype)) + " N" + std::to_string(cell_.states) + " " +
@@ -106,7 +113,7 @@ std::string GpuBench::judge(const Choice& choice) {
   return found;
 }
 
-// Channels that leave the last block not full, an odd length.
+// A small random case whose channels do not fill the last block, and whose length is odd.
 std::string GpuBench::judge_small(const Choice& choice) {
   const Variant& variant = variant_of(cell_.backward, choice.variant);
   CaseShape s = {};

@@ -11,9 +11,9 @@
 
 namespace scankit::selective_scan {
 
-// The contest's bench on a GPU. A choice is right where a small random case of the contract is, all results
-// and gradients in two equal runs, and a sample of the cell's own channels, dB and dC against those of the
-// predicted choice.
+// The contest's bench on a GPU. A choice is right if a small random case of the contract is (all results
+// and gradients, in two equal runs), a sample of the cell's own channels is, and its dB and dC agree with
+// those of the predicted choice.
 class GpuBench : public Bench {
  public:
   GpuBench(Gpu& gpu, const device::DeviceFacts& facts) : gpu_(gpu), facts_(facts) {}

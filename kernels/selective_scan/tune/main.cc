@@ -14,6 +14,7 @@
 namespace scankit::selective_scan {
 namespace {
 
+// The command line; README.md describes each option.
 struct Options {
   std::string source, units, cubins, compile, results = "tune.txt", table, dtype;
   double budget = 1e9;
@@ -66,6 +67,7 @@ Options parse(int count, char** arguments) {
   return o;
 }
 
+// The cells that the options select, in order of importance.
 std::vector<Cell> wanted_cells(const Options& options) {
   std::vector<Cell> cells;
   for (const Cell& cell : default_cells())
@@ -76,6 +78,7 @@ std::vector<Cell> wanted_cells(const Options& options) {
   return cells;
 }
 
+// Needs no GPU: the facts are those of an H200.
 int list_cells(const Options& options) {
   const device::DeviceFacts facts = {options.capability, 132, 232448, 233472};
   std::size_t total = 0;
@@ -122,7 +125,8 @@ void tell(const Cell& cell, const Outcome& outcome) {
   std::printf("; %zu tried\n", outcome.entries.size());
 }
 
-// A kernel that faults ends the process by exit(): the driver's context is lost. The record then says which.
+// The choice that is being tried. A kernel that faults makes the driver's context unusable, and the
+// program ends with exit(); the handler then notes which choice it was, so that the next run skips it.
 struct Attempt {
   Record* record;
   const Cell* cell;
@@ -154,6 +158,7 @@ class RecordedBench : public GpuBench {
   Cell cell_ = {};
 };
 
+// Measures every cell that the record does not have yet, until the budget is used up.
 int measure(const Options& options, Gpu& gpu, const device::DeviceFacts& facts, Record& record,
             std::chrono::steady_clock::time_point begin) {
   const auto seconds = [&] {
@@ -203,6 +208,7 @@ int rewrite(const Options& options) {
   return record ? write_table(options.table, machine, record->rows()) : fail(record.error());
 }
 
+// --compile: makes the cubins on a machine without a GPU.
 int compile(const Options& options) {
   if (auto made = make_directories(options.compile); !made) return fail(made.error());
   const auto compiled =

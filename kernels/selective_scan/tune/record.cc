@@ -10,9 +10,13 @@
 
 #include "doctor/base/files.h"
 
+// The record is a text file with tabs: a first line about the machine, then lines that begin with their
+// kind (time, wrong, best, won, done, skipped, crashed). It is only ever appended to, and a line without
+// its end is ignored. The dispatch table is C++ source.
 namespace scankit::selective_scan {
 namespace {
 
+// The first line. A record is only continued if it is the same: times of other device code mean nothing.
 std::string head_of(const Machine& m) {
   return "scankit_tune 1\t" + m.gpu + "\t" + std::to_string(m.capability) + "\t" +
          std::to_string(m.multiprocessors) + "\t" + m.source;
@@ -31,6 +35,7 @@ std::vector<std::string> fields_of(std::string_view line) {
   return fields;
 }
 
+// Whether the variant is still made for this dtype.
 bool takes(bool backward, int variant, DType dtype) {
   return variant_of(backward, variant).resident_warps[dtype == DType::F32] > 0;
 }
@@ -49,7 +54,7 @@ bool row_of(const std::vector<std::string>& f, Row* row) {
          takes(row->cell.backward, row->choice.variant, row->cell.dtype);
 }
 
-// "forward bf16 B8 D2048 L2048 N16" and "4x4/2 s1 p2", as name_of has them.
+// Parses what name_of() writes: "forward bf16 B8 D2048 L2048 N16", and "4x4/2 s1 p2" for a choice.
 bool cell_of(const std::string& name, Cell* cell) {
   char pass[16] = "", dtype[8] = "";
   if (std::sscanf(name.c_str(), "%15s %7s B%d D%d L%d N%d", pass, dtype, &cell->batch, &cell->dim,
@@ -70,7 +75,8 @@ bool choice_of(bool backward, const std::string& name, Choice* choice) {
   return false;
 }
 
-// What a row is of: two rows with one key say the same of different measurements.
+// The problem that a row of the table is about: its first six arguments, without spaces. Two rows with one
+// key are different measurements of the same problem.
 std::string key_of(const std::string& line) {
   std::string key;
   int commas = 0;
@@ -115,8 +121,7 @@ Result<Record> Record::read(const std::string& path, Machine* machine) {
   Record record;
   while (std::getline(lines, line))
     if (!lines.eof()) record.take(line);
-  // What won stays, as it stayed where the predicted choice was as good, unless what is shipped now is
-  // faster.
+  // A winner of the contest stays, unless a variant that is shipped now is faster by more than noise.
   std::map<std::string, Row> won;
   for (const Row& row : record.rows_) won[name_of(row.cell)] = row;
   record.rows_.clear();
@@ -152,6 +157,7 @@ void Record::take(std::string_view line) {
   if (fields[0] == "crashed" && fields.size() == 3) crashed_.insert(fields[1] + "\t" + fields[2]);
 }
 
+// One write() for each cell, so that a killed run leaves whole cells.
 Result<void> Record::append(const std::string& text) const {
   const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
@@ -206,6 +212,7 @@ bool Record::crashed(const Cell& cell, const Choice& choice) const {
   return crashed_.count(name_of(cell) + "\t" + name_of(cell.backward, choice)) > 0;
 }
 
+// Rows are sorted, so that a repeated run changes as few lines as possible. Comments at the top stay.
 std::string table_text(const std::string& before, const Machine& machine, const std::vector<Row>& rows) {
   std::vector<std::string> mine;
   std::set<std::string> keys;

@@ -6,11 +6,14 @@
 
 #include "kernels/selective_scan/check_number.h"
 
+// Checks the results of a large problem on a few of its channels: the float64 reference for all of them
+// would take minutes.
 namespace scankit::selective_scan {
 namespace {
 
 constexpr Index kMostWork = 4000000;  // states over steps, in the reference
 
+// The relative error, in norm, of rounding the values to the dtype.
 double loss(const std::vector<double>& values, DType dtype) {
   double norm = 0, lost = 0;
   for (const double value : values) {
@@ -22,6 +25,8 @@ double loss(const std::vector<double>& values, DType dtype) {
 
 }  // namespace
 
+// The first and the last channel and one in the middle, or fewer if the reference would have too much to
+// do. dB and dC need all channels and are checked elsewhere (GpuBench::judge()).
 Sample::Sample(Gpu& gpu, const Arrays& arrays) : gpu_(gpu), arrays_(arrays) {
   const Common& c = arrays.forward().common;
   const Index each = Index{c.batch} * c.length * c.states;
@@ -40,6 +45,7 @@ Sample::Sample(Gpu& gpu, const Arrays& arrays) : gpu_(gpu), arrays_(arrays) {
   want_ = run_reference(p);
 }
 
+// `count` elements from number `first` of a device array, decoded.
 std::vector<double> Sample::read(const void* data, Index first, Index count, DType dtype) const {
   const std::size_t size = size_of(dtype);
   std::vector<unsigned char> bytes(static_cast<std::size_t>(count) * size);
@@ -81,7 +87,9 @@ double Sample::loss_of(const char* name, const Values& want, DType dtype) const 
   return known != losses_.end() ? known->second : losses_.emplace(name, loss(want, dtype)).first->second;
 }
 
-// As device_check: the norm of the difference against four times the rounding of the exact result.
+// "" where the relative error in norm is within the bound: four times the rounding of the exact result,
+// plus `inherited` (the rounding of an input such as out), plus a constant. device_check uses the same
+// bound. NaN fails.
 std::string Sample::compare(const char* name, const Values& got, const Values& want, DType dtype,
                             double inherited) const {
   double difference = 0, norm = 0;
