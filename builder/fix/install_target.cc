@@ -55,8 +55,9 @@ Result<InstallTarget> user_site(const Host& host, const Python& python) {
                  say("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
                  say("leave --target out: scankit then takes a folder that works")};
   std::string base = host.env("PYTHONUSERBASE").value_or("");
-  if (base.empty()) base = host.env("HOME").value_or("") + "/.local";
-  if (base[0] != '/')
+  const std::string home = host.env("HOME").value_or("");
+  if (base.empty() && !home.empty()) base = home + "/.local";
+  if (!base.starts_with('/'))
     return Error{Errc::InvalidArgument, say("--target user: HOME is not set"), say("use --target DIR")};
   const std::string minor = python.version.substr(0, python.version.find('.', python.version.find('.') + 1));
   return InstallTarget{

@@ -254,11 +254,14 @@ std::vector<FatbinEntry> scan_segments(const Image& image) {
         const std::uint64_t start = s.offset + done + i;
         const auto container = image.file().read<Container>(start);
         if (!container || container->version != 1 || container->header_size != sizeof(Container)) continue;
-        const std::uint64_t room = s.file_size - done - i - sizeof(Container);
-        if (container->size > room) continue;
+        const std::uint64_t left = s.file_size - done - i;
+        if (left < sizeof(Container) || container->size > left - sizeof(Container)) continue;
+        const std::size_t before = found.size();
         if (!read_entries(image.file(), start + sizeof(Container),
-                          start + sizeof(Container) + container->size, found))
+                          start + sizeof(Container) + container->size, found)) {
+          found.resize(before);  // bytes that looked like a container by chance
           continue;
+        }
         next = i + sizeof(Container) + container->size;
         break;
       }

@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <sstream>
 
@@ -205,6 +206,9 @@ std::string expand_tokens(const std::string& text, const std::string& origin, co
       const std::string plain = "$" + std::string(name), braced = "${" + std::string(name) + "}";
       const std::string& form = text.compare(i, braced.size(), braced) == 0 ? braced : plain;
       if (text.compare(i, form.size(), form) != 0) continue;
+      // glibc's is_dst() compares the longest identifier: $ORIGINAL is no $ORIGIN.
+      const char next = i + form.size() < text.size() ? text[i + form.size()] : '\0';
+      if (&form == &plain && (std::isalnum(static_cast<unsigned char>(next)) != 0 || next == '_')) continue;
       out += *value;
       i += form.size();
       replaced = true;

@@ -65,6 +65,13 @@ class Search : public testing::Test {
   Workshop shop_;
 };
 
+TEST(Tokens, EndWhereTheIdentifierEnds) {
+  SearchContext context;
+  context.lib_token = "lib64";
+  EXPECT_EQ(expand_tokens("$ORIGIN/x:${ORIGIN}AL", "/o", context), "/o/x:/oAL");
+  EXPECT_EQ(expand_tokens("$ORIGINAL/$LIB_2/$LIB", "/o", context), "$ORIGINAL/$LIB_2/lib64");
+}
+
 TEST_F(Search, RpathOfTheProgramServesItsLibrariesToo) {
   expect_same(program({"a"}, {}, {rpath("$ORIGIN/mid:" + shop_.path("a"))}));
 }

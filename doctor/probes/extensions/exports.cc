@@ -148,7 +148,7 @@ Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapsho
   // RPATH counts only without RUNPATH (ld.so(8)).
   std::vector<std::string> own;
   const Dynamic& dynamic = (*program)->dynamic;
-  for (std::size_t at = 0; dynamic.runpath.empty() && at < dynamic.rpath.size();) {
+  for (std::size_t at = 0; !dynamic.has_runpath && at < dynamic.rpath.size();) {
     const auto end = std::min(dynamic.rpath.find(':', at), dynamic.rpath.size());
     own.push_back(expand_tokens(dynamic.rpath.substr(at, end - at), context.main_origin, context));
     at = end + 1;

@@ -157,7 +157,7 @@ TargetResolver::TargetResolver(const Host& files, const Snapshot& machine)
 // machine. A directory inside `folder` is one inside site-packages there; other paths are the same on both.
 std::vector<TargetLibraries::Folder> TargetResolver::folders_of(const ElfLibrary& library,
                                                                 const std::string& folder) const {
-  const std::string& list = library.dynamic.runpath.empty() ? library.dynamic.rpath : library.dynamic.runpath;
+  const std::string& list = library.dynamic.has_runpath ? library.dynamic.runpath : library.dynamic.rpath;
   const std::string origin = path_dirname(library.path);
   std::vector<TargetLibraries::Folder> folders;
   for (std::size_t at = 0; at < list.size();) {
