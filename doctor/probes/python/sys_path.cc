@@ -206,13 +206,14 @@ std::optional<EditableMapping> editable_mapping(const std::string& text) {
 
 namespace {
 
-// _Py_get_env_flag: a number that is 0 is off, any other number or text is on.
-bool environment_flag(const Host& host, std::string_view name) {
+// _Py_get_env_flag, from Python 3.7 on: a number that is 0 is off, any other number or text is on.
+// Python 3.6 asks only whether there is text.
+bool environment_flag(const Host& host, std::string_view name, unsigned minor) {
   const auto value = host.env(name);
   if (!value || value->empty()) return false;
   char* end = nullptr;
   const long number = std::strtol(value->c_str(), &end, 10);
-  return *end != '\0' || number != 0;
+  return minor < 7 || *end != '\0' || number != 0;
 }
 
 // os.path.expanduser("~") without getpwuid, in which a static program may die.
@@ -277,7 +278,7 @@ class SysPath {
     // include-system-site-packages decides on the user's directory as well: site.venv() sets
     // ENABLE_USER_SITE to False without it.
     const bool system_site = !layout_.venv || layout_.venv->system_site;
-    python_.user_site_enabled = system_site && !environment_flag(host_, "PYTHONNOUSERSITE");
+    python_.user_site_enabled = system_site && !environment_flag(host_, "PYTHONNOUSERSITE", layout_.minor);
     if (python_.user_site_enabled) {
       const std::string folder = user_site(host_, layout_);
       if (!folder.empty() && host_.is_directory(folder)) add_site_folder(folder, "user-site");
