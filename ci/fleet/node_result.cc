@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 
 // A node's file: one line of JSON, {header, "result": the command's own JSON, "sha256": digest of
@@ -36,7 +37,7 @@ Json summary_json(const Summary& summary) {
 Summary summary_of(const Json& json) {
   Summary summary;
   summary.verdict = json.at("verdict").get<std::string>();
-  summary.failed = json.at("failed").get<std::size_t>();
+  summary.failed = whole_number<std::size_t>(json.at("failed"));
   summary.unknown = json.at("unknown").get<std::vector<std::string>>();
   for (const Json& c : json.at("causes"))
     summary.causes.push_back({c.at("cause").get<std::string>(), c.at("severity").get<std::string>(),
@@ -62,8 +63,8 @@ NodeResult node_of(const Json& json) {
   node.started = json.at("started").get<double>();
   node.ended = json.at("ended").get<double>();
   node.end = json.at("end").get<std::string>();
-  node.exit_status = json.at("exit_status").get<int>();
-  node.signal = json.at("signal").get<int>();
+  node.exit_status = whole_number<int>(json.at("exit_status"));
+  node.signal = whole_number<int>(json.at("signal"));
   node.said = json.at("said").get<std::string>();
   node.facts = json.at("facts").get<Words>();
   node.facts_problem = json.at("facts_problem").get<std::string>();

@@ -13,6 +13,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/json_text.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
@@ -65,8 +66,9 @@ std::optional<StepEnd> finished_before(const std::string& folder, const StepComm
       json.value("key", Json()) != command.key || json.value("answer_sha256", Json()) != *answer)
     return std::nullopt;
   const Json status = json.value("status", Json()), seconds = json.value("seconds", Json());
-  if (!status.is_number_integer() || !seconds.is_number()) return std::nullopt;
-  StepEnd end{.status = status.get<int>(), .seconds = seconds.get<double>()};
+  // A process ends with 0 to 255; what else stands there was written by nobody we know.
+  if (!status.is_number_unsigned() || status > 255 || !seconds.is_number()) return std::nullopt;
+  StepEnd end{.status = whole_number<int>(status), .seconds = seconds.get<double>()};
   return end.has_answer() ? std::optional(end) : std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/base/json_text.h"
 #include "doctor/model/plain_json.h"
 #include "doctor/model/snapshot_json.h"
 
@@ -26,6 +27,21 @@ TEST(BoundedJson, RefusesDepthAndNumbers) {
   EXPECT_EQ(problem_of("[" + repeated("{},", 10) + "0]", {.objects = 9}), "it has more than 9 objects");
   EXPECT_EQ(problem_of("[" + repeated("\"\",", 10) + "0]", {.values = 9}), "it has more than 9 values");
   EXPECT_EQ(problem_of(repeated("[", 60u << 20)), "it nests deeper than 32 levels");
+}
+
+TEST(BoundedJson, RefusesNumbersThatNoFieldHas) {
+  for (const char* text : {"[2.4e88]", "[-1.5]", "[1e0]", "[99999999999999999999]"})
+    EXPECT_EQ(problem_of(text), "it has a number with a fraction, an exponent or more than 64 bits") << text;
+  EXPECT_EQ(problem_of("[-9223372036854775808, 18446744073709551615]"), "");
+}
+
+TEST(WholeNumber, IsOneThatFits) {
+  const auto numbers = nlohmann::json::parse("[7, -7, 2.4e88, 1.0, 4294967296, \"7\", null]");
+  EXPECT_EQ(whole_number<unsigned>(numbers[0]), 7u);
+  EXPECT_EQ(whole_number<int>(numbers[1]), -7);
+  EXPECT_EQ(whole_number<std::size_t>(numbers[4]), std::size_t{1} << 32);
+  for (const std::size_t i : {1, 2, 3, 4, 5, 6})
+    EXPECT_THROW(whole_number<unsigned>(numbers[i]), nlohmann::json::exception) << i;
 }
 
 TEST(BoundedJson, SaysWhereInPlainWords) {

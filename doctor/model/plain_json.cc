@@ -48,7 +48,10 @@ class JsonCounter : public nlohmann::json_sax<Json> {
   bool boolean(bool) override { return count(); }
   bool number_integer(number_integer_t) override { return count(); }
   bool number_unsigned(number_unsigned_t) override { return count(); }
-  bool number_float(number_float_t, const string_t&) override { return count(); }
+  // No field of a snapshot or a lock is one, and the cast to a whole number has no defined result for 2e88.
+  bool number_float(number_float_t, const string_t&) override {
+    return fail(say("it has a number with a fraction, an exponent or more than 64 bits"));
+  }
   bool string(string_t&) override { return count(); }
   bool binary(binary_t&) override { return count(); }
   bool key(string_t&) override { return true; }

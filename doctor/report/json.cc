@@ -236,7 +236,7 @@ Result<Finding> finding_of(const ParsedJson& json) {
     finding.evidence.push_back({json_text(evidence, "fact"), json_text(evidence, "value")});
   for (const ParsedJson& fix : json.at("fixes")) finding.fixes.push_back(fix_of(fix));
   if (const auto line = json.find("demanded_by"); line != json.end())
-    finding.demanded_by = FileLine{json_text(*line, "file"), line->at("line").get<unsigned>()};
+    finding.demanded_by = FileLine{json_text(*line, "file"), whole_number<unsigned>(line->at("line"))};
   return finding;
 }
 
@@ -256,7 +256,7 @@ Result<Outcome> outcome_of(const ParsedJson& check, const ParsedJson& all) {
   if (!state) return Error{Errc::Malformed, say("the check {} has no state", outcome.check), ""};
   outcome.state = *state;
   for (const ParsedJson& place : check.at("findings")) {
-    SCANKIT_TRY(Finding finding, finding_of(all.at("findings").at(place.get<std::size_t>())));
+    SCANKIT_TRY(Finding finding, finding_of(all.at("findings").at(whole_number<std::size_t>(place))));
     outcome.findings.push_back(std::move(finding));
   }
   for (const ParsedJson& open : all.at("unknown"))
