@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `scankit fix` finds out before it asks: the place, what an interrupted fix left, what may be changed, and
+// where each module comes from.
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "builder/cli/fix_stages.h"
+#include "builder/compile/cache.h"
+#include "builder/fix/lock.h"
+#include "builder/fix/transaction.h"
+#include "builder/module/bundled.h"
+#include "builder/module/prebuilt.h"
+#include "builder/toolchain/choose_toolchain.h"
+#include "builder/torch_flavor/environment.h"
+#include "doctor/base/say.h"
+#include "doctor/probes/python/python.h"
+
+namespace scankit {
+
+Result<BuildRequest> fix_request(const FixOptions& options) {
+  SCANKIT_TRY(BuildRequest request, build_request("", options.arch, options.compilation));
+  SCANKIT_CHECK(check_request(options.compilation.toolchain));
+  request.toolchain.asked = options.compilation.toolchain;
+  request.toolchain.progress = tell;
+  SCANKIT_TRY(request.flavor, parse_flavor(options.flavor));
+  return request;
+}
+
+Result<InstallTarget> fix_target(const Host& host, const std::string& python, const std::string& asked) {
+  const auto probed = probe_python(host, python);
+  if (!probed.present()) return Error{Errc::NotFound, probed.note, ""};
+  return choose_place(host, probed.value, asked);
+}
+
+Result<Recovery> recover_interrupted(const Host& host, const FixOptions& options, const std::string& base) {
+  const StateFolder state(base);
+  if (::access(state.root().c_str(), F_OK) != 0) return Recovery::Nothing;
+  if (const auto foreign = foreign_to_root(host, state.root())) return foreign_journal(*foreign);
+  SCANKIT_TRY(const auto left, interrupted(state));
+  if (left.empty()) return Recovery::Nothing;
+  print_line(options, say("an earlier fix was interrupted: before anything else, what it did is undone"));
+  for (const std::string& line : undo_lines(state, left)) print_line(options, line);
+  if (options.dry_run) return Recovery::Nothing;
+  SCANKIT_TRY(const auto lock, Lock::take(state.root()));
+  if (!confirmed(options, false)) return Recovery::Declined;
+  std::vector<std::string> lines;
+  const auto recovered = recover(state, lines);
+  for (const std::string& line : lines) print_line(options, line);
+  if (!recovered) return recovered.error();
+  return Recovery::Undone;
+}
+
+namespace {
+
+// Every file that the plan moves away must be movable, or the fix would fail half-way.
+Result<void> check_moves(const FixContext& context, const FixPlan& plan) {
+  std::vector<std::string> files;
+  for (const InstallBundled& ours : ours_of(plan))
+    for (const FileMove& move : hiding_copies(context.report.snapshot, ours, plan.place))
+      files.push_back(move.path);
+  for (const RepairStep& step : plan.steps)
+    if (const auto* away = std::get_if<MoveAway>(&step.what)) files.push_back(away->path);
+  for (const std::string& file : files) SCANKIT_CHECK(may_move(context.host, file));
+  return {};
+}
+
+// The module as it came with scankit, if it has what is asked for. It needs no compiler. A damaged one is told
+// and passed over: a build may still do.
+std::optional<BuiltModule> shipped_module(const FixContext& context, const BundledModule& module,
+                                          const BuildRequest& request) {
+  if (request.flavor != Flavor::Universal) return std::nullopt;
+  auto ready = prebuilt_module(prebuilt_folder(), module, request.targets, context.report.snapshot.gpus);
+  if (ready) return *std::move(ready);
+  tell(retold(ready.error().message));
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> check_changes_allowed(const FixContext& context, const FixPlan& plan) {
+  SCANKIT_CHECK(check_place(plan.place));
+  if (const auto foreign = foreign_code(context.host, context.report.snapshot))
+    return foreign_place(*foreign);
+  return check_moves(context, plan);
+}
+
+Result<BuildRequest> request_for_plan(const FixContext& context, const FixPlan& plan, BuildRequest request) {
+  // The plan shows what would be fetched, and nothing is done before it is agreed to.
+  request.toolchain.may_download = true;
+  if (request.flavor != Flavor::Torch || modules_of(plan).empty()) return request;
+  const auto environment = torch_environment(context.host, context.report.snapshot);
+  if (!environment) return environment.error();
+  request.targets.cuda = context.report.snapshot.torch.value.cuda;
+  return request;
+}
+
+Result<ModuleSources> find_sources(const FixContext& context, const FixPlan& plan,
+                                   const BuildRequest& request) {
+  const Snapshot& snapshot = context.report.snapshot;
+  const Cache cache(request.cache_folder);
+  std::optional<Toolchain> toolchain;
+  ModuleSources found;
+  for (const std::string& name : modules_of(plan)) {
+    SCANKIT_TRY(const BundledModule* module, bundled_module(name));
+    if (auto shipped = shipped_module(context, *module, request)) {
+      found.sources[name] = {true, shipped->targets, shipped->compiler, {}, shipped->notes};
+      found.built[name] = *std::move(shipped);
+      continue;
+    }
+    if (!toolchain) {
+      SCANKIT_TRY(toolchain,
+                  choose_toolchain(context.host, snapshot, request.targets, cache, request.toolchain));
+    }
+    found.sources[name] = {false, toolchain->choice.targets, toolchain->said(),
+                           shown_fetches(context.host, snapshot, cache, *toolchain), toolchain->choice.notes};
+  }
+  return found;
+}
+
+std::vector<std::string> unproven_code(const FixContext& context,
+                                       const std::map<std::string, ModuleSource>& sources,
+                                       const TargetRequest& targets) {
+  const auto among = [](const Target& target, const std::vector<Gpu>& known) {
+    return std::ranges::any_of(
+        known, [&](const Gpu& gpu) { return target.ptx || gpu.sm == std::to_string(target.sm); });
+  };
+  // What came with scankit has code for GPUs that nobody asked about.
+  const auto matters = [&](const Target& target) {
+    return std::ranges::find(targets.list, target) != targets.list.end() ||
+           among(target, context.report.snapshot.gpus.value);
+  };
+  std::vector<Target> untested;
+  for (const auto& [module, source] : sources)
+    for (const Target& target : source.targets)
+      if (!among(target, context.gpus_here.value) && (!source.prebuilt || matters(target)) &&
+          std::ranges::find(untested, target) == untested.end())
+        untested.push_back(target);
+  if (untested.empty()) return {};
+  return {say("{} code (no matching GPU on this machine)", names_of(untested, " "))};
+}
+
+}  // namespace scankit

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `scankit fix` says: its question, why it does nothing, and how each part of the plan ended.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "builder/cli/fix_stages.h"
+#include "builder/fix/interruption.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/checks/snapshot_queries.h"
+#include "doctor/probes/python/python.h"
+#include "doctor/report/escape.h"
+
+namespace scankit {
+
+void print_line(const FixOptions& options, const std::string& text) {
+  std::fprintf(options.json ? stderr : stdout, "%s\n", plain(text, false).c_str());
+}
+
+bool confirmed(const FixOptions& options, bool undone_before) {
+  if (options.yes) return true;
+  const Answer answer = options.json ? Answer::Nobody : ask(say("Do it? [y/N]"));
+  if (answer == Answer::Nobody)
+    print_line(options, undone_before ? say("Nothing else was changed. To do it: add --yes")
+                                      : say("Nothing was changed. To do it: add --yes"));
+  if (answer == Answer::No)
+    print_line(options, undone_before ? say("Nothing else was changed.") : say("Nothing was changed."));
+  return answer == Answer::Yes;
+}
+
+void put_on_path(const InstallTarget& place) {
+  const char* before = std::getenv("PYTHONPATH");
+  const std::string old = before == nullptr ? "" : before;
+  if ((old + ":").starts_with(place.site + ":")) return;
+  (void)::setenv("PYTHONPATH", (place.site + (old.empty() ? "" : ":" + old)).c_str(), 1);
+}
+
+PlanView plan_view(const FixContext& context, const FixPlan& plan,
+                   const std::map<std::string, ModuleSource>& sources, std::vector<std::string> unproven,
+                   const std::string& project) {
+  const std::string python = interpreter_of(context.report.snapshot.python.value);
+  const std::string& target = context.options.target;
+  PlanView view{&plan, &context.report.snapshot, sources};
+  view.unproven = std::move(unproven);
+  view.proof = "scankit validate --quick --python " + shell_quoted(python);
+  if (const auto ours = modules_of(plan); !ours.empty()) view.proof += " --module " + ours.front();
+  view.project = project;
+  view.python = python;
+  view.restore = "scankit restore --python " + shell_quoted(python) +
+                 (target.empty() ? "" : " --target " + shell_quoted(target));
+  return view;
+}
+
+int end_fix(const FixContext& context, const PlanView& view, int status, const FixOutcome& outcome) {
+  if (context.options.json) std::fputs(plan_json(view, outcome).c_str(), stdout);
+  return status;
+}
+
+namespace {
+
+void tell_how_to_reach(const FixOptions& options, const InstallTarget& place) {
+  if (place.how_to_reach.empty()) return;
+  print_line(options, say("in this shell, run first: {}", place.how_to_reach));
+  print_line(options, say("once, for every new shell: {}", place.for_good));
+}
+
+// Whether import takes a module from the place of this plan.
+bool is_in_place(const Snapshot& snapshot, const InstallTarget& place) {
+  return std::ranges::any_of(selected_copies(snapshot),
+                             [&](const Copy& copy) { return path_dirname(copy->path) == place.site; });
+}
+
+}  // namespace
+
+int explain_no_action(const FixContext& context, const FixPlan& plan) {
+  using Kind = FixPlan::Kind;
+  const FixOptions& options = context.options;
+  const bool nothing = plan.kind == Kind::NothingToDo, cannot = plan.kind == Kind::NotRepairable;
+  if (cannot)
+    for (const std::string& broken : plan.unrepaired)
+      print_line(options, say("scankit cannot repair this: {}", broken));
+  else
+    print_line(options,
+               nothing ? say("nothing to do: {}", plan.why) : say("nothing was changed: {}", plan.why));
+  if (nothing && is_in_place(context.report.snapshot, plan.place)) tell_how_to_reach(options, plan.place);
+  for (const std::string& line : plan.advice) print_line(options, "  " + say("you can: {}", line));
+  const PlanView view = plan_view(context, plan, {}, {}, "");
+  if (nothing) return end_fix(context, view, kExitClean, {"nothing_to_do", plan.why, {}});
+  if (cannot) return end_fix(context, view, kExitFindings, {"not_repairable", plan.why, {}});
+  return end_fix(context, view, kExitInconclusive, {"inconclusive", plan.why, {}});
+}
+
+int refuse(const FixContext& context, const PlanView& view, const Error& error) {
+  const int status = report_error("fix", error, kExitFindings);
+  report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
+  return end_fix(context, view, status, {"failed", error.message, {}});
+}
+
+namespace {
+
+void tell_kept_step(const FixOptions& options, const RepairStep& step) {
+  if (const auto* away = std::get_if<MoveAway>(&step.what))
+    print_line(options, say("repaired: {} no longer hides {}", away->path, away->module));
+  if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+    print_line(options, say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
+                                                                         : join(packages->statements)));
+  if (const auto* variable = std::get_if<SetVariable>(&step.what))
+    print_line(
+        options,
+        variable->file.empty()
+            ? say("it works where this was run before, and was seen to: {}", shell_line(*variable))
+            : say("repaired in every shell that activates the environment from now on: {}", variable->name));
+}
+
+void tell_kept(const FixOptions& options, const PartResult& part) {
+  for (const std::string& module : modules_of(part.plan))
+    print_line(options, say("repaired: `import {}` works and its results are correct", module));
+  for (const RepairStep& step : part.plan.steps) tell_kept_step(options, step);
+  for (const std::string& note : part.result.notes) print_line(options, say("note: {}", note));
+}
+
+// What a failed part leaves: the old state, or with FailedAt::Undoing a half-undone one.
+void tell_undone(const FixOptions& options, const PartResult& part) {
+  for (const RepairStep& step : part.plan.steps)
+    print_line(options, part.failed_at == FailedAt::Undoing
+                            ? say("still wrong, and half undone: {}", step.why)
+                            : say("still wrong, and as it was: {}", step.why));
+}
+
+// What the doctor, asked once more about everything that it was asked before, still calls an error.
+std::vector<std::string> still_broken(const FixContext& context, const InstallTarget& place) {
+  if (!place.how_to_reach.empty()) put_on_path(place);
+  DiagnosisRequest again = context.diagnosis;
+  again.after_a_fix = true;
+  const Report now = diagnose_environment(context.host, again);
+  std::vector<std::string> lines;
+  for (const Finding& finding : now.findings) {
+    if (finding.severity() != Severity::Error || finding.because_of ||
+        !concerns(finding, context.diagnosis.modules))
+      continue;
+    const bool named = finding.summary.find(finding.subject) != std::string::npos;
+    lines.push_back(named ? finding.summary : say("{}: {}", finding.subject, finding.summary));
+  }
+  return lines;
+}
+
+void tell_what_is_left(const FixOptions& options, const PlanView& view) {
+  tell_how_to_reach(options, view.plan->place);
+  for (const std::string& part : view.unproven) print_line(options, say("not tested: {}", part));
+  if (!view.unproven.empty()) print_line(options, say("to test it on that GPU: {}", view.proof));
+  for (const std::string& todo : view.plan->advice) print_line(options, say("left for you: {}", todo));
+}
+
+int status_of(const PartResult& part) {
+  return part.failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed;
+}
+
+}  // namespace
+
+int tell_results(const FixContext& context, const PlanView& view, const std::vector<PartResult>& parts) {
+  const FixOptions& options = context.options;
+  const bool any_kept = std::ranges::any_of(parts, &PartResult::kept);
+  FixOutcome outcome{any_kept ? "repaired" : "failed", "", {}};
+  int status = kExitClean;
+  for (const PartResult& part : parts) {
+    outcome.kept.push_back(part.kept());
+    if (part.kept()) {
+      tell_kept(options, part);
+      outcome.notes.insert(outcome.notes.end(), part.result.notes.begin(), part.result.notes.end());
+      continue;
+    }
+    const int failed = report_error("fix", part.error, status_of(part));
+    if (status == kExitClean) {
+      status = failed;
+      outcome.message = part.error.message;
+    }
+    if (any_kept) tell_undone(options, part);
+  }
+  if (any_kept && status == kExitClean) {
+    outcome.still_broken = still_broken(context, view.plan->place);
+    for (const std::string& line : outcome.still_broken) print_line(options, say("still broken: {}", line));
+    if (!outcome.still_broken.empty()) status = kExitFindings;
+  }
+  if (any_kept) tell_what_is_left(options, view);
+  if (any_kept && status != kExitClean) outcome.state = "partly_repaired";
+  const bool old_state =
+      std::ranges::none_of(parts, [](const PartResult& part) { return part.failed_at == FailedAt::Undoing; });
+  if (!any_kept && old_state)
+    report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
+  const int signal = status == kExitClean ? 0 : Interruption::signal();
+  return end_fix(context, view, signal != 0 ? 128 + signal : status, outcome);
+}
+
+}  // namespace scankit
