@@ -53,7 +53,7 @@ row "python -c 'import torch'"
 measure 3 "$env/bin/python" -m torch.utils.collect_env
 row "python -m torch.utils.collect_env"
 
-# Every extension of an environment with some 480 of them, where doctor/tests/e2e/audit_truth.sh made one.
+# Every extension of an environment with some 480 of them, where doctor/tests/e2e/test_audit_truth.py made one.
 many=${SCANKIT_AUDIT_ENV:-$SCANKIT_CACHE/envs/many}
 if [ -x "$many/bin/python" ]; then
   measure 5 "$scankit" doctor --all --no-import --python "$many/bin/python"

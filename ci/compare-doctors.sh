@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2034  # plant fills what the fault functions expect to be there
 # compare-doctors.sh SCANKIT MODULES WORK [FAULT|HEALTHY...]: the same planted and healthy environments through scankit,
 # the user's own traceback, env-doctor, cuda-doctor and torch.utils.collect_env; prints a Markdown table. It needs a Python
 # with torch (fixtures.sh) and the two doctors from the package index, which it installs beside the environments.
@@ -10,13 +9,8 @@
 # something is wrong (its exit status, or its own word for an error).
 set -euo pipefail
 ROOT_FOLDER=$(cd "$(dirname "$0")/.." && pwd)
-FAULTS=$ROOT_FOLDER/doctor/tests/e2e
-# shellcheck source=ci/fixtures.sh
-. "$ROOT_FOLDER/ci/fixtures.sh"
-for file in "$FAULTS"/faults.sh "$FAULTS"/faults_truth.sh; do
-  # shellcheck source=doctor/tests/e2e/faults.sh
-  . "$file"
-done
+# shellcheck source=doctor/tests/e2e/plant.sh
+. "$ROOT_FOLDER/doctor/tests/e2e/plant.sh"
 scankit=$(readlink -f "$1") MODULES=$2
 mkdir -p "$3"
 work=$(cd "$3" && pwd)
@@ -29,7 +23,7 @@ faults=(torch_version_mismatch abi_cxx11_mismatch missing_cudart_12 missing_cudn
 healthy=(good_module abi3_module masked_optional_import leftovers_of_pip toolkit_on_ld_library_path no_torch)
 [ $# -eq 0 ] || { faults=() && healthy=(good_module); }
 for wanted in "$@"; do
-  if declare -F "fault_$wanted" >/dev/null; then faults+=("$wanted"); else healthy+=("$wanted"); fi
+  if grep -q "^def $wanted(" "$E2E"/faults_*.py; then faults+=("$wanted"); else healthy+=("$wanted"); fi
 done
 
 pattern_of() { # CAUSE: what a report says that names it, by any tool's words
@@ -90,27 +84,17 @@ alarmed() { # TOOL REPORT
   esac
 }
 
-plant() { # FUNCTION NAME: sets env, IMPORT, PREPARE, STARTS_IN, ROOT
-  IMPORT='import torch, selective_scan_cuda' ERROR='' ROOT='' FOUND='' VERDICT='' STATUS='' PREPARE='' DOCTOR='' LOG='' ONLY_OBSERVED=''
-  folder=$work/$2
+make() { # NAME: sets folder, env, IMPORT, PREPARE, STARTS_IN, ROOT; `healthy:NAME` as plant.sh has it
+  folder=$work/${1#healthy:}
   rm -rf "$folder" && mkdir -p "$folder"
-  STARTS_IN=$folder
-  if [ "$1" = fault ]; then
-    env=$(fx_scratch_env "$folder/env" pth)
-    "fault_$2" "$env"
-  else
-    (work=$folder && name=$2 && . "$work/../healthy_functions.sh" && "case_$2" && printf 'env=%q IMPORT=%q PREPARE=%q\n' "$env" "$IMPORT" "$PREPARE" >"$folder/made")
-    # shellcheck disable=SC1091
-    . "$folder/made"
-  fi
+  plant "$1" "$folder"
   SEARCH=$(sed -n 's/.*PYTHONPATH=\([^ ]*\).*/\1/p' <<<"$PREPARE")
 }
 
 install_tools
-{ sed -n '/^case_/,/^}/p' "$FAULTS/healthy.sh"; cat "$FAULTS/healthy_more.sh"; } >"$work/healthy_functions.sh"
 declare -A wins alarms seconds memory
 for name in "${healthy[@]}"; do
-  plant healthy "$name"
+  make "healthy:$name"
   line="| $name (healthy) |"
   for tool in "${tools[@]}"; do
     examine "$tool" "$env" "$folder/$tool"
@@ -122,7 +106,7 @@ for name in "${healthy[@]}"; do
   echo "$line" >&2
 done
 for name in "${faults[@]}"; do
-  plant fault "$name"
+  make "$name"
   cause=${ROOT%%|*}
   line="| $name |"
   for tool in "${tools[@]}"; do

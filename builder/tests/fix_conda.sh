@@ -3,13 +3,8 @@
 # Repairs by conda, in a prefix of real conda packages (doctor/tests/e2e/conda.sh):  fix_conda.sh SCANKIT [CASE...]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-FAULTS=$here/../../doctor/tests/e2e
-# shellcheck source=ci/fixtures.sh
-. "$here/../../ci/fixtures.sh"
-# shellcheck source=doctor/tests/e2e/faults_truth.sh
-. "$FAULTS/faults_truth.sh"
 # shellcheck source=doctor/tests/e2e/conda.sh
-. "$FAULTS/conda.sh"
+. "$here/../../doctor/tests/e2e/conda.sh"
 scankit=$(realpath "$1")
 shift
 # shellcheck source=builder/tests/fix.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# fix_faults.sh FAULT SCANKIT MODULES: plants FAULT of the doctor's faults*.sh in a scratch environment, repairs it by
+# fix_faults.sh FAULT SCANKIT MODULES: plants FAULT of the doctor's faults_*.py in a scratch environment, repairs it by
 # `scankit fix`, asks the real interpreter, and takes it back, byte by byte.
 set -euo pipefail
 # shellcheck source=doctor/tests/e2e/plant.sh

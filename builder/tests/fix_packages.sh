@@ -4,10 +4,8 @@
 #   fix_packages.sh SCANKIT [CASE...]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../../ci/fixtures.sh"
-# shellcheck source=doctor/tests/e2e/faults_packages.sh
-. "$here/../../doctor/tests/e2e/faults_packages.sh"
+# shellcheck source=doctor/tests/e2e/packages.sh
+. "$here/../../doctor/tests/e2e/packages.sh"
 scankit=$1
 shift
 # shellcheck source=builder/tests/fix.sh

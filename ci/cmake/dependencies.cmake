@@ -14,6 +14,7 @@
 # The tests and the lints: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
 # apt-test: gettext         (gettext 0.21: xgettext, msgfmt; the catalogue and its translations)
 # apt-test: libgtest-dev        (GoogleTest 1.12)
+# apt-test: python3-pytest  (pytest 7.2: the end-to-end tests)
 # apt-test: strace             (tests that kill a fix between any two of its system calls)
 # apt-test: clang-format clang-tidy
 # apt-test: jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap

@@ -11,7 +11,7 @@ namespace scankit {
 namespace {
 
 // A cubin of one kernel "k", section by section; what real compilers write is read in
-// doctor/tests/e2e/fatbins.sh.
+// doctor/tests/e2e/test_fatbins.py.
 class Cubin {
  public:
   Cubin() { add("", SHT_NULL, ""); }

@@ -1,10 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # Sourced: a conda prefix of packages of a channel in a folder, installed by py-rattler: the real solver, prefix, records and
-# hard links. conda itself is not on the package index. $FAULTS is this folder; faults_truth.sh is sourced too.
+# hard links. conda itself is not on the package index. For environments here (test_places_installers.py) and the builder's.
+CONDA_TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=ci/fixtures.sh
+. "$CONDA_TESTS/../../../ci/fixtures.sh"
 
 # conda_channel WORD...: conda_channel.py's, with what it said in channel.txt
-conda_channel() { "$(fx_installers)/bin/python" "$FAULTS/conda_channel.py" "$@" >channel.txt 2>&1 || { cat channel.txt && false; }; }
+conda_channel() { "$(fx_installers)/bin/python" "$CONDA_TESTS/conda_channel.py" "$@" >channel.txt 2>&1 || { cat channel.txt && false; }; }
 
 # conda_channel_of_demo CHANNEL PYTHON: the packages python, libdemo and demo-ext; its files are made in ./files
 conda_channel_of_demo() {
@@ -13,7 +16,8 @@ conda_channel_of_demo() {
   cp -L "$(dirname "$(dirname "$2")")"/lib/libpython3*.so.1.0 files/ 2>/dev/null || true
   patchelf --set-rpath "\$ORIGIN/../lib" files/python # as conda-build does
   echo 'int demo_answer(void) { return 42; }' | gcc -shared -fPIC -x c - -Wl,-soname,libdemo.so.2 -o files/libdemo.so
-  plain_module files/demo.so "$2" - files/libdemo.so -Wl,-rpath,"\$ORIGIN/../../.." <<'C'
+  gcc -shared -fPIC -O1 -w -I"$("$2" -c 'import sysconfig; print(sysconfig.get_path("include"))')" -x c - -x none -o files/demo.so \
+    files/libdemo.so -Wl,-rpath,"\$ORIGIN/../../.." <<'C'
 #define Py_LIMITED_API 0x03080000
 #include <Python.h>
 int demo_answer(void);
@@ -37,7 +41,7 @@ shift
 if [ "\$1" = --yes ]; then shift; fi
 [ "\$1" = --prefix ] || { echo "conda install \$*" >&2; exit 2; }
 prefix=\$2; shift 2
-exec "$(fx_installers)/bin/python" "$FAULTS/conda_channel.py" install "$2" "\$prefix" "\$@"
+exec "$(fx_installers)/bin/python" "$CONDA_TESTS/conda_channel.py" install "$2" "\$prefix" "\$@"
 SH
   chmod +x "$1"
 }

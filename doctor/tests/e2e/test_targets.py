@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is not installed here, or is not here at all: --so, --root, --gpu."""
+import glob
+import os
+import shutil
+import zipfile
+
+import pytest
+
+from environment import MODULE
+from fixtures import TORCH, run, shell_or_skip
+
+pytestmark = pytest.mark.ctest(group="targets", fixtures="torch_env;modules")
+TORCH_MINOR = TORCH.rpartition(".")[0]
+
+
+@pytest.fixture
+def env(environment):
+    return environment()
+
+
+@pytest.fixture
+def file(env, work):
+    """A good module that is not installed."""
+    path = work / "built" / env.module_file.name
+    env.link_good(path)
+    return path
+
+
+@pytest.fixture
+def examine(scankit, env):
+    return lambda *words, **how: scankit.doctor("--python", env.python, *words, **how)
+
+
+def make_wheel(name, member, file):
+    """Of one file and the least metadata."""
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("m-1.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+        archive.write(file, member)
+    return name
+
+
+def test_good_file(examine, file):
+    examine("--so", file).diagnosis("healthy").built_for(file.name, TORCH_MINOR, "new")
+
+
+def test_good_folder(examine, file):
+    examine("--so", file.parent).diagnosis("healthy").built_for(file.parent, TORCH_MINOR, "new")
+
+
+# A real wheel of the package index, built for another torch than the one that is installed. Its libraries are no Python
+# modules (torch.ops loads them), so that there is no verdict on an import: what is told is for which torch they were built.
+def test_dating_of_a_real_wheel(examine, scankit, env):
+    wheel = shell_or_skip("fx_extension_wheel")
+    result = examine("--so", wheel).built_for(wheel, "2.6", "old").built_for("torchvision/_C.so", "2.6", "old")
+    of_wheel = [entry for entry in result.json["built_for"] if entry["file"].endswith(".whl")]
+    assert any(entry["glibc_min"] is not None and entry["stable_abi"] is False for entry in of_wheel), f"the wheel's own facts: {of_wheel}"
+    text = scankit.report("--python", env.python, "--so", wheel)
+    text.has_line(r"files together: built for torch 2\.[0-9]+.*old string ABI; 2\.11 is installed$")
+
+
+def test_broken_file(examine, file):
+    cut = file.with_name("cut.so")
+    cut.write_bytes(file.read_bytes()[:5000])
+    examine("--so", cut).diagnosis("broken", "corrupt_binary")
+
+
+def test_foreign_tag(examine, file):
+    file.rename(file.with_name(f"{MODULE}.cpython-36m-x86_64-linux-gnu.so"))
+    examine("--so", file.parent).diagnosis("broken", "python_abi_tag_mismatch")
+
+
+def test_good_wheel(examine, file, work):
+    wheel = make_wheel("m-1-py3-none-linux_x86_64.whl", file.name, file)
+    (work / "tmp").mkdir()
+    examine("--so", wheel, variables={"TMPDIR": work / "tmp"}).diagnosis("healthy")
+    assert not os.listdir(work / "tmp"), "the unpacked wheel was left behind"
+
+
+def test_wheel_of_another_python(examine, file):
+    examine("--so", make_wheel("m-1-cp36-cp36m-linux_x86_64.whl", file.name, file)).diagnosis("broken", "python_abi_tag_mismatch")
+
+
+def test_folder_of_wheels(examine, file):
+    make_wheel("dist/m-1-py3-none-linux_x86_64.whl", file.name, file)
+    examine("--so", "dist").diagnosis("healthy")
+    make_wheel("dist/of/3.6/m-1-cp36-cp36m-linux_x86_64.whl", file.name, file)
+    examine("--so", "dist").diagnosis("broken", "python_abi_tag_mismatch")
+
+
+def test_folder_without_either(examine, work):
+    (work / "nothing").mkdir()
+    (work / "nothing/README").touch()
+    examine("--so", "nothing").refused("no shared library or wheel found in it")
+
+
+def test_wheel_that_leads_out(examine, file):
+    examine("--so", make_wheel("m-1-py3-none-linux_x86_64.whl", "../../evil.so", file)).refused("evil.so")
+
+
+def test_no_such_file(examine, work):
+    examine("--so", work / "none.so").refused("none.so")
+
+
+def test_no_root(examine, work):
+    (work / "empty").mkdir()
+    examine("--root", work / "empty").refused("empty")
+
+
+def copied_root(env, root):
+    """The environment copied below `root` as /srv/env, as an unpacked image holds it: its links are absolute, as they were
+    made in it."""
+    interpreter = env.folder.with_name(env.folder.name + ".python").read_text().strip()
+    base = os.path.dirname(os.path.dirname(interpreter))
+    run("sh", "-ec", """
+root=$1 base=$2 env=$3 interpreter=$4
+mkdir -p "$root/srv/env/bin" "$root$base" "$root/etc" "$root/lib/x86_64-linux-gnu" "$root/lib64"
+cp -a "$base/bin" "$base/include" "$root$base/" 2>/dev/null || cp -a "$base/bin" "$root$base/"
+mkdir -p "$root$base/lib"
+cp -al "$base"/lib/libpython* "$root$base/lib/" 2>/dev/null || cp -a "$base"/lib/libpython* "$root$base/lib/" 2>/dev/null || true
+# Of the standard library what tells where it is; all of it is half a gigabyte with its tests.
+for library in "$base"/lib/python3*; do
+  [ -e "$library/os.py" ] || continue
+  mkdir -p "$root$library/site-packages"
+  cp -a "$library"/os.py "$library"/_sysconfigdata* "$library"/lib-dynload "$root$library/"
+done
+cp -a "$env/pyvenv.cfg" "$env/lib" "$root/srv/env/"
+ln -s "$interpreter" "$root/srv/env/bin/python"
+for name in c m dl pthread rt util stdc++ gcc_s; do
+  cp -aL /lib/x86_64-linux-gnu/lib$name.so.* "$root/lib/x86_64-linux-gnu/" 2>/dev/null || true
+done
+cp -aL /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
+""", "-", root, base, env.folder, interpreter)
+    (root / "etc/os-release").write_text('ID=made\nVERSION_ID=1\nPRETTY_NAME="made"\n')
+    return root
+
+
+@pytest.fixture
+def image(work):
+    """Where an image may be unpacked: a copied interpreter is half a gigabyte."""
+    yield work / "image"
+    shutil.rmtree(work / "image", ignore_errors=True)
+
+
+def look_into(scankit, root, *words):
+    return scankit.doctor("--root", root, "--python", "/srv/env/bin/python", *words)
+
+
+def test_root_with_a_broken_module(scankit, env, image):
+    env.module_file.touch()
+    result = look_into(scankit, copied_root(env, image)).diagnosis("broken", "corrupt_binary")
+    subjects = [finding["subject"] for finding in result.json["findings"]]
+    assert all(subject.startswith("/srv/env/") for subject in subjects), f"a path is told as this machine sees it: {subjects}"
+
+
+# A link means what it means inside the root: never a file of this machine. The empty file tells which was read.
+def test_root_links_stay_inside(scankit, env, image, work):
+    up = "../" * 11 + ".."
+    copied_root(env, image)
+    file = glob.glob(f"{image}/srv/env/lib/python3.*/site-packages")[0] + "/" + env.module_file.name
+    (image / "srv/empty.so").touch()
+    (work / "empty.so").touch()
+    for target, is_read in (("/srv/empty.so", True), (f"{up}/srv/empty.so", True),
+                            (f"{work}/empty.so", False), (f"{up}{work}/empty.so", False)):
+        if os.path.lexists(file):
+            os.unlink(file)
+        os.symlink(target, file)
+        found = look_into(scankit, image, "--module", MODULE).findings(cause="corrupt_binary")
+        assert bool(found) == is_read, f"a link to {target}: the empty file was read: {bool(found)}, should be {is_read}"
+
+
+def test_root_without_that_python(scankit, image):
+    for folder in ("etc", "usr/lib", "lib"):
+        (image / folder).mkdir(parents=True)
+    (image / "etc/os-release").write_text("ID=made\n")
+    result = scankit.doctor("--root", image, "--python", "/no/such/python")
+    assert result.status == 2 and "/no/such/python" in result.err, result
+
+
+def test_gpu_none(examine, env):
+    env.link_good()
+    examine("--no-import", "--gpu", "none").diagnosis("healthy")
+
+
+# torch of CUDA 13 on a driver of CUDA 12.
+def test_driver_of_the_old_major(examine, env):
+    env.link_good()
+    examine("--no-import", "--gpu", "sm_90", "--driver", "525.60").diagnosis("broken", "driver_too_old")
+    examine("--no-import", "--gpu", "sm_120", "--driver", "580.65.06").diagnosis("healthy")
+
+
+def test_options_that_exclude_each_other(scankit):
+    for words in ("--from x.json --root /", "--from x.json --python p", "--from x.json --all", "--from x.json --import",
+                  "--root / --import", "--no-import --import", "--so x.so --import", "--so x.so --module m", "--log x --so x.so",
+                  "--log x --root /", "--gpu sm_90a", "--gpu 90", "--gpu sm_9", "--driver r570", "--driver 570", "--driver 570.86.15.1", "--gpu", "--driver"):
+        result = scankit.doctor(*words.split())
+        result.refused(words.split()[0])
+        assert len(result.err.strip().splitlines()) <= 3, f"not a short answer: {result!r}"
