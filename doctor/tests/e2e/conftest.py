@@ -57,7 +57,7 @@ def modules(build):
 @pytest.fixture
 def work(request, build, monkeypatch):
     """An empty folder of this test, the current one while it runs. What is left in it tells of a failure."""
-    group = Path(request.node.fspath).stem.removeprefix("test_")
+    group = request.node.path.stem.removeprefix("test_")
     function, _, value = request.node.name.removeprefix("test_").rstrip("]").partition("[")
     name = "-".join(part for part in (function if not value or not group.startswith(function) else "", value) if part)
     folder = build / "e2e" / group / name

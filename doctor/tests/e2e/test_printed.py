@@ -54,10 +54,10 @@ def installer_variables(name):
     return variables
 
 
-def run_printed(planted, scankit, work, command, statement, options, variables):
+def run_printed(planted, scankit, work, command, statement, options):
     """Runs the printed command in a shell; a line that sets a variable holds for the shell that ran it, so the statement and
     the doctor come behind it there. Returns the statuses of the command and of the statement, and what both said."""
-    how = {**os.environ, **variables, **planted.fault.variables, "python": str(planted.environment.python), "PROOF": statement,
+    how = {**os.environ, **planted.fault.variables, "python": str(planted.environment.python), "PROOF": statement,
            "work": str(work), "STARTS_IN": str(planted.starts_in), "scankit": str(scankit.path)}
     again, shell_file = work / "again.sh", work / "shell.sh"
     again.write_text(f"""\
@@ -79,7 +79,7 @@ echo $? >"$work/again.status"
 
 @pytest.mark.ctest(labels="matrix;large", timeout=1800, fixtures="torch_env;modules")
 @pytest.mark.parametrize("name", FAULTS)
-def test_printed(name, fault, scankit, work):
+def test_printed(name, fault, scankit, work, monkeypatch):
     row = work.parent / f"{name}.row"
     row.write_text(f"{name}\t-\t-\tinvalid\tthe test ended before the command was run\n")
 
@@ -97,7 +97,8 @@ def test_printed(name, fault, scankit, work):
     except (SkipTest, pytest.skip.Exception):
         row.write_text(f"{name}\t-\t-\tskipped\tcannot be planted here\n")
         raise
-    variables = installer_variables(name)
+    for variable, value in installer_variables(name).items():
+        monkeypatch.setenv(variable, value)
     statement = statement_that_must_work(name, wanted.statement)
     # The call goes on into the scan, where the small module of these tests would stop it: scankit's own computes it.
     if name.startswith(("signature_mismatch_", "silent_none_")):
@@ -114,7 +115,7 @@ def test_printed(name, fault, scankit, work):
     assert re.search(wanted.error, said, re.MULTILINE), f"the interpreter's error is not '{wanted.error}': {said[-2000:]}"
 
     before = scankit("doctor", "--python", python, "--report", f"json={work / 'before.json'}", *options, cwd=planted.starts_in,
-                     variables={**variables, **wanted.variables}, timeout=600)
+                     variables=wanted.variables, timeout=600)
     (work / "before.txt").write_text(before.out)
     report = json.loads((work / "before.json").read_text())
     cause = (report["root"] or (report["findings"] or [{}])[0]).get("cause", "-")
@@ -131,7 +132,7 @@ def test_printed(name, fault, scankit, work):
     if before.last_line != command:
         return result("none", f"the last line is not the command: {before.last_line}")
 
-    status, again = run_printed(planted, scankit, work, command, statement, options, variables)
+    status, again = run_printed(planted, scankit, work, command, statement, options)
     said = last_words((work / "command.txt").read_text(errors="replace"))
     # Of several repairs one may fail and say so by its status; what decides is what was broken.
     if again != "0":
