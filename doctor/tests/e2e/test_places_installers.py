@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments as installers make them: uv, conda packages, editable projects. They are broken, and the printed command is run
-as it stands. conda itself is on no package index: solver, prefix, records and hard links are py-rattler's (conda.sh)."""
+as it stands. conda itself is on no package index: solver, prefix, records and hard links are py-rattler's (conda.sh); the
+program conda is not tested."""
 import os
 import re
 import shutil
