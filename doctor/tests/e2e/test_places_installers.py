@@ -150,7 +150,7 @@ def test_editable(scankit, environment, work):
         [file] = winner(scankit.snapshot("--python", env.python, "--module", MODULE, cwd="/"))
         assert os.path.realpath(file) == os.path.realpath(truth), f"{name}: import takes {truth}, the doctor says {file}"
         scankit.doctor("--python", env.python, cwd="/").diagnosis("healthy")
-        audit = scankit.doctor("--python", env.python, "--all", "--module", "other", cwd="/").json["audit"]
+        audit = scankit.doctor("--python", env.python, "--all", "--module", "setuptools", cwd="/").json["audit"]
         assert any(one["file"] == file and one["distribution"] == "demo-scan" and one["verdict"] == "loads" for one in audit), \
             f"{name}: --all leaves the file out: {audit}"
         # Its file, damaged, is the one that is named, and the repair builds the project again.
