@@ -38,206 +38,208 @@ bool is_source_name(const PythonLiteral& literal) {
   });
 }
 
-class Setup {
- public:
-  Setup(std::string_view text, SourceTree& tree)
-      : parsed_(read_python_text(text)), lines_(lines_of(text)), tree_(tree), text_size_(text.size()) {}
+// A step is about one character that is looked at. guards_of() and calls_around() read back from each
+// fact, which a hostile file could make quadratic. torch's own setup.py takes a thousandth of this.
+constexpr std::size_t kMostSteps = 30'000'000;
 
-  void read() {
-    for (unsigned line = 1; line <= parsed_.code.size(); ++line) {
-      const std::string_view code = parsed_.code[line - 1];
-      const bool import = code.starts_with("import ") || code.starts_with("from ");
-      if (import && find_word(code, "torch") != std::string_view::npos) tree_.imports_torch = true;
-      read_extension(line);
-      read_gpu_question(line);
-      read_minimum(line);
-    }
-    for (const PythonLiteral& literal : parsed_.literals) read_literal(literal);
-    if (steps_ < kMostSteps) return;
-    tree_.not_read.push_back(say("{}: too long to be read whole", tree_.build_file));
-    tree_.generates = tree_.own_helpers = true;
-  }
-
- private:
-  // A step is about one character that is looked at. guards_of() and calls_around() read back from each
-  // fact, which a hostile file could make quadratic. torch's own setup.py takes a thousandth of this.
-  static constexpr std::size_t kMostSteps = 30'000'000;
+// What reading one setup.py has cost, and the answers that are asked for again and again.
+struct Reading {
+  std::size_t steps = 0;
+  std::map<std::string, Guards> calls;  // function -> the guards of its least conditional call
 
   // False when the budget is spent. Facts that are read after that have the guard "not read".
-  bool afford(std::size_t steps) {
-    steps_ += steps;
-    return steps_ < kMostSteps;
+  bool afford(std::size_t more) {
+    steps += more;
+    return steps < kMostSteps;
   }
-
-  SourceFact fact(unsigned line, std::string value) {
-    return {tree_.build_file, line, std::move(value), guards_of(line)};
-  }
-
-  // What stands in a function runs where that is called; the least conditional call counts.
-  Guards guards_of(unsigned line) {
-    if (!afford(text_size_)) return {"not read"};
-    Guards guards;
-    for (const std::string& guard : conditions_around(parsed_, lines_, line)) {
-      const auto call = guard.starts_with("def ") ? guards_of_call(guard.substr(4)) : Guards{guard};
-      guards.insert(guards.end(), call.begin(), call.end());
-    }
-    return guards;
-  }
-  // The guards of the call with the fewest of them; "def NAME" where nothing in the file calls the function.
-  // A method call does not count: which class it belongs to is not known.
-  const Guards& guards_of_call(const std::string& function) {
-    // Until it is known, the answer to a function that calls itself.
-    const auto [known, first] = calls_.emplace(function, Guards{"def " + function});
-    if (!first) return known->second;
-    bool called = false;
-    for (unsigned line = 1; line <= parsed_.code.size() && afford(parsed_.code[line - 1].size()); ++line) {
-      const std::string& code = parsed_.code[line - 1];
-      const auto at = find_word(code, function);
-      const bool call = at != std::string::npos && !trimmed(code).starts_with("def ") &&
-                        code.find('(', at) == at + function.size() && !(at > 0 && code[at - 1] == '.');
-      if (!call) continue;
-      Guards guards = guards_of(line);
-      if (!called || guards.size() < known->second.size()) known->second = std::move(guards);
-      called = true;
-    }
-    return known->second;
-  }
-
-  bool in_import(unsigned line) const {
-    const std::string_view code = trimmed(parsed_.code[parsed_.statement[line - 1] - 1]);
-    return code.starts_with("import ") || code.starts_with("from ");
-  }
-
-  void read_extension(unsigned line) {
-    const std::string& code = parsed_.code[line - 1];
-    if (in_import(line)) return;
-    const auto says = [&](std::string_view word) { return find_word(code, word) != std::string_view::npos; };
-    if (says("CUDAExtension")) tree_.cuda.push_back(fact(line, "CUDAExtension"));
-    if (says("BuildExtension")) tree_.wants_ninja = !no_ninja_;
-    if (says("use_ninja") && says("False")) {
-      no_ninja_ = true;
-      tree_.wants_ninja = false;
-    }
-    if (says("urlretrieve") || says("urlopen")) tree_.fetches_wheel = true;
-    if (code.find("os.rename(") != std::string::npos) tree_.renames_wheel = true;
-    // Any of these may produce a source file, so a file that is missing may still come into being.
-    for (const char* word :
-         {"write", "subprocess", "system", "generate", "cythonize", "copyfile", "copytree"})
-      tree_.generates = tree_.generates || says(word);
-  }
-
-  // The calls that the literal is an argument of, innermost first: "join", "CUDAExtension", "setup".
-  std::vector<std::string> calls_around(const PythonLiteral& literal) {
-    std::vector<std::string> calls;
-    int depth = 0;
-    const unsigned start = parsed_.statement[literal.line - 1];
-    for (unsigned line = literal.line; line >= start && line > 0; --line) {
-      const std::string& code = parsed_.code[line - 1];
-      if (!afford(code.size() + 1)) break;
-      std::size_t end = line == literal.line ? std::min(literal.column, code.size()) : code.size();
-      while (end-- > 0) {
-        if (code[end] == ')') ++depth;
-        if (code[end] != '(' || depth-- > 0) continue;
-        depth = 0;
-        std::size_t name = end;
-        while (name > 0 && is_identifier_char(code[name - 1])) --name;
-        calls.push_back(code.substr(name, end - name));
-      }
-    }
-    return calls;
-  }
-
-  void read_literal(const PythonLiteral& literal) {
-    const std::string& value = literal.value;
-    if (value.find("TORCH_CUDA_ARCH_LIST") != std::string::npos) tree_.sets_arch_list = true;
-    read_name(literal);
-    if (value.find('\n') != std::string::npos) return;
-    for (const std::string& standard : standards_in(value))
-      tree_.standards.push_back(fact(literal.line, standard));
-    if (value.find("arch") != std::string::npos || value.find("compute_") != std::string::npos ||
-        value.find("sm_") != std::string::npos) {
-      tree_.passes_archs = true;
-      for (const std::string& arch : architectures_in(value)) tree_.archs.push_back(fact(literal.line, arch));
-    }
-    if (is_source_name(literal) && is_compiled(literal)) tree_.sources.push_back(fact(literal.line, value));
-  }
-
-  // `name=` of an extension, its first argument, or the name of setup() itself.
-  void read_name(const PythonLiteral& literal) {
-    const std::string_view code = parsed_.code[literal.line - 1];
-    std::string_view before = trimmed(code.substr(0, literal.column));
-    if (literal.formatted || literal.value.empty()) return;
-    const auto calls = calls_around(literal);
-    if (calls.empty()) return;
-    const bool keyword =
-        before.ends_with('=') && trimmed(before.substr(0, before.size() - 1)).ends_with("name");
-    const bool first = before.ends_with("Extension(") || (before.empty() && opens_call(literal.line));
-    if (calls[0].ends_with("Extension") && (keyword || first)) tree_.modules.push_back(literal.value);
-    if (calls[0] == "setup" && keyword) tree_.name = literal.value;
-  }
-  bool opens_call(unsigned line) const {
-    while (--line > 0)
-      if (const std::string_view code = trimmed(parsed_.code[line - 1]); !code.empty())
-        return code.ends_with("Extension(");
-    return false;
-  }
-
-  // An argument of an extension, or an item of a list that is called something with "source" or "src".
-  bool is_compiled(const PythonLiteral& literal) {
-    const auto calls = calls_around(literal);
-    static constexpr std::array<std::string_view, 12> kOthers{"open",    "copy",     "copyfile", "move",
-                                                              "rename",  "remove",   "exists",   "isfile",
-                                                              "replace", "endswith", "exclude",  "print"};
-    if (!calls.empty() && std::ranges::find(kOthers, calls[0]) != kOthers.end()) return false;
-    if (std::ranges::any_of(calls, [](const std::string& call) { return call.ends_with("Extension"); }))
-      return true;
-    if (!afford(text_size_)) return false;
-    const std::string statement = lowered(statement_code(parsed_, literal.line));
-    const std::string_view target = std::string_view(statement).substr(0, statement.find_first_of("=("));
-    return target.find("source") != std::string_view::npos || target.find("src") != std::string_view::npos;
-  }
-
-  void read_gpu_question(unsigned line) {
-    // torch.cuda functions that raise where there is no GPU.
-    static constexpr std::array kQuestions{"get_device_capability", "get_device_properties",
-                                           "get_device_name", "current_device"};
-    for (const char* question : kQuestions) {
-      if (find_word(parsed_.code[line - 1], question) == std::string::npos || in_import(line)) continue;
-      tree_.asks_gpu.push_back(fact(line, question));
-      return;
-    }
-  }
-
-  // `if VERSION < Version("11.6"):` and then a raise.
-  void read_minimum(unsigned line) {
-    const std::string_view code = trimmed(parsed_.code[line - 1]);
-    if (!code.starts_with("if ") || line > lines_.size()) return;
-    const std::string lower = lowered(code);
-    const auto less = lower.find("< ");
-    if (less == std::string::npos || find_word(lower, "and") != std::string::npos) return;
-    const std::string subject = lower.substr(0, less);
-    if (subject.find("cuda") == std::string::npos && subject.find("bare_metal") == std::string::npos &&
-        subject.find("nvcc") == std::string::npos)
-      return;
-    unsigned next = line + 1;
-    while (next <= parsed_.code.size() && trimmed(parsed_.code[next - 1]).empty()) ++next;
-    if (next > parsed_.code.size() || !trimmed(parsed_.code[next - 1]).starts_with("raise")) return;
-    for (const PythonLiteral& literal : parsed_.literals) {
-      if (literal.line != line || literal.value.empty() || !is_digit(literal.value.front())) continue;
-      SourceFact found = fact(line, literal.value);
-      std::erase(found.guards, "inline");  // the comparison itself, which the check makes
-      tree_.minimum_cuda.push_back(std::move(found));
-      return;
-    }
-  }
-
-  PythonText parsed_;
-  Lines lines_;
-  SourceTree& tree_;
-  bool no_ninja_ = false;
-  std::map<std::string, Guards> calls_;
-  std::size_t text_size_ = 0, steps_ = 0;
 };
+
+// One setup.py: with and without its strings and comments.
+struct SetupText {
+  PythonText parsed;
+  Lines lines;
+  std::size_t size;  // bytes
+};
+
+const Guards& guards_of_call(const SetupText& setup, Reading& reading, const std::string& function);
+
+// What stands in a function runs where that is called; the least conditional call counts.
+Guards guards_of(const SetupText& setup, Reading& reading, unsigned line) {
+  if (!reading.afford(setup.size)) return {"not read"};
+  Guards guards;
+  for (const std::string& guard : conditions_around(setup.parsed, setup.lines, line)) {
+    const auto call =
+        guard.starts_with("def ") ? guards_of_call(setup, reading, guard.substr(4)) : Guards{guard};
+    guards.insert(guards.end(), call.begin(), call.end());
+  }
+  return guards;
+}
+// The guards of the call with the fewest of them; "def NAME" where nothing in the file calls the function.
+// A method call does not count: which class it belongs to is not known.
+const Guards& guards_of_call(const SetupText& setup, Reading& reading, const std::string& function) {
+  // Until it is known, the answer to a function that calls itself.
+  const auto [known, first] = reading.calls.emplace(function, Guards{"def " + function});
+  if (!first) return known->second;
+  bool called = false;
+  for (unsigned line = 1;
+       line <= setup.parsed.code.size() && reading.afford(setup.parsed.code[line - 1].size()); ++line) {
+    const std::string& code = setup.parsed.code[line - 1];
+    const auto at = find_word(code, function);
+    const bool call = at != std::string::npos && !trimmed(code).starts_with("def ") &&
+                      code.find('(', at) == at + function.size() && !(at > 0 && code[at - 1] == '.');
+    if (!call) continue;
+    Guards guards = guards_of(setup, reading, line);
+    if (!called || guards.size() < known->second.size()) known->second = std::move(guards);
+    called = true;
+  }
+  return known->second;
+}
+
+SourceFact make_fact(const SetupText& setup, Reading& reading, const std::string& file, unsigned line,
+                     std::string value) {
+  return {file, line, std::move(value), guards_of(setup, reading, line)};
+}
+
+bool in_import(const SetupText& setup, unsigned line) {
+  const std::string_view code = trimmed(setup.parsed.code[setup.parsed.statement[line - 1] - 1]);
+  return code.starts_with("import ") || code.starts_with("from ");
+}
+
+void read_extension(const SetupText& setup, Reading& reading, unsigned line, SourceTree& tree) {
+  const std::string& code = setup.parsed.code[line - 1];
+  if (in_import(setup, line)) return;
+  const auto says = [&](std::string_view word) { return find_word(code, word) != std::string_view::npos; };
+  if (says("CUDAExtension"))
+    tree.cuda.push_back(make_fact(setup, reading, tree.build_file, line, "CUDAExtension"));
+  if (says("urlretrieve") || says("urlopen")) tree.fetches_wheel = true;
+  if (code.find("os.rename(") != std::string::npos) tree.renames_wheel = true;
+  // Any of these may produce a source file, so a file that is missing may still come into being.
+  for (const char* word : {"write", "subprocess", "system", "generate", "cythonize", "copyfile", "copytree"})
+    tree.generates = tree.generates || says(word);
+}
+
+// The calls that the literal is an argument of, innermost first: "join", "CUDAExtension", "setup".
+std::vector<std::string> calls_around(const SetupText& setup, Reading& reading,
+                                      const PythonLiteral& literal) {
+  std::vector<std::string> calls;
+  int depth = 0;
+  const unsigned start = setup.parsed.statement[literal.line - 1];
+  for (unsigned line = literal.line; line >= start && line > 0; --line) {
+    const std::string& code = setup.parsed.code[line - 1];
+    if (!reading.afford(code.size() + 1)) break;
+    std::size_t end = line == literal.line ? std::min(literal.column, code.size()) : code.size();
+    while (end-- > 0) {
+      if (code[end] == ')') ++depth;
+      if (code[end] != '(' || depth-- > 0) continue;
+      depth = 0;
+      std::size_t name = end;
+      while (name > 0 && is_identifier_char(code[name - 1])) --name;
+      calls.push_back(code.substr(name, end - name));
+    }
+  }
+  return calls;
+}
+
+bool opens_call(const SetupText& setup, unsigned line) {
+  while (--line > 0)
+    if (const std::string_view code = trimmed(setup.parsed.code[line - 1]); !code.empty())
+      return code.ends_with("Extension(");
+  return false;
+}
+
+// `name=` of an extension, its first argument, or the name of setup() itself.
+void read_name(const SetupText& setup, Reading& reading, const PythonLiteral& literal, SourceTree& tree) {
+  const std::string_view code = setup.parsed.code[literal.line - 1];
+  std::string_view before = trimmed(code.substr(0, literal.column));
+  if (literal.formatted || literal.value.empty()) return;
+  const auto calls = calls_around(setup, reading, literal);
+  if (calls.empty()) return;
+  const bool keyword =
+      before.ends_with('=') && trimmed(before.substr(0, before.size() - 1)).ends_with("name");
+  const bool first = before.ends_with("Extension(") || (before.empty() && opens_call(setup, literal.line));
+  if (calls[0].ends_with("Extension") && (keyword || first)) tree.modules.push_back(literal.value);
+  if (calls[0] == "setup" && keyword) tree.name = literal.value;
+}
+
+// An argument of an extension, or an item of a list that is called something with "source" or "src".
+bool is_compiled(const SetupText& setup, Reading& reading, const PythonLiteral& literal) {
+  const auto calls = calls_around(setup, reading, literal);
+  static constexpr std::array<std::string_view, 12> kOthers{"open",    "copy",     "copyfile", "move",
+                                                            "rename",  "remove",   "exists",   "isfile",
+                                                            "replace", "endswith", "exclude",  "print"};
+  if (!calls.empty() && std::ranges::find(kOthers, calls[0]) != kOthers.end()) return false;
+  if (std::ranges::any_of(calls, [](const std::string& call) { return call.ends_with("Extension"); }))
+    return true;
+  if (!reading.afford(setup.size)) return false;
+  const std::string statement = lowered(statement_code(setup.parsed, literal.line));
+  const std::string_view target = std::string_view(statement).substr(0, statement.find_first_of("=("));
+  return target.find("source") != std::string_view::npos || target.find("src") != std::string_view::npos;
+}
+
+void read_literal(const SetupText& setup, Reading& reading, const PythonLiteral& literal, SourceTree& tree) {
+  const std::string& value = literal.value;
+  if (value.find("TORCH_CUDA_ARCH_LIST") != std::string::npos) tree.sets_arch_list = true;
+  read_name(setup, reading, literal, tree);
+  if (value.find('\n') != std::string::npos) return;
+  for (const std::string& standard : standards_in(value))
+    tree.standards.push_back(make_fact(setup, reading, tree.build_file, literal.line, standard));
+  if (value.find("arch") != std::string::npos || value.find("compute_") != std::string::npos ||
+      value.find("sm_") != std::string::npos) {
+    tree.passes_archs = true;
+    for (const std::string& arch : architectures_in(value))
+      tree.archs.push_back(make_fact(setup, reading, tree.build_file, literal.line, arch));
+  }
+  if (is_source_name(literal) && is_compiled(setup, reading, literal))
+    tree.sources.push_back(make_fact(setup, reading, tree.build_file, literal.line, value));
+}
+
+void read_gpu_question(const SetupText& setup, Reading& reading, unsigned line, SourceTree& tree) {
+  // torch.cuda functions that raise where there is no GPU.
+  static constexpr std::array kQuestions{"get_device_capability", "get_device_properties", "get_device_name",
+                                         "current_device"};
+  for (const char* question : kQuestions) {
+    if (find_word(setup.parsed.code[line - 1], question) == std::string::npos || in_import(setup, line))
+      continue;
+    tree.asks_gpu.push_back(make_fact(setup, reading, tree.build_file, line, question));
+    return;
+  }
+}
+
+// `if VERSION < Version("11.6"):` and then a raise.
+void read_minimum(const SetupText& setup, Reading& reading, unsigned line, SourceTree& tree) {
+  const std::string_view code = trimmed(setup.parsed.code[line - 1]);
+  if (!code.starts_with("if ") || line > setup.lines.size()) return;
+  const std::string lower = lowered(code);
+  const auto less = lower.find("< ");
+  if (less == std::string::npos || find_word(lower, "and") != std::string::npos) return;
+  const std::string subject = lower.substr(0, less);
+  if (subject.find("cuda") == std::string::npos && subject.find("bare_metal") == std::string::npos &&
+      subject.find("nvcc") == std::string::npos)
+    return;
+  unsigned next = line + 1;
+  while (next <= setup.parsed.code.size() && trimmed(setup.parsed.code[next - 1]).empty()) ++next;
+  if (next > setup.parsed.code.size() || !trimmed(setup.parsed.code[next - 1]).starts_with("raise")) return;
+  for (const PythonLiteral& literal : setup.parsed.literals) {
+    if (literal.line != line || literal.value.empty() || !is_digit(literal.value.front())) continue;
+    SourceFact found = make_fact(setup, reading, tree.build_file, line, literal.value);
+    std::erase(found.guards, "inline");  // the comparison itself, which the check makes
+    tree.minimum_cuda.push_back(std::move(found));
+    return;
+  }
+}
+
+// BuildExtension runs ninja unless the file says `use_ninja=False` somewhere.
+bool wants_ninja(const SetupText& setup) {
+  bool asked = false;
+  for (unsigned line = 1; line <= setup.parsed.code.size(); ++line) {
+    if (in_import(setup, line)) continue;
+    const std::string& code = setup.parsed.code[line - 1];
+    const auto says = [&](std::string_view word) { return find_word(code, word) != std::string_view::npos; };
+    if (says("use_ninja") && says("False")) return false;
+    asked = asked || says("BuildExtension");
+  }
+  return asked;
+}
 
 }  // namespace
 
@@ -270,7 +272,23 @@ std::vector<std::string> standards_in(std::string_view flags) {
   return found;
 }
 
-void read_setup_py(std::string_view text, SourceTree& tree) { Setup(text, tree).read(); }
+void read_setup_py(std::string_view text, SourceTree& tree) {
+  const SetupText setup{read_python_text(text), lines_of(text), text.size()};
+  Reading reading;
+  for (unsigned line = 1; line <= setup.parsed.code.size(); ++line) {
+    const std::string_view code = setup.parsed.code[line - 1];
+    const bool import = code.starts_with("import ") || code.starts_with("from ");
+    if (import && find_word(code, "torch") != std::string_view::npos) tree.imports_torch = true;
+    read_extension(setup, reading, line, tree);
+    read_gpu_question(setup, reading, line, tree);
+    read_minimum(setup, reading, line, tree);
+  }
+  tree.wants_ninja = wants_ninja(setup);
+  for (const PythonLiteral& literal : setup.parsed.literals) read_literal(setup, reading, literal, tree);
+  if (reading.steps < kMostSteps) return;
+  tree.not_read.push_back(say("{}: too long to be read whole", tree.build_file));
+  tree.generates = tree.own_helpers = true;
+}
 
 std::vector<std::string> imported_names(std::string_view text) {
   std::vector<std::string> names;
