@@ -26,18 +26,16 @@ constexpr unsigned char kFill = 0xff;
 constexpr std::size_t kSlots = 1u << 15;  // a power of two; beyond three quarters memory comes without bands
 
 // An entry of the hash table of all allocations with bands: open addressing with linear probing, keyed by
-// `begin`. The table has a fixed size because it is used inside malloc. A deleted entry becomes kGone, so
-// that a search goes on behind it.
+// `begin`. The table has a fixed size because it is used inside malloc.
 struct Block {
-  char* begin;  // what the caller has; nullptr: free slot; kGone: was in use
+  char* begin;  // what the caller has; nullptr: free slot
   char* base;
   std::size_t size, band;
 };
 Block blocks[kSlots];
-std::size_t in_use = 0, gone = 0;
+std::size_t in_use = 0;
 ScankitDamage remembered;  // of a block that was freed meanwhile
 bool has_remembered = false, wanted = true;
-char* const kGone = reinterpret_cast<char*>(1);
 
 // The C library's own functions, or those of a library that is preloaded behind this one.
 using Align = int(void**, std::size_t, std::size_t);
@@ -90,13 +88,27 @@ Block* find_block(const void* pointer) {
 
 // False where the table is too full; the allocation then gets no bands.
 bool remember(char* begin, char* base, std::size_t size, std::size_t band) {
-  if (in_use + gone >= kSlots / 4 * 3) return false;
+  if (in_use >= kSlots / 4 * 3) return false;
   std::size_t i = slot_of(begin);
-  while (blocks[i].begin && blocks[i].begin != kGone) i = (i + 1) & (kSlots - 1);
-  if (blocks[i].begin == kGone) --gone;
+  while (blocks[i].begin) i = (i + 1) & (kSlots - 1);
   blocks[i] = {begin, base, size, band};
   ++in_use;
   return true;
+}
+
+// Frees the slot and moves what follows in its run back, so that every search still ends at the first free
+// slot. Marks of deleted entries would fill the table in a long run, and then no memory would get bands.
+void forget(Block* block) {
+  std::size_t hole = static_cast<std::size_t>(block - blocks);
+  for (std::size_t i = (hole + 1) & (kSlots - 1); blocks[i].begin; i = (i + 1) & (kSlots - 1)) {
+    // An entry may move only to a slot at or behind the one where its search begins, counted round the table.
+    const std::size_t from_home = (i - slot_of(blocks[i].begin)) & (kSlots - 1);
+    if (from_home < ((i - hole) & (kSlots - 1))) continue;
+    blocks[hole] = blocks[i];
+    hole = i;
+  }
+  blocks[hole] = {};
+  --in_use;
 }
 
 // The first byte of [from, from + count) that is not the filling, else null.
@@ -168,9 +180,7 @@ __attribute__((visibility("default"))) void free(void* pointer) {
         has_remembered = true;
       }
       base = block->base;
-      block->begin = kGone;
-      --in_use;
-      ++gone;
+      forget(block);
     }
   }
   next.free(base);
@@ -212,7 +222,7 @@ __attribute__((visibility("default"))) int scankit_guard_damaged(ScankitDamage* 
     return 1;
   }
   for (const Block& block : blocks)
-    if (block.begin && block.begin != kGone && damaged(block, damage)) return 1;
+    if (block.begin && damaged(block, damage)) return 1;
   return 0;
 }
 
