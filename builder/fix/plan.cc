@@ -71,301 +71,288 @@ std::string activation_of(const Python& python) {
   return ::stat(file.c_str(), &info) == 0 ? file : "";
 }
 
-// Goes through the findings of a report, where a cause comes before its symptoms, and collects steps.
-// What no fix can repair becomes `unrepaired`, with what the user can do as `advice`.
-class Planner {
- public:
-  Planner(const Host& host, const Report& report, const PlanRequest& request)
-      : host_(host), report_(report), snapshot_(report.snapshot), request_(request) {
-    plan_.place = request.place;
-  }
-
-  Result<FixPlan> make() {
-    if (snapshot_.torch.state == ProbeState::Absent && !torch_can_be_installed()) return without_torch();
-    for (const Finding& finding : report_.findings)
-      if (finding.severity() == Severity::Error && concerns(finding, request_.modules) && !settled(finding))
-        repair(finding);
-    SCANKIT_CHECK(add_wanted_packages());
-    if (plan_.steps.empty() && plan_.unrepaired.empty()) add_lacking();
-    divide_into_parts(plan_.steps);
-    if (plan_.steps.empty())
-      conclude();
-    else
-      plan_.kind = FixPlan::Kind::Act;
-    return plan_;
-  }
-
- private:
-  FixPlan without_torch() {
-    plan_.kind = FixPlan::Kind::NotRepairable;
-    plan_.why =
-        say("there is no torch here ({}), and the modules work on its tensors", retold(snapshot_.torch.note));
-    plan_.unrepaired = {plan_.why};
-    plan_.advice = {say("install torch, then run scankit fix again")};
-    return plan_;
-  }
-
-  // Whether the doctor offers torch itself as a package for the user's installer.
-  bool torch_can_be_installed() const {
-    return std::ranges::any_of(report_.findings, [&](const Finding& finding) {
-      return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
-               const auto* packages = std::get_if<InstallPackages>(&fix);
-               return packages != nullptr && required_name(packages->requirements.front()) == "torch";
-             });
-    });
-  }
-
-  // Whether an earlier step settles the finding. A symptom goes with its cause; a module of ours settles
-  // whatever is wrong with the file that it replaces; a file that is moved away takes its own faults along.
-  bool settled(const Finding& finding) const {
-    return std::ranges::any_of(plan_.steps, [&](const RepairStep& step) {
-      if (step.about != finding.module) return false;
-      const auto* away = std::get_if<MoveAway>(&step.what);
-      if (away != nullptr && away->path == finding.subject) return true;
-      const bool same_cause = finding.because_of && step.cause == info(*finding.because_of).slug;
-      return same_cause || std::holds_alternative<InstallBundled>(step.what);
-    });
-  }
-
-  // Takes the first fix that scankit can make. If it can make none, the fixes become advice.
-  void repair(const Finding& finding) {
-    std::vector<std::string> instead;
-    const bool named = finding.summary.find(finding.subject) != std::string::npos;
-    const std::string what = named ? finding.summary : say("{}: {}", finding.subject, finding.summary);
-    for (const Fix& fix : preferred(finding)) {
-      auto step = step_of(fix, finding);
-      if (step) {
-        add({what, std::string(info(finding.cause).slug), finding.module, std::move(*step)});
-        return;
-      }
-      const std::string command = fix_command(fix, snapshot_);
-      const std::string todo = command.empty() ? fix_sentence(fix) : command;
-      instead.push_back(step.error().message.empty() ? todo : say("{} ({})", todo, step.error().message));
-    }
-    if (auto module = replacement(finding)) {
-      add({what, std::string(info(finding.cause).slug), finding.module, std::move(*module), "", 0, true});
-      return;
-    }
-    if (const auto too_old = torch_too_old(); too_old && is_bundled_module(finding.module)) {
-      plan_.unrepaired.push_back(say("{}; {}", what, *too_old));
-      instead = {say("install torch {} or newer, then run scankit fix again", kOldestTorch)};
-    } else if (!finding.because_of || plan_.unrepaired.empty()) {
-      plan_.unrepaired.push_back(what);
-    }
-    for (const std::string& todo : instead)
-      if (std::ranges::find(plan_.advice, todo) == plan_.advice.end()) plan_.advice.push_back(todo);
-  }
-
-  std::optional<std::string> torch_too_old() const {
-    const auto version = Version::parse(snapshot_.torch.value.version);
-    if (!version || *version >= *Version::parse(kOldestTorch)) return std::nullopt;
-    return say("scankit's modules work with torch {} and newer, and torch {} is installed", kOldestTorch,
-               snapshot_.torch.value.version);
-  }
-
-  // A module that scankit carries and that is wrong as a whole is replaced, whatever its check advises. The
-  // replacement is proven by a call and by the doctor, who must not find the cause again.
-  std::optional<InstallBundled> replacement(const Finding& finding) const {
-    constexpr std::array kWhole = {Cause::ImportCrash,          Cause::ImportHang,
-                                   Cause::VariantNameMismatch,  Cause::SignatureMismatch,
-                                   Cause::PythonAbiTagMismatch, Cause::SilentNoneCausalConv1d};
-    if (std::ranges::find(kWhole, finding.cause) == kWhole.end()) return std::nullopt;
-    const auto serves = module_fixes(snapshot_, finding.module, "");
-    const auto copy = selected_copy(snapshot_, finding.module);
-    const bool ours_already = copy && (*copy)->distribution.starts_with("scankit");
-    if (!copy || ours_already || !std::holds_alternative<InstallModule>(serves.front())) return std::nullopt;
-    return ours(finding.module);
-  }
-
-  // The fixes in the order of the check. One exception: without a GPU a torch without CUDA stays, since
-  // another one is gigabytes, and our module's CPU path works with the torch that is installed.
-  std::vector<Fix> preferred(const Finding& finding) const {
-    std::vector<Fix> fixes = finding.fixes;
-    const bool gpu = snapshot_.gpus.present() && !snapshot_.gpus.value.empty();
-    if (finding.cause == Cause::CpuOnlyTorch && !gpu)
-      (void)std::stable_partition(fixes.begin(), fixes.end(),
-                                  [](const Fix& fix) { return std::holds_alternative<InstallModule>(fix); });
-    return fixes;
-  }
-
-  using What = decltype(RepairStep::what);
-  static Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
-
-  // The step that makes a fix, or an Error if scankit cannot make it; its message may give a reason.
-  Result<What> step_of(const Fix& fix, const Finding& finding) const {
-    if (const auto* module = std::get_if<InstallModule>(&fix)) return What(ours(module->module));
-    if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(*shadow);
-    if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(*variable);
-    if (const auto* model = std::get_if<InstallModelPackage>(&fix))
-      return step_of(InstallPackages{{model->distribution}}, finding);
-    const auto* packages = std::get_if<InstallPackages>(&fix);
-    const auto* rebuild = std::get_if<RebuildPackage>(&fix);
-    if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();
-    if (request_.place.elsewhere) return not_ours_to_do(not_in_place());
-    auto made = packages != nullptr
-                    ? change_for(host_, snapshot_, *packages)
-                    : change_for(host_, snapshot_, *rebuild, finding.cause == Cause::CorruptBinary);
-    if (!made) return not_ours_to_do(clauses({made.error().message, made.error().hint}));
-    return What(std::move(*made));
-  }
-
-  std::string not_in_place() const {
-    return request_.place.why.empty()
-               ? say("not with --target: it changes the environment itself")
-               : say("{}: this needs someone who may write there, or a venv of your own", request_.place.why);
-  }
-
-  // Moves a hiding file away. If this user may not move it and the place is another directory, our module
-  // goes there instead: that directory comes first on the path, so that the file no longer hides anything.
-  Result<What> shadow_step(const RemoveShadow& shadow) const {
-    const auto movable = may_move(host_, shadow.path);
-    if (movable || !request_.place.elsewhere) return What(MoveAway{shadow.path, shadow.module});
-    if (!std::holds_alternative<InstallModule>(module_fixes(snapshot_, shadow.module, "").front()))
-      return not_ours_to_do(movable.error().message);
-    return What(ours(shadow.module));
-  }
-
-  // Only the loader's variables are changed. Any other was set by the user on purpose.
-  Result<What> variable_step(const SetEnvironment& fix) const {
-    if (fix.name != "LD_LIBRARY_PATH" && fix.name != "LD_PRELOAD") return not_ours_to_do();
-    const bool writable = !request_.place.elsewhere && !snapshot_.python.value.externally_managed;
-    return What(SetVariable{fix.name, fix.value, writable ? activation_of(snapshot_.python.value) : ""});
-  }
-
-  // Drops a change of the same packages as before, and adds the module that a model package needs.
-  void add(RepairStep step) {
-    if (auto* packages = std::get_if<ChangePackages>(&step.what)) {
-      const auto same = [&](const RepairStep& other) {
-        const auto* known = std::get_if<ChangePackages>(&other.what);
-        return known != nullptr && known->change.requirements == packages->change.requirements;
-      };
-      if (std::ranges::any_of(plan_.steps, same)) return;
-      for (const std::string& requirement : packages->change.requirements)
-        if (const ModelPackage* model = model_package(requirement)) add_module_below(*model, true);
-    }
-    plan_.steps.push_back(std::move(step));
-  }
-
-  // The CUDA part of the package is not built: our module takes its place, unless a module is there that
-  // works. A module that came with another release of the package takes that release's arguments, while ours
-  // takes those of all releases.
-  void add_module_below(const ModelPackage& model, bool with_package) {
-    const std::string module(model.module);
-    const Observation* seen = deciding_import(snapshot_, module);
-    const bool works = seen != nullptr && seen->outcome == "ok";
-    const bool of_another_release =
-        with_package && !installed_version(snapshot_, std::string(model.distribution)).empty();
-    if (works && (!of_another_release || is_taken(ours(module)))) return;
-    const std::string needed_by = with_package ? std::string(model.distribution) : "";
-    for (RepairStep& step : plan_.steps) {
-      const auto* ours = std::get_if<InstallBundled>(&step.what);
-      if (ours == nullptr || ours->module != module) continue;
-      if (with_package && step.cause == "module_not_built")
-        step.needed_by = needed_by;  // nothing else is wrong
-      return;
-    }
-    plan_.steps.push_back({say("{} needs {}, which its CUDA build would make", model.distribution, module),
-                           "module_not_built", module, ours(module), needed_by});
-  }
-
-  Result<void> add_wanted_packages() {
-    for (const std::string& requirement : request_.packages) {
-      const ModelPackage* model = model_package(requirement);
-      if (model == nullptr)
-        return Error{Errc::InvalidArgument,
-                     say("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
-                     say("install any other package with your own installer")};
-      if (request_.place.elsewhere)
-        return Error{request_.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
-                     say("--package {}: {}", requirement, not_in_place()), ""};
-      const std::string version = installed_version(snapshot_, requirement);
-      const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
-      if (!version.empty() && !pinned) {
-        add_module_below(*model, false);
-        continue;
-      }
-      SCANKIT_TRY(ChangePackages made, change_packages(host_, snapshot_, {.requirements = {requirement}}));
-      add({say("{} was asked for", requirement), "", std::string(model->distribution), std::move(made)});
-    }
-    return {};
-  }
-
-  InstallBundled ours(const std::string& module) const {
-    return {module, module_file_of(snapshot_, module, request_.flavor)};
-  }
-
-  // Nothing is broken; these are wishes: an architecture that our module lacks, or the torch flavor.
-  void add_lacking() {
-    if (const Extension* lacking = our_copy_that_lacks(snapshot_, request_))
-      plan_.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
-                             ours(lacking->module)});
-    if (request_.flavor != Flavor::Torch) return;
-    // Asked for by name: also in the place of a module that works.
-    for (const std::string& module : request_.modules.empty() ? installed_modules() : request_.modules)
-      if (!is_taken(ours(module)))
-        plan_.steps.push_back(
-            {say("{} of the torch flavor was asked for", module), "", module, ours(module)});
-  }
-
-  // Whether import takes this module of ours. The distribution's record decides, since another build may have
-  // the same file name.
-  bool is_taken(const InstallBundled& wanted) const {
-    return std::ranges::any_of(snapshot_.extensions.value, [&](const Extension& extension) {
-      return extension.module == wanted.module && extension.selected &&
-             path_basename(extension.path) == wanted.file && extension.distribution.starts_with("scankit");
-    });
-  }
-
-  // Says why there are no steps. A module whose import was not seen to work makes the plan Inconclusive.
-  void conclude() {
-    if (!plan_.unrepaired.empty()) {
-      plan_.kind = FixPlan::Kind::NotRepairable;
-      plan_.why = plan_.unrepaired.front();
-      return;
-    }
-    std::vector<std::string> works, unseen;
-    for (const std::string& module : of_interest()) {
-      const Observation* seen = deciding_import(snapshot_, module);
-      if (seen != nullptr && seen->outcome == "ok")
-        works.push_back(say("`import {}` works, from {}", module, seen->file));
-      else
-        unseen.push_back(module);
-    }
-    if (unseen.empty()) {
-      plan_.why = works.empty()
-                      ? say("nothing is broken, and nothing that is installed needs a module that is "
-                            "missing")
-                      : clauses(works);
-      return;
-    }
-    plan_.kind = FixPlan::Kind::Inconclusive;
-    const std::string& note = snapshot_.observations.note;
-    const std::string names = join(unseen);
-    plan_.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", names)
-                             : say("no fault was found in {}, but its import was not seen to work ({})",
-                                   names, retold(note));
-  }
-
-  std::vector<std::string> installed_modules() const {
-    std::vector<std::string> modules;
-    for (const Copy& copy : selected_copies(snapshot_)) modules.push_back(copy->module);
-    return modules;
-  }
-
-  // The modules whose import must have been seen to work; all of them if nothing was imported.
-  std::vector<std::string> of_interest() const {
-    if (!request_.modules.empty()) return request_.modules;
-    const auto modules = installed_modules();
-    const bool doubt = report_.verdict == Verdict::Unknown && !snapshot_.observations.present();
-    return modules.empty() && doubt ? snapshot_.modules : modules;
-  }
-
-  const Host& host_;
-  const Report& report_;
-  const Snapshot& snapshot_;
-  const PlanRequest& request_;
-  FixPlan plan_;
+// What a plan is made from.
+struct PlanInput {
+  const Host& host;
+  const Report& report;
+  const PlanRequest& request;
 };
+
+using What = decltype(RepairStep::what);
+
+std::string not_in_place(const InstallTarget& place) {
+  return place.why.empty()
+             ? say("not with --target: it changes the environment itself")
+             : say("{}: this needs someone who may write there, or a venv of your own", place.why);
+}
+
+Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
+
+InstallBundled bundled(const PlanInput& input, const std::string& module) {
+  return {module, module_file_of(input.report.snapshot, module, input.request.flavor)};
+}
+
+// Whether import takes this module of ours. The distribution's record decides, since another build may have
+// the same file name.
+bool is_taken(const Snapshot& snapshot, const InstallBundled& wanted) {
+  return std::ranges::any_of(snapshot.extensions.value, [&](const Extension& extension) {
+    return extension.module == wanted.module && extension.selected &&
+           path_basename(extension.path) == wanted.file && extension.distribution.starts_with("scankit");
+  });
+}
+
+std::vector<std::string> installed_modules(const Snapshot& snapshot) {
+  std::vector<std::string> modules;
+  for (const Copy& copy : selected_copies(snapshot)) modules.push_back(copy->module);
+  return modules;
+}
+
+// Moves a hiding file away. If this user may not move it and the place is another directory, our module
+// goes there instead: that directory comes first on the path, so that the file no longer hides anything.
+Result<What> shadow_step(const PlanInput& input, const RemoveShadow& shadow) {
+  const auto movable = may_move(input.host, shadow.path);
+  if (movable || !input.request.place.elsewhere) return What(MoveAway{shadow.path, shadow.module});
+  if (!std::holds_alternative<InstallModule>(module_fixes(input.report.snapshot, shadow.module, "").front()))
+    return not_ours_to_do(movable.error().message);
+  return What(bundled(input, shadow.module));
+}
+
+// Only the loader's variables are changed. Any other was set by the user on purpose.
+Result<What> variable_step(const PlanInput& input, const SetEnvironment& fix) {
+  if (fix.name != "LD_LIBRARY_PATH" && fix.name != "LD_PRELOAD") return not_ours_to_do();
+  const bool writable =
+      !input.request.place.elsewhere && !input.report.snapshot.python.value.externally_managed;
+  return What(
+      SetVariable{fix.name, fix.value, writable ? activation_of(input.report.snapshot.python.value) : ""});
+}
+
+// The step that makes a fix, or an Error if scankit cannot make it; its message may give a reason.
+Result<What> step_of(const PlanInput& input, const Fix& fix, const Finding& finding) {
+  if (const auto* module = std::get_if<InstallModule>(&fix)) return What(bundled(input, module->module));
+  if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) return shadow_step(input, *shadow);
+  if (const auto* variable = std::get_if<SetEnvironment>(&fix)) return variable_step(input, *variable);
+  if (const auto* model = std::get_if<InstallModelPackage>(&fix))
+    return step_of(input, InstallPackages{{model->distribution}}, finding);
+  const auto* packages = std::get_if<InstallPackages>(&fix);
+  const auto* rebuild = std::get_if<RebuildPackage>(&fix);
+  if (packages == nullptr && rebuild == nullptr) return not_ours_to_do();
+  if (input.request.place.elsewhere) return not_ours_to_do(not_in_place(input.request.place));
+  auto made = packages != nullptr ? change_for(input.host, input.report.snapshot, *packages)
+                                  : change_for(input.host, input.report.snapshot, *rebuild,
+                                               finding.cause == Cause::CorruptBinary);
+  if (!made) return not_ours_to_do(clauses({made.error().message, made.error().hint}));
+  return What(std::move(*made));
+}
+
+// The fixes in the order of the check. One exception: without a GPU a torch without CUDA stays, since
+// another one is gigabytes, and our module's CPU path works with the torch that is installed.
+std::vector<Fix> preferred(const Snapshot& snapshot, const Finding& finding) {
+  std::vector<Fix> fixes = finding.fixes;
+  const bool gpu = snapshot.gpus.present() && !snapshot.gpus.value.empty();
+  if (finding.cause == Cause::CpuOnlyTorch && !gpu)
+    (void)std::stable_partition(fixes.begin(), fixes.end(),
+                                [](const Fix& fix) { return std::holds_alternative<InstallModule>(fix); });
+  return fixes;
+}
+
+// A module that scankit carries and that is wrong as a whole is replaced, whatever its check advises. The
+// replacement is proven by a call and by the doctor, who must not find the cause again.
+std::optional<InstallBundled> replacement(const PlanInput& input, const Finding& finding) {
+  constexpr std::array kWhole = {Cause::ImportCrash,          Cause::ImportHang,
+                                 Cause::VariantNameMismatch,  Cause::SignatureMismatch,
+                                 Cause::PythonAbiTagMismatch, Cause::SilentNoneCausalConv1d};
+  if (std::ranges::find(kWhole, finding.cause) == kWhole.end()) return std::nullopt;
+  const auto serves = module_fixes(input.report.snapshot, finding.module, "");
+  const auto copy = selected_copy(input.report.snapshot, finding.module);
+  const bool ours_already = copy && (*copy)->distribution.starts_with("scankit");
+  if (!copy || ours_already || !std::holds_alternative<InstallModule>(serves.front())) return std::nullopt;
+  return bundled(input, finding.module);
+}
+
+std::optional<std::string> torch_too_old(const Snapshot& snapshot) {
+  const auto version = Version::parse(snapshot.torch.value.version);
+  if (!version || *version >= *Version::parse(kOldestTorch)) return std::nullopt;
+  return say("scankit's modules work with torch {} and newer, and torch {} is installed", kOldestTorch,
+             snapshot.torch.value.version);
+}
+
+// The CUDA part of the package is not built: our module takes its place, unless a module is there that
+// works. A module that came with another release of the package takes that release's arguments, while ours
+// takes those of all releases.
+void add_module_below(const PlanInput& input, const ModelPackage& model, bool with_package, FixPlan& plan) {
+  const std::string module(model.module);
+  const Observation* seen = deciding_import(input.report.snapshot, module);
+  const bool works = seen != nullptr && seen->outcome == "ok";
+  const bool of_another_release =
+      with_package && !installed_version(input.report.snapshot, std::string(model.distribution)).empty();
+  if (works && (!of_another_release || is_taken(input.report.snapshot, bundled(input, module)))) return;
+  const std::string needed_by = with_package ? std::string(model.distribution) : "";
+  for (RepairStep& step : plan.steps) {
+    const auto* ours = std::get_if<InstallBundled>(&step.what);
+    if (ours == nullptr || ours->module != module) continue;
+    if (with_package && step.cause == "module_not_built")
+      step.needed_by = needed_by;  // nothing else is wrong
+    return;
+  }
+  plan.steps.push_back({say("{} needs {}, which its CUDA build would make", model.distribution, module),
+                        "module_not_built", module, bundled(input, module), needed_by});
+}
+
+// Drops a change of the same packages as before, and adds the module that a model package needs.
+void add_step(const PlanInput& input, RepairStep step, FixPlan& plan) {
+  if (auto* packages = std::get_if<ChangePackages>(&step.what)) {
+    const auto same = [&](const RepairStep& other) {
+      const auto* known = std::get_if<ChangePackages>(&other.what);
+      return known != nullptr && known->change.requirements == packages->change.requirements;
+    };
+    if (std::ranges::any_of(plan.steps, same)) return;
+    for (const std::string& requirement : packages->change.requirements)
+      if (const ModelPackage* model = model_package(requirement)) add_module_below(input, *model, true, plan);
+  }
+  plan.steps.push_back(std::move(step));
+}
+
+// Takes the first fix that scankit can make. If it can make none, the fixes become advice.
+void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& plan) {
+  std::vector<std::string> instead;
+  const bool named = finding.summary.find(finding.subject) != std::string::npos;
+  const std::string what = named ? finding.summary : say("{}: {}", finding.subject, finding.summary);
+  for (const Fix& fix : preferred(input.report.snapshot, finding)) {
+    auto step = step_of(input, fix, finding);
+    if (step) {
+      add_step(input, {what, std::string(info(finding.cause).slug), finding.module, std::move(*step)}, plan);
+      return;
+    }
+    const std::string command = fix_command(fix, input.report.snapshot);
+    const std::string todo = command.empty() ? fix_sentence(fix) : command;
+    instead.push_back(step.error().message.empty() ? todo : say("{} ({})", todo, step.error().message));
+  }
+  if (auto module = replacement(input, finding)) {
+    add_step(input,
+             {what, std::string(info(finding.cause).slug), finding.module, std::move(*module), "", 0, true},
+             plan);
+    return;
+  }
+  if (const auto too_old = torch_too_old(input.report.snapshot);
+      too_old && is_bundled_module(finding.module)) {
+    plan.unrepaired.push_back(say("{}; {}", what, *too_old));
+    instead = {say("install torch {} or newer, then run scankit fix again", kOldestTorch)};
+  } else if (!finding.because_of || plan.unrepaired.empty()) {
+    plan.unrepaired.push_back(what);
+  }
+  for (const std::string& todo : instead)
+    if (std::ranges::find(plan.advice, todo) == plan.advice.end()) plan.advice.push_back(todo);
+}
+
+// Whether an earlier step settles the finding. A symptom goes with its cause; a module of ours settles
+// whatever is wrong with the file that it replaces; a file that is moved away takes its own faults along.
+bool settled(const std::vector<RepairStep>& steps, const Finding& finding) {
+  return std::ranges::any_of(steps, [&](const RepairStep& step) {
+    if (step.about != finding.module) return false;
+    const auto* away = std::get_if<MoveAway>(&step.what);
+    if (away != nullptr && away->path == finding.subject) return true;
+    const bool same_cause = finding.because_of && step.cause == info(*finding.because_of).slug;
+    return same_cause || std::holds_alternative<InstallBundled>(step.what);
+  });
+}
+
+// Whether the doctor offers torch itself as a package for the user's installer.
+bool torch_can_be_installed(const Report& report) {
+  return std::ranges::any_of(report.findings, [&](const Finding& finding) {
+    return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
+             const auto* packages = std::get_if<InstallPackages>(&fix);
+             return packages != nullptr && required_name(packages->requirements.front()) == "torch";
+           });
+  });
+}
+
+FixPlan without_torch(const PlanInput& input) {
+  FixPlan plan;
+  plan.place = input.request.place;
+  plan.kind = FixPlan::Kind::NotRepairable;
+  plan.why = say("there is no torch here ({}), and the modules work on its tensors",
+                 retold(input.report.snapshot.torch.note));
+  plan.unrepaired = {plan.why};
+  plan.advice = {say("install torch, then run scankit fix again")};
+  return plan;
+}
+
+Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
+  for (const std::string& requirement : input.request.packages) {
+    const ModelPackage* model = model_package(requirement);
+    if (model == nullptr)
+      return Error{Errc::InvalidArgument,
+                   say("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
+                   say("install any other package with your own installer")};
+    if (input.request.place.elsewhere)
+      return Error{input.request.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
+                   say("--package {}: {}", requirement, not_in_place(input.request.place)), ""};
+    const std::string version = installed_version(input.report.snapshot, requirement);
+    const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
+    if (!version.empty() && !pinned) {
+      add_module_below(input, *model, false, plan);
+      continue;
+    }
+    SCANKIT_TRY(ChangePackages made,
+                change_packages(input.host, input.report.snapshot, {.requirements = {requirement}}));
+    add_step(input,
+             {say("{} was asked for", requirement), "", std::string(model->distribution), std::move(made)},
+             plan);
+  }
+  return {};
+}
+
+// Nothing is broken; these are wishes: an architecture that our module lacks, or the torch flavor.
+void add_lacking(const PlanInput& input, FixPlan& plan) {
+  if (const Extension* lacking = our_copy_that_lacks(input.report.snapshot, input.request))
+    plan.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
+                          bundled(input, lacking->module)});
+  if (input.request.flavor != Flavor::Torch) return;
+  // Asked for by name: also in the place of a module that works.
+  for (const std::string& module :
+       input.request.modules.empty() ? installed_modules(input.report.snapshot) : input.request.modules)
+    if (!is_taken(input.report.snapshot, bundled(input, module)))
+      plan.steps.push_back(
+          {say("{} of the torch flavor was asked for", module), "", module, bundled(input, module)});
+}
+
+// The modules whose import must have been seen to work; all of them if nothing was imported.
+std::vector<std::string> of_interest(const PlanInput& input) {
+  if (!input.request.modules.empty()) return input.request.modules;
+  const auto modules = installed_modules(input.report.snapshot);
+  const bool doubt =
+      input.report.verdict == Verdict::Unknown && !input.report.snapshot.observations.present();
+  return modules.empty() && doubt ? input.report.snapshot.modules : modules;
+}
+
+// Says why there are no steps. A module whose import was not seen to work makes the plan Inconclusive.
+void say_why_nothing(const PlanInput& input, FixPlan& plan) {
+  if (!plan.unrepaired.empty()) {
+    plan.kind = FixPlan::Kind::NotRepairable;
+    plan.why = plan.unrepaired.front();
+    return;
+  }
+  std::vector<std::string> works, unseen;
+  for (const std::string& module : of_interest(input)) {
+    const Observation* seen = deciding_import(input.report.snapshot, module);
+    if (seen != nullptr && seen->outcome == "ok")
+      works.push_back(say("`import {}` works, from {}", module, seen->file));
+    else
+      unseen.push_back(module);
+  }
+  if (unseen.empty()) {
+    plan.why = works.empty() ? say("nothing is broken, and nothing that is installed needs a module that is "
+                                   "missing")
+                             : clauses(works);
+    return;
+  }
+  plan.kind = FixPlan::Kind::Inconclusive;
+  const std::string& note = input.report.snapshot.observations.note;
+  const std::string names = join(unseen);
+  plan.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", names)
+                          : say("no fault was found in {}, but its import was not seen to work ({})", names,
+                                retold(note));
+}
 
 }  // namespace
 
@@ -409,7 +396,24 @@ bool runs_installer(const FixPlan& plan) {
 }
 
 Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request) {
-  return Planner(host, report, request).make();
+  const PlanInput input{host, report, request};
+  if (report.snapshot.torch.state == ProbeState::Absent && !torch_can_be_installed(report))
+    return without_torch(input);
+  FixPlan plan;
+  plan.place = request.place;
+  // A cause comes before its symptoms, so that the steps made so far may settle a finding.
+  for (const Finding& finding : report.findings)
+    if (finding.severity() == Severity::Error && concerns(finding, request.modules) &&
+        !settled(plan.steps, finding))
+      repair_finding(input, finding, plan);
+  SCANKIT_CHECK(add_wanted_packages(input, plan));
+  if (plan.steps.empty() && plan.unrepaired.empty()) add_lacking(input, plan);
+  divide_into_parts(plan.steps);
+  if (plan.steps.empty())
+    say_why_nothing(input, plan);
+  else
+    plan.kind = FixPlan::Kind::Act;
+  return plan;
 }
 
 }  // namespace scankit
