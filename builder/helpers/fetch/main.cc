@@ -139,6 +139,9 @@ class Download {
       if (in_vain >= request_.attempts) return refuse(a, url);
       wait_ms(pause(a, in_vain));
     }
+    char place[kLongestUrl], one[24];
+    scankit_gpu::report_error("{}: not complete after {} attempts", shown(request_.url, place),
+                              in_digits(kMostAttempts, one));
     return false;
   }
 

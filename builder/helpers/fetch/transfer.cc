@@ -87,12 +87,18 @@ size_t on_header(const char* bytes, size_t one, size_t count, void* user) {
   return length;
 }
 
+// Called right after the failure: what libcurl does next may change errno.
+void stop_writing(Attempt* a) {
+  a->write_error = errno;
+  a->stop = Attempt::Stop::NoRoom;
+}
+
 // Where the first byte of the body belongs, and whether this is the file at all.
 bool begin_body(Attempt* a) {
   a->began = true;
   using Stop = Attempt::Stop;
   // A 200 is the answer of a server without ranges, or the file has changed: the whole file follows.
-  if (a->status == 200 && a->part->have > 0 && !restart(a->part)) a->stop = Stop::NoRoom;
+  if (a->status == 200 && a->part->have > 0 && !restart(a->part)) stop_writing(a);
   if (a->status == 206 && a->range_begin != a->part->have) a->stop = Stop::OtherRange;
   if (a->total > a->request->limit) a->stop = Stop::TooLong;
   if (a->request->size != 0 && a->total != 0 && a->total != a->request->size) a->stop = Stop::OtherSize;
@@ -103,6 +109,7 @@ bool write_all(int fd, const char* bytes, size_t count) {
   while (count > 0) {
     const ssize_t put = write(fd, bytes, count);
     if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = EIO;
     if (put <= 0) return false;
     bytes += put;
     count -= static_cast<size_t>(put);
@@ -121,7 +128,7 @@ size_t on_body(const char* bytes, size_t one, size_t count, void* user) {
   if (a->came > a->request->limit) a->stop = Attempt::Stop::TooLong;
   // A body without a length may go on for ever, and no byte after the last one that is expected can be right.
   if (a->request->size != 0 && a->came > a->request->size) a->stop = Attempt::Stop::Endless;
-  if (a->stop == Attempt::Stop::None && !write_all(part->fd, bytes, length)) a->stop = Attempt::Stop::NoRoom;
+  if (a->stop == Attempt::Stop::None && !write_all(part->fd, bytes, length)) stop_writing(a);
   if (a->stop != Attempt::Stop::None) return 0;
   part->hash.update(bytes, length);
   part->have += length;
@@ -261,7 +268,7 @@ void report_error_of(const Attempt& a, const char* url) {
       return report_error("{}: the server has a file of {} bytes, expected are {}", place,
                           in_digits(a.total, one), in_digits(a.request->size, other));
     case Attempt::Stop::NoRoom:
-      return report_error("cannot write {}: {}", a.request->out, strerror(errno));
+      return report_error("cannot write {}: {}", a.request->out, strerror(a.write_error));
     case Attempt::Stop::OtherRange:
       return report_error("{}: the server sends another part than was asked for", place);
     case Attempt::Stop::None:

@@ -51,7 +51,8 @@ struct Attempt {
   uint64_t retry_after_s = 0;  // by Retry-After; 0 if it is absent or a date
   long status = 0;             // HTTP; of the last response, after any 1xx
   int curl_code = 0;           // CURLE_*; 0: the exchange was complete
-  char etag[256] = "";         // of a strong validator alone (RFC 9110, 13.1.5)
+  int write_error = 0;  // errno of what failed where `stop` is NoRoom; libcurl changes errno afterwards
+  char etag[256] = "";  // of a strong validator alone (RFC 9110, 13.1.5)
   char moved_to[kLongestUrl] = "";
   char why[512] = "";  // libcurl's own words
   // Why our own callback ended the transfer. TooLong: beyond `limit`. Endless: more bytes than `size`.
