@@ -55,12 +55,16 @@ Target fallback_ptx(const std::vector<unsigned>& supported) {
 }
 
 // A cubin runs on GPUs of its own major version from its own minor version on (CUDA C++ Programming Guide,
-// Binary Compatibility). The Tegra chips 72, 87, 88 and 101/110 are exceptions: their cubins are taken for
-// that chip alone.
+// Binary Compatibility). Tegra chips are exceptions: their cubins run on that chip alone, and no other cubin
+// runs on them.
+bool is_tegra_chip(unsigned sm) {
+  return sm == 53 || sm == 62 || sm == 72 || sm == 87 || sm == 88 || sm == 101 || sm == 110;
+}
+
 std::optional<unsigned> cubin_for(unsigned gpu, const std::vector<unsigned>& supported) {
   std::optional<unsigned> best;
   for (unsigned sm : supported) {
-    const bool tegra = sm == 72 || sm == 87 || sm == 88 || sm == 101 || sm == 110;
+    const bool tegra = is_tegra_chip(sm) || is_tegra_chip(gpu);
     if (sm == gpu || (!tegra && sm / 10 == gpu / 10 && sm < gpu)) best = sm;
   }
   return best;
@@ -83,6 +87,10 @@ Result<void> add_native(const std::vector<Gpu>& gpus, const std::vector<unsigned
     const auto sm = static_cast<unsigned>(std::stoul(gpu.sm));
     if (const auto cubin = cubin_for(sm, supported)) {
       choice.targets.push_back({false, *cubin, ""});
+    } else if (is_tegra_chip(sm) && fallback_ptx(supported).sm <= sm) {
+      choice.targets.push_back(fallback_ptx(supported));
+      choice.notes.push_back(
+          say("the compiler makes no cubin for the Tegra chip sm_{} ({}): PTX for it", gpu.sm, gpu.name));
     } else if (sm > supported.back()) {
       choice.too_old = true;
       choice.targets.push_back(fallback_ptx(supported));

@@ -54,6 +54,9 @@ TEST(Targets, FallBackInsideTheMajorOnly) {
   EXPECT_EQ(names(choose_targets({}, gpus({"89"}), {80, 86, 90})), "sm_86 ");
   EXPECT_EQ(names(choose_targets({}, gpus({"130"}), kNvrtc13)), "compute_75 ");
   EXPECT_EQ(names(choose_targets({}, gpus({"89"}), {80, 87, 90})), "sm_80 ");  // 87 is a Tegra chip
+  EXPECT_EQ(names(choose_targets({}, gpus({"87"}), {80, 86, 87, 90})), "sm_87 ");
+  EXPECT_EQ(names(choose_targets({}, gpus({"87"}), {75, 80, 86, 90})),
+            "compute_75 ");  // a cubin of a desktop chip does not run on 87
 }
 
 TEST(Targets, NameTheGpuThatTheCompilerLeftBehind) {
