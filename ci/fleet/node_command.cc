@@ -134,7 +134,7 @@ int run_node(const NodeOptions& options) {
   node.started = now();
   const std::string step = environment_value("SLURM_JOB_ID") + "." + environment_value("SLURM_STEP_ID");
   tell_launcher({"started", node.node, node.started, step.size() > 1 ? step : "", ""});
-  const auto scratch = TemporaryDirectory::create("fleet-node");
+  const auto scratch = TemporaryDirectory::create("scankit-fleet-node");
   const bool leaves_facts = scratch && !options.command.empty() && options.command.front() == "doctor" &&
                             option_value(options.command, "--snapshot").empty();
   const std::string facts = leaves_facts ? path_join(scratch->path(), "facts.json") : "";
