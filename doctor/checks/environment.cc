@@ -4,7 +4,6 @@
 // The file also has the checks of LD_LIBRARY_PATH and of interrupted repairs.
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -71,9 +70,8 @@ std::string folder_of(const BindingMismatch& mismatch) {
 
 // The variable without those directories; an empty value means to unset it.
 Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
-  std::istringstream entries(snapshot.environment.at(kVariable));
   std::vector<std::string> rest;
-  for (std::string entry; std::getline(entries, entry, ':');) {
+  for (const std::string& entry : split(snapshot.environment.at(kVariable), ":;")) {  // ld.so(8)
     const auto same = [&](const std::string& folder) {
       return !entry.empty() && path_normalize(folder) == path_normalize(entry);
     };
@@ -157,12 +155,12 @@ namespace {
 std::string restore_command(const Snapshot& snapshot, const std::string& journal) {
   const Python& python = snapshot.python.value;
   const std::string base = journal.substr(0, journal.find("/.scankit/journal/"));
-  std::string command =
-      "scankit restore --python " + (python.requested.empty() ? python.executable : python.requested);
+  std::string command = "scankit restore --python " +
+                        shell_quoted(python.requested.empty() ? python.executable : python.requested);
   if (base == python.prefix) return command;
   const bool on_path =
       std::ranges::any_of(python.sys_path, [&](const PathEntry& entry) { return entry.path == base; });
-  return command + " --target " + (on_path ? base : "user");
+  return command + " --target " + (on_path ? shell_quoted(base) : "user");
 }
 
 // --so looks at files, not at an environment that an interrupted repair could affect.
