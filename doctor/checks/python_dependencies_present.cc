@@ -39,15 +39,13 @@ bool works(const Snapshot& snapshot, const std::string& root) {
   return seen != nullptr && seen->outcome == "ok";
 }
 
-std::string top_of(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
-
 // The package whose import fails: "transformers" for "transformers.generation", which nobody imports
 // for its own sake.
 std::string root_of(const Snapshot& snapshot, const Observation& seen) {
   if (seen.variant != "sibling") return seen.module;
   for (const PackageImport& import : snapshot.packages.value.imports)
     if (import.target == seen.module) return import.package;
-  return top_of(seen.module);
+  return top_package(seen.module);
 }
 
 // A sibling is imported by itself. It ends the import of its package if the line has no guard; if a guard
@@ -74,7 +72,7 @@ std::map<std::string, Absence> absences(const Snapshot& snapshot) {
     // was not found".
     for (const MissingRequirement& one : asked)
       if (normalized_name(one.name) == normalized_name(package)) package = one.package;
-    if (is_others_matter(snapshot, package) || package == top_of(seen[i].module)) continue;
+    if (is_others_matter(snapshot, package) || package == top_package(seen[i].module)) continue;
     found[package].observations.push_back(i);
   }
   return found;
