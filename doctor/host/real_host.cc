@@ -111,7 +111,8 @@ class RealHost : public Host {
     // fdopendir takes the descriptor over only where it succeeds; closedir closes it.
     fd.release();
     std::vector<DirEntry> entries;
-    while (const dirent* entry = ::readdir(directory)) {
+    // readdir(3) tells an error from the end by errno alone: half a directory is not a directory.
+    for (errno = 0; const dirent* entry = ::readdir(directory); errno = 0) {
       const std::string name = entry->d_name;
       if (name == "." || name == "..") continue;
       struct ::stat st {};
@@ -125,7 +126,9 @@ class RealHost : public Host {
         kind = kind_of(st.st_mode);
       entries.push_back({name, kind});
     }
+    const int error = errno;
     ::closedir(directory);
+    if (error != 0) return failure(say("cannot list {}", path), error);
     std::ranges::sort(entries, {}, &DirEntry::name);
     return entries;
   }
