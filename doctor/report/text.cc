@@ -95,8 +95,10 @@ bool is_new(const Page& page, const Finding& finding, const Evidence& evidence) 
 
 // A name for a fact: the last word of its JSON pointer, or for an entry of a list the name of the list.
 std::string fact_name(std::string fact) {
-  while (fact.find_last_not_of("0123456789") == fact.rfind('/') && fact.rfind('/') > 0)
-    fact.erase(fact.rfind('/'));
+  for (auto slash = fact.rfind('/'); slash != std::string::npos && slash > 0; slash = fact.rfind('/')) {
+    if (fact.find_last_not_of("0123456789") != slash) break;
+    fact.erase(slash);
+  }
   return fact.substr(fact.rfind('/') + 1);
 }
 
