@@ -107,13 +107,18 @@ class Resolver {
     if (open.empty() || request_.offline || request_.installer.kind == Installer::Kind::None ||
         request_.installer.kind == Installer::Kind::Conda)
       return {};
-    IndexReply reply = ask_index_of(request_.installer, questions);
+    const auto begin = std::chrono::steady_clock::now();
+    IndexReply reply = ask_index_of(request_.installer, questions, request_.node_deadline);
     if (!request_.second || reply.refused.empty()) return reply;
     std::erase_if(questions, [&](const IndexQuestion& one) {
       return !reply.refused.contains(one.name) || reply.sources.contains(one.name);
     });
     if (questions.empty()) return reply;
-    IndexReply more = ask_index_of(*request_.second, questions);
+    // The time is for both indexes together: the second one gets what the first has left.
+    const auto left = request_.node_deadline - std::chrono::duration_cast<std::chrono::seconds>(
+                                                   std::chrono::steady_clock::now() - begin);
+    if (left.count() <= 0) return reply;
+    IndexReply more = ask_index_of(*request_.second, questions, left);
     for (const auto& [name, offered] : more.offered) reply.refused.erase(name);
     reply.offered.merge(more.offered);
     reply.sources.merge(more.sources);
@@ -121,12 +126,11 @@ class Resolver {
     return reply;
   }
 
-  IndexReply ask_index_of(const Installer& installer, const std::vector<IndexQuestion>& questions) const {
+  IndexReply ask_index_of(const Installer& installer, const std::vector<IndexQuestion>& questions,
+                          std::chrono::seconds time) const {
     if (request_.progress) request_.progress(what_is_asked(installer, questions.size()));
-    return ask_index({.installer = installer,
-                      .questions = questions,
-                      .node_deadline = request_.node_deadline,
-                      .progress = request_.part});
+    return ask_index(
+        {.installer = installer, .questions = questions, .node_deadline = time, .progress = request_.part});
   }
 
   // The line that is shown while the index is asked. Before 25.3, `pip install --dry-run` downloads
