@@ -187,8 +187,8 @@ std::optional<FoundModule> find_python_module(const Host& host, const Python& py
     found->sys_path_index = static_cast<int>(i);
     return found;
   }
-  if (auto found = look_in_finders(host, python, name)) return found;
-  return leftover;
+  // The finder of sys.path comes first in sys.meta_path and takes the namespace package.
+  return leftover ? leftover : look_in_finders(host, python, name);
 }
 
 std::string to_text(const EditableMapping& mapping) {

@@ -73,6 +73,19 @@ TEST_F(SysPathOf, ReadsSetuptoolsFinders) {
   EXPECT_FALSE(find_python_module(host_, python, "no"));
 }
 
+// The finder of sys.path is asked first, and PEP 420 lets it take a directory without __init__.
+TEST_F(SysPathOf, ANamespacePackageComesBeforeAnEditableFinder) {
+  write(site_ + "/__editable__.thing-1.0.pth",
+        "import __editable___thing_1_0_finder; __editable___thing_1_0_finder.install()");
+  write(site_ + "/__editable___thing_1_0_finder.py", "MAPPING = {'thing': '" + at("src/thing") + "'}\n");
+  write("src/thing/__init__.py", "");
+  write(site_ + "/thing/data.txt", "");
+  const auto thing = find_python_module(host_, probe(), "thing");
+  ASSERT_TRUE(thing);
+  EXPECT_EQ(thing->path, at(site_ + "/thing"));
+  EXPECT_TRUE(thing->leftover);
+}
+
 TEST_F(SysPathOf, ReadsTheFindersOfOtherBuildBackends) {
   const auto mappings = mappings_of_finder(
       "F.map_module('thing', '/src/thing/__init__.py')\nF.map_module(\"b\", \"/src/b.py\")\n", "f.py");
