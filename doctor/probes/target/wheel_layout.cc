@@ -165,13 +165,16 @@ std::optional<ZipMember> central_record(const Bytes& bytes, std::uint64_t& at) {
   const std::uint64_t name = *bytes.read<std::uint16_t>(at + 28), extra = *bytes.read<std::uint16_t>(at + 30);
   const auto name_bytes = bytes.slice(at + kCentralSize, name),
              extra_bytes = bytes.slice(at + kCentralSize + name, extra);
-  if (!name_bytes || !extra_bytes) return std::nullopt;
+  const std::uint64_t comment = *bytes.read<std::uint16_t>(at + 32);
+  // The last record's comment may not reach into the end records.
+  if (!name_bytes || !extra_bytes || !bytes.slice(at + kCentralSize + name + extra, comment))
+    return std::nullopt;
   member.name = name_bytes->text();
   std::vector<std::uint64_t*> wanted;
   for (std::uint64_t* field : {&member.size, &member.packed, &member.start})
     if (*field == kIn64) wanted.push_back(field);
   if (!read_extra64(*extra_bytes, wanted)) return std::nullopt;
-  at += kCentralSize + name + extra + *bytes.read<std::uint16_t>(at + 32);
+  at += kCentralSize + name + extra + comment;
   return member;
 }
 

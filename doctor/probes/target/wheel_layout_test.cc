@@ -92,6 +92,12 @@ TEST_F(WheelLayout, RefusesHeadersThatDisagree) {
   expect_refused(with_bytes(zip, zip.size() - 14, fewer), "directories");
 }
 
+TEST_F(WheelLayout, RefusesACommentThatLeavesTheDirectory) {
+  const std::string zip = zip_of({kAbout, {"a.so", "xxxx"}});
+  const std::size_t last = zip.rfind("PK\x01\x02");
+  expect_refused(with_bytes(zip, last + 32, "\x01"), "directory is damaged");
+}
+
 TEST_F(WheelLayout, SaysWhatItCannotReadByItsName) {
   Entry packed{"a.so", "xxxx"};
   packed.method = 12;
