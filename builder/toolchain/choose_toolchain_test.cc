@@ -65,6 +65,19 @@ TEST_F(FindNvcc, KnowsWhatItIsAndWhatItTakes) {
   EXPECT_NE(other->sha256, nvcc->sha256);  // what it starts decides over the bytes
 }
 
+TEST_F(FindNvcc, ReadsTheArchitecturesFromTheHelpOfAnOldOne) {
+  toolkit("cuda", "11.0.221", "11000");
+  gcc("g++", "9.3.0");
+  write(
+      "cuda/bin/nvcc",
+      "#!/bin/sh\ncase $1 in\n--version) echo 'Cuda compilation tools, release 11.0, V11.0.221' ;;\n--help) "
+      "echo \"Allowed values: 'compute_80','sm_75','sm_80','sm_75'.\" ;;\n*) exit 1 ;;\nesac\n",
+      0755);
+  const auto nvcc = known("cuda");
+  ASSERT_TRUE(nvcc) << nvcc.error().message;
+  EXPECT_EQ(nvcc->archs, (std::vector<unsigned>{75, 80}));
+}
+
 TEST_F(FindNvcc, TakesTheCompilerThatIsInRange) {
   toolkit("cuda");
   gcc("g++", "16.1.0");

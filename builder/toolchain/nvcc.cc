@@ -110,7 +110,22 @@ std::vector<unsigned> archs_in(const std::string& text) {
       archs.push_back(static_cast<unsigned>(std::stoul(digits)));
   }
   std::sort(archs.begin(), archs.end());
+  archs.erase(std::unique(archs.begin(), archs.end()), archs.end());  // nvcc's help names them twice
   return archs;
+}
+
+// The answer to --list-gpu-code. The first releases of CUDA 11 do not have that option; their help names the
+// same values in quotes: 'sm_52','sm_75'.
+Result<std::string> list_archs(const Nvcc& nvcc) {
+  auto listed = answer(nvcc, "--list-gpu-code");
+  if (listed) return listed;
+  SCANKIT_TRY(const std::string help, answer(nvcc, "--help"));
+  std::string archs;
+  for (auto at = help.find("'sm_"); at != std::string::npos; at = help.find("'sm_", at + 1)) {
+    const auto end = help.find('\'', at + 1);
+    if (end != std::string::npos) archs += help.substr(at + 1, end - at - 1) + "\n";
+  }
+  return archs.empty() ? std::move(listed) : Result<std::string>(std::move(archs));
 }
 
 // The memo in the cache is a hash over all files, the version, and the list of architectures, a line each. It
@@ -128,7 +143,7 @@ Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
   std::string memo = cache.find(key).value_or("");
   if (memo.empty()) {
     SCANKIT_TRY(const std::string version, answer(nvcc, "--version"));
-    SCANKIT_TRY(const std::string archs, answer(nvcc, "--list-gpu-code"));
+    SCANKIT_TRY(const std::string archs, list_archs(nvcc));
     std::string all;
     for (const std::string& path : files) {
       SCANKIT_TRY(const std::string hash, sha256_file(path));
