@@ -86,13 +86,13 @@ Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
     return Advice{say("name a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
   if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
     return shell_advice(
-        say("name a gcc that both accept: {}", build_command(snapshot, "CXX=" + word_for_shell(fits->path))),
+        say("name a gcc that both accept: {}", build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
         export_line("CXX", fits->path));
   const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
   if (snapshot.python.value.kind == "conda")
     return Advice{
         say("conda install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
-            word_for_shell(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
+            shell_quoted(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
   return Advice{say("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
 }
 
@@ -160,7 +160,7 @@ std::string where_headers_come_from(const Python& python) {
         "(Fedora, RHEL)",
         series);
   if (python.kind == "conda")
-    return say("conda install -p {} --force-reinstall python={}", word_for_shell(python.prefix), series);
+    return say("conda install -p {} --force-reinstall python={}", shell_quoted(python.prefix), series);
   return say(
       "make the environment again with a Python that has its headers, by uv python install {} for instance",
       series);

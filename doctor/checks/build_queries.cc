@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <compare>
 #include <utility>
 
@@ -86,38 +85,21 @@ std::string place(const SourceFact& fact) {
   return fact.line == 0 ? fact.file : fact.file + ":" + std::to_string(fact.line);
 }
 
-// Like shell_quoted(), with a smaller set of characters that need no quotes.
-std::string word_for_shell(const std::string& word) {
-  const bool plain = std::ranges::all_of(word, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("_-+./=:,@").find(c) != std::string_view::npos;
-  });
-  if (plain && !word.empty()) return word;
-  std::string quoted = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  }
-  return quoted + "'";
-}
-
 // The command that builds the sources, with the installer that works for this environment; `variables`
 // come before it.
 std::string build_command(const Snapshot& snapshot, const std::string& variables) {
   const Python& python = snapshot.python.value;
   const SourceTree& tree = snapshot.sources.value;
-  const std::string folder = word_for_shell(tree.folder);
+  const std::string folder = shell_quoted(tree.folder);
   const std::string before = variables.empty() ? "" : variables + " ";
   if (tree.build_file != "setup.py")
-    return before + "cmake -S " + folder + " -B " + word_for_shell(tree.folder + "/build");
-  const std::string program = word_for_shell(python.requested.empty() ? python.executable : python.requested);
+    return before + "cmake -S " + folder + " -B " + shell_quoted(tree.folder + "/build");
+  const std::string program = shell_quoted(python.requested.empty() ? python.executable : python.requested);
   const Installers here = installers_of(snapshot);
   const bool by_base = !python.has_pip && here.uv.empty() && !here.base_pip.empty();
   const std::string installer =
       python.has_pip ? program + " -m pip install"
-      : by_base      ? join({word_for_shell(here.base_pip), "-m pip --python", program, "install"}, " ")
+      : by_base      ? join({shell_quoted(here.base_pip), "-m pip --python", program, "install"}, " ")
                      : "uv pip install --python " + program;
   const std::string prefix = python.has_pip || by_base ? pip_prefix(here, python) : "";
   return before + prefix + installer + " --no-build-isolation " + folder;
@@ -139,7 +121,7 @@ std::string toolkit_advice(const Snapshot& snapshot, const std::string& version)
     return say("install a CUDA toolkit of torch's major version and set CUDA_HOME to its folder");
   if (python.kind == "conda")
     return say("conda install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
-               word_for_shell(python.prefix), version, word_for_shell(python.prefix));
+               shell_quoted(python.prefix), version, shell_quoted(python.prefix));
   return say(
       "install the CUDA toolkit {} with its development headers, then export CUDA_HOME=/usr/local/cuda-{}",
       version, version);

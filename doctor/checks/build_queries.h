@@ -39,6 +39,5 @@ std::string toolkit_advice(const Snapshot& snapshot, const std::string& version)
 Fix toolkit_fix(const Snapshot& snapshot, const std::string& version, std::vector<Evidence>& evidence);
 std::string major_of(const std::string& version);
 std::string dotted(const std::string& arch);  // "120" -> "12.0"
-std::string word_for_shell(const std::string& word);
 
 }  // namespace scankit

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
@@ -123,7 +124,7 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
   const auto roomiest = std::ranges::max_element(places, {}, &BuildPlace::free);
   if (place.role == "temporary files" && roomiest->free > 4 * need)
     return shell_advice(say("put the temporary files on a file system with room: {}",
-                            build_command(snapshot, "TMPDIR=" + word_for_shell(roomiest->path))),
+                            build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
                         export_line("TMPDIR", roomiest->path));
   return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
 }
@@ -196,7 +197,7 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
     finding.evidence.push_back({list + i + "/path", place->path});
     finding.evidence.push_back({list + i + "/device", std::to_string(place->device)});
   }
-  const std::string variable = "TMPDIR=" + word_for_shell(sources->path);
+  const std::string variable = "TMPDIR=" + shell_quoted(sources->path);
   finding.fixes = {
       shell_advice(say("keep the temporary files beside the sources: {}", build_command(snapshot, variable)),
                    export_line("TMPDIR", sources->path))};

@@ -18,7 +18,7 @@ std::string where_they_are(const SourceTree& tree) {
   if (!tree.unpacked_archive)
     return say(
         "check the folder out again, with its submodules: git -C {} submodule update --init --recursive",
-        word_for_shell(tree.folder));
+        shell_quoted(tree.folder));
   if (tree.homepage.empty())
     return say(
         "this archive lacks them: take a ready wheel or a later release, or a checkout of the project's "

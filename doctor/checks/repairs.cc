@@ -24,14 +24,14 @@ Fix shell_advice(const std::string& words, const std::string& command) {
 }
 
 std::string export_line(const std::string& name, const std::string& value) {
-  return join({"export", name + "=" + word_for_shell(value)}, " ");
+  return join({"export", name + "=" + shell_quoted(value)}, " ");
 }
 
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
                          const std::string& replacement) {
   const std::string line = fact.line == 0 ? "" : std::to_string(fact.line);
-  return "sed -i " + word_for_shell(line + "s/" + pattern + "/" + replacement + "/g") + " " +
-         word_for_shell(path_join(tree.folder, fact.file));
+  return "sed -i " + shell_quoted(line + "s/" + pattern + "/" + replacement + "/g") + " " +
+         shell_quoted(path_join(tree.folder, fact.file));
 }
 
 namespace {
