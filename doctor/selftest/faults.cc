@@ -2,6 +2,7 @@
 #include "doctor/selftest/faults.h"
 
 #include <elf.h>
+#include <fmt/core.h>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -58,7 +59,7 @@ Result<void> other_processor(const Scratch& scratch) {
 
 // A name that this Python ignores: the suffix of another minor version is not in importlib's list.
 Result<void> other_python(const Scratch& scratch) {
-  const std::string suffix = say(".cpython-3{}-x86_64-linux-gnu.so", scratch.minor == 9 ? 8 : 9);
+  const std::string suffix = fmt::format(".cpython-3{}-x86_64-linux-gnu.so", scratch.minor == 9 ? 8 : 9);
   return write_file_atomically(scratch.site + "/" + kSelftestModule + suffix, module_bytes(good()));
 }
 
@@ -75,14 +76,14 @@ Result<void> stale_copy(const Scratch& scratch) {
 Result<void> not_built(const Scratch& scratch) {
   SCANKIT_CHECK(
       write_file_atomically(scratch.folder + "/program.py", std::string("import ") + kSelftestModule + "\n"));
-  return put_package(scratch, say("import {}\n", kSelftestModule));
+  return put_package(scratch, fmt::format("import {}\n", kSelftestModule));
 }
 
 // The package catches the ImportError, as mamba-ssm and others do: its import succeeds, and the failure
 // would show at the first call.
 Result<void> hidden_by_package(const Scratch& scratch) {
   SCANKIT_CHECK(put_package(
-      scratch, say("try:\n    import {0}\nexcept ImportError:\n    {0} = None\n", kSelftestModule)));
+      scratch, fmt::format("try:\n    import {0}\nexcept ImportError:\n    {0} = None\n", kSelftestModule)));
   return truncated(scratch);
 }
 

@@ -15,41 +15,41 @@ Variables environment(const std::string& locale) {
 
 class Translated : public ::testing::Test {
  protected:
-  std::unique_ptr<Language> language_ = compiled_language("xx");
+  std::unique_ptr<Language> language_ = compiled_language("pl");
 };
 
 TEST_F(Translated, IsCompiledIntoThisTest) {
-  EXPECT_EQ(compiled_languages(), std::vector<std::string>{"xx"});
+  EXPECT_EQ(compiled_languages(), std::vector<std::string>{"pl"});
   ASSERT_NE(language_, nullptr);
-  EXPECT_EQ(language_->code(), "xx");
-  for (const char* locale : {"xx_YY.UTF-8", "xx.UTF-8"}) {
+  EXPECT_EQ(language_->code(), "pl");
+  for (const char* locale : {"pl_PL.UTF-8", "pl.UTF-8"}) {
     const auto chosen = choose_language("", environment(locale));
     ASSERT_TRUE(chosen);
     EXPECT_NE(*chosen, nullptr) << locale;
   }
-  EXPECT_TRUE(choose_language("xx_YY", environment("C")));
+  EXPECT_TRUE(choose_language("pl_PL", environment("C")));
 }
 
 TEST_F(Translated, SaysWholeSentencesInItsOwnOrder) {
   EXPECT_EQ(say("{} needs {}", "a", "b"), "a needs b");
   const Speaking speaking(language_.get());
-  EXPECT_EQ(say("{} needs {}", "a", "b"), "mü b mu a");
-  EXPECT_EQ(said("a table's text"), "mu mu");
-  EXPECT_EQ(said("{NAME} is not installed"), "mu {NAME}");
+  EXPECT_EQ(say("{} needs {}", "a", "b"), "biblioteki b wymaga plik a");
+  EXPECT_EQ(said("a table's text"), "tekst z tabeli");
+  EXPECT_EQ(said("{NAME} is not installed"), "brak pakietu {NAME}");
   {
     const Speaking english(nullptr);
     EXPECT_EQ(said("a table's text"), "a table's text");
   }
-  EXPECT_EQ(said("a table's text"), "mu mu");
+  EXPECT_EQ(said("a table's text"), "tekst z tabeli");
 }
 
 TEST_F(Translated, PicksTheFormForTheNumber) {
   const auto names = [](std::size_t n) { return say_n(n, "{} name of {}", "{} names of {}", n, "x"); };
   EXPECT_EQ(names(1) + "|" + names(2), "1 name of x|2 names of x");
   const Speaking speaking(language_.get());
-  EXPECT_EQ(names(1), "mu 1 x");
-  EXPECT_EQ(names(2), "mumu x, 2");
-  EXPECT_EQ(names(7), "mumumu 7 x");
+  EXPECT_EQ(names(1), "1 nazwa z x");
+  EXPECT_EQ(names(2), "z x: 2 nazwy");
+  EXPECT_EQ(names(7), "7 nazw z x");
 }
 
 TEST_F(Translated, SaysInEnglishWhatIsNotTranslatedOrTranslatedBadly) {
@@ -63,9 +63,9 @@ TEST_F(Translated, SaysInEnglishWhatIsNotTranslatedOrTranslatedBadly) {
 }
 
 TEST_F(Translated, IsCheckedForItsPlaces) {
-  const auto bytes = read_whole_file(SCANKIT_BINARY_DIR "/doctor/text/scankit_text_of_xx.languages/xx.mo");
+  const auto bytes = read_whole_file(SCANKIT_BINARY_DIR "/doctor/text/scankit_text_of_pl.languages/pl.mo");
   ASSERT_TRUE(bytes);
-  EXPECT_EQ(*misplaced_sentences(*bytes, "xx"),
+  EXPECT_EQ(*misplaced_sentences(*bytes, "pl"),
             (std::vector<std::string>{"{OTHER} is not installed", "{} is {}", "{} lacks {}"}));
   EXPECT_FALSE(misplaced_sentences("", "xx"));
 }
@@ -73,14 +73,14 @@ TEST_F(Translated, IsCheckedForItsPlaces) {
 TEST_F(Translated, RecognisesSentencesThatASnapshotHolds) {
   EXPECT_EQ(retold("nothing was found in 3 of the folders"), "nothing was found in 3 of the folders");
   const Speaking speaking(language_.get());
-  EXPECT_EQ(retold("nothing was found in 3 of the folders"), "mu mu 3 mu");
+  EXPECT_EQ(retold("nothing was found in 3 of the folders"), "nic nie znaleziono w 3 z katalogów");
   EXPECT_EQ(retold("nothing was found in nothing was found in b of the folders of the folders"),
-            "mu mu mu mu b mu mu");
+            "nic nie znaleziono w nic nie znaleziono w b z katalogów z katalogów");
   EXPECT_EQ(retold("nothing was found in  of the folders"), "nothing was found in  of the folders");
-  EXPECT_EQ(retold("libx.so is not installed"), "mu libx.so");
-  EXPECT_EQ(retold("a table's text"), "mu mu");
+  EXPECT_EQ(retold("libx.so is not installed"), "brak pakietu libx.so");
+  EXPECT_EQ(retold("a table's text"), "tekst z tabeli");
   EXPECT_EQ(retold("a needs b"), "a needs b");  // five letters are no proof
-  EXPECT_EQ(retold("2 names of x"), "mumu x, 2");
+  EXPECT_EQ(retold("2 names of x"), "z x: 2 nazwy");
   EXPECT_EQ(retold(""), "");
 }
 
