@@ -24,7 +24,7 @@ extract() {
       --package-name=scankit --output="$work/one.raw"
   sed 's/charset=CHARSET/charset=UTF-8/' "$work/one.raw" >"$work/$out"
 }
-extract sources.pot C++ "--keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3" \
+extract sources.pot C++ "--keyword=say:1 --keyword=sayable:1 --keyword=say_n:2,3 --keyword=message:1 --keyword=message_n:2,3" \
   'doctor/*.cc' 'doctor/*.h' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc' 'validate/*.h' \
   'ci/*.cc' 'ci/*.h'
 # Children that cannot look into the catalogue print English, which scankit says anew (retold() in doctor/base/say.h).

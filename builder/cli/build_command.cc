@@ -151,7 +151,7 @@ int run_build(const BuildOptions& options) {
     if (auto known = build_for(options.for_machine, options.read_machine, snapshot, request->targets); !known)
       return report_error("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
-    return report_error("build", {Errc::InvalidArgument, snapshot.python.note, ""}, kExitUsage);
+    return report_error("build", {Errc::InvalidArgument, tr(snapshot.python.note), ""}, kExitUsage);
   if (const auto broken = broken_environment(snapshot))
     return report_error("build", error_of(*broken), kExitFindings);
   if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;

@@ -30,7 +30,7 @@ Result<BuildRequest> fix_request(const FixOptions& options) {
 
 Result<InstallTarget> fix_target(const Host& host, const std::string& python, const std::string& asked) {
   const auto probed = probe_python(host, python);
-  if (!probed.present()) return Error{Errc::NotFound, probed.note, ""};
+  if (!probed.present()) return Error{Errc::NotFound, tr(probed.note), ""};
   return choose_place(host, probed.value, asked);
 }
 

@@ -121,7 +121,7 @@ int run_restore(const RestoreOptions& options) {
   if (!python)
     return report_error("restore", python.error(), options.python.empty() ? kExitFindings : kExitUsage);
   const auto probed = probe_python(*host, *python);
-  if (!probed.present()) return report_error("restore", {Errc::NotFound, probed.note, ""}, kExitFindings);
+  if (!probed.present()) return report_error("restore", {Errc::NotFound, tr(probed.note), ""}, kExitFindings);
   const auto place = choose_place(*host, probed.value, options.target);
   if (!place) return report_error("restore", place.error(), kExitFindings);
   const StateFolder state(place->base);

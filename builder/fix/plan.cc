@@ -271,7 +271,7 @@ FixPlan without_torch(const PlanInput& input) {
   plan.place = input.request.place;
   plan.kind = FixPlan::Kind::NotRepairable;
   plan.why = say("there is no torch here ({}), and the modules work on its tensors",
-                 retold(input.report.snapshot.torch.note));
+                 tr(input.report.snapshot.torch.note));
   plan.unrepaired = {plan.why};
   plan.advice = {say("install torch, then run scankit fix again")};
   return plan;
@@ -347,11 +347,11 @@ void say_why_nothing(const PlanInput& input, FixPlan& plan) {
     return;
   }
   plan.kind = FixPlan::Kind::Inconclusive;
-  const std::string& note = input.report.snapshot.observations.note;
+  const Message& note = input.report.snapshot.observations.note;
   const std::string names = join(unseen);
-  plan.why = note.empty() ? say("no fault was found in {}, but its import was not seen to work", names)
-                          : say("no fault was found in {}, but its import was not seen to work ({})", names,
-                                retold(note));
+  plan.why = note.empty()
+                 ? say("no fault was found in {}, but its import was not seen to work", names)
+                 : say("no fault was found in {}, but its import was not seen to work ({})", names, tr(note));
 }
 
 }  // namespace

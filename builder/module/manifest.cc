@@ -67,7 +67,7 @@ Result<std::string> manifest_in(const std::string& path) {
   auto source = host->open(path);
   if (!source) return Error{Errc::InvalidArgument, source.error().message, ""};
   const FileState state = file_state(std::move(*source));
-  if (state.state != "elf") return no_manifest(path, said(state.detail));
+  if (state.state != "elf") return no_manifest(path, tr(state.detail));
   SCANKIT_TRY(const std::string file, host->read_file(path, kModuleLimit));
   auto manifest = section_bytes(file, ".scankit.manifest");
   if (manifest) return manifest;

@@ -118,7 +118,7 @@ Result<void> add_default(const Probed<std::vector<Gpu>>& gpus, const std::vector
   choice.targets.push_back(fallback_ptx(supported));
   const bool unread = gpus.state == ProbeState::Failed || gpus.state == ProbeState::NotRun;
   const std::string why =
-      unread ? say("the GPUs of this machine could not be read ({})", retold(gpus.note)) : say("no GPU here");
+      unread ? say("the GPUs of this machine could not be read ({})", tr(gpus.note)) : say("no GPU here");
   choice.notes.push_back(
       say("{}: PTX only ({}), which the driver translates at first use; name the GPU with --arch sm_XX to "
           "avoid that",
@@ -161,7 +161,7 @@ Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<s
     case TargetRequest::Kind::Native:
       if (!gpus.present() || gpus.value.empty())
         return Error{Errc::NotFound,
-                     say("--arch native: {}", gpus.note.empty() ? say("no GPU here") : retold(gpus.note)),
+                     say("--arch native: {}", gpus.note.empty() ? say("no GPU here") : tr(gpus.note)),
                      say("name the GPU that the module is for: --arch sm_90")};
       SCANKIT_CHECK(add_native(gpus.value, supported, choice));
       break;

@@ -37,9 +37,9 @@ Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const To
 Result<void> check_resolution(const Host& host, const Snapshot& snapshot, const TorchEnvironment& environment,
                               Extension& copy) {
   ExtensionResolver resolver(host, snapshot);
-  if (!resolver.failure().empty()) return broken_torch_module(copy.path, resolver.failure(), report_it());
+  if (!resolver.failure().empty()) return broken_torch_module(copy.path, tr(resolver.failure()), report_it());
   resolver.resolve(copy);
-  if (!copy.resolved) return broken_torch_module(copy.path, copy.resolution_note, report_it());
+  if (!copy.resolved) return broken_torch_module(copy.path, tr(copy.resolution_note), report_it());
   if (!copy.missing_libraries.empty())
     return broken_torch_module(copy.path,
                                say("the loader does not find its {}", copy.missing_libraries.front().soname),
@@ -64,7 +64,7 @@ Result<void> assert_torch_module(const Host& host, const Snapshot& snapshot,
   copy.path = copy.real_path = path;
   copy.module = module;
   const auto library = inspect_file(host, copy);
-  if (!library) return broken_torch_module(path, copy.file_detail, report_it());
+  if (!library) return broken_torch_module(path, tr(copy.file_detail), report_it());
   for (const std::string& needed : copy.needed)
     if (std::find(kAllowed.begin(), kAllowed.end(), needed) == kAllowed.end())
       return broken_torch_module(path, say("it needs {}", needed), report_it());

@@ -48,7 +48,7 @@ Result<void> judge_torch(const Snapshot& snapshot) {
   if (!snapshot.torch.present())
     return Error{Errc::NotFound,
                  say("the torch flavor is linked with the environment's torch, and {} has none: {}",
-                     snapshot.python.value.executable, retold(snapshot.torch.note)),
+                     snapshot.python.value.executable, tr(snapshot.torch.note)),
                  or_universal()};
   if (!torch.hip.empty())
     return Error{Errc::Unsupported,
@@ -62,7 +62,7 @@ Result<void> judge_torch(const Snapshot& snapshot) {
   if (torch.string_abi != "old" && torch.string_abi != "new")
     return Error{Errc::Unsupported,
                  say("the string ABI of torch {} could not be read from its libc10.so: {}", torch.version,
-                     retold(snapshot.torch.note)),
+                     tr(snapshot.torch.note)),
                  or_universal()};
   return {};
 }

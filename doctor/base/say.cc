@@ -69,20 +69,21 @@ Speaking::Speaking(const Language* language) : before_(g_language) { g_language 
 Speaking::~Speaking() { g_language = before_; }
 const Language* spoken_language() { return g_language; }
 
-std::string say_formatted(fmt::string_view english, fmt::format_args values) {
-  if (g_language == nullptr) return fmt::vformat(english, values);
+std::string say_formatted(fmt::string_view english, fmt::format_args values, const Language* language) {
+  if (language == nullptr) return fmt::vformat(english, values);
   const std::string_view key(english.data(), english.size());
-  auto translation = g_language->sentence(key);
+  auto translation = language->sentence(key);
   if (translation && !same_places(key, *translation)) translation.reset();
   return formatted(english, translation, values);
 }
 
-std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values) {
+std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values,
+                        const Language* language) {
   const fmt::string_view english = n == 1 ? one : many;
-  if (g_language == nullptr) return fmt::vformat(english, values);
+  if (language == nullptr) return fmt::vformat(english, values);
   const std::string_view single(one.data(), one.size()), several(many.data(), many.size());
   // A translation fits if it has the fields of either English form: the singular often omits the number.
-  auto translation = g_language->counted(single, n);
+  auto translation = language->counted(single, n);
   if (translation && !same_places(single, *translation) && !same_places(several, *translation))
     translation.reset();
   return formatted(english, translation, values);

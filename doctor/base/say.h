@@ -42,8 +42,10 @@ const Language* spoken_language();
 
 // What say() and say_n() call after the compiler has checked the arguments. They are not templates, so
 // that fmt's formatting code exists once in the program.
-std::string say_formatted(fmt::string_view english, fmt::format_args values);
-std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values);
+std::string say_formatted(fmt::string_view english, fmt::format_args values,
+                          const Language* language = spoken_language());
+std::string say_counted(std::size_t n, fmt::string_view one, fmt::string_view many, fmt::format_args values,
+                        const Language* language = spoken_language());
 
 // A sentence for people: `say("{} needs {}", file, library)`. The English text, braces included, is the key
 // of its translation (as with gettext: one sentence a call, never built from halves, since other languages

@@ -27,7 +27,7 @@ std::string file_state_in_words(const std::string& state, const std::string& siz
 
 // The size, and what the probe saw in the file.
 std::string size_in_words(const Extension& file) {
-  return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), retold(file.file_detail)});
+  return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), tr(file.file_detail)});
 }
 
 CheckResult file_is_whole(const Snapshot& snapshot) {

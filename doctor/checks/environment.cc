@@ -175,7 +175,7 @@ std::string repairs_left_out(const Snapshot& snapshot) {
 
 CheckResult repairs_finished(const Snapshot& snapshot) {
   CheckResult result;
-  if (snapshot.repairs.state == ProbeState::Failed) result.not_checked.push_back(snapshot.repairs.note);
+  if (snapshot.repairs.state == ProbeState::Failed) result.not_checked.push_back(tr(snapshot.repairs.note));
   for (const UnfinishedRepair& repair : snapshot.repairs.value) {
     if (repair.running)
       result.not_checked.push_back(

@@ -55,12 +55,11 @@ Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cau
   finding.subject = hit.file.empty() ? (log.source == "-" ? say("standard input") : log.source) : hit.file;
   finding.module = hit.module;
   if (finding.module.empty()) finding.module = snapshot.modules.size() == 1 ? snapshot.modules[0] : "log";
-  finding.summary = say("line {} of the log: {} ({})", hit.line, retold(hit.meaning), sureness(hit.sure));
+  finding.summary = say("line {} of the log: {} ({})", hit.line, tr(hit.meaning), sureness(hit.sure));
   finding.evidence = {{at + "text", hit.text}, {at + "line", std::to_string(hit.line)}};
   for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
-  if (!hit.settles.empty())
-    finding.fixes.push_back(Advice{say("to be sure, look at {}", retold(hit.settles))});
+  if (!hit.settles.empty()) finding.fixes.push_back(Advice{say("to be sure, look at {}", tr(hit.settles))});
   for (Fix& fix : log_fixes(hit, cause)) finding.fixes.push_back(std::move(fix));
   return finding;
 }
@@ -88,7 +87,7 @@ extern const Check kLogExplained{
             const LogHit& hit = log.hits[i];
             const auto cause = cause_from_slug(hit.cause);
             if (!cause && hit.role == "root")
-              result.unknown.push_back(say("line {} of the log: {}", hit.line, retold(hit.meaning)));
+              result.unknown.push_back(say("line {} of the log: {}", hit.line, tr(hit.meaning)));
             if (!cause) continue;
             Finding finding = log_finding(snapshot, log, i, *cause);
             // What ended the log is an error, however mild its cause usually is. Everything else in the

@@ -60,7 +60,8 @@ Fix repair_of_file(const Snapshot& snapshot, const AuditedFile& file, Cause caus
 
 Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
   const AuditedFile& file = snapshot.audit.value.files[at];
-  Finding finding{.cause = cause, .subject = file.path, .module = module_of_file(file), .summary = row.why};
+  Finding finding{
+      .cause = cause, .subject = file.path, .module = module_of_file(file), .summary = tr(row.why)};
   finding.evidence.push_back({"/audit/value/files/" + std::to_string(at) + "/" + row.field, row.value});
   finding.fixes.push_back(repair_of_file(snapshot, file, cause));
   return finding;
@@ -125,8 +126,8 @@ namespace {
 std::string not_tried(const Snapshot& snapshot) {
   const auto& seen = snapshot.observations;
   if (seen.state == ProbeState::NotRun)
-    return seen.note.empty() ? say("no import was tried") : say("no import was tried: {}", retold(seen.note));
-  return seen.state == ProbeState::Absent ? retold(seen.note) : "";
+    return seen.note.empty() ? say("no import was tried") : say("no import was tried: {}", tr(seen.note));
+  return seen.state == ProbeState::Absent ? tr(seen.note) : "";
 }
 
 std::string import_left_out(const Snapshot& snapshot) {
@@ -199,7 +200,7 @@ bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const
 // Only crashes and timeouts become findings here. Errors of an import are weighed against the findings of
 // the other checks in reconcile.cc.
 CheckResult import_observed(const Snapshot& snapshot) {
-  if (snapshot.observations.state == ProbeState::Failed) return {{}, {retold(snapshot.observations.note)}};
+  if (snapshot.observations.state == ProbeState::Failed) return {{}, {tr(snapshot.observations.note)}};
   CheckResult result;
   const auto& all = snapshot.observations.value;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -295,8 +295,7 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
     finding.evidence.push_back(other.at("path", other->path));
     // Which of two different files wins depends on the directory and the variables of the shell that
     // starts Python, so this is a warning and not a note.
-    if (other->why_not_selected.starts_with("shadowed") && !same_content(*winner, *other) &&
-        !is_covered_on_purpose(winner, other))
+    if (other->shadowed && !same_content(*winner, *other) && !is_covered_on_purpose(winner, other))
       finding.severity_override = Severity::Warning;
   }
   return finding;

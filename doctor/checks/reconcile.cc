@@ -117,9 +117,9 @@ void add_unexplained(Report& report, const Observation& seen) {
   if (outcome == nullptr) return;
   if (const auto cause = cause_from_slug(seen.reads_as))
     return add_as_read(*outcome, report.snapshot, seen, *cause);
-  outcome->why = clauses({outcome->why, seen.reading.empty()
-                                            ? say("{}, and no check explains it", import_in_words(seen))
-                                            : say("{}: {}", import_in_words(seen), retold(seen.reading))});
+  outcome->why =
+      clauses({outcome->why, seen.reading.empty() ? say("{}, and no check explains it", import_in_words(seen))
+                                                  : say("{}: {}", import_in_words(seen), tr(seen.reading))});
   if (outcome->findings.empty()) outcome->state = CheckState::Unknown;
   outcome->could_hide_error = true;
 }

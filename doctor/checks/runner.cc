@@ -90,8 +90,8 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
   const std::string machine = interpreter_machine(snapshot);
   for (const Copy& copy : selected_copies(snapshot)) {
     const std::string& state = copy->file_state;
-    const auto about = [&](const std::string& detail, const std::string& otherwise) {
-      const std::string said_of_it = detail.empty() ? otherwise : retold(detail);
+    const auto about = [&](const Message& detail, const std::string& otherwise) {
+      const std::string said_of_it = detail.empty() ? otherwise : tr(detail);
       return said_of_it.find(copy->path) != std::string::npos ? said_of_it : copy->path + ": " + said_of_it;
     };
     if (state == "unreadable" || state == "vanished")
@@ -106,8 +106,8 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
     else
       ++partial.usable;
     if (!(needs & kClosures) || !copy->resolved) continue;
-    for (const std::string& line : copy->undecided) partial.unknown.push_back(about(line, ""));
-    for (const std::string& line : copy->taken_on_trust) partial.not_checked.push_back(about(line, ""));
+    for (const Message& line : copy->undecided) partial.unknown.push_back(about(line, ""));
+    for (const Message& line : copy->taken_on_trust) partial.not_checked.push_back(about(line, ""));
   }
   return partial;
 }

@@ -178,9 +178,9 @@ bool explain_message(const std::string& text) {
       std::cout << info(*cause).slug << ": " << said(info(*cause).title) << "\n";
     else
       std::cout << say("not a fault of the installation") << "\n";
-    std::cout << "  " << plain(retold(hit.meaning), false) << "\n";
+    std::cout << "  " << plain(tr(hit.meaning), false) << "\n";
     if (!hit.settles.empty())
-      std::cout << "  " << plain(say("to be sure, look at {}", retold(hit.settles)), false) << "\n";
+      std::cout << "  " << plain(say("to be sure, look at {}", tr(hit.settles)), false) << "\n";
     if (cause) std::cout << "  scankit explain " << info(*cause).slug << "\n";
     for (const std::string& other : hit.alternatives)
       std::cout << "  " << say("it may also be {}: scankit explain {}", other, other) << "\n";

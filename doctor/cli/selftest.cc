@@ -58,7 +58,7 @@ Result<Snapshot> facts_of(const std::string& python_option) {
   if (!python_option.empty()) wanted = python_option;
   SCANKIT_TRY(const std::string python, choose_python(*host, wanted, notes));
   Snapshot facts = take_snapshot(*host, {.python = python, .modules = {kSelftestModule}});
-  if (!facts.python.present()) return Error{Errc::InvalidArgument, facts.python.note, ""};
+  if (!facts.python.present()) return Error{Errc::InvalidArgument, tr(facts.python.note), ""};
   const Python& found = facts.python.value;
   if (found.implementation != "cpython" || found.free_threaded || facts.os.value.machine != "x86_64")
     return Error{

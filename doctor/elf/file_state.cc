@@ -91,21 +91,22 @@ constexpr std::array kSignatures{
 // Classifies a file without the ELF signature. `head` is the first 512 bytes at most.
 FileState foreign(std::string_view head, std::uint64_t size) {
   for (const Signature& s : kSignatures)
-    if (head.substr(0, s.magic.size()) == s.magic) return {std::string(s.state), std::string(s.detail), ""};
+    if (head.substr(0, s.magic.size()) == s.magic) return {std::string(s.state), table_text(s.detail), ""};
   const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");  // a byte order mark, and white space
   const std::string_view shown = start == std::string_view::npos ? ""sv : head.substr(start);
   for (std::string_view tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv})
-    if (starts_with_ignoring_case(shown, tag)) return {"html", say("a web page saved under this name"), ""};
+    if (starts_with_ignoring_case(shown, tag))
+      return {"html", message("a web page saved under this name"), ""};
   if (starts_with_ignoring_case(shown, "<?xml") || starts_with_ignoring_case(shown, "<error"))
-    return {"html", say("an XML answer of a server saved under this name"), ""};
+    return {"html", message("an XML answer of a server saved under this name"), ""};
   if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
-    return {"not-elf", say("starts with zero bytes: a download or copy that never got its data"), ""};
+    return {"not-elf", message("starts with zero bytes: a download or copy that never got its data"), ""};
   // Bytes from 0x80 on count as text: UTF-8 or an older encoding.
   const bool text = std::all_of(head.begin(), head.end(), [](char c) {
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0x7f) || (c & 0x80) != 0;
   });
-  if (text) return {"not-elf", say("text, {} bytes", size), ""};
-  return {"not-elf", say("does not start with the ELF signature"), ""};
+  if (text) return {"not-elf", message("text, {} bytes", size), ""};
+  return {"not-elf", message("does not start with the ELF signature"), ""};
 }
 
 }  // namespace
@@ -122,7 +123,8 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
   if (file.size() == 0) return {"empty", "0 bytes", ""};
   const auto head = file.slice(0, std::min<std::uint64_t>(file.size(), 512));
   if (!head) {  // the file was longer a moment ago
-    if (head.error().code == Errc::Malformed) return {"truncated", say("it shrank while it was read"), ""};
+    if (head.error().code == Errc::Malformed)
+      return {"truncated", message("it shrank while it was read"), ""};
     return state_of_failure(head.error());
   }
   const std::string_view text = head->text();
@@ -132,20 +134,21 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
       "ELF"sv) {
     if ("\x7f"
         "ELF"sv.substr(0, text.size()) == text)
-      return {"truncated", say("only the first bytes of an ELF file"), ""};
+      return {"truncated", message("only the first bytes of an ELF file"), ""};
     return foreign(text, file.size());
   }
   const auto identity = identify_elf(file);
-  if (!identity) return {"truncated", say("the ELF header is damaged: {}", identity.error().message), ""};
+  if (!identity) return {"truncated", message("the ELF header is damaged: {}", identity.error().message), ""};
   FileState state{"elf", "", machine_name(*identity)};
   // Still "elf": the file is whole, and `machine` says what is wrong with it.
   if (!identity->is_64 || !identity->little_endian) return state;
   const auto image = Image::open(source);
   if (!image)
-    return {"truncated", say("the program headers are damaged: {}", image.error().message), state.machine};
+    return {"truncated", message("the program headers are damaged: {}", image.error().message),
+            state.machine};
   if (const auto missing = image->missing_part()) return {"truncated", *missing, state.machine};
   if (image->segments().empty())  // a .o file
-    return {"not-elf", say("an ELF object without program headers"), state.machine};
+    return {"not-elf", message("an ELF object without program headers"), state.machine};
   return state;
 }
 

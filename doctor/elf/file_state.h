@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/elf/image.h"
 #include "doctor/host/host.h"
 
@@ -18,7 +19,7 @@ std::vector<std::string> find_texts(const Image& image, std::string_view start, 
 struct FileState {
   std::string state;    // "elf", "empty", "truncated", "html", "git-lfs", "windows", "not-elf", "unreadable",
                         // "vanished"
-  std::string detail;   // what was seen, in one line
+  Message detail;       // what was seen, in one line
   std::string machine;  // of an ELF file: "x86_64"
 };
 FileState file_state(const std::shared_ptr<const ByteSource>& source);

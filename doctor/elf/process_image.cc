@@ -197,7 +197,8 @@ LoadResult ProcessImage::load(const std::string& path, int caller, bool global) 
   std::vector<UnfoundLibrary> missing;
   result.object = find_or_add(path, caller, missing);
   if (result.object < 0) {
-    result.failure = missing.front().fatal.empty() ? say("{}: not found", path) : missing.front().fatal;
+    result.failure =
+        missing.front().fatal.empty() ? message("{}: not found", path) : Message(missing.front().fatal);
     return result;
   }
   if (result.object >= before) result.added.push_back(result.object);

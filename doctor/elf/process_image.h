@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/elf/search.h"
 
 // What glibc's loader would do in one process, without doing it: which files
@@ -29,7 +30,7 @@ struct UnfoundLibrary {
 
 struct LoadResult {
   int object = -1;  // -1: the file itself cannot be loaded, see `failure`
-  std::string failure;
+  Message failure;
   std::vector<int> list;   // the object and all it needs, breadth first: its part of the scope
   std::vector<int> added;  // those that were not loaded before
   std::vector<UnfoundLibrary>

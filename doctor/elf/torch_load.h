@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/elf/process_image.h"
 
 namespace scankit {
@@ -18,7 +19,7 @@ struct TorchLoadRequest {
 };
 struct TorchLoad {
   bool loaded = false;                  // torch/_C was found and mapped
-  std::string note;                     // why not
+  Message note;                         // why not
   std::vector<UnfoundLibrary> missing;  // what its closure needs and nothing provides
 };
 // Leaves in `process` whatever could be loaded.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/files.h"
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/torch_abi/infer_release.h"
 
@@ -15,21 +15,20 @@ namespace {
 constexpr std::size_t kFiles = 64, kNames = 256;
 
 // The releases as the index writes them ("2.4 to 2.6"), as a phrase; "" if there are none.
-std::string of_torch(const std::string& releases) {
-  if (releases.empty()) return "";
-  return releases == kEveryRelease ? say("every known release of torch") : say("torch {}", releases);
+Message of_torch(const std::string& releases) {
+  if (releases.empty()) return {};
+  return releases == kEveryRelease ? message("every known release of torch") : message("torch {}", releases);
 }
 
 // Adds to `meaning` which releases export the name. `as_named` are those that export exactly this name,
 // `other_strings` those that export the name that differs from it only in the string ABI.
-std::string sentence(const std::string& meaning, const std::string& as_named,
-                     const std::string& other_strings) {
+Message sentence(const Message& meaning, const Message& as_named, const Message& other_strings) {
   if (as_named.empty() && other_strings.empty())
-    return say("{}; no known release of torch exports it", meaning);
-  if (other_strings.empty()) return say("{}; {} exports it", meaning, as_named);
+    return message("{}; no known release of torch exports it", meaning);
+  if (other_strings.empty()) return message("{}; {} exports it", meaning, as_named);
   if (as_named.empty())
-    return say("{}; {} exports it, with the other string ABI only", meaning, other_strings);
-  return say("{}; {} exports it, {} with the other string ABI", meaning, as_named, other_strings);
+    return message("{}; {} exports it, with the other string ABI only", meaning, other_strings);
+  return message("{}; {} exports it, {} with the other string ABI", meaning, as_named, other_strings);
 }
 
 // The string ABI of a file, by the spelling of the names that it misses: "new", "old", or "neutral" if no
@@ -59,10 +58,10 @@ bool is_of_one_spelling(const std::string& symbol) {
 
 void add_exporters(const std::string& symbol, Judged& judged) {
   const Exporters found = exporters(SymbolIndex::built_in(), symbol);
-  const std::string as_named = of_torch(found.as_named), other_strings = of_torch(found.other_strings);
+  const Message as_named = of_torch(found.as_named), other_strings = of_torch(found.other_strings);
   judged.meaning = sentence(judged.meaning, as_named, other_strings);
-  if (!as_named.empty()) judged.more["exported_by"] = as_named;
-  if (!other_strings.empty()) judged.more["exported_with_other_string_abi_by"] = other_strings;
+  if (!as_named.empty()) judged.more["exported_by"] = as_named.english();
+  if (!other_strings.empty()) judged.more["exported_with_other_string_abi_by"] = other_strings.english();
 }
 
 void NamesOfLog::take(const std::string& file, const std::string& symbol) {
@@ -84,8 +83,10 @@ std::vector<BuiltFor> NamesOfLog::built_for() const {
     // Unlike with a file that was read, a loader's log names one missing symbol and not all of them,
     // which makes the range of releases wider than it would have to be.
     if (!built_for.why_not_narrower.empty())
-      built_for.why_not_narrower = say("only the names in the log are known, not all that the file needs: {}",
-                                       built_for.why_not_narrower);
+      built_for.why_not_narrower =
+          message("only the names in the log are known, not all that the file needs: {}",
+                  built_for.why_not_narrower)
+              .english();
     answers.push_back(std::move(built_for));
   }
   return answers;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "doctor/base/files.h"
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 
 namespace scankit {
 namespace {
@@ -20,7 +20,7 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
 
 // Shortens the judgements below. `sure` is "certain", "likely" or "possible"; `settles` is what to look
 // at to be certain, "" if nothing is left to doubt.
-Judged verdict(std::string cause, std::string sure, std::string meaning, std::string settles = "",
+Judged verdict(std::string cause, std::string sure, Message meaning, Message settles = {},
                std::vector<std::string> alternatives = {}) {
   return {std::move(cause),   std::move(sure),         std::move(meaning),
           std::move(settles), std::move(alternatives), {}};
@@ -70,43 +70,45 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   const bool torch_itself = around.importing_torch || around.os_error;
   if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
     return verdict("no_driver_libcuda", "certain",
-                   say("the NVIDIA driver's {} is not visible to this process", name));
+                   message("the NVIDIA driver's {} is not visible to this process", name));
   if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu.", "libtorch_hip", "libc10_hip"}))
-    return verdict("torch_version_mismatch", "likely", say("{} belongs to another build of torch", name),
-                   say("the torch release that the module was built with"));
+    return verdict("torch_version_mismatch", "likely", message("{} belongs to another build of torch", name),
+                   message("the torch release that the module was built with"));
   if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
     return verdict("cpu_only_torch", "likely",
-                   say("torch's other libraries were found, its CUDA library was not"), "torch.version.cuda",
-                   {"torch_not_imported_first", "torch_incomplete"});
+                   message("torch's other libraries were found, its CUDA library was not"),
+                   "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete"});
   if (starts_with_any(name, {"libtorch", "libc10", "libshm", "libcaffe2"}))
-    return verdict(torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
-                   torch_itself
-                       ? say("torch misses a library of its own: {}", name)
-                       : say("the module needs {}, which only `import torch` brings into the process", name),
-                   say("the same import after `import torch`"), {"torch_incomplete"});
+    return verdict(
+        torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
+        torch_itself
+            ? message("torch misses a library of its own: {}", name)
+            : message("the module needs {}, which only `import torch` brings into the process", name),
+        message("the same import after `import torch`"), {"torch_incomplete"});
   if (starts_with_any(name, {"libpython", "libpypy", "libc.musl-", "ld-musl-"}))
-    return verdict("python_abi_tag_mismatch", "likely", say("the module was linked with {}", name),
-                   say("the version of the interpreter"));
+    return verdict("python_abi_tag_mismatch", "likely", message("the module was linked with {}", name),
+                   message("the version of the interpreter"));
   if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
                              "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
                              "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     if (torch_itself)
       return verdict("torch_incomplete", "likely",
-                     say("torch itself needs {}, and it is not where torch looks", name),
-                     say("the nvidia-* wheels that torch's metadata pins, against those installed"));
-    return verdict("missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
-                   say("the module was linked with {}, and the installed torch brings no such library", name),
-                   "torch.version.cuda", {"torch_incomplete"});
+                     message("torch itself needs {}, and it is not where torch looks", name),
+                     message("the nvidia-* wheels that torch's metadata pins, against those installed"));
+    return verdict(
+        "missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
+        message("the module was linked with {}, and the installed torch brings no such library", name),
+        "torch.version.cuda", {"torch_incomplete"});
   }
   // An absolute path was opened because Python has seen the file. The loader skips a file for another
   // machine and reports "No such file or directory" in the end (open_verify() in glibc's dl-load.c).
   if (soname.starts_with("/") && !module_of(soname).empty())
     return verdict(
         "wrong_machine_arch", "likely",
-        say("Python found {} and the loader would not take it: it is made for another processor", name),
-        say("the output of file on it, and of uname -m"), {"corrupt_binary"});
-  return verdict("", "certain", say("{} is missing: a library that is neither torch's nor CUDA's", name),
-                 say("the package of the system or of conda that brings {}", name));
+        message("Python found {} and the loader would not take it: it is made for another processor", name),
+        message("the output of file on it, and of uname -m"), {"corrupt_binary"});
+  return verdict("", "certain", message("{} is missing: a library that is neither torch's nor CUDA's", name),
+                 message("the package of the system or of conda that brings {}", name));
 }
 
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
@@ -115,49 +117,50 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   const auto top = name.substr(0, name.find('.'));
   Judged judged;
   if (name == "torch" && around.building)
-    judged = verdict("torch_missing_at_build", "certain",
-                     say("the set-up script imports torch, and the environment in which it runs has none"));
-  else if (name == "torch")
-    judged = verdict("torch_missing_at_build", "possible", say("this Python has no torch"),
-                     say("whether it was a build, in which pip hides the installed torch, or a program"));
-  else if (name == "torch._C" || name.starts_with("torch._C."))
     judged =
-        verdict("torch_incomplete", "likely", say("torch's Python files are here, its compiled part is not"),
-                say("whether a folder named torch lies in the current directory"));
+        verdict("torch_missing_at_build", "certain",
+                message("the set-up script imports torch, and the environment in which it runs has none"));
+  else if (name == "torch")
+    judged = verdict("torch_missing_at_build", "possible", message("this Python has no torch"),
+                     message("whether it was a build, in which pip hides the installed torch, or a program"));
+  else if (name == "torch._C" || name.starts_with("torch._C."))
+    judged = verdict("torch_incomplete", "likely",
+                     message("torch's Python files are here, its compiled part is not"),
+                     message("whether a folder named torch lies in the current directory"));
   else if (top == "triton")
-    judged = verdict("triton_incompatible", "certain", say("{} is not installed", name));
+    judged = verdict("triton_incompatible", "certain", message("{} is not installed", name));
   else if (top == "transformers")
-    judged = verdict("transformers_incompatible", "likely", say("this transformers has no {}", name),
-                     say("the release of transformers"));
+    judged = verdict("transformers_incompatible", "likely", message("this transformers has no {}", name),
+                     message("the release of transformers"));
   else if (name == "ninja")
-    judged = verdict("ninja_missing", "certain", say("Python has no ninja"));
+    judged = verdict("ninja_missing", "certain", message("Python has no ninja"));
   else if (name == "causal_conv1d.cpp_functions")
     judged = verdict("silent_none_causal_conv1d", "likely",
-                     say("this causal-conv1d is older than the mamba-ssm that calls it"),
-                     say("the releases of both packages"));
+                     message("this causal-conv1d is older than the mamba-ssm that calls it"),
+                     message("the releases of both packages"));
   else if (name.starts_with("selective_scan_cuda_"))
     judged =
         // A top-level name that nothing above knows is a package that is missing; a dotted one is a part
         // that an installed package does not have.
         verdict("variant_name_mismatch", "likely",
-                say("{} is a variant that another project builds; mamba-ssm has none of that name", name),
-                say("which selective_scan_cuda* files are installed"), {"module_not_built"});
+                message("{} is a variant that another project builds; mamba-ssm has none of that name", name),
+                message("which selective_scan_cuda* files are installed"), {"module_not_built"});
   else if (looks_compiled(name))
     judged = verdict("module_not_built", "likely",
-                     say("no file of this Python's holds the compiled module {}", name),
-                     say("the files of that name on sys.path, and their .cpython-3XY tags"),
+                     message("no file of this Python's holds the compiled module {}", name),
+                     message("the files of that name on sys.path, and their .cpython-3XY tags"),
                      {"python_abi_tag_mismatch", "variant_name_mismatch"});
   else if (top == name && is_model_package(name))
-    judged =
-        verdict("package_not_installed", "certain", say("the Python package {} is not installed here", name),
-                say("which Python ran: sys.executable"));
+    judged = verdict("package_not_installed", "certain",
+                     message("the Python package {} is not installed here", name),
+                     message("which Python ran: sys.executable"));
   else if (top == name)
     judged = verdict("missing_python_dependency", "likely",
-                     say("the Python package {} is not installed here", name),
-                     say("which Python ran: sys.executable"));
+                     message("the Python package {} is not installed here", name),
+                     message("which Python ran: sys.executable"));
   else
-    judged = verdict("", "certain", say("the installed {} has no part {}", top, name),
-                     say("the release of {}", top));
+    judged = verdict("", "certain", message("the installed {} has no part {}", top, name),
+                     message("the release of {}", top));
   judged.more["module"] = name;
   return judged;
 }
@@ -167,18 +170,19 @@ Judged judge_wheel(const Captures& captures) {
   const std::string wheel = capture(captures, "wheel");
   const auto platform = wheel.substr(wheel.rfind('-') + 1);
   if (platform.starts_with("win"))
-    return verdict("windows", "likely", say("{} is a wheel for Windows", wheel),
-                   say("the system on which pip ran"));
+    return verdict("windows", "likely", message("{} is a wheel for Windows", wheel),
+                   message("the system on which pip ran"));
   if (platform.starts_with("macosx"))
     return verdict(
-        "python_abi_tag_mismatch", "possible", say("{} is a wheel for macOS and one Python", wheel),
-        say("pip debug --verbose, which lists the tags that this Python takes"), {"wrong_machine_arch"});
+        "python_abi_tag_mismatch", "possible", message("{} is a wheel for macOS and one Python", wheel),
+        message("pip debug --verbose, which lists the tags that this Python takes"), {"wrong_machine_arch"});
   if (platform.find("x86_64") == std::string::npos && platform != "any.whl")
-    return verdict("wrong_machine_arch", "likely", say("{} is made for another processor", wheel), "uname -m",
-                   {"python_abi_tag_mismatch"});
+    return verdict("wrong_machine_arch", "likely", message("{} is made for another processor", wheel),
+                   "uname -m", {"python_abi_tag_mismatch"});
   return verdict("python_abi_tag_mismatch", "likely",
-                 say("{} is made for another Python than the one whose pip ran", wheel),
-                 say("python --version, and pip debug --verbose"), {"wrong_machine_arch", "glibc_too_old"});
+                 message("{} is made for another Python than the one whose pip ran", wheel),
+                 message("python --version, and pip debug --verbose"),
+                 {"wrong_machine_arch", "glibc_too_old"});
 }
 
 Judged judge_header(const Captures& captures) {
@@ -188,29 +192,30 @@ Judged judge_header(const Captures& captures) {
   const std::string base = path_basename(header);
   Judged judged;
   if (base == "Python.h" || base == "pyconfig.h" || base == "patchlevel.h")
-    judged = verdict("python_headers_missing", "certain", say("the compiler does not find {}", header));
+    judged = verdict("python_headers_missing", "certain", message("the compiler does not find {}", header));
   else if (is_standard_header(header))
     judged = verdict("host_compiler_unsupported", "likely",
-                     say("this compiler has no <{}>: it is too old", header), say("the compiler's version"));
+                     message("this compiler has no <{}>: it is too old", header),
+                     message("the compiler's version"));
   else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
-    judged =
-        verdict("torch_api_removed_in_source", "likely", say("the installed torch has no header {}", header),
-                say("the torch release that the sources were written for"));
+    judged = verdict("torch_api_removed_in_source", "likely",
+                     message("the installed torch has no header {}", header),
+                     message("the torch release that the sources were written for"));
   else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
            starts_with_any(header, {"cutlass/", "cute/"}))
     judged = verdict("sdist_missing_csrc", "likely",
-                     say("{} belongs to the sources themselves and is not there", header),
-                     say("whether the checkout has its submodules, or the archive its csrc folder"));
+                     message("{} belongs to the sources themselves and is not there", header),
+                     message("whether the checkout has its submodules, or the archive its csrc folder"));
   else if (starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
                                   "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
                                   "driver_types", "cuComplex", "cupti", "host_defines"}) ||
            starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"}))
-    judged = verdict("cuda_headers_missing", "certain", say("the CUDA toolkit has no {}", header));
+    judged = verdict("cuda_headers_missing", "certain", message("the CUDA toolkit has no {}", header));
   else
     judged =
         verdict("", "certain",
-                say("the header {} is missing, which is neither torch's nor CUDA's nor Python's", header),
-                say("the package that brings it"));
+                message("the header {} is missing, which is neither torch's nor CUDA's nor Python's", header),
+                message("the package that brings it"));
   judged.more["header"] = header;
   return judged;
 }

@@ -14,7 +14,8 @@ using Captures = std::map<std::string, std::string>;
 
 // What a classifier says; the fields are those of LogHit.
 struct Judged {
-  std::string cause, sure, meaning, settles;
+  std::string cause, sure;
+  Message meaning, settles;
   std::vector<std::string> alternatives;
   Captures more;  // facts beside the captures
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/files.h"
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/logs/built_for.h"
 #include "doctor/logs/classify.h"
@@ -9,8 +9,8 @@ namespace scankit {
 namespace {
 
 // A loader names only the first missing symbol, so a log alone rarely proves more.
-std::string all_missing() {
-  return say("every missing name at once: scankit doctor on the machine where it failed");
+Message all_missing() {
+  return message("every missing name at once: scankit doctor on the machine where it failed");
 }
 
 bool is_torch_library(const std::string& file) {
@@ -40,23 +40,24 @@ StringAbi string_abi_of(const std::string& mangled, const std::string& demangled
 // is the nearer explanation, and the release the alternative.
 Judged torch_symbol(const std::string& readable, StringAbi strings) {
   if (strings == StringAbi::Neither)
-    return {
-        .cause = "torch_version_mismatch",
-        .sure = "likely",
-        .meaning = say("torch does not export {}: the module was built against another release", readable),
-        .settles = all_missing(),
-        .alternatives = {"build_isolation_wrong_torch", "several_copies"},
-        .more = {}};
+    return {.cause = "torch_version_mismatch",
+            .sure = "likely",
+            .meaning =
+                message("torch does not export {}: the module was built against another release", readable),
+            .settles = all_missing(),
+            .alternatives = {"build_isolation_wrong_torch", "several_copies"},
+            .more = {}};
   const bool is_new = strings == StringAbi::New;
   return {.cause = "abi_cxx11_mismatch",
           .sure = "likely",
-          .meaning = is_new ? say("torch does not export {}, which takes a string of the new C++ ABI: torch "
-                                  "was built with the old one",
-                                  readable)
-                            : say("torch does not export {}, which takes a string of the old C++ ABI: torch "
-                                  "was built with the new one",
-                                  readable),
-          .settles = say("{}; or torch._C._GLIBCXX_USE_CXX11_ABI", all_missing()),
+          .meaning = is_new
+                         ? message("torch does not export {}, which takes a string of the new C++ ABI: torch "
+                                   "was built with the old one",
+                                   readable)
+                         : message("torch does not export {}, which takes a string of the old C++ ABI: torch "
+                                   "was built with the new one",
+                                   readable),
+          .settles = message("{}; or torch._C._GLIBCXX_USE_CXX11_ABI", all_missing()),
           .alternatives = {"torch_version_mismatch"},
           .more = {{"string_abi", is_new ? "new" : "old"}}};
 }
@@ -69,35 +70,37 @@ Judged cuda_symbol(const std::string& name, const std::string& version) {
   if (driver)
     return {.cause = "driver_too_old",
             .sure = "likely",
-            .meaning = say("the driver's libcuda has no {}", name),
-            .settles = say("the driver's version"),
+            .meaning = message("the driver's libcuda has no {}", name),
+            .settles = message("the driver's version"),
             .alternatives = {"ld_library_path_shadow"},
             .more = {}};
   return {.cause = "ld_library_path_shadow",
           .sure = "likely",
-          .meaning = version.empty() ? say("the copy of the CUDA library that was loaded has no {}: another "
-                                           "copy than the one meant came first on the search path",
-                                           name)
-                                     : say("the copy of {} that was loaded has no {}: another copy than the "
-                                           "one meant came first on the search path",
-                                           version, name),
-          .settles = say("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
+          .meaning = version.empty()
+                         ? message("the copy of the CUDA library that was loaded has no {}: another "
+                                   "copy than the one meant came first on the search path",
+                                   name)
+                         : message("the copy of {} that was loaded has no {}: another copy than the "
+                                   "one meant came first on the search path",
+                                   version, name),
+          .settles = message("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
           .alternatives = {"cuda_wheels_mismatch"},
           .more = {}};
 }
 
 // A version node that the C or C++ library does not define: the library is older than the one that
 // was linked with.
-Judged floor_of(const std::string& version, const std::string& what) {
+Judged floor_of(const std::string& version, const Message& what) {
   const bool glibc = version.starts_with("GLIBC_");
-  return {.cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
-          .sure = "certain",
-          .meaning =
-              glibc ? say("{} needs {}, which the C library that was loaded does not have", what, version)
-                    : say("{} needs {}, which the C++ library that was loaded does not have", what, version),
-          .settles = "",
-          .alternatives = {},
-          .more = {{"version", version}}};
+  return {
+      .cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
+      .sure = "certain",
+      .meaning =
+          glibc ? message("{} needs {}, which the C library that was loaded does not have", what, version)
+                : message("{} needs {}, which the C++ library that was loaded does not have", what, version),
+      .settles = "",
+      .alternatives = {},
+      .more = {{"version", version}}};
 }
 
 // A name that neither torch nor CUDA has, by the library that it would have to come from.
@@ -105,29 +108,29 @@ Judged other_symbol(const std::string& owner, const std::string& symbol, const s
   if (owner == "libstdc++")
     return {.cause = "libstdcxx_too_old",
             .sure = "likely",
-            .meaning = say("the C++ library that was loaded has no {}", readable),
-            .settles = say("which libstdc++.so.6 the process loads: /proc/self/maps"),
+            .meaning = message("the C++ library that was loaded has no {}", readable),
+            .settles = message("which libstdc++.so.6 the process loads: /proc/self/maps"),
             .alternatives = {},
             .more = {}};
   if (owner == "python")
     return {.cause = "python_abi_tag_mismatch",
             .sure = "likely",
-            .meaning = say("this interpreter has no {}: the module was built for another Python", symbol),
-            .settles = say("the version of the interpreter, and the tag in the file's name"),
+            .meaning = message("this interpreter has no {}: the module was built for another Python", symbol),
+            .settles = message("the version of the interpreter, and the tag in the file's name"),
             .alternatives = {},
             .more = {}};
   if (owner == "libc")
     return {.cause = "glibc_too_old",
             .sure = "possible",
-            .meaning = say("the C library that was loaded has no {}", symbol),
-            .settles = say("the version of glibc"),
+            .meaning = message("the C library that was loaded has no {}", symbol),
+            .settles = message("the version of glibc"),
             .alternatives = {},
             .more = {}};
   return {.cause = "own_symbol_undefined",
           .sure = "likely",
-          .meaning =
-              say("{} is no name of torch, Python or CUDA: the module lacks a function of its own", readable),
-          .settles = say("whether the sources of the module define it"),
+          .meaning = message("{} is no name of torch, Python or CUDA: the module lacks a function of its own",
+                             readable),
+          .settles = message("whether the sources of the module define it"),
           .alternatives = {"torch_version_mismatch"},
           .more = {}};
 }
@@ -158,16 +161,16 @@ Judged judge_symbol(const Captures& captures) {
   if (symbol == "THPVariableClass" || symbol == "THPVariable_Class")
     judged = {.cause = "torch_not_imported_first",
               .sure = "likely",
-              .meaning = say("torch's Python library is not in the process yet"),
-              .settles = say("the same import after `import torch`"),
+              .meaning = message("torch's Python library is not in the process yet"),
+              .settles = message("the same import after `import torch`"),
               .alternatives = {"torch_version_mismatch"},
               .more = {}};
   else if (owner == "torch" && is_torch_library(file))
     judged = {.cause = "torch_incomplete",
               .sure = "likely",
-              .meaning = say("torch's own libraries do not belong together: {} misses {}",
-                             path_basename(file), readable),
-              .settles = say("the files of torch/lib against torch's RECORD"),
+              .meaning = message("torch's own libraries do not belong together: {} misses {}",
+                                 path_basename(file), readable),
+              .settles = message("the files of torch/lib against torch's RECORD"),
               .alternatives = {"several_copies", "ld_library_path_shadow"},
               .more = {}};
   else if (owner == "torch")
@@ -190,16 +193,16 @@ Judged judge_symbol(const Captures& captures) {
 // are a wrong copy.
 Judged judge_version(const Captures& captures) {
   const std::string version = capture(captures, "version"), needed_by = capture(captures, "needed_by");
-  const std::string who = needed_by.empty() ? say("a library") : path_basename(needed_by);
+  const Message who = needed_by.empty() ? message("a library") : Message(path_basename(needed_by));
   for (const char* node : {"GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_"})
     if (version.starts_with(node)) return floor_of(version, who);
-  return {
-      .cause = "ld_library_path_shadow",
-      .sure = "likely",
-      .meaning = say("{} needs {}, and the copy of that library which was loaded is another", who, version),
-      .settles = say("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
-      .alternatives = {"cuda_wheels_mismatch", "missing_cudart"},
-      .more = {}};
+  return {.cause = "ld_library_path_shadow",
+          .sure = "likely",
+          .meaning =
+              message("{} needs {}, and the copy of that library which was loaded is another", who, version),
+          .settles = message("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
+          .alternatives = {"cuda_wheels_mismatch", "missing_cudart"},
+          .more = {}};
 }
 
 }  // namespace scankit

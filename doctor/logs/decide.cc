@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/knowledge/log_rules.h"
 
 namespace scankit {
@@ -53,14 +53,16 @@ void join(LogHit& root, const LogState& state) {
     const bool other_error =
         std::ranges::any_of(state.errors, [&](const Seen& seen) { return has(join.clues, seen.hit.rule); });
     if (clue == state.clues.end() && !other_error) continue;
-    const std::string error_meaning = root.meaning;
+    const Message error_meaning = root.meaning;
     root.alternatives.insert(root.alternatives.begin(), root.cause);
     std::erase(root.alternatives, join.gives);
     root.cause = join.gives;
     root.sure = join.sure;
-    root.meaning = error_meaning + "; " +
-                   (clue == state.clues.end() ? join.meaning : say("{} (line {})", join.meaning, clue->line));
-    root.settles = join.settles;
+    root.meaning =
+        clauses_of({error_meaning, clue == state.clues.end()
+                                       ? table_text(join.meaning)
+                                       : message("{} (line {})", table_text(join.meaning), clue->line)});
+    root.settles = join.settles.empty() ? Message() : table_text(join.settles);
     return;
   }
 }

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/logs/built_for.h"
 #include "doctor/logs/decide.h"
 #include "doctor/logs/lines.h"
@@ -30,13 +30,15 @@ constexpr std::size_t kShown = 1000;  // characters of a line that are kept
 
 // Puts the captures into a text of the rules: "{NAME}" becomes its value. A value is not searched
 // for names again.
-std::string filled(std::string text, const Captures& captures) {
-  for (const auto& [name, value] : captures) {
-    const std::string hole = "{" + name + "}";
-    for (auto at = text.find(hole); at != std::string::npos; at = text.find(hole, at + value.size()))
-      text.replace(at, hole.size(), value);
+Message filled(const std::string& text, const Captures& captures) {
+  std::vector<MessageArgument> values;
+  for (auto at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
+    const std::string name = text.substr(at + 1, text.find('}', at) - at - 1);
+    if (std::ranges::find(values, name, &MessageArgument::name) != values.end()) continue;
+    const auto found = captures.find(name);
+    values.push_back({name, found == captures.end() ? "{" + name + "}" : found->second});
   }
-  return text;
+  return text.empty() ? Message() : Message(text, "", 0, std::move(values));
 }
 
 }  // namespace
@@ -184,7 +186,7 @@ struct Explainer::State {
       for (const auto& [name, value] : judged.more) captures[name] = value;
     } else if (rule.id == "gpus_none" && around.building) {
       hit.cause = "no_gpu_at_build";
-      hit.meaning = say("the set-up script asks for the GPU, and none is to be seen from here");
+      hit.meaning = message("the set-up script asks for the GPU, and none is to be seen from here");
     }
     const std::string needed_by = capture(captures, "needed_by");
     hit.file = needed_by.empty() ? capture(captures, "file") : needed_by;

@@ -50,7 +50,7 @@ TEST(Logs, NameTheSymbolThatIsMissing) {
   const LogHit& hit = log.hits.front();
   EXPECT_EQ(hit.cause, "torch_version_mismatch");
   EXPECT_EQ(hit.module, "selective_scan_cuda");
-  EXPECT_NE(hit.meaning.find("c10::cuda::SetDevice(int)"), std::string::npos) << hit.meaning;
+  EXPECT_NE(hit.meaning.english().find("c10::cuda::SetDevice(int)"), std::string::npos) << hit.meaning;
 }
 
 // By the real symbol index: these names' histories are what the wheels of those releases say.
@@ -64,7 +64,7 @@ TEST(Logs, DateTheTorchNamesThatAreMissing) {
   const Log drifted = explain_text("ImportError: " + file + ": undefined symbol: _ZN3c104cuda9SetDeviceEi\n");
   ASSERT_FALSE(drifted.hits.empty());
   EXPECT_EQ(fact(drifted.hits[0], "exported_by"), "torch 2.1-2.2");
-  EXPECT_NE(drifted.hits[0].meaning.find("; torch 2.1-2.2 exports it"), std::string::npos);
+  EXPECT_NE(drifted.hits[0].meaning.english().find("; torch 2.1-2.2 exports it"), std::string::npos);
   ASSERT_EQ(drifted.built_for.size(), 1u);
   EXPECT_EQ(drifted.built_for[0].file, file);
   EXPECT_EQ(drifted.built_for[0].torch_min, "2.1");
@@ -80,7 +80,8 @@ TEST(Logs, DateTheTorchNamesThatAreMissing) {
   EXPECT_EQ(strings.built_for[0].torch_max, std::nullopt);
 
   const Log nobodys = explain_text("ImportError: " + file + ": undefined symbol: _ZN2at12no_such_nameEv\n");
-  EXPECT_NE(nobodys.hits[0].meaning.find("no known release of torch exports it"), std::string::npos);
+  EXPECT_NE(nobodys.hits[0].meaning.english().find("no known release of torch exports it"),
+            std::string::npos);
   EXPECT_TRUE(nobodys.built_for.empty());
 }
 

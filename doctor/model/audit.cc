@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 
 namespace scankit {
 namespace {
@@ -36,9 +36,10 @@ AuditRow library_row(const AuditedFile& file) {
   const auto first = known == all.end() ? all.begin() : known;
   const std::string needed_by = base_name(first->needed_by);
   return {AuditVerdict::Fails, cause_of_library(first->soname),
-          all.size() == 1 ? say("the loader finds no {}, which {} needs", first->soname, needed_by)
-                          : say("the loader finds no {}, which {} needs, and {} more libraries are missing",
-                                first->soname, needed_by, all.size() - 1),
+          all.size() == 1
+              ? message("the loader finds no {}, which {} needs", first->soname, needed_by)
+              : message("the loader finds no {}, which {} needs, and {} more libraries are missing",
+                        first->soname, needed_by, all.size() - 1),
           "missing_libraries/" + std::to_string(first - all.begin()) + "/soname", first->soname};
 }
 
@@ -50,13 +51,14 @@ AuditRow version_row(const AuditedFile& file) {
   if (first.version.starts_with("GLIBC_")) cause = "glibc_too_old";
   if (first.version.starts_with("GLIBCXX_") || first.version.starts_with("CXXABI_"))
     cause = "libstdcxx_too_old";
-  return {AuditVerdict::Fails, cause,
-          more == 0
-              ? say("{} needs version {} of {}, which does not define it", needed_by, first.version,
+  return {
+      AuditVerdict::Fails, cause,
+      more == 0
+          ? message("{} needs version {} of {}, which does not define it", needed_by, first.version,
                     first.library)
-              : say("{} needs version {} of {}, which does not define it, and {} more versions are missing",
+          : message("{} needs version {} of {}, which does not define it, and {} more versions are missing",
                     needed_by, first.version, first.library, more),
-          "unmet_versions/0/version", first.version};
+      "unmet_versions/0/version", first.version};
 }
 
 AuditRow symbol_row(const AuditedFile& file) {
@@ -71,16 +73,17 @@ AuditRow symbol_row(const AuditedFile& file) {
   const int at = rank(*first);
   const std::string needed_by = base_name(first->needed_by);
   return {AuditVerdict::Fails, at < 3 ? kCauses[static_cast<std::size_t>(at)] : "",
-          all.size() == 1 ? say("no loaded library exports {}, which {} needs", first->name, needed_by)
-                          : say("no loaded library exports {}, which {} needs, and {} more names are missing",
-                                first->name, needed_by, all.size() - 1),
+          all.size() == 1
+              ? message("no loaded library exports {}, which {} needs", first->name, needed_by)
+              : message("no loaded library exports {}, which {} needs, and {} more names are missing",
+                        first->name, needed_by, all.size() - 1),
           "missing_symbols/" + std::to_string(first - all.begin()) + "/name", first->name};
 }
 
 AuditRow state_row(const AuditedFile& file) {
   const bool unread = file.file_state == "unreadable" || file.file_state == "vanished";
   return {unread ? AuditVerdict::Unknown : AuditVerdict::Fails, unread ? "" : "corrupt_binary",
-          say("the file is {}: {}", file.file_state, file.file_detail), "file_state", file.file_state};
+          message("the file is {}: {}", file.file_state, file.file_detail), "file_state", file.file_state};
 }
 
 // Only running the package would tell whether it loads them: no fault is proven, and no health either.
@@ -88,12 +91,12 @@ AuditRow settled_row(const AuditedFile& file) {
   const auto& all = file.settled_by;
   return {AuditVerdict::Unknown, "",
           all.size() == 1
-              ? say("it loads only where its package loads {} first, which the loader does not reach "
-                    "by itself",
-                    all.front())
-              : say("it loads only where its package loads {} and {} more files first, which the "
-                    "loader does not reach by itself",
-                    all.front(), all.size() - 1),
+              ? message("it loads only where its package loads {} first, which the loader does not reach "
+                        "by itself",
+                        all.front())
+              : message("it loads only where its package loads {} and {} more files first, which the "
+                        "loader does not reach by itself",
+                        all.front(), all.size() - 1),
           "settled_by/0", all.front()};
 }
 
@@ -102,14 +105,15 @@ AuditRow settled_row(const AuditedFile& file) {
 AuditRow judge(const AuditedFile& file, const std::string& machine) {
   if (!file.not_for_this_python.empty())
     return {AuditVerdict::NotForThisPython, "", file.not_for_this_python, "not_for_this_python",
-            file.not_for_this_python};
+            file.not_for_this_python.english()};
   if (file.file_state != "elf") return state_row(file);
   if (!machine.empty() && !file.machine.empty() && file.machine != machine)
     return {AuditVerdict::Fails, "wrong_machine_arch",
-            say("it is made for {}, and the interpreter for {}", file.machine, machine), "machine",
+            message("it is made for {}, and the interpreter for {}", file.machine, machine), "machine",
             file.machine};
   if (!file.resolved)
-    return {AuditVerdict::Unknown, "", file.resolution_note, "resolution_note", file.resolution_note};
+    return {AuditVerdict::Unknown, "", file.resolution_note, "resolution_note",
+            file.resolution_note.english()};
   if (!file.missing_libraries.empty()) return library_row(file);
   if (!file.unmet_versions.empty()) return version_row(file);
   if (!file.missing_symbols.empty()) return symbol_row(file);

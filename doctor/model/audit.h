@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/model/built_for.h"
 
 // Facts about every compiled extension of an environment, smaller than those of a module under diagnosis.
@@ -24,11 +25,13 @@ struct AuditedVersion {
 
 struct AuditedFile {
   std::string path, distribution;  // distribution: "" where no RECORD lists the file
-  std::string file_state, file_detail, machine;
-  std::string not_for_this_python;  // why import never takes it; "" where it may
-  bool uses_torch = false;          // followed in the process as it is after `import torch`
+  std::string file_state;
+  Message file_detail;
+  std::string machine;
+  Message not_for_this_python;  // why import never takes it; "" where it may
+  bool uses_torch = false;      // followed in the process as it is after `import torch`
   bool resolved = false;
-  std::string resolution_note;
+  Message resolution_note;
   // What is missing even after all that other installed packages hold has been loaded first.
   std::vector<AuditedLibrary> missing_libraries;
   std::vector<AuditedSymbol> missing_symbols;
@@ -52,7 +55,7 @@ enum class AuditVerdict { Loads, Fails, Unknown, NotForThisPython };
 struct AuditRow {
   AuditVerdict verdict = AuditVerdict::Unknown;
   std::string cause;  // a slug of the catalogue; "" where no catalogued cause fits
-  std::string why;    // one sentence; "" where it loads
+  Message why;        // one sentence; "" where it loads
   std::string field;  // of AuditedFile, that decides it
   std::string value;  // what stands there
 };

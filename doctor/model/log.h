@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/model/built_for.h"
 
 // What an error log says: its lines cleaned of terminal escapes, the rules that recognised them, and which of
@@ -20,8 +21,8 @@ struct LogHit {
   std::string sure;                       // "certain", "likely", "possible"
   std::uint64_t line = 0;                 // from 1
   std::string text;                       // the line, cleaned
-  std::string meaning;                    // one sentence
-  std::string settles;                    // the fact that would make it certain, "" where it is
+  Message meaning;                        // one sentence
+  Message settles;                        // the fact that would make it certain, "" where it is
   std::string file;                       // the binary that the line blames, "" where it names none
   std::string module;                     // the module of that file
   std::vector<std::string> alternatives;  // slugs that the same line may also come from

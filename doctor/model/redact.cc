@@ -30,6 +30,14 @@ void for_each_string(Json& json, const std::string& key, const Use& use) {
   }
 }
 
+template <class Use>
+void for_each_message(const Json& json, const Use& use) {
+  if (json.is_object() && json.contains("message") && json.contains("arguments"))
+    return use(json.get<Message>());
+  if (json.is_structured())
+    for (const Json& entry : json) for_each_message(entry, use);
+}
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -66,6 +74,8 @@ void learn_facts(TextRedactor& redactor, const Snapshot& snapshot, const Owner& 
     const bool version = key == "installed" || key.find("version") != std::string::npos;
     if (version && redaction::is_ipv4(text)) redactor.learn_fact(text);
   });
+  // Phrases that tell of a host or a user stand in the sentence, their names in its arguments.
+  for_each_message(json, [&](const Message& message) { redactor.learn_from(message.english()); });
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
     redactor.learn_from(told_by(key) + text);
     if (key == "uuid" || key == "serial") redactor.learn_serial(text);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/model/audit.h"
 #include "doctor/model/built_for.h"
 #include "doctor/model/log.h"
@@ -23,12 +24,12 @@ enum class ProbeState { NotRun, Failed, Absent, Present };
 template <class T>
 struct Probed {
   ProbeState state = ProbeState::NotRun;
-  std::string note;  // why it is not Present, in one line
+  Message note;  // why it is not Present, in one line
   T value{};
   bool present() const { return state == ProbeState::Present; }
   static Probed of(T v) { return {ProbeState::Present, "", std::move(v)}; }
-  static Probed absent(std::string why) { return {ProbeState::Absent, std::move(why), {}}; }
-  static Probed failed(std::string why) { return {ProbeState::Failed, std::move(why), {}}; }
+  static Probed absent(Message why) { return {ProbeState::Absent, std::move(why), {}}; }
+  static Probed failed(Message why) { return {ProbeState::Failed, std::move(why), {}}; }
 };
 
 struct Os {
@@ -169,13 +170,14 @@ struct UnmetVersion {  // a version need that the library found does not define
 struct Extension {
   std::string module;  // "selective_scan_cuda"
   std::string path, real_path, distribution;
-  int sys_path_index = -1;       // -1: in no sys.path folder
-  bool selected = false;         // the copy that `import MODULE` would take
-  std::string why_not_selected;  // "suffix .cpython-310-... is not one of this Python's", "shadowed by FILE"
-  std::string tag;               // "cpython-311-x86_64-linux-gnu", "abi3", ""
-  std::string file_state;        // "elf", "empty", "truncated", "damaged", "html", "git-lfs", "windows",
-                                 // "not-elf", "unreadable", "vanished"
-  std::string file_detail;       // what was seen, in one line
+  int sys_path_index = -1;   // -1: in no sys.path folder
+  bool selected = false;     // the copy that `import MODULE` would take
+  bool shadowed = false;     // not selected because another file of the module comes first
+  Message why_not_selected;  // "suffix .cpython-310-... is not one of this Python's", "shadowed by FILE"
+  std::string tag;           // "cpython-311-x86_64-linux-gnu", "abi3", ""
+  std::string file_state;    // "elf", "empty", "truncated", "damaged", "html", "git-lfs", "windows",
+                             // "not-elf", "unreadable", "vanished"
+  Message file_detail;       // what was seen, in one line
   std::uint64_t size = 0;
   std::string machine;  // "x86_64", "aarch64"
   std::string soname, build_id, rpath, runpath;
@@ -183,7 +185,7 @@ struct Extension {
   bool has_init = false;           // exports PyInit_<module>
   std::vector<std::string> inits;  // every PyInit_* it exports
   bool resolved = false;           // the closure was walked; what follows is meaningless otherwise
-  std::string resolution_note;
+  Message resolution_note;
   unsigned undefined = 0, provided = 0;  // strong undefined names, and how many have a provider
   std::vector<MissingSymbol> missing_symbols;
   std::vector<MissingLibrary> missing_libraries;  // with torch imported first
@@ -199,7 +201,7 @@ struct Extension {
   bool registers_ops = false;  // its names make torch operators as it is loaded (torch.ops.load_library)
   // Resolved for another machine (--so with --from): what the facts about it do not decide, one line each,
   // and what was taken to hold because its library's soname promises it.
-  std::vector<std::string> undecided, taken_on_trust;
+  std::vector<Message> undecided, taken_on_trust;
 };
 
 // A package that imports one of the modules under diagnosis.
@@ -218,11 +220,12 @@ struct Importer {
 struct Observation {
   std::string module, variant;  // "torch-first", "bare", "torch-only", "package", "sibling"
   std::string outcome;          // "ok", "error", "crashed", "timeout", "not-run"
-  std::string why_not_run;
+  Message why_not_run;
   std::string exception, message, file;  // "ImportError", its text, module.__file__
   int signal = 0;
   std::int64_t duration_ms = 0;
-  std::string reads_as, reading;  // what the message says by itself: a cause's slug, and one sentence
+  std::string reads_as;  // what the message says by itself: a cause's slug
+  Message reading;       // and one sentence
   std::vector<std::string>
       signatures;  // of its functions, as pybind11 documents them: "fwd(arg0: torch.Tensor) -> int"
   std::vector<std::string> lacks;  // names that a package takes from it and that it does not have
@@ -234,7 +237,7 @@ struct Snapshot {
   int schema = 1;
   std::string tool_version;
   std::string target_root;               // "" for the live system
-  std::vector<std::string> described;    // parts of the target told by the user: "GPU sm_90", "driver 570.86"
+  std::vector<Message> described;        // parts of the target told by the user: "GPU sm_90", "driver 570.86"
   std::vector<std::string> named_files;  // what --so named, in place of the installed modules
   std::string read_from;                 // the stored snapshot that --from read; "" for this machine
   std::vector<Wheel> wheels;             // named by --so

@@ -43,7 +43,7 @@ void to_json(Json& json, const Probed<T>& probed) {
 template <class Json, class T>
 void from_json(const Json& json, Probed<T>& probed) {
   probed.state = json.value("state", ProbeState::NotRun);
-  probed.note = json.value("note", std::string());
+  if (json.contains("note")) probed.note = json.at("note").template get<Message>();
   if (json.contains("value")) probed.value = json.at("value").template get<T>();
 }
 
@@ -77,12 +77,12 @@ SCANKIT_FIELDS(UnmetVersion, library, version, provided_max, needed_by, symbols)
 SCANKIT_FIELDS(BuiltFor, file, together, dated, releases, torch_min, torch_max, between_known_releases,
                stable_abi, string_abi, glibc_min, cuda_major, python_tag, torch_names, unknown_names,
                why_not_narrower, evidence)
-SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index, selected, why_not_selected,
-               tag, file_state, file_detail, size, machine, soname, build_id, rpath, runpath, needed,
-               has_init, inits, resolved, resolution_note, undefined, provided, missing_symbols,
-               missing_libraries, needs_torch_first, unmet_versions, closure, images, string_abi,
-               pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, built_for, registers_ops,
-               undecided, taken_on_trust, mismatches)
+SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index, selected, shadowed,
+               why_not_selected, tag, file_state, file_detail, size, machine, soname, build_id, rpath,
+               runpath, needed, has_init, inits, resolved, resolution_note, undefined, provided,
+               missing_symbols, missing_libraries, needs_torch_first, unmet_versions, closure, images,
+               string_abi, pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, built_for,
+               registers_ops, undecided, taken_on_trust, mismatches)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function,
                before_torch)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,

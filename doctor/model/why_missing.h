@@ -10,7 +10,7 @@ namespace scankit {
 // Why a fact is not there, in the language of the reader.
 template <class T>
 std::string why_missing(const Probed<T>& fact) {
-  return fact.note.empty() ? say("not probed") : retold(fact.note);
+  return fact.note.empty() ? say("not probed") : fact.note.tr();
 }
 
 }  // namespace scankit

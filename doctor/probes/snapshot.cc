@@ -50,8 +50,8 @@ void ask_nvml(Snapshot& snapshot) {
   const auto answer = run_gpu_helper({"nvml"});
   if (!answer || !answer->ok()) {
     if (answer) snapshot.driver.value.nvml_error = answer->err.substr(0, answer->err.find('\n'));
-    snapshot.driver.note =
-        answer ? say("NVML did not answer: {}", snapshot.driver.value.nvml_error) : answer.error().message;
+    snapshot.driver.note = answer ? message("NVML did not answer: {}", snapshot.driver.value.nvml_error)
+                                  : Message(answer.error().message);
     return;
   }
   std::vector<Gpu> gpus;
@@ -95,7 +95,7 @@ void probe_machine(const Host& host, const SnapshotRequest& request, Snapshot& s
 void probe_environment(const Host& host, const SnapshotRequest& request, Snapshot& snapshot) {
   snapshot.python = probe_python(host, request.python);
   if (!snapshot.python.present()) {
-    const std::string why = snapshot.python.note;
+    const Message why = snapshot.python.note;
     snapshot.distributions.note = snapshot.torch.note = snapshot.extensions.note = snapshot.importers.note =
         why;
     set_requirements(snapshot, unread_requirements(request.required));

@@ -94,7 +94,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
     const AuditRow row = judge(file, machine);
     AuditLine line{row.verdict,       audit_name(row.verdict),
                    file.distribution, short_path(snapshot, file.path),
-                   file.path,         row.why,
+                   file.path,         tr(row.why),
                    row.cause,         built_for_sentence(file.built_for, "")};
     table.any_built_for |= !line.built_for.empty();
     // The default audit lists only the files that would fail and those that could not be resolved.
@@ -154,7 +154,7 @@ nlohmann::ordered_json audit_json(const Snapshot& snapshot) {
                     {"distribution", or_null(file.distribution)},
                     {"verdict", audit_word(row.verdict)},
                     {"cause", or_null(row.cause)},
-                    {"why", or_null(row.why)},
+                    {"why", or_null(tr(row.why))},
                     {"after_torch", file.uses_torch},
                     {"evidence", Json::array({fact})}});
   }

@@ -140,11 +140,13 @@ void add_outcomes(const Report& report, Json& json) {
 // What the answer is about if that is not this machine: null or empty fields mean that it is.
 Json target(const Snapshot& snapshot) {
   const bool log_alone = snapshot.log.present() && snapshot.log.value.alone;
+  std::vector<std::string> described;
+  for (const Message& part : snapshot.described) described.push_back(part.english());
   return {{"snapshot", or_null(snapshot.read_from)},
           {"root", or_null(snapshot.target_root)},
           {"files", snapshot.named_files},
           {"log", log_alone ? Json(snapshot.log.value.source) : Json(nullptr)},
-          {"described", snapshot.described}};
+          {"described", described}};
 }
 
 Json compared_with(const Report& report) {

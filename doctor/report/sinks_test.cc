@@ -157,7 +157,8 @@ TEST(EverySink, ShowsWhichTorchAFileWasBuiltFor) {
 TEST(EverySink, LetsNoByteOfAnAuditedFileThrough) {
   Report report = report_of("every_extension_loads.old_torch_module");
   AuditedFile file;
-  file.path = file.distribution = file.file_state = file.file_detail = kHostile;
+  file.path = file.distribution = file.file_state = kHostile;
+  file.file_detail = kHostile;
   file.built_for.file = file.built_for.string_abi = file.built_for.why_not_narrower = kHostile;
   file.built_for.torch_names = 1;
   file.built_for.releases = {kHostile};

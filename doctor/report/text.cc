@@ -37,7 +37,7 @@ std::string gpu_in_words(const Gpu& gpu, const Snapshot& snapshot) {
 
 std::string module_in_words(const Extension& file) {
   std::string text = file.path;
-  if (!file.selected) text += " (" + say("not used: {}", retold(file.why_not_selected)) + ")";
+  if (!file.selected) text += " (" + say("not used: {}", tr(file.why_not_selected)) + ")";
   if (file.resolved)
     text += " (" +
             say_n(file.undefined, "{} of {} undefined symbol resolved", "{} of {} undefined symbols resolved",
@@ -69,7 +69,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
     for (const Gpu& gpu : snapshot.gpus.value) page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
   if (unusable || said_why_not(page, say("module"), snapshot.extensions)) return;
   if (snapshot.extensions.value.empty() && !snapshot.extensions.note.empty())
-    page.line(2, label(say("module")) + retold(snapshot.extensions.note));
+    page.line(2, label(say("module")) + tr(snapshot.extensions.note));
   else if (const auto absent = compiled_names(snapshot); snapshot.extensions.value.empty() && !absent.empty())
     page.line(2, label(say("module")) + say_n(absent.size(), "not installed: {}",
                                               "none of these is installed: {}", join(absent)));
@@ -169,7 +169,7 @@ std::string outcome_in_words(const std::string& outcome) {
 std::string in_words(const Observation& seen) {
   if (seen.variant == "start") return retold(seen.message);
   std::string text = what_was_tried(seen) + ": " + outcome_in_words(seen.outcome);
-  if (seen.outcome == "not-run") return text + ", " + retold(seen.why_not_run);
+  if (seen.outcome == "not-run") return text + ", " + tr(seen.why_not_run);
   if (!seen.exception.empty()) text += ", " + seen.exception;
   if (!seen.message.empty()) text += ": " + retold(seen.message);
   return text + (seen.file.empty() ? "" : ", " + seen.file);

@@ -29,6 +29,13 @@ std::string nothing_line(const Report& report) {
       "nothing to check: PyTorch is not installed for this Python and no compiled CUDA extension was found");
 }
 
+// "GPU sm_90, driver 570.86"
+std::string described_in_words(const Snapshot& snapshot) {
+  std::vector<std::string> parts;
+  for (const Message& part : snapshot.described) parts.push_back(tr(part));
+  return join(parts);
+}
+
 }  // namespace
 
 // In a fixed order; several may apply at once.
@@ -45,7 +52,7 @@ std::vector<std::string> target_lines(const Snapshot& snapshot) {
   if (!snapshot.named_files.empty())
     lines.push_back(say("analysed as if it were importable, not executed: {}", join(snapshot.named_files)));
   if (!snapshot.described.empty())
-    lines.push_back(say("target as described, not as seen: {}", join(snapshot.described)));
+    lines.push_back(say("target as described, not as seen: {}", described_in_words(snapshot)));
   return lines;
 }
 

@@ -19,7 +19,7 @@ Probed<Part> part_of(const Probed<Whole>& whole, Part value) {
 
 Probed<std::string> driver_of(const Snapshot& snapshot) {
   if (snapshot.driver.present() && snapshot.driver.value.version.empty())
-    return Probed<std::string>::failed(say("the version of the driver is not known"));
+    return Probed<std::string>::failed(message("the version of the driver is not known"));
   return part_of(snapshot.driver, snapshot.driver.value.version);
 }
 
@@ -28,10 +28,10 @@ Probed<std::string> driver_of(const Snapshot& snapshot) {
 Probed<std::vector<std::string>> gpus_of(const Snapshot& snapshot) {
   using Answer = Probed<std::vector<std::string>>;
   if (!snapshot.gpus.present()) return part_of(snapshot.gpus, std::vector<std::string>());
-  if (snapshot.gpus.value.empty()) return Answer::absent(say("no GPU here"));
+  if (snapshot.gpus.value.empty()) return Answer::absent(message("no GPU here"));
   std::set<std::string> kinds;
   for (const Gpu& gpu : snapshot.gpus.value) {
-    if (gpu.sm.empty()) return Answer::failed(say("the architecture of {} is not known", gpu.name));
+    if (gpu.sm.empty()) return Answer::failed(message("the architecture of {} is not known", gpu.name));
     kinds.insert("sm_" + gpu.sm);
   }
   return Answer::of({kinds.begin(), kinds.end()});
@@ -48,7 +48,8 @@ Probed<std::string> cuda_of(const Probed<Torch>& torch) {
 Probed<std::string> string_abi_of(const Probed<Torch>& torch) {
   const std::string& abi = torch.value.string_abi;
   if (torch.present() && abi != "old" && abi != "new")
-    return Probed<std::string>::failed(say("the string ABI of {} could not be read", torch.value.location));
+    return Probed<std::string>::failed(
+        message("the string ABI of {} could not be read", torch.value.location));
   return part_of(torch, abi);
 }
 

@@ -92,7 +92,7 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
                  say("lock on the machine itself, or an image with --root")};
   if (!subject.snapshot.python.present())
     return Error{Errc::InvalidArgument,
-                 say("there is no environment to lock: {}", retold(subject.snapshot.python.note)),
+                 say("there is no environment to lock: {}", tr(subject.snapshot.python.note)),
                  say("name one with --python")};
   SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
   SCANKIT_TRY(const std::string cache, usable_cache_folder(options.cache_dir));

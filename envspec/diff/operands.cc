@@ -144,8 +144,7 @@ Result<Side> of_environment(const std::string& python) {
   SubjectOptions options;
   options.python = python;
   SCANKIT_TRY(Subject subject, look_at(options));
-  if (!subject.snapshot.python.present())
-    return Error{Errc::NotFound, retold(subject.snapshot.python.note), ""};
+  if (!subject.snapshot.python.present()) return Error{Errc::NotFound, tr(subject.snapshot.python.note), ""};
   Side side = operand_of_facts(subject.facts);
   side.kind = "environment";
   side.here = std::make_shared<const Subject>(std::move(subject));

@@ -132,9 +132,9 @@ LockedMachine machine_of(const Snapshot& snapshot, const EnvironmentFacts& facts
   machine.driver = facts.driver.value;
   machine.driver_cuda = snapshot.driver.value.cuda_version;
   machine.libcuda = snapshot.driver.value.libcuda_version;
-  if (!facts.driver.present()) machine.why_no_driver = facts.driver.note;
+  if (!facts.driver.present()) machine.why_no_driver = facts.driver.note.english();
   machine.gpus = facts.gpus.value;
-  if (!facts.gpus.present()) machine.why_no_gpus = facts.gpus.note;
+  if (!facts.gpus.present()) machine.why_no_gpus = facts.gpus.note.english();
   std::set<std::string> compilers;
   for (const Compiler& one : facts.compilers.value) compilers.insert(one.kind + " " + one.version);
   machine.compilers.assign(compilers.begin(), compilers.end());

@@ -30,7 +30,7 @@ Result<Snapshot> machine_of_spec(const std::string& text, const std::string& nam
   const std::string driver = spec.driver.least();
   if (driver_version_problem(driver).empty()) described.driver = driver;
   describe_target(described, machine);
-  if (described.driver.empty()) machine.driver.note = say("the spec names no oldest driver");
+  if (described.driver.empty()) machine.driver.note = message("the spec names no oldest driver");
   return machine;
 }
 
@@ -73,7 +73,7 @@ class Deriver {
   }
 
  private:
-  void note(const std::string& path, const std::string& text) { out_.notes[path] = text; }
+  void note(const std::string& path, const Message& text) { out_.notes[path] = tr(text); }
 
   // Any driver that can start torch's CUDA will do, not only the one that is installed. Where torch's
   // CUDA is not known, the installed driver becomes the lower bound.
@@ -81,7 +81,7 @@ class Deriver {
     const auto cuda = Version::parse(facts_.cuda.value);
     const auto least = cuda ? minimum_driver(*cuda) : std::nullopt;
     const std::string here =
-        facts_.driver.present() ? say("{} is here", facts_.driver.value) : facts_.driver.note;
+        facts_.driver.present() ? say("{} is here", facts_.driver.value) : tr(facts_.driver.note);
     if (least) {
       out_.spec.driver = range(">=" + driver_text(*least));
       note("driver", say("the oldest for CUDA {} ({})", facts_.cuda.value, here));

@@ -37,7 +37,7 @@ bool is_cuda_soname(const std::string& name) {
 
 // What a file lacks when it is loaded into a given process; each list has at most kListLimit entries.
 struct Attempt {
-  std::string failure;
+  Message failure;
   std::vector<AuditedLibrary> libraries;
   std::vector<AuditedSymbol> symbols;
   std::vector<AuditedVersion> versions;
@@ -202,9 +202,9 @@ void resolve(Loading& loading, AuditedFile& file) {
   if (file.uses_torch &&
       (!loading.resolver.torch_note().empty() || !loading.resolver.torch_missing().empty())) {
     file.resolution_note =
-        say("torch itself does not load: {}",
-            (loading.resolver.torch_missing().empty() ? loading.resolver.torch_note()
-                                                      : loading.resolver.torch_missing().front()));
+        message("torch itself does not load: {}", (loading.resolver.torch_missing().empty()
+                                                       ? loading.resolver.torch_note()
+                                                       : Message(loading.resolver.torch_missing().front())));
     return;
   }
   file.resolved = true;
@@ -242,7 +242,7 @@ bool describe_broken(const Loading& loading, AuditedFile& file, bool tagged) {
   const FileState state = source ? file_state(std::shared_ptr<const ByteSource>(*std::move(source)))
                                  : state_of_failure(source.error());
   file.file_state = state.state == "elf" ? "damaged" : state.state;
-  file.file_detail = state.detail.empty() ? say("the loader's tables are unusable") : state.detail;
+  file.file_detail = state.detail.empty() ? message("the loader's tables are unusable") : state.detail;
   file.machine = state.machine;
   return tagged;  // a plain .so that is no library may be anything: a linker script, test data
 }
@@ -270,7 +270,7 @@ bool examine(Loading& loading, AuditScope scope, AuditedFile& file) {
   file.uses_torch = loading.snapshot.torch.present() && links_torch;
   const std::string leaf = name.substr(0, name.find('.'));
   if (only_linked && links_torch && !file.uses_torch) {
-    file.resolution_note = say("it links PyTorch, which is not installed for this Python");
+    file.resolution_note = message("it links PyTorch, which is not installed for this Python");
     return true;
   }
   if (!tagged && !plain_library && !file.uses_torch &&
@@ -328,7 +328,7 @@ Audit audit_files(Loading& loading, AuditScope scope, const AuditProgress& progr
 Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, AuditScope scope,
                           const AuditProgress& progress) {
   if (!so_far.python.present())
-    return Probed<Audit>::failed(say("no Python to look at: {}", so_far.python.note));
+    return Probed<Audit>::failed(message("no Python to look at: {}", so_far.python.note));
   Loading loading{host, so_far, find_installed_libraries(host, so_far), {host, so_far}, {}, {}};
   return Probed<Audit>::of(audit_files(loading, scope, progress));
 }

@@ -135,12 +135,12 @@ bool has_python_tag(const std::string& name) {
 }
 
 // An interpreter without known suffixes refuses nothing.
-std::string why_not_for_this_python(const Python& python, const std::string& name) {
-  if (!has_python_tag(name)) return "";
+Message why_not_for_this_python(const Python& python, const std::string& name) {
+  if (!has_python_tag(name)) return {};
   const std::string suffix = name.substr(name.find('.'));
   const auto& known = python.extension_suffixes;
   if (known.empty() || std::ranges::find(known, suffix) != known.end()) return "";
-  return say("suffix {} is not one of this Python's", suffix);
+  return message("suffix {} is not one of this Python's", suffix);
 }
 
 }  // namespace scankit

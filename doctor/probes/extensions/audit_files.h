@@ -20,7 +20,7 @@ struct InstalledLibraries {
 InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so_far);
 
 // "" where import may take a file of that name; else why it never does.
-std::string why_not_for_this_python(const Python& python, const std::string& name);
+Message why_not_for_this_python(const Python& python, const std::string& name);
 // Named with a Python tag ("m.cpython-311-x86_64-linux-gnu.so",
 // "m.abi3.so"): an extension, whatever it holds.
 bool has_python_tag(const std::string& name);

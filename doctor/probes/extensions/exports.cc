@@ -127,7 +127,7 @@ Result<std::vector<std::string>> unpack_names(const std::string& packed) {
 
 Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far) {
   if (!so_far.python.present())
-    return Probed<Exports>::failed(say("no Python to look at: {}", so_far.python.note));
+    return Probed<Exports>::failed(message("no Python to look at: {}", so_far.python.note));
   const ExtensionResolver resolver(host, so_far);
   if (!resolver.failure().empty()) return Probed<Exports>::failed(resolver.failure());
   const ProcessImage& process = resolver.with_torch();
@@ -139,7 +139,8 @@ Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far) {
 
 Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapshot& so_far) {
   using Answer = Probed<std::vector<std::string>>;
-  if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
+  if (!so_far.python.present())
+    return Answer::failed(message("no Python to look at: {}", so_far.python.note));
   const auto program = open_library(host, so_far.python.value.executable);
   if (!program) return Answer::failed(program.error().message);
   const SearchContext context = make_search_context(host, **program, so_far.python.value.executable);

@@ -64,10 +64,11 @@ class ModuleSearch {
       if (!holds(entries, file) || host_.is_directory(path)) continue;
       fitting.insert(file);
       if (leads_nowhere(path)) {  // import asks whether it is a file, and goes on
-        add(path, index, say("a link to a file that is not there"));
+        add(path, index, message("a link to a file that is not there"));
         continue;
       }
-      add(path, index, winner_.empty() ? "" : say("shadowed by {}", winner_));
+      add(path, index, winner_.empty() ? Message() : message("shadowed by {}", winner_));
+      found_.back().shadowed = !winner_.empty();
       if (winner_.empty()) winner_ = path;
     }
     for (const char* suffix : {".py", ".pyc"})
@@ -76,7 +77,7 @@ class ModuleSearch {
     for (const DirEntry& entry : entries) {
       if (!is_module_file_name(entry.name, name_.leaf) || fitting.contains(entry.name)) continue;
       const std::string suffix = entry.name.substr(name_.leaf.size());
-      add(folder + "/" + entry.name, index, say("suffix {} is not one of this Python's", suffix));
+      add(folder + "/" + entry.name, index, message("suffix {} is not one of this Python's", suffix));
     }
   }
 
@@ -110,7 +111,8 @@ class ModuleSearch {
       if (winner_.empty() && host_.exists(mapping.folder + suffix)) winner_ = mapping.folder + suffix;
     for (const std::string& suffix : so_far_.python.value.extension_suffixes) {
       if (!host_.exists(mapping.folder + suffix)) continue;
-      add(mapping.folder + suffix, -1, winner_.empty() ? "" : say("shadowed by {}", winner_));
+      add(mapping.folder + suffix, -1, winner_.empty() ? Message() : message("shadowed by {}", winner_));
+      found_.back().shadowed = !winner_.empty();
       if (winner_.empty()) winner_ = mapping.folder + suffix;
     }
   }
@@ -119,12 +121,12 @@ class ModuleSearch {
   void visit_eggs(const std::string& site) {
     for (const DirEntry& entry : listings_.of(site))
       if (entry.name.ends_with(".egg") && entry.kind != FileKind::Regular)
-        visit_stray(site + "/" + entry.name, say("in an egg that is not on sys.path"), "");
+        visit_stray(site + "/" + entry.name, message("in an egg that is not on sys.path"), "");
   }
 
   void visit_project(const Distribution& distribution) {
     if (!distribution.editable || distribution.project.empty()) return;
-    const std::string why = say("in a source folder that is not on sys.path");
+    const Message why = message("in a source folder that is not on sys.path");
     visit_stray(distribution.project, why, distribution.name);
     const std::string build = distribution.project + "/build";
     for (const DirEntry& entry : listings_.of(build))
@@ -132,7 +134,7 @@ class ModuleSearch {
   }
 
   // Files that look like the module in a directory that is not on sys.path. None of them can be selected.
-  void visit_stray(const std::string& folder, const std::string& why, const std::string& distribution) {
+  void visit_stray(const std::string& folder, const Message& why, const std::string& distribution) {
     const std::string place = folder + name_.parents;
     for (const auto& entry : so_far_.python.value.sys_path)
       if (entry.path == folder) return;
@@ -144,7 +146,7 @@ class ModuleSearch {
     }
   }
 
-  void add(const std::string& path, int index, const std::string& why_not) {
+  void add(const std::string& path, int index, const Message& why_not) {
     Extension copy;
     copy.module = module_;
     copy.path = path;

@@ -53,14 +53,14 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
     : host_(host), so_far_(so_far), libraries_(host) {
   auto process = ProcessImage::start(libraries_, so_far.python.value.executable);
   if (!process) {
-    failure_ = say("the loader's work could not be followed: {}", process.error().message);
+    failure_ = message("the loader's work could not be followed: {}", process.error().message);
     return;
   }
   bare_ = *std::move(process);
   if (!bare_->missing_at_start().empty()) {
     const UnfoundLibrary& first = bare_->missing_at_start().front();
-    failure_ = say("the interpreter itself does not start: {}, needed by {}, is nowhere", first.name,
-                   first.needed_by);
+    failure_ = message("the interpreter itself does not start: {}, needed by {}, is nowhere", first.name,
+                       first.needed_by);
   }
   with_torch_ = bare_;
   if (so_far.torch.present()) load_torch_here(host, so_far);
@@ -68,7 +68,7 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
 
 void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far) {
   const TorchLoad torch = load_torch(*with_torch_, host, torch_load_request(so_far));
-  if (!torch.loaded) torch_note_ = say("torch could not be loaded: {}", torch.note);
+  if (!torch.loaded) torch_note_ = message("torch could not be loaded: {}", torch.note);
   for (const UnfoundLibrary& missing : torch.missing) {
     std::string line = say("{} needed by {}", missing.name, path_normalize(missing.needed_by));
     if (!missing.fatal.empty()) line += " (" + missing.fatal + ")";

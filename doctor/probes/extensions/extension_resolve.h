@@ -24,11 +24,11 @@ class ExtensionResolver {
   // "SONAME needed by FILE" for what torch's own closure needs and does not find.
   const std::vector<std::string>& torch_missing() const { return torch_missing_; }
   // Why there is no process; "" where there is one.
-  const std::string& failure() const { return failure_; }
+  const Message& failure() const { return failure_; }
   // The interpreter's process before any import, and after `import torch`. Only without a failure().
   const ProcessImage& bare() const { return *bare_; }
   const ProcessImage& with_torch() const { return *with_torch_; }
-  const std::string& torch_note() const { return torch_note_; }
+  const Message& torch_note() const { return torch_note_; }
   LibraryCache& libraries() { return libraries_; }
   // Fills `resolved` and all that follows from it. The file must have been inspected as a whole library.
   void resolve(Extension& copy);
@@ -43,9 +43,9 @@ class ExtensionResolver {
   const Host& host_;
   const Snapshot& so_far_;
   LibraryCache libraries_;
-  std::string failure_;  // why there is no process
+  Message failure_;  // why there is no process
   std::optional<ProcessImage> bare_, with_torch_;
-  std::string torch_note_;  // why torch could not be loaded
+  Message torch_note_;  // why torch could not be loaded
   std::vector<std::string> torch_missing_;
 };
 

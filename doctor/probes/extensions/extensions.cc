@@ -80,7 +80,7 @@ unsigned abi_of(const FileBytes& file, const FatbinEntry& entry, AbiSeen& seen) 
 void take_images(const Image& image, Extension& copy) {
   const auto entries = find_device_images(image);
   if (!entries) {
-    copy.file_detail = say("its device code cannot be read: {}", entries.error().message);
+    copy.file_detail = message("its device code cannot be read: {}", entries.error().message);
     return;
   }
   AbiSeen seen;
@@ -181,7 +181,7 @@ Extension inspect_extension(const Host& host, const std::string& path) {
   const auto first = name.find('.'), last = name.rfind('.');
   if (first != std::string::npos && last > first) copy.tag = name.substr(first + 1, last - first - 1);
   inspect_file(host, copy);
-  copy.resolution_note = say("the file was read by itself, without an environment");
+  copy.resolution_note = message("the file was read by itself, without an environment");
   return copy;
 }
 
@@ -202,7 +202,8 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
                                                 std::vector<std::string>& torch_missing,
                                                 std::vector<BindingMismatch>* torch_mismatches) {
   using Answer = Probed<std::vector<Extension>>;
-  if (!so_far.python.present()) return Answer::failed(say("no Python to look at: {}", so_far.python.note));
+  if (!so_far.python.present())
+    return Answer::failed(message("no Python to look at: {}", so_far.python.note));
   FolderListings listings(host);
   // Before any module: what torch itself lacks is told apart from what a module lacks.
   ExtensionResolver resolver(host, so_far);
@@ -220,15 +221,14 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
           copy.mismatches = mismatches_of_module(host, so_far, resolver, copy.path);
       } else {
         copy.resolution_note = copy.file_state == "elf"
-                                   ? say("made for {}, the interpreter for {}", copy.machine, machine)
-                                   : say("the file is no whole library: {}", copy.file_state);
+                                   ? message("made for {}, the interpreter for {}", copy.machine, machine)
+                                   : message("the file is no whole library: {}", copy.file_state);
       }
       found.push_back(std::move(copy));
     }
   }
   Answer answer = Answer::of(std::move(found));
-  for (const std::string& line : listings.unreadable())
-    answer.note += (answer.note.empty() ? "" : "; ") + line;
+  for (const std::string& line : listings.unreadable()) answer.note = clauses_of({answer.note, line});
   return answer;
 }
 

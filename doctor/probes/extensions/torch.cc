@@ -66,10 +66,7 @@ std::string read_torch_images(const Host& host, Torch& torch) {
 
 namespace {
 
-void add_note(Probed<Torch>& probed, const std::string& note) {
-  if (note.empty()) return;
-  probed.note += (probed.note.empty() ? "" : "; ") + note;
-}
+void add_note(Probed<Torch>& probed, const Message& note) { probed.note = clauses_of({probed.note, note}); }
 
 // torch.__version__ comes from version.py; the version of the .dist-info takes its place only where
 // version.py has none. Both are kept, since they differ where the files of two releases are mixed.
@@ -88,7 +85,7 @@ void read_version(const Host& host, const Distribution* distribution, Probed<Tor
   }
   if (distribution != nullptr) torch.distribution_version = distribution->version;
   if (!torch.version.empty()) return;
-  if (text) add_note(probed, say("{} names no __version__", file));
+  if (text) add_note(probed, message("{} names no __version__", file));
   torch.version = torch.distribution_version;
 }
 
@@ -124,7 +121,7 @@ void read_libraries(const Host& host, Probed<Torch>& probed) {
     }
     torch.libraries.push_back(std::move(library));
   }
-  if (torch.libraries.empty()) add_note(probed, say("{} holds no shared library", folder));
+  if (torch.libraries.empty()) add_note(probed, message("{} holds no shared library", folder));
 }
 
 void read_string_abi(const Host& host, const Python& python, Probed<Torch>& probed) {
@@ -141,7 +138,7 @@ void read_string_abi(const Host& host, const Python& python, Probed<Torch>& prob
     if (probed.value.string_abi == "unknown") add_note(probed, reason);
     return;
   }
-  add_note(probed, say("no libc10.so in {}", folders[0]));
+  add_note(probed, message("no libc10.so in {}", folders[0]));
 }
 
 // The wheels with NVIDIA's CUDA libraries: all of their names begin with "nvidia-".
@@ -153,20 +150,21 @@ void read_wheels(const Host& host, const std::vector<Distribution>& distribution
   }
 }
 
-std::string listed_as(const Distribution& distribution) {
-  return say("{} lists torch {}", distribution.path, distribution.version);
+Message listed_as(const Distribution& distribution) {
+  return message("{} lists torch {}", distribution.path, distribution.version);
 }
 
 // import finds something called torch that is not a package.
 Probed<Torch> not_a_package(const FoundModule& found, const Distribution* distribution) {
   if (!found.leftover)
     return Probed<Torch>::failed(
-        say("import torch takes {}, which is not PyTorch: rename that file, or start Python elsewhere",
-            printable(found.path)));
-  const std::string what =
-      say("{} has no __init__.py, as an incomplete uninstall leaves it", printable(found.path));
+        message("import torch takes {}, which is not PyTorch: rename that file, or start Python elsewhere",
+                printable(found.path)));
+  const Message what =
+      message("{} has no __init__.py, as an incomplete uninstall leaves it", printable(found.path));
   if (distribution != nullptr)
-    return Probed<Torch>::failed(say("{}, although {}: install torch again", what, listed_as(*distribution)));
+    return Probed<Torch>::failed(
+        message("{}, although {}: install torch again", what, listed_as(*distribution)));
   return Probed<Torch>::absent(what);
 }
 
@@ -178,12 +176,12 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   const Distribution* distribution = find_distribution(distributions, "torch");
   const auto found = find_python_module(host, python, "torch");
   if (!found && distribution != nullptr)
-    return Probed<Torch>::failed(say("{}, but no folder of sys.path holds the package: install torch again",
-                                     listed_as(*distribution)));
+    return Probed<Torch>::failed(message(
+        "{}, but no folder of sys.path holds the package: install torch again", listed_as(*distribution)));
   if (!found) {
     const auto unreadable = unreadable_site_folders(host, python);
     if (!unreadable.empty()) return Probed<Torch>::failed(unreadable.front());
-    return Probed<Torch>::absent(say("no folder of sys.path holds a torch package"));
+    return Probed<Torch>::absent(message("no folder of sys.path holds a torch package"));
   }
   if (!found->package) return not_a_package(*found, distribution);
   Probed<Torch> probed = Probed<Torch>::of({});
@@ -192,7 +190,7 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   if (probed.value.version.empty()) {
     // Failed, but `value` keeps what was found: the audit still uses the location.
     probed.state = ProbeState::Failed;
-    add_note(probed, say("{} is incomplete: install torch again", printable(found->path)));
+    add_note(probed, message("{} is incomplete: install torch again", printable(found->path)));
   }
   read_headers(host, probed.value);
   read_libraries(host, probed);

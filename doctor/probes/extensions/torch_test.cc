@@ -32,7 +32,7 @@ class TorchOf : public PythonTree {
   }
   void expect_note(const Probed<Torch>& probed, ProbeState state, const std::string& part) {
     EXPECT_EQ(probed.state, state) << probed.note;
-    EXPECT_NE(probed.note.find(part), std::string::npos) << probed.note;
+    EXPECT_NE(probed.note.english().find(part), std::string::npos) << probed.note;
   }
   std::string site_;
 };

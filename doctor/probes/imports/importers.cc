@@ -326,20 +326,20 @@ Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& py
                                               const std::vector<std::string>& modules) {
   ImporterSearch search(host, python, modules);
   std::vector<Importer> found = search.run();
-  const std::string read =
-      say("{} files of known packages, single-file modules and the current folder were read", search.files());
-  const std::string partly = say("{}; the limit was reached, so there may be more", read);
+  const Message read = message(
+      "{} files of known packages, single-file modules and the current folder were read", search.files());
+  const Message partly = message("{}; the limit was reached, so there may be more", read);
   // Which of the three answers: found; not decided, because something could not be read or the limit was
   // reached; or a real absence.
   if (!found.empty()) {
     auto probed = Probed<std::vector<Importer>>::of(std::move(found));
-    probed.note = search.exhausted() ? partly : "";
+    if (search.exhausted()) probed.note = partly;
     return probed;
   }
   const auto unreadable = unreadable_site_folders(host, python);
   if (!unreadable.empty()) return Probed<std::vector<Importer>>::failed(unreadable.front());
   if (search.exhausted()) return Probed<std::vector<Importer>>::failed(partly);
-  return Probed<std::vector<Importer>>::absent(say("none of the modules is imported there: {}", read));
+  return Probed<std::vector<Importer>>::absent(message("none of the modules is imported there: {}", read));
 }
 
 }  // namespace scankit

@@ -64,7 +64,7 @@ TEST_F(Importers, AbsenceSaysWhatWasRead) {
   write(site_ + "six.py", "import os\n");
   const auto probed = probe();
   EXPECT_EQ(probed.state, ProbeState::Absent);
-  EXPECT_NE(probed.note.find("1 files of known packages"), std::string::npos) << probed.note;
+  EXPECT_NE(probed.note.english().find("1 files of known packages"), std::string::npos) << probed.note;
 }
 
 TEST_F(Importers, StopsAtItsLimits) {
@@ -74,7 +74,7 @@ TEST_F(Importers, StopsAtItsLimits) {
   link("..", site_ + "mamba_ssm/loop");
   const auto probed = probe();
   EXPECT_EQ(probed.state, ProbeState::Failed);
-  EXPECT_NE(probed.note.find("the limit was reached"), std::string::npos) << probed.note;
+  EXPECT_NE(probed.note.english().find("the limit was reached"), std::string::npos) << probed.note;
 }
 
 // Python's own modules and those that are known not to import torch bring none; a package of which nothing is

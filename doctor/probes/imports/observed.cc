@@ -80,7 +80,7 @@ void try_suspects(Snapshot& snapshot, const ObserveRequest& request) {
     file.missing_symbols.clear();
     file.unmet_versions.clear();
     file.settled_by.clear();
-    file.resolution_note = say("it was seen to load");
+    file.resolution_note = message("it was seen to load");
   }
 }
 
@@ -160,7 +160,7 @@ bool out_of_time(const ObserveRequest& request) {
 
 Probed<std::vector<Observation>> no_time() {
   return Probed<std::vector<Observation>>::failed(
-      say("the imports did not end within the time that --budget gave"));
+      message("the imports did not end within the time that --budget gave"));
 }
 
 // In groups of `width`; a group ends with its slowest child. A task with torch and more gets twice the time.
@@ -187,19 +187,21 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
 }
 
 // Why no import may be tried; "" where it may.
-std::string forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
+Message forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
   if (!host.is_live() || !snapshot.target_root.empty())
-    return say("the examined system is not the one that runs");
-  if (!snapshot.python.present()) return say("there is no Python to import with");
+    return message("the examined system is not the one that runs");
+  if (!snapshot.python.present()) return message("there is no Python to import with");
   if (request.policy == ImportPolicy::Never) return "--no-import";
   if (request.policy == ImportPolicy::Always) return "";
   const auto foreign = foreign_code(host, snapshot);
   if (!foreign) return "";
   return request.can_be_asked_for
-             ? say("{} belongs to user {}, and scankit runs as root: an import would run that user's code as "
+             ? message(
+                   "{} belongs to user {}, and scankit runs as root: an import would run that user's code as "
                    "root (run scankit as that user, or allow it with --import)",
                    foreign->path, foreign->uid)
-             : say("{} belongs to user {}, and scankit runs as root: an import would run that user's code as "
+             : message(
+                   "{} belongs to user {}, and scankit runs as root: an import would run that user's code as "
                    "root (run scankit as that user)",
                    foreign->path, foreign->uid);
 }
@@ -216,7 +218,7 @@ bool torch_may_help(const Observation& seen) {
   return (seen.outcome == "error" && !no_such_module(seen)) || seen.outcome == "crashed";
 }
 
-Observation not_run(const std::string& module, const std::string& variant, const std::string& why) {
+Observation not_run(const std::string& module, const std::string& variant, const Message& why) {
   return {.module = module, .variant = variant, .outcome = "not-run", .why_not_run = why};
 }
 
@@ -250,13 +252,14 @@ bool has_name_of(const std::string& file, const std::string& module) {
 }
 
 // Why a module cannot have come from where its interpreter says; "" where it can.
-std::string unbacked(const Host& host, const Python& python, const Observation& seen) {
+Message unbacked(const Host& host, const Python& python, const Observation& seen) {
   if (seen.file.empty()) {
     // A module may make others without a file (torch.ops); one that stands alone has to come from somewhere.
     const bool found =
         find_python_module(host, python, seen.module.substr(0, seen.module.find('.'))).has_value();
-    return found ? ""
-                 : say("the interpreter says that it imported {}, but names no file, and none was found on "
+    return found ? Message()
+                 : message(
+                       "the interpreter says that it imported {}, but names no file, and none was found on "
                        "its path",
                        seen.module);
   }
@@ -264,11 +267,11 @@ std::string unbacked(const Host& host, const Python& python, const Observation& 
   if (seen.file.find("\\udc") != std::string::npos) return "";
   const std::string file = path_join(current_directory(), seen.file);
   if (!lies_in_a_file(host, file))
-    return say("the interpreter says that it imported {} from {}, but there is no such file", seen.module,
-               file);
+    return message("the interpreter says that it imported {} from {}, but there is no such file", seen.module,
+                   file);
   if (!has_name_of(file, seen.module))
-    return say("the interpreter says that it imported {} from {}, but that file has another name",
-               seen.module, file);
+    return message("the interpreter says that it imported {} from {}, but that file has another name",
+                   seen.module, file);
   return "";
 }
 
@@ -277,7 +280,7 @@ std::string unbacked(const Host& host, const Python& python, const Observation& 
 void disbelieve_unbacked(const Host& host, const Python& python, std::vector<Observation>& all) {
   for (Observation& seen : all) {
     if (seen.outcome != "ok") continue;
-    if (const std::string why = unbacked(host, python, seen); !why.empty())
+    if (const Message why = unbacked(host, python, seen); !why.empty())
       seen = not_run(seen.module, seen.variant, why);
   }
 }
@@ -292,8 +295,8 @@ void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observatio
   }
   if (task.modules.size() < 2) return;
   if (imports.size() < 2) {
-    seen.push_back(
-        not_run(bare_name(task.modules[1]), "torch-first", say("`import torch` before it did not succeed")));
+    seen.push_back(not_run(bare_name(task.modules[1]), "torch-first",
+                           message("`import torch` before it did not succeed")));
     return;
   }
   seen.push_back(imports[1]);
@@ -305,7 +308,7 @@ void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observatio
 Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapshot& so_far,
                                                  const ObserveRequest& request) {
   using Seen = Probed<std::vector<Observation>>;
-  if (const std::string why = forbidden(host, so_far, request); !why.empty())
+  if (const Message why = forbidden(host, so_far, request); !why.empty())
     return {ProbeState::NotRun, why, {}};
   const std::string& python = so_far.python.value.requested;
   const std::size_t width = at_once(so_far);

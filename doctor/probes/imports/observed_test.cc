@@ -167,7 +167,7 @@ TEST(ObservedImports, AreNotTriedAsRootOnAnotherUsersFiles) {
   const auto host = make_real_host();
   const auto seen = observe_imports(*host, snapshot, {});
   EXPECT_EQ(seen.state, ProbeState::NotRun);
-  EXPECT_NE(seen.note.find("belongs to user 1234"), std::string::npos) << seen.note;
+  EXPECT_NE(seen.note.english().find("belongs to user 1234"), std::string::npos) << seen.note;
   const auto forced = observe_imports(*host, snapshot, {.policy = ImportPolicy::Always});
   EXPECT_EQ(forced.state, ::access(kPython, X_OK) == 0 ? ProbeState::Present : ProbeState::Failed);
 }
@@ -203,7 +203,8 @@ TEST(ObservedImports, AForgedAnswerIsHeldAgainstTheFiles) {
   const std::string name = with_python().modules.at(0), real = folder->path() + "/" + name + ".abi3.so";
   const auto nowhere = outcome_of("/x/" + name + ".so");
   EXPECT_EQ(nowhere.outcome, "not-run");
-  EXPECT_NE(nowhere.why_not_run.find("there is no such file"), std::string::npos) << nowhere.why_not_run;
+  EXPECT_NE(nowhere.why_not_run.english().find("there is no such file"), std::string::npos)
+      << nowhere.why_not_run;
   EXPECT_EQ(outcome_of("").outcome, "not-run");
   const auto other = outcome_of("/bin/sh");
   EXPECT_EQ(other.outcome, "not-run") << other.exception << ": " << other.message;

@@ -230,11 +230,12 @@ Probed<Driver> probe_driver(const Host& host) {
   if (!driver.libcuda.empty() && driver.libcuda_kind != "stub") {
     driver.version = driver.libcuda_version;
     driver.source = driver.libcuda;
-    return {ProbeState::Present, say("no kernel module is visible; the version is that of libcuda"), driver};
+    return {ProbeState::Present, message("no kernel module is visible; the version is that of libcuda"),
+            driver};
   }
   return Probed<Driver>::absent(driver.libcuda.empty()
-                                    ? say("no nvidia kernel module and no libcuda.so.1")
-                                    : say("no nvidia kernel module; {} is a stub", driver.libcuda));
+                                    ? message("no nvidia kernel module and no libcuda.so.1")
+                                    : message("no nvidia kernel module; {} is a stub", driver.libcuda));
 }
 
 bool is_same_pci_device(const std::string& nvml, const std::string& sysfs) {
@@ -245,13 +246,13 @@ bool is_same_pci_device(const std::string& nvml, const std::string& sysfs) {
 // this user may not use. WSL has no NVIDIA device on its bus, so "no GPU" would be wrong there.
 Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   using Gpus = Probed<std::vector<Gpu>>;
-  if (!host.is_live()) return Gpus::absent(say("the examined system is not running"));
+  if (!host.is_live()) return Gpus::absent(message("the examined system is not running"));
   const std::string bus = "/sys/bus/pci/devices";
   const auto devices = host.list(bus);
   if (!devices) {
     if (host.exists("/dev/dxg"))
-      return Gpus::failed(say("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
-    return devices.error().code == Errc::NotFound ? Gpus::absent(say("this machine has no PCI bus"))
+      return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
+    return devices.error().code == Errc::NotFound ? Gpus::absent(message("this machine has no PCI bus"))
                                                   : Gpus::failed(devices.error().message);
   }
   std::vector<Gpu> gpus;
@@ -274,8 +275,8 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
     gpus.push_back(std::move(gpu));
   }
   if (gpus.empty() && host.exists("/dev/dxg"))
-    return Gpus::failed(say("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
-  if (gpus.empty()) return Gpus::absent(say("no NVIDIA display device on the PCI bus"));
+    return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
+  if (gpus.empty()) return Gpus::absent(message("no NVIDIA display device on the PCI bus"));
   return Gpus::of(gpus);
 }
 

@@ -86,7 +86,7 @@ Probed<std::vector<Toolkit>> probe_toolkits(const Host& host) {
   }
   if (toolkits.empty())
     return Probed<std::vector<Toolkit>>::absent(
-        say("no nvcc in CUDA_HOME, PATH, /usr/local/cuda* or the conda prefix"));
+        message("no nvcc in CUDA_HOME, PATH, /usr/local/cuda* or the conda prefix"));
   return Probed<std::vector<Toolkit>>::of(toolkits);
 }
 
@@ -112,7 +112,7 @@ Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
     compilers.push_back(describe_compiler(host, path));
   }
   if (compilers.empty())
-    return Probed<std::vector<Compiler>>::absent(say("neither g++ nor clang++ is on PATH"));
+    return Probed<std::vector<Compiler>>::absent(message("neither g++ nor clang++ is on PATH"));
   return Probed<std::vector<Compiler>>::of(compilers);
 }
 

@@ -121,7 +121,7 @@ TEST_F(Distributions, UnreadableSitePackagesAreAFailure) {
   host_.denied = {at("venv/lib/python3.11/site-packages")};
   const auto probed = probe();
   EXPECT_EQ(probed.state, ProbeState::Failed);
-  EXPECT_NE(probed.note.find("Permission denied; run as"), std::string::npos) << probed.note;
+  EXPECT_NE(probed.note.english().find("Permission denied; run as"), std::string::npos) << probed.note;
 }
 
 TEST_F(Distributions, ListsTheLibrariesOfARecord) {

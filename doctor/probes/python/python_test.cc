@@ -20,7 +20,7 @@ class ProbePython : public PythonTree {
   std::string failure(const std::string& requested) {
     const auto probed = probe_python(host_, requested);
     EXPECT_EQ(probed.state, ProbeState::Failed);
-    return probed.note;
+    return probed.note.english();
   }
   static bool has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;

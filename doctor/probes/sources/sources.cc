@@ -107,7 +107,7 @@ std::vector<std::string> compiled_files(const Listing& listing, const SourceTree
   return files;
 }
 
-Probed<SourceTree> none(bool asked, const std::string& why) {
+Probed<SourceTree> none(bool asked, const Message& why) {
   return asked ? Probed<SourceTree>::failed(why) : Probed<SourceTree>::absent(why);
 }
 
@@ -136,15 +136,16 @@ void read_build_file(const Host& host, const char* file, SourceTree& tree) {
 Probed<SourceTree> probe_sources(const Host& host, const std::string& named, const Probed<Torch>& torch) {
   const bool asked = !named.empty();
   const std::string folder = asked ? absolute_path(host, named) : working_directory(host);
-  if (folder.empty()) return none(false, say("the examined system is not running: it has no current folder"));
-  if (asked && !host.is_directory(folder)) return none(true, say("{} is no folder", printable(folder)));
+  if (folder.empty())
+    return none(false, message("the examined system is not running: it has no current folder"));
+  if (asked && !host.is_directory(folder)) return none(true, message("{} is no folder", printable(folder)));
   SourceTree tree{.folder = folder, .asked = asked};
   for (const char* file : {"setup.py", "CMakeLists.txt"})
     if (tree.build_file.empty()) read_build_file(host, file, tree);
   if (tree.build_file.empty()) {
     if (!tree.not_read.empty()) return none(asked, tree.not_read.front());
-    return none(asked, say("{} holds no setup.py or CMakeLists.txt that builds a torch extension",
-                           printable(folder)));
+    return none(asked, message("{} holds no setup.py or CMakeLists.txt that builds a torch extension",
+                               printable(folder)));
   }
   if (const auto text = host.read_file(path_join(folder, "pyproject.toml"), kSourceFileLimit))
     read_pyproject(*text, tree);

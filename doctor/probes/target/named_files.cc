@@ -161,9 +161,9 @@ void choose(const Python& python, std::set<std::string>& taken, Extension& copy)
   const bool fits = std::ranges::any_of(python.extension_suffixes,
                                         [&](const std::string& suffix) { return base == leaf + suffix; });
   if (!fits)
-    copy.why_not_selected = say("suffix {} is not one of this Python's", base.substr(leaf.size()));
-  else if (!taken.insert(copy.module).second)
-    copy.why_not_selected = say("shadowed by another file of this module that was named");
+    copy.why_not_selected = message("suffix {} is not one of this Python's", base.substr(leaf.size()));
+  else if (copy.shadowed = !taken.insert(copy.module).second; copy.shadowed)
+    copy.why_not_selected = message("shadowed by another file of this module that was named");
   copy.selected = copy.why_not_selected.empty();
 }
 
@@ -205,10 +205,10 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     choose(python, taken, copy);
     // soabi names the machine: "cpython-311-x86_64-linux-gnu".
     if (!whole)
-      copy.resolution_note = say("the file is no whole library: {}", copy.file_state);
+      copy.resolution_note = message("the file is no whole library: {}", copy.file_state);
     else if (!copy.machine.empty() && !python.soabi.empty() &&
              python.soabi.find(copy.machine) == std::string::npos)
-      copy.resolution_note = say("made for {}, the interpreter for {}", copy.machine, python.soabi);
+      copy.resolution_note = message("made for {}, the interpreter for {}", copy.machine, python.soabi);
     if (std::ranges::find(snapshot.modules, copy.module) == snapshot.modules.end())
       snapshot.modules.push_back(copy.module);
     found.push_back({std::move(copy), &file});
@@ -224,10 +224,10 @@ bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
   snapshot.modules.clear();
   snapshot.built_for.clear();  // --from: those of the snapshot's own files
   snapshot.importers =
-      Probed<std::vector<Importer>>::absent(say("only the files that --so names are examined"));
+      Probed<std::vector<Importer>>::absent(message("only the files that --so names are examined"));
   if (snapshot.python.present()) return true;
   snapshot.extensions =
-      Probed<std::vector<Extension>>::failed(say("no Python to look at: {}", snapshot.python.note));
+      Probed<std::vector<Extension>>::failed(message("no Python to look at: {}", snapshot.python.note));
   return false;
 }
 

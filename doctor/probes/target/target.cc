@@ -85,8 +85,8 @@ void grant_libcuda(Extension& file) {
   if (gone == 0) return;
   const auto names = std::erase_if(file.missing_symbols, is_driver_name);
   file.provided += static_cast<unsigned>(names);
-  file.resolution_note += (file.resolution_note.empty() ? "" : "; ") +
-                          say("libcuda.so.1 is taken to come with the described driver");
+  file.resolution_note =
+      clauses_of({file.resolution_note, message("libcuda.so.1 is taken to come with the described driver")});
 }
 
 // An import that failed here for want of the driver says nothing about a machine that has one.
@@ -94,7 +94,7 @@ void discard_driver_failures(Snapshot& snapshot) {
   for (Observation& seen : snapshot.observations.value) {
     if (seen.outcome != "error" || seen.message.find("libcuda.so") == std::string::npos) continue;
     seen.why_not_run =
-        say("failed on this machine, which lacks the driver that the target has: {}", seen.message);
+        message("failed on this machine, which lacks the driver that the target has: {}", seen.message);
     seen.outcome = "not-run";
     seen.exception.clear();
     seen.message.clear();
@@ -112,11 +112,11 @@ void describe_gpus(const std::vector<std::string>& names, Snapshot& snapshot) {
     gpu.sm = name.substr(kPrefix.size());
     gpu.sm_source = "described";
     gpus.push_back(std::move(gpu));
-    snapshot.described.push_back(say("GPU {}", name));
+    snapshot.described.push_back(message("GPU {}", name));
   }
   if (gpus.empty()) {
-    snapshot.gpus = Probed<std::vector<Gpu>>::absent(say("the target is described as one without a GPU"));
-    snapshot.described.push_back(say("no GPU"));
+    snapshot.gpus = Probed<std::vector<Gpu>>::absent(message("the target is described as one without a GPU"));
+    snapshot.described.push_back(message("no GPU"));
   } else {
     snapshot.gpus = Probed<std::vector<Gpu>>::of(std::move(gpus));
   }
@@ -127,7 +127,7 @@ void describe_driver(const std::string& version, Snapshot& snapshot) {
   driver.version = version;
   driver.source = "described";
   snapshot.driver = Probed<Driver>::of(std::move(driver));
-  snapshot.described.push_back(say("driver {}", version));
+  snapshot.described.push_back(message("driver {}", version));
   for (Extension& file : snapshot.extensions.value) grant_libcuda(file);
   std::erase_if(snapshot.torch.value.missing_libraries,  // a line begins with the soname
                 [](const std::string& line) { return is_driver_soname(line); });

@@ -128,7 +128,8 @@ namespace {
 
 using Found = TargetLibrary::State;
 
-void add_once(std::vector<std::string>& lines, const std::string& line) {
+template <class Line>
+void add_once(std::vector<Line>& lines, const Line& line) {
   if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
 }
 
@@ -192,9 +193,9 @@ void TargetResolver::take_library(const std::string& soname, const std::string& 
         {soname, needed_by, {say("what the snapshot lists of that machine")}, {}, {}});
   if (library.state == Found::Open)
     add_once(copy.undecided,
-             say("whether {} is on that machine, which {} needs: the snapshot does not list what its "
-                 "loader finds",
-                 soname, path_basename(needed_by)));
+             message("whether {} is on that machine, which {} needs: the snapshot does not list what its "
+                     "loader finds",
+                     soname, path_basename(needed_by)));
   if (library.with_torch && !is_glibc_library(soname) && soname != "libstdc++.so.6" &&
       soname != "libgcc_s.so.1")
     add_once(copy.needs_torch_first, soname);

@@ -75,7 +75,7 @@ struct NameAnswer {
   enum class State { Provided, Missing, Open };
   State state = State::Open;
   MissingSymbol missing;  // where it is missing
-  std::string why;        // Open: what is not known. Provided: what was taken on trust, if anything
+  Message why;            // Open: what is not known. Provided: what was taken on trust, if anything
 };
 
 // Names by their owner: torch's through the symbol index, those of glibc
@@ -103,8 +103,8 @@ class TargetSymbols {
   const Snapshot& machine_;
   const TargetLibraries& libraries_;
   const SymbolIndex& index_;
-  int release_ = -1;          // the column of that machine's torch
-  std::string release_note_;  // why there is none
+  int release_ = -1;      // the column of that machine's torch
+  Message release_note_;  // why there is none
   std::map<const ExportTable*, std::optional<std::set<std::string>>> names_;
 };
 

@@ -23,8 +23,8 @@ bool is_release(const std::string& version) {
   return number.find_first_not_of("0123456789.") == std::string::npos && !number.empty();
 }
 
-NameAnswer provided(std::string on_trust = "") { return {State::Provided, {}, std::move(on_trust)}; }
-NameAnswer open(std::string why) { return {State::Open, {}, std::move(why)}; }
+NameAnswer provided(Message on_trust = {}) { return {State::Provided, {}, std::move(on_trust)}; }
+NameAnswer open(Message why) { return {State::Open, {}, std::move(why)}; }
 NameAnswer missing(const UndefinedSymbol& symbol, const std::string& owner) {
   NameAnswer answer{State::Missing, {}, ""};
   answer.missing.name = symbol.name;
@@ -73,12 +73,13 @@ TargetSymbols::TargetSymbols(const Snapshot& machine, const TargetLibraries& lib
   if (!machine.torch.present()) {
     release_note_ = machine.torch.note;
   } else if (!version || !is_release(torch.version)) {
-    release_note_ = say("torch {} is no release whose names are known", torch.version);
+    release_note_ = message("torch {} is no release whose names are known", torch.version);
   } else {
     const std::string minor = std::to_string(version->part(0)) + "." + std::to_string(version->part(1));
     for (std::size_t i = 0; i < symbol_index.releases().size(); ++i)
       if (symbol_index.releases()[i].minor == minor) release_ = static_cast<int>(i);
-    if (release_ < 0) release_note_ = say("the names of torch {} are not in the symbol index", torch.version);
+    if (release_ < 0)
+      release_note_ = message("the names of torch {} are not in the symbol index", torch.version);
   }
 }
 
@@ -151,7 +152,7 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
   if (machine_.torch.state == ProbeState::Absent) return missing(symbol, "torch");
   if (release_ < 0) return open(release_note_);
   if (!tells_a_release(symbol.name, symbol.version))
-    return open(say("{} is a name that differs from build to build of one torch", demangle(symbol.name)));
+    return open(message("{} is a name that differs from build to build of one torch", demangle(symbol.name)));
   const IndexedRelease& release = index_.releases()[static_cast<std::size_t>(release_)];
   const Torch& torch = machine_.torch.value;
   const bool own_strings = torch.string_abi != "old" && torch.string_abi != "new"
@@ -176,10 +177,11 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
   if (there && linked) return provided();
   const bool core = in_scope("libc10.so") && outermost_scope(symbol.name) == "c10";
   if (there && core && !speaks_of_cuda(symbol.name))
-    return provided(say("{} is exported by torch {}, and taken to be in libc10.so", demangle(symbol.name),
-                        torch.version));
+    return provided(message("{} is exported by torch {}, and taken to be in libc10.so", demangle(symbol.name),
+                            torch.version));
   if (there)
-    return open(say("whether {} is in a torch library that the file is linked with", demangle(symbol.name)));
+    return open(
+        message("whether {} is in a torch library that the file is linked with", demangle(symbol.name)));
   NameAnswer answer = missing(symbol, "torch");
   explain_torch(symbol.name, answer.missing);
   return answer;
@@ -189,11 +191,11 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
 // python-tag-fits judges the tag.
 NameAnswer TargetSymbols::ask_python(const TargetScope& scope) const {
   if (scope.tag == "abi3" || scope.tag.starts_with("cpython-") || scope.tag_is_promised) return provided();
-  return open(
-      say("whether its Python names are in Python {}: the file's name carries no tag, and the snapshot holds "
-          "no export "
-          "tables",
-          machine_.python.value.version));
+  return open(message(
+      "whether its Python names are in Python {}: the file's name carries no tag, and the snapshot holds "
+      "no export "
+      "tables",
+      machine_.python.value.version));
 }
 
 // Nothing where neither a table nor a version of that machine decides it.
@@ -233,8 +235,8 @@ NameAnswer TargetSymbols::ask_versioned(const UndefinedSymbol& symbol, const Tar
     return open("");  // the library's own line says it
   if (library->second.state == Found::Missing)
     return missing(symbol, symbol_owner(symbol.name, symbol.version));
-  return provided(say("the names of {} are taken from its soname: the snapshot holds no export tables",
-                      symbol.version_file));
+  return provided(message("the names of {} are taken from its soname: the snapshot holds no export tables",
+                          symbol.version_file));
 }
 
 // Libraries of the system, of torch and of CUDA: the file's author has no say in what these export.
@@ -261,9 +263,9 @@ NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const Target
   // Linked without the library at hand. torch's own libraries export what old libstdc++ lack of it.
   if (owner == "cuda" || owner == "libc" || owner == "libstdc++")
     return provided(
-        say("its names of {} that carry no version are taken to be there: the snapshot holds no "
-            "export tables",
-            owner));
+        message("its names of {} that carry no version are taken to be there: the snapshot holds no "
+                "export tables",
+                owner));
   std::string strangers;
   for (const auto& [soname, library] : scope.by_soname) {
     if (library.own != nullptr || is_nobodys_own(soname)) continue;
@@ -274,13 +276,13 @@ NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const Target
     // python_variable.h declares it beside THPVariableClass, in every release of the symbol index.
     if (symbol.name == "ParameterClass" && scope.by_soname.contains("libtorch_python.so")) return provided();
     return open(
-        say("whether {} is among the names of others that torch's libraries carry: the snapshot holds no "
-            "export tables",
-            demangle(symbol.name)));
+        message("whether {} is among the names of others that torch's libraries carry: the snapshot holds no "
+                "export tables",
+                demangle(symbol.name)));
   }
   if (strangers.empty()) return missing(symbol, owner);
-  return open(
-      say("whether {} exports {}: the snapshot holds no export tables", strangers, demangle(symbol.name)));
+  return open(message("whether {} exports {}: the snapshot holds no export tables", strangers,
+                      demangle(symbol.name)));
 }
 
 // From the strongest fact to the weakest: a file that came along, an export table, a symbol version, and

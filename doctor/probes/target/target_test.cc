@@ -52,7 +52,8 @@ TEST(DescribeTarget, ReplacesTheGpusAndNothingElse) {
   EXPECT_EQ(snapshot.driver.state, ProbeState::Absent);
   EXPECT_FALSE(snapshot.environment.contains("CUDA_VISIBLE_DEVICES"));
   EXPECT_TRUE(snapshot.environment.contains("LD_LIBRARY_PATH"));
-  EXPECT_EQ(snapshot.described, (std::vector<std::string>{"GPU sm_90", "GPU sm_120"}));
+  EXPECT_EQ(snapshot.described,
+            (std::vector<Message>{message("GPU {}", "sm_90"), message("GPU {}", "sm_120")}));
   EXPECT_EQ(snapshot.extensions.value[0].missing_libraries.size(), 2u);
   describe_target({.gpus = {"none"}, .driver = ""}, snapshot);
   EXPECT_EQ(snapshot.gpus.state, ProbeState::Absent);
@@ -69,7 +70,7 @@ TEST(DescribeTarget, ADriverBringsLibcudaButNoRuntime) {
   ASSERT_EQ(file.missing_symbols.size(), 2u);
   EXPECT_EQ(file.missing_symbols[0].name, "cudaMalloc");
   EXPECT_EQ(file.provided, 1u);
-  EXPECT_NE(file.resolution_note.find("described driver"), std::string::npos);
+  EXPECT_NE(file.resolution_note.english().find("described driver"), std::string::npos);
   EXPECT_EQ(snapshot.observations.value[0].outcome, "not-run");
   EXPECT_EQ(snapshot.observations.value[1].outcome, "error");
   EXPECT_EQ(snapshot.gpus.value[0].sm, "86");
