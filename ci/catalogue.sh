@@ -9,7 +9,7 @@ build=$1
 pot=$build/scankit.pot
 tables=$build/doctor/text/scankit_text_tables
 [ -x "$tables" ] || { echo "catalogue: build scankit_text_tables first ($tables)" >&2; exit 1; }
-command -v xgettext >/dev/null || { echo "SKIP: no xgettext here (package gettext)"; exit 77; }
+command -v xgettext >/dev/null || { echo "SKIP: xgettext not found (package gettext)"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -33,7 +33,7 @@ pattern_of() { # CAUSE: what a report says that names it, by any tool's words
     missing_cudart) echo 'lib(cudart|cudnn|cublas)\.so\.[0-9]+.*(not here|nowhere|cannot open|missing|not found)' ;;
     python_abi_tag_mismatch) echo '(another|different|wrong) Python|cpython-3(10|12)|linux-musl' ;;
     module_not_built) echo 'compiled module is not|selective_scan_cuda.*(not built|not installed|missing|No module)|No module named .selective_scan_cuda' ;;
-    corrupt_binary) echo 'whole shared library|file too short|invalid ELF|corrupt|truncated' ;;
+    corrupt_binary) echo '(whole|complete) shared library|file too short|invalid ELF|corrupt|truncated' ;;
     wrong_machine_arch) echo '(another|wrong|other) (processor|machine|architecture)|aarch64|ELFCLASS' ;;
     own_symbol_undefined) echo 'function of its own|incomplete build|undefined symbol: _Z[0-9]' ;;
     glibc_too_old) echo 'newer glibc|GLIBC_[0-9.]+.*not found' ;;

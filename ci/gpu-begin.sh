@@ -16,7 +16,7 @@ while [ $# -gt 0 ]; do
 done
 [ -x "$scankit" ] || { echo "$script: --scankit must name the program to test" >&2; exit 2; }
 "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch finds no GPU"; exit $rc; }
 
 # step COMMAND...: the first that fails ends the script with its status.
 step() {

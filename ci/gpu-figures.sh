@@ -26,7 +26,7 @@ done
 [ -n "$modules" ] || [ -x "$scankit" ] || usage "--scankit must name the program, or --modules a folder"
 if [ "$device" = cuda ]; then
   "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-    { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+    { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch finds no GPU"; exit $rc; }
 fi
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work" || exit 3

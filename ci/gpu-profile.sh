@@ -18,13 +18,13 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-[ -d "$modules" ] || { echo "gpu-profile.sh: --modules must name a folder" >&2; exit 2; }
+[ -d "$modules" ] || { echo "gpu-profile.sh: --modules must be a directory" >&2; exit 2; }
 for found in "$ncu" "$(command -v ncu)" /usr/local/cuda/bin/ncu /opt/nvidia/nsight-compute/*/ncu; do
   [ ! -x "$found" ] || { ncu=$found; break; }
 done
 [ -x "$ncu" ] || { echo "SKIPPED: no ncu on PATH, in /usr/local/cuda/bin or in /opt/nvidia/nsight-compute; --ncu names one"; exit 77; }
 "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch finds no GPU"; exit $rc; }
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work" || exit 3
 work=$(readlink -f "$work")

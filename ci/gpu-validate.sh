@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
 done
 [ -x "$scankit" ] || { echo "gpu-validate.sh: --scankit must name the program to test" >&2; exit 2; }
 "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
-  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch sees no GPU"; exit $rc; }
+  { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch finds no GPU"; exit $rc; }
 cd "$(dirname "$0")/.." || exit 3
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work" && work=$(readlink -f "$work")
@@ -57,8 +57,8 @@ holds quick "r['harness']['cuda:0']['added'] <= 0.05"
 
 # Wrong modules, side by side: which way fails, and what must be among the reasons.
 gpu=$PWD/validate/tests/gpu cpu=$PWD/validate/tests/modules
-wrong writes_behind_its_result "$gpu" +bands 'fwd wrote behind the end of out (byte 1 behind it)'
-wrong writes_before_its_result "$gpu" +bands 'bwd wrote in front of dA (byte 1 before it)'
+wrong writes_behind_its_result "$gpu" +bands 'fwd wrote past the end of out (byte 1 past the end)'
+wrong writes_before_its_result "$gpu" +bands 'bwd wrote before the start of dA (byte 1 before it)'
 wrong runs_on_the_default_stream "$gpu" +stream 'out'
 wrong waits_inside "$gpu" +graph 'capt'
 wrong keeps_its_answer "$gpu" '' 'second data in the same tensors'
@@ -136,5 +136,5 @@ busy=$!
 validated crowded 0 --module "$ours" --against "$ours" "${some[@]}"
 kill $busy 2>/dev/null
 wait $busy 2>/dev/null
-grep -h 'not to be trusted\|clock was' "$work/crowded.txt" || echo "(nothing disturbed the timings)"
+grep -h 'not reliable\|clock was' "$work/crowded.txt" || echo "(nothing disturbed the timings)"
 summary

@@ -31,11 +31,10 @@ namespace {
 // What scankit prints without a command: the three commands that most users need.
 std::string welcome() {
   return scankit::say(
-      "scankit keeps compiled PyTorch CUDA extensions working.\n\n"
-      "  scankit doctor       why does the import fail? (of the Python in front of you, or --python P)\n"
-      "  scankit fix          build and install a module that works, or change nothing\n"
-      "  scankit validate     prove that the installed module's results are correct\n\n"
-      "scankit help lists everything.\n");
+      "scankit keeps compiled PyTorch CUDA extensions working.\n\n  scankit doctor       find out why an "
+      "import fails (in the current Python, or --python P)\n  scankit fix          build and install a "
+      "module that works, or change nothing\n  scankit validate     prove that the results of the installed "
+      "module are correct\n\nscankit help lists all commands.\n");
 }
 
 std::optional<std::string> variable(std::string_view name) {

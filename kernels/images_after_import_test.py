@@ -183,7 +183,7 @@ class FreeThreaded(unittest.TestCase):
         run = subprocess.run([sys.executable, "-S", "-c", CHILD, work], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, universal_newlines=True, env={**os.environ, "LD_PRELOAD": folder + "/version.so"})
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("does not support free-threaded Python; use a build with the GIL", run.stderr)
+        self.assertIn("does not support free-threaded Python; use a Python build with the GIL", run.stderr)
 
 
 if __name__ == "__main__":

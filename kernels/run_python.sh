@@ -7,7 +7,7 @@ python=${SCANKIT_TEST_PYTHON:-$1}
 export PYTHONPATH=${SCANKIT_TEST_MODULES:-$2} PYTHONDONTWRITEBYTECODE=1
 shift 2
 if ! "$python" -c 'import torch' 2>/dev/null; then
-  echo "SKIPPED: $python is no Python with torch; set SCANKIT_TEST_PYTHON"
+  echo "SKIPPED: $python is not a Python with torch; set SCANKIT_TEST_PYTHON"
   exit 77
 fi
 exec "$python" "$@"

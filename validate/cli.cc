@@ -72,7 +72,7 @@ Result<std::vector<validate::Case>> choose_cases(const Options& options, std::ui
     if (found == cases.end())
       return Error{
           Errc::InvalidArgument, say("--case {}: no such case with this seed and list", id),
-          say("scankit validate --list-cases names them (add --full and --seed as in the run you repeat)")};
+          say("scankit validate --list-cases lists them (add --full and --seed as in the run you repeat)")};
     chosen.push_back(*found);
   }
   return chosen;
@@ -93,7 +93,7 @@ Result<void> check_module_name(const std::string& module) {
   const std::string like = nearest_word(name, known);
   return Error{Errc::InvalidArgument,
                say("--module {}: cannot be validated; validate has cases only for {}", module, join(known)),
-               like.empty() ? say("to validate one of these under another name, name its file")
+               like.empty() ? say("to validate one of these under another name, give its file")
                             : say("did you mean {}?", like)};
 }
 
@@ -105,7 +105,7 @@ Result<std::string> choose_module(const char* option, const std::string& module)
   if (!info) return Error{Errc::InvalidArgument, say("{} {}: {}", option, module, info.error().message), ""};
   if (info->kind != FileKind::Regular)
     return Error{Errc::InvalidArgument, say("{} {} is not a file", option, module),
-                 say("name the .so file, or the module")};
+                 say("give the .so file, or the module")};
   return path;
 }
 
@@ -201,18 +201,18 @@ Result<void> choose_files(const Options& options, validate::ValidateRequest& req
     SCANKIT_TRY(request.upstream_tests, choose_module("--upstream-tests", options.upstream_tests));
     if (!names_a_file(options.upstream_tests))
       return Error{Errc::InvalidArgument, say("--upstream-tests {} is not a file", options.upstream_tests),
-                   say("name mamba_ssm's tests/ops/test_selective_scan.py")};
+                   say("give mamba_ssm's tests/ops/test_selective_scan.py")};
   }
   if (options.baseline.empty()) return {};
   request.baseline = options.baseline;
   const auto text = make_real_host()->read_file(options.baseline, 64u << 20);
   if (!text)
     return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, text.error().message),
-                 say("name what an earlier run wrote with --json or --report json=FILE")};
+                 say("give the output of an earlier run with --json or --report json=FILE")};
   request.baseline_text = *text;
   if (const std::string why = validate::baseline_form_problem(*text); !why.empty())
     return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, why),
-                 say("name what an earlier run wrote with --json or --report json=FILE")};
+                 say("give the output of an earlier run with --json or --report json=FILE")};
   return {};
 }
 
@@ -289,7 +289,7 @@ void add_inputs(CLI::App& command, Options& options) {
       ->type_name("FILE");
   command
       .add_flag("--commented-parameters", options.commented_parameters,
-                say("also run the parameters that --upstream-tests has in comments"))
+                say("also run the parameters that are commented out in --upstream-tests"))
       ->needs("--upstream-tests");
   command
       .add_option("--baseline", options.baseline,
@@ -322,7 +322,7 @@ void add_cases(CLI::App& command, Options& options) {
                    say("fail if two equal calls differ in any bit"));
   command.add_flag("--no-timing", options.no_timing, say("do not measure speed"));
   command.add_flag("--import", options.import_foreign,
-                   say("import as root even what belongs to another user"));
+                   say("import as root even files that belong to another user"));
   command.add_flag("--list-cases", options.list_cases, say("print the cases as JSON lines and run nothing"));
 }
 

@@ -54,8 +54,10 @@ void print_result(const BuiltModule& built, const std::string& path) {
 
 void print_comparison(const std::string& name, const Explanation& other, const Explanation& here) {
   const auto lines = compare_explanations(name, other, here);
-  const std::string headline = lines.empty() ? say("everything that this build depends on is as in {}", name)
-                                             : say("This build differs from {}:", name);
+  const std::string headline = lines.empty() ? say("everything that this build depends on is the same as in "
+                                                   "{}",
+                                                   name)
+                                             : say("this build differs from {}:", name);
   print_line(headline);
   for (const std::string& line : lines) std::printf("  %s\n", plain(line, false).c_str());
 }
@@ -82,9 +84,8 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
 Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,
                                         const BuildRequest& request) {
   const IfInterrupted words(
-      say("interrupted: no module was written. What was compiled is kept in the cache; run the same command "
-          "again "
-          "to go on from there"));
+      say("interrupted: no module was written. Compiled code is kept in the cache; run the same command "
+          "again to continue"));
   return build_module(host, snapshot, request);
 }
 
@@ -101,11 +102,11 @@ Result<void> build_for(const std::string& file, const MachineReader& read_machin
   auto there = other ? read_machine(text, file) : snapshot_from_json(text);
   if (!there && other) return there.error();
   if (!there)
-    return Error{there.error().code, say("{} is no snapshot: {}", file, retold(there.error().message)),
+    return Error{there.error().code, say("{} is not a snapshot: {}", file, retold(there.error().message)),
                  say("make one on that machine: scankit snapshot --out FILE")};
   if (!there->gpus.present() || there->gpus.value.empty())
-    return Error{Errc::NotFound, say("{} names no GPU", file),
-                 say("name the GPU that the module is for: --arch sm_90")};
+    return Error{Errc::NotFound, say("{} lists no GPU", file),
+                 say("choose the GPU that the module is for: --arch sm_90")};
   here.gpus = std::move(there->gpus);
   here.driver = std::move(there->driver);
   targets = {TargetRequest::Kind::Native, {}};

@@ -26,7 +26,7 @@ void add_target(CLI::App& command, std::string& target) {
       .add_option(
           "--target", target,
           say("\"user\" for the user site, or a directory [default: the environment itself, or a directory "
-              "of your own where you may not write to it]"))
+              "of your own if it is not writable]"))
       ->type_name("DIR");
 }
 
@@ -42,8 +42,8 @@ CLI::Option* add_arch(CLI::App& command, std::string& arch) {
   return command
       .add_option(
           "--arch", arch,
-          say("native, all, release (only for build: sm_60 and newer, by several compilers), or a list "
-              "such as sm_90,sm_80,compute_75 [default: the installed GPUs]"))
+          say("native, all, release (build only: sm_60 and newer, by several compilers), or a list such as "
+              "sm_90,sm_80,compute_75 [default: the installed GPUs]"))
       ->type_name("ARCH");
 }
 
@@ -60,8 +60,8 @@ void add_compilation(CLI::App& command, CompilationOptions& options) {
       ->type_name("DIR");
   command
       .add_option("--cache-size", options.cache_size,
-                  say("size limit of the cache; what is unused for longest is removed first; 0 disables the "
-                      "cache [default: 512M]"))
+                  say("size limit of the cache; the least recently used code is removed first; 0 disables "
+                      "the cache [default: 512M]"))
       ->type_name("SIZE");
   command
       .add_option("--jobs,-j", options.jobs,
@@ -209,7 +209,7 @@ void add_restore(CLI::App& app, int& exit_status) {
   add_python(*command, options->python);
   add_target(*command, options->target);
   command->add_flag("--yes,-y", options->yes,
-                    say("do not ask before files outside of the environment are put back"));
+                    say("do not ask before files outside the environment are restored"));
   command->callback([options, &exit_status] { exit_status = run_restore(*options); });
 }
 

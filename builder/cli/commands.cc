@@ -104,7 +104,7 @@ std::string host_compiler(const Host& host, const Candidate& candidate) {
   if (candidate.kind == Candidate::Kind::Wheel)
     return shown(host_compiler_range(host, {}, candidate.wheel->version));
   if (candidate.nvcc.host.path.empty()) return shown(candidate.nvcc.takes);
-  return say("{}; takes {} {} ({})", shown(candidate.nvcc.takes), candidate.nvcc.host.kind,
+  return say("{}; accepts {} {} ({})", shown(candidate.nvcc.takes), candidate.nvcc.host.kind,
              candidate.nvcc.host.version, candidate.nvcc.host.path);
 }
 
@@ -125,15 +125,15 @@ std::string taken_for(const Toolchain& toolchain, const Candidate& candidate) {
 // Why a build takes this compiler, or why it does not.
 std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choice,
                     const std::string& makes) {
-  if (!makes.empty()) return say("chosen: makes {}", makes);
-  if (!choice) return say("not chosen: {}", retold(choice.error().message));
+  if (!makes.empty()) return say("selected: builds {}", makes);
+  if (!choice) return say("not selected: {}", retold(choice.error().message));
   if (candidate.kind == Candidate::Kind::Wheel)
-    return say("not chosen: it is not here; --allow-download fetches it ({} MB) where nothing else will do",
+    return say("not selected: not installed; --allow-download fetches it ({} MB) if nothing else is suitable",
                candidate.wheel->download() / 1000000);
-  if (choice->too_old) return say("not chosen: {}", retold(choice->notes.front()));
+  if (choice->too_old) return say("not selected: {}", retold(choice->notes.front()));
   if (candidate.kind == Candidate::Kind::Nvcc)
-    return say("not chosen: NVRTC makes the same device code without a host compiler");
-  return say("not chosen: one above it is taken, and this one would do as well");
+    return say("not selected: NVRTC builds the same device code without a host compiler");
+  return say("not selected: a preferred one above is used, although this one is suitable as well");
 }
 
 void print_candidate(const Host& host, const Candidate& candidate, const Result<TargetChoice>& choice,
@@ -141,7 +141,7 @@ void print_candidate(const Host& host, const Candidate& candidate, const Result<
   print_line(candidate.title());
   if (candidate.kind == Candidate::Kind::Nvrtc) print_below(say("from: {}", candidate.nvrtc.origin));
   if (candidate.kind == Candidate::Kind::Nvcc) print_below(say("from: {}", candidate.nvcc.origin));
-  if (!candidate.archs().empty()) print_below(say("makes: {}", names(candidate.archs())));
+  if (!candidate.archs().empty()) print_below(say("builds: {}", names(candidate.archs())));
   print_below(say("host compiler: {}", host_compiler(host, candidate)));
   print_below(verdict(candidate, choice, makes));
   if (!choice && makes.empty() && !choice.error().hint.empty())
@@ -168,7 +168,7 @@ int show_manifest(const std::string& path) {
   if (!manifest) return report_error("build", manifest.error(), kExitUsage);
   std::fputs(manifest->c_str(), stdout);
   if (const auto good = check_against_manifest(path, *manifest); !good)
-    return report_error("build", {Errc::Malformed, good.error().message, say("install the module anew")},
+    return report_error("build", {Errc::Malformed, good.error().message, say("reinstall the module")},
                         kExitFindings);
   return kExitClean;
 }

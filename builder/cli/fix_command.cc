@@ -53,9 +53,9 @@ Result<void> build_modules(const FixContext& context, const FixPlan& part, Build
 // A build that fails ends its own part only; the others go on.
 void build_parts(const FixContext& context, const BuildRequest& request, std::vector<PartResult>& parts,
                  std::map<std::string, BuiltModule>& built) {
-  const IfInterrupted words(say(
-      "interrupted: the environment was not changed. What was compiled is kept in the cache; run the same "
-      "command again to go on from there"));
+  const IfInterrupted words(
+      say("interrupted: the environment was not changed. Compiled code is kept in the cache; run the same "
+          "command again to continue"));
   for (PartResult& part : parts)
     if (auto made = build_modules(context, part.plan, request, built); !made) {
       part.failed_at = FailedAt::Preparation;
@@ -68,7 +68,7 @@ void build_parts(const FixContext& context, const BuildRequest& request, std::ve
 Result<void> clear_what_is_left(const StateFolder& state) {
   SCANKIT_TRY(const auto left, interrupted(state));
   if (!left.empty())
-    return Error{Errc::Conflict, say("another fix of this environment was interrupted meanwhile"),
+    return Error{Errc::Conflict, say("another fix of this environment was interrupted in the meantime"),
                  say("run scankit fix again")};
   std::vector<std::string> lines;
   return recover(state, lines);

@@ -40,7 +40,7 @@ Result<Recovery> recover_interrupted(const Host& host, const FixOptions& options
   if (const auto foreign = foreign_to_root(host, state.root())) return foreign_journal(*foreign);
   SCANKIT_TRY(const auto left, interrupted(state));
   if (left.empty()) return Recovery::Nothing;
-  print_line(options, say("an earlier fix was interrupted: before anything else, what it did is undone"));
+  print_line(options, say("an earlier fix was interrupted: its changes are undone first"));
   for (const std::string& line : undo_lines(state, left)) print_line(options, line);
   if (options.dry_run) return Recovery::Nothing;
   SCANKIT_TRY(const auto lock, Lock::take(state.root()));

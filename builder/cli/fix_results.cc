@@ -21,10 +21,10 @@ void print_line(const FixOptions& options, const std::string& text) {
 
 bool confirmed(const FixOptions& options, bool undone_before) {
   if (options.yes) return true;
-  const Answer answer = options.json ? Answer::Nobody : ask(say("Do it? [y/N]"));
+  const Answer answer = options.json ? Answer::Nobody : ask(say("Proceed? [y/N]"));
   if (answer == Answer::Nobody)
-    print_line(options, undone_before ? say("Nothing else was changed. To do it: add --yes")
-                                      : say("Nothing was changed. To do it: add --yes"));
+    print_line(options, undone_before ? say("Nothing else was changed. To run the plan: add --yes")
+                                      : say("Nothing was changed. To run the plan: add --yes"));
   if (answer == Answer::No)
     print_line(options, undone_before ? say("Nothing else was changed.") : say("Nothing was changed."));
   return answer == Answer::Yes;
@@ -62,8 +62,8 @@ namespace {
 
 void tell_how_to_reach(const FixOptions& options, const InstallTarget& place) {
   if (place.how_to_reach.empty()) return;
-  print_line(options, say("in this shell, run first: {}", place.how_to_reach));
-  print_line(options, say("once, for every new shell: {}", place.for_good));
+  print_line(options, say("in this shell, first run: {}", place.how_to_reach));
+  print_line(options, say("once, for all new shells: {}", place.for_good));
 }
 
 // Whether import takes a module from the place of this plan.
@@ -85,7 +85,7 @@ int explain_no_action(const FixContext& context, const FixPlan& plan) {
     print_line(options,
                nothing ? say("nothing to do: {}", plan.why) : say("nothing was changed: {}", plan.why));
   if (nothing && is_in_place(context.report.snapshot, plan.place)) tell_how_to_reach(options, plan.place);
-  for (const std::string& line : plan.advice) print_line(options, "  " + say("you can: {}", line));
+  for (const std::string& line : plan.advice) print_line(options, "  " + say("possible actions: {}", line));
   const PlanView view = plan_view(context, plan, {}, {}, "");
   if (nothing) return end_fix(context, view, kExitClean, {"nothing_to_do", plan.why, {}});
   if (cannot) return end_fix(context, view, kExitFindings, {"not_repairable", plan.why, {}});
@@ -94,7 +94,8 @@ int explain_no_action(const FixContext& context, const FixPlan& plan) {
 
 int refuse(const FixContext& context, const PlanView& view, const Error& error) {
   const int status = report_error("fix", error, kExitFindings);
-  report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
+  report_error("fix", {Errc::Io, say("nothing was changed: the environment is in its previous state"), ""},
+               status);
   return end_fix(context, view, status, {"failed", error.message, {}});
 }
 
@@ -107,11 +108,10 @@ void tell_kept_step(const FixOptions& options, const RepairStep& step) {
     print_line(options, say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
                                                                          : join(packages->statements)));
   if (const auto* variable = std::get_if<SetVariable>(&step.what))
-    print_line(
-        options,
-        variable->file.empty()
-            ? say("it works where this was run before, and was seen to: {}", shell_line(*variable))
-            : say("repaired in every shell that activates the environment from now on: {}", variable->name));
+    print_line(options,
+               variable->file.empty()
+                   ? say("it works where scankit ran before, as observed: {}", shell_line(*variable))
+                   : say("repaired in every new shell that activates the environment: {}", variable->name));
 }
 
 void tell_kept(const FixOptions& options, const PartResult& part) {
@@ -125,8 +125,8 @@ void tell_kept(const FixOptions& options, const PartResult& part) {
 void tell_undone(const FixOptions& options, const PartResult& part) {
   for (const RepairStep& step : part.plan.steps)
     print_line(options, part.failed_at == FailedAt::Undoing
-                            ? say("still wrong, and half undone: {}", step.why)
-                            : say("still wrong, and as it was: {}", step.why));
+                            ? say("still wrong, and only partly undone: {}", step.why)
+                            : say("still wrong, and unchanged: {}", step.why));
 }
 
 // What the doctor, asked once more about everything that it was asked before, still calls an error.
@@ -150,7 +150,7 @@ void tell_what_is_left(const FixOptions& options, const PlanView& view) {
   tell_how_to_reach(options, view.plan->place);
   for (const std::string& part : view.unproven) print_line(options, say("not tested: {}", part));
   if (!view.unproven.empty()) print_line(options, say("to test it on that GPU: {}", view.proof));
-  for (const std::string& todo : view.plan->advice) print_line(options, say("left for you: {}", todo));
+  for (const std::string& todo : view.plan->advice) print_line(options, say("to do by hand: {}", todo));
 }
 
 int status_of(const PartResult& part) {
@@ -188,7 +188,8 @@ int tell_results(const FixContext& context, const PlanView& view, const std::vec
   const bool old_state =
       std::ranges::none_of(parts, [](const PartResult& part) { return part.failed_at == FailedAt::Undoing; });
   if (!any_kept && old_state)
-    report_error("fix", {Errc::Io, say("nothing was changed: the environment is as it was"), ""}, status);
+    report_error("fix", {Errc::Io, say("nothing was changed: the environment is in its previous state"), ""},
+                 status);
   const int signal = status == kExitClean ? 0 : Interruption::signal();
   return end_fix(context, view, signal != 0 ? 128 + signal : status, outcome);
 }

@@ -70,14 +70,14 @@ Result<std::string> build_once(const std::vector<std::string>& arguments, const 
   std::istringstream lines(ran->err);
   for (std::string line; std::getline(lines, line);) tell(line);
   return Error{ran->exit_code == kExitUsage ? Errc::InvalidArgument : Errc::ToolFailed,
-               say("a build failed, so that there is nothing to compare"), ""};
+               say("a build failed, so there is nothing to compare"), ""};
 }
 
 Result<std::string> only_module(const std::string& folder) {
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(folder, code))
     if (entry.path().extension() == ".so") return entry.path().string();
-  return Error{Errc::NotFound, say("the build left no module in {}", folder), ""};
+  return Error{Errc::NotFound, say("the build wrote no module to {}", folder), ""};
 }
 
 struct Built {
@@ -107,10 +107,11 @@ bool addresses_can_be_fixed() {
 int report_differences(const Built& first, const Built& second) {
   print_line(say("NOT reproducible: two builds of {} differ", path_basename(first.path)));
   for (const std::string& line : module_differences(first.bytes, second.bytes)) print_line("  " + line);
-  if (first.bytes == second.bytes) print_line("  " + say("the manifest beside the module differs"));
+  if (first.bytes == second.bytes) print_line("  " + say("the manifest next to the module differs"));
   if (!addresses_can_be_fixed())
-    print_line("  " + say("addresses cannot be fixed here (a sandbox forbids personality(2)), and compilers' "
-                          "output may depend on them: try outside of it"));
+    print_line("  " +
+               say("address randomisation cannot be disabled here (a sandbox forbids "
+                   "personality(2)), and compilers' output may depend on it: try outside the sandbox"));
   std::error_code code;
   const std::string kept =
       std::filesystem::temp_directory_path(code).string() + "/scankit-differ-" + std::to_string(::getpid());
@@ -151,8 +152,8 @@ int check_reproducible(const BuildOptions& options) {
   print_line(say("reproducible: two builds gave the same {} bytes, sha256 {}", first->bytes.size(),
                  sha256_hex(first->bytes)));
   print_line("  " +
-             say("varied: the temporary folder, the time, the time zone, the locale, the umask, {} and {} "
-                 "compilers at once; without a cache",
+             say("varied: the temporary directory, the time, the time zone, the locale, the umask, {} and "
+                 "{} parallel compilers; without a cache",
                  one.jobs, two.jobs));
   print_line(*path);
   return kExitClean;

@@ -28,7 +28,7 @@ void print_undone(const Journal& journal) {
   std::set<std::string> back;
   for (const Operation& op : journal.operations)
     if (op.kind != Operation::Kind::Place && back.insert(op.target).second)
-      print_line("  " + in_column(say("back"), 9) + op.target);
+      print_line("  " + in_column(say("restore"), 9) + op.target);
   for (const Operation& op : journal.operations)
     if (back.count(op.target) == 0) print_line("  " + in_column(say("removed"), 9) + op.target);
 }
@@ -42,9 +42,9 @@ std::optional<Error> left_in_environment(const Python& python, const InstallTarg
   const auto here = last_run(chosen), there = last_run(own);
   if ((here && !here->empty()) || !there || there->empty()) return std::nullopt;
   return Error{Errc::PermissionDenied,
-               say("the last fix of this environment is kept in {}, which cannot be written now: {}",
+               say("the last fix of this environment is stored in {}, which is not writable now: {}",
                    own.root(), place.why),
-               say("run scankit restore again when it can be written")};
+               say("run scankit restore again when it is writable")};
 }
 
 // Undoes every part of one run, the last one first. If one cannot be undone, the next restore continues
@@ -67,8 +67,8 @@ int restore_run(const StateFolder& state, const std::string& run, bool may_be_em
 bool agreed(const StateFolder& state, const std::vector<Journal>& journals, bool yes) {
   if (yes || outside_of(state, journals).empty()) return true;
   for (const std::string& line : undo_lines(state, journals)) print_line(line);
-  const Answer answer = ask(say("Do it? [y/N]"));
-  if (answer == Answer::Nobody) print_line(say("Nothing was changed. To do it: add --yes"));
+  const Answer answer = ask(say("Proceed? [y/N]"));
+  if (answer == Answer::Nobody) print_line(say("Nothing was changed. To run the plan: add --yes"));
   if (answer == Answer::No) print_line(say("Nothing was changed."));
   return answer == Answer::Yes;
 }
@@ -106,11 +106,11 @@ std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<
   for (const Journal& journal : journals) {
     lines.push_back(say("to undo: fix {} ({} {})", journal.id, journal.module, journal.version));
     for (const Operation& op : journal.operations)
-      line(op.kind == Operation::Kind::Place ? say("remove") : say("back"), op.target);
+      line(op.kind == Operation::Kind::Place ? say("remove") : say("restore"), op.target);
   }
   const auto outside = outside_of(state, journals);
   if (outside.empty()) return lines;
-  lines.push_back(say("outside of the environment {}:", path_dirname(state.root())));
+  lines.push_back(say("outside the environment {}:", path_dirname(state.root())));
   for (const std::string& path : outside) line("", path);
   return lines;
 }

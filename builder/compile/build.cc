@@ -70,7 +70,7 @@ Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request,
                        environment.compiler.kind, environment.compiler.version, environment.cxx_standard);
   if (environment.torch_cuda.empty())
     built.notes.push_back(
-        say("torch {} has no CUDA: the module will see CPU tensors alone", environment.torch_version));
+        say("torch {} has no CUDA: the module will support CPU tensors only", environment.torch_version));
   const auto facts = std::make_shared<Snapshot>(snapshot);
   built.also_proven = [flavor, facts, module = built.module](const Host& host, const std::string& path) {
     return assert_torch_module(host, *facts, flavor->environment, module, path);

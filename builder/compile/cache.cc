@@ -115,7 +115,7 @@ Cache::Lookup Cache::look_up(const Key& key) const {
   auto whole = read_private_file(path, kEntryLimit);
   if (!whole) {
     if (whole.error().code != Errc::NotFound)
-      note(say("an entry of the cache is not used: {}", retold(whole.error().message)));
+      note(say("ignoring a cache entry: {}", retold(whole.error().message)));
     return {};
   }
   const std::string_view bytes = std::string_view(*whole).substr(std::min(kEntryHeader, whole->size()));
@@ -143,7 +143,7 @@ void Cache::store(const Key& key, const std::string& slot, std::string_view byte
     const std::lock_guard<std::mutex> guard(mutex_);
     if (std::exchange(unwritable_, true)) return;  // the reason is the same for all of them
   }
-  note(say("the cache {} takes nothing, so that the next build will compile again: {}", folder_,
+  note(say("cannot write to the cache {}, so the next build will compile again: {}", folder_,
            retold(stored.error().message)));
 }
 
@@ -168,18 +168,20 @@ Result<std::string> cache_folder(const std::string& asked) {
     return path_join(xdg, "scankit");
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
     return path_join(home, ".cache/scankit");
-  return Error{Errc::InvalidArgument, say("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set"),
-               say("name one with --cache-dir")};
+  return Error{Errc::InvalidArgument,
+               say("no directory for the cache: neither XDG_CACHE_HOME nor HOME is "
+                   "set"),
+               say("choose one with --cache-dir")};
 }
 
 Result<std::string> usable_cache_folder(const std::string& asked) {
   SCANKIT_TRY(const std::string folder, cache_folder(asked));
   const auto ours = check_private_folder(folder);
   if (ours || ours.error().code == Errc::NotFound) return folder;
-  const std::string next = ours.error().hint.empty() ? say("name a directory of your own with --cache-dir")
+  const std::string next = ours.error().hint.empty() ? say("choose a directory of your own with --cache-dir")
                                                      : retold(ours.error().hint);
-  progress_note(say("the cache {} is not used: {}, so compiled code in it may be anybody's; {}", folder,
-                    retold(ours.error().message), next));
+  progress_note(say("the cache {} is not used: {}, so anybody may have written the compiled code in it; {}",
+                    folder, retold(ours.error().message), next));
   return std::string();
 }
 
@@ -191,13 +193,13 @@ Result<std::uint64_t> parse_cache_size(const std::string& text) {
   const std::string_view units = "KMGT";
   const auto power = unit.size() == 1 ? units.find(unit[0]) : std::string_view::npos;
   if (digits == 0 || digits > 12 || (!unit.empty() && power == std::string_view::npos))
-    return Error{Errc::InvalidArgument, say("--cache-size {}: a number of bytes is expected", text),
-                 say("write 512M or 2G")};
+    return Error{Errc::InvalidArgument, say("--cache-size {}: expected a number of bytes", text),
+                 say("use a value such as 512M or 2G")};
   const std::uint64_t number = std::stoull(text.substr(0, digits));
   const unsigned shift = unit.empty() ? 0 : 10 * (static_cast<unsigned>(power) + 1);
   if (number > (~std::uint64_t{0} >> shift))
-    return Error{Errc::InvalidArgument, say("--cache-size {}: a number of bytes is expected", text),
-                 say("write 512M or 2G")};
+    return Error{Errc::InvalidArgument, say("--cache-size {}: expected a number of bytes", text),
+                 say("use a value such as 512M or 2G")};
   return number << shift;
 }
 
@@ -268,8 +270,8 @@ void Cache::trim() const {
   }
   if (total > limit_)
     notes_.push_back(
-        say("what this build keeps in the cache {} is more than --cache-size allows: {:.1f} MB of {:.1f} MB",
-            folder_, static_cast<double>(total) / 1e6, static_cast<double>(limit_) / 1e6));
+        say("this build needs more of the cache {} than --cache-size allows: {:.1f} MB of {:.1f} MB", folder_,
+            static_cast<double>(total) / 1e6, static_cast<double>(limit_) / 1e6));
 }
 
 }  // namespace scankit

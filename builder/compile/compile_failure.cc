@@ -88,27 +88,27 @@ Said no_memory(const KillCount& before) {
     return {say("the kernel killed the compiler: the memory limit of this container or job was reached"),
             next};
   if (rose(before.machine, now.machine))
-    return {say("the kernel killed the compiler: the machine was out of memory"), next};
-  return {say("the compiler was killed (SIGKILL), most likely for want of memory or by a batch system"),
+    return {say("the kernel killed the compiler: the machine ran out of memory"), next};
+  return {say("the compiler was killed (SIGKILL), most likely for lack of memory or by a batch system"),
           next};
 }
 
 Said said_of_signal(int number, const KillCount& before) {
   if (number == SIGKILL) return no_memory(before);
   if (number == SIGXCPU)
-    return {say("the compiler used up the processor time that this job may use (SIGXCPU)"),
-            say("raise the limit (ulimit -t), or build where there is none and copy the module")};
+    return {say("the compiler exceeded the processor time limit of this job (SIGXCPU)"),
+            say("raise the limit (ulimit -t), or build on a machine without one and copy the module")};
   if (number == SIGTERM)
-    return {say("the compiler was told to end (SIGTERM)"), say("was the job cancelled? build again")};
+    return {say("the compiler was terminated (SIGTERM)"), say("was the job cancelled? Build again")};
   return {say("the compiler crashed ({})", signal_name(number)),
-          say("take another compiler: scankit build --list-toolchains names those that are here")};
+          say("use another compiler: scankit build --list-toolchains lists the installed ones")};
 }
 
 Said said_of(const DeviceCompiler::Job& job, const ProcessResult& ran, const KillCount& before) {
   if (ran.timed_out)
-    return {say("the compiler did not end within {} seconds and was killed",
+    return {say("the compiler exceeded its time limit of {} seconds and was killed",
                 std::chrono::duration_cast<std::chrono::seconds>(job.timeout).count()),
-            say("allow more with --timeout SECONDS, or fewer at once with -j 1 where the machine is busy")};
+            say("allow more with --timeout SECONDS, or fewer at once with -j 1 if the machine is busy")};
   if (ran.signal != 0) return said_of_signal(ran.signal, before);
   // nvcc tells of its parts: "'cicc' died due to signal 11 (Invalid memory reference)".
   constexpr const char* kDied = "died due to signal ";
@@ -119,7 +119,7 @@ Said said_of(const DeviceCompiler::Job& job, const ProcessResult& ran, const Kil
   if (ran.exit_code > kBySignal && ran.exit_code <= kBySignal + kLastSignal)
     return said_of_signal(ran.exit_code - kBySignal, before);
   if (says_no_memory(ran.err))
-    return {say("the compiler got no memory"),
+    return {say("the compiler ran out of memory"),
             say("free memory, raise the limit (ulimit -v), or compile one image at a time with -j 1")};
   return {};
 }
@@ -177,8 +177,8 @@ Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, 
     return image_failure(job, said.why, log.empty() ? said.next : said.next + "\n" + log, code);
   if (log.empty())
     return image_failure(
-        job, say("the compiler ended with status {} and said nothing", ran.exit_code),
-        say("take another compiler: scankit build --list-toolchains names those that are here"), code);
+        job, say("the compiler exited with status {} and no message", ran.exit_code),
+        say("use another compiler: scankit build --list-toolchains lists the installed ones"), code);
   const std::string first = log.substr(0, log.find('\n'));
   return image_failure(job, retold(first), log.size() > first.size() ? log.substr(first.size() + 1) : "",
                        code);
@@ -187,10 +187,10 @@ Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, 
 Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran) {
   const std::string log = useful_lines(ran.err.empty() ? ran.out : ran.err);
   const std::string next =
-      say("is the disk of the temporary folder full? else take another compiler: scankit build "
-          "--list-toolchains names those that are here");
+      say("is the disk with the temporary directory full? If not, use another compiler: scankit build "
+          "--list-toolchains lists the installed ones");
   return image_failure(job,
-                       say("the compiler reported no error, yet wrote no image for {}", job.target->name()),
+                       say("the compiler reported no error but wrote no image for {}", job.target->name()),
                        log.empty() ? next : next + "\n" + log, Errc::ToolFailed);
 }
 

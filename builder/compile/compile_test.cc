@@ -80,7 +80,7 @@ TEST_F(Compile, SaysWhichInputMadeAMiss) {
     return lines.at(0);
   };
   request.units[0].flags.push_back("-DNEW");
-  EXPECT_EQ(after(), "compiled again: twice for sm_90: since the last build flag -DNEW is new");
+  EXPECT_EQ(after(), "compiled again: twice for sm_90: since the last build flag -DNEW was added");
   request.targets[0].sm = 80;
   EXPECT_EQ(after(), "compiled: twice and 1 more for sm_80: never built with this cache");
   request.targets.pop_back();
@@ -92,9 +92,8 @@ TEST_F(Compile, SaysWhichInputMadeAMiss) {
   EXPECT_EQ(after(),
             "compiled again: twice and 1 more for sm_80: since the last build kernels/a/scale.cuh changed");
   std::filesystem::remove_all(folder.path() + "/objects");
-  EXPECT_EQ(
-      after(),
-      "compiled again: twice and 1 more for sm_80: nothing changed, but the cache does not hold it any more");
+  EXPECT_EQ(after(),
+            "compiled again: twice and 1 more for sm_80: nothing changed, but it is no longer in the cache");
 }
 
 // Of another version, or the same one with other bytes.
@@ -123,8 +122,9 @@ TEST_F(Compile, CompilesAgainWithAnotherCompiler) {
   const OtherCompiler other(*compiler, compiler->version());
   request.compiler = &other;
   ASSERT_TRUE(compile_units(request));
-  EXPECT_EQ(lines.at(0), "compiled again: twice for sm_90: since the last build compiler nvrtc " +
-                             compiler->version() + " has other bytes");
+  EXPECT_EQ(lines.at(0),
+            "compiled again: twice for sm_90: since the last build the content of compiler nvrtc " +
+                compiler->version() + " changed");
   lines.clear();
   const OtherCompiler newer(*compiler, "99.1");
   request.compiler = &newer;

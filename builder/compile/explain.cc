@@ -128,7 +128,7 @@ std::vector<std::string> compare_explanations(const std::string& other_name, con
     const auto changes = changes_in_words(before->inputs, image.inputs);
     for (const std::string& change : changes) differences.add(change, image_name(image));
     if (changes.empty() && !before->sha256.empty() && !image.sha256.empty() && before->sha256 != image.sha256)
-      differences.add(say("the same inputs gave other bytes"), image_name(image));
+      differences.add(say("the same inputs gave different output"), image_name(image));
   }
   for (const ExplainedImage& image : other.images)
     if (same_image(here.images, image) == nullptr) gone.push_back(image_name(image));

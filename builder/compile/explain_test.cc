@@ -38,9 +38,9 @@ TEST(ChangedInputs, NamesWhatIsNewChangedAndGone) {
 TEST(ChangesInWords, SpeaksOfFlagsFilesAndCompilers) {
   const std::string one(64, '1'), two(64, '2');
   EXPECT_EQ(changes_in_words({{"flags", "-DA -DB"}}, {{"flags", "-DA -DC"}}),
-            (std::vector<std::string>{"flag -DC is new", "flag -DB is gone"}));
+            (std::vector<std::string>{"flag -DC was added", "flag -DB was removed"}));
   EXPECT_EQ(changes_in_words({{"flags", "-DA -DB"}}, {{"flags", "-DB -DA"}}),
-            std::vector<std::string>{"the flags stand in another order"});
+            std::vector<std::string>{"the order of the flags changed"});
   EXPECT_EQ(changes_in_words({{"source", one}, {"source kernels/a.h", one}},
                              {{"source", two}, {"source kernels/a.h", two}}),
             std::vector<std::string>{"kernels/a.h changed"});
@@ -75,16 +75,18 @@ TEST(Explanation, IsComparedLabelByLabel) {
   here.images.push_back({"fwd", "sm_80", {}, "", ""});
   Explanation other = explanation();
   other.images.push_back({"old", "sm_70", {}, "", ""});
-  EXPECT_EQ(compared(other, here),
-            (std::vector<std::string>{"the module: scankit is 0.2 and was 0.1", "bwd sm_90: flag -DB is gone",
-                                      "only here: fwd sm_80", "only in other.json: old sm_70"}));
+  EXPECT_EQ(
+      compared(other, here),
+      (std::vector<std::string>{"the module: scankit is 0.2 and was 0.1", "bwd sm_90: flag -DB was removed",
+                                "only here: fwd sm_80", "only in other.json: old sm_70"}));
 }
 
 TEST(Explanation, TellsTheSameInputsWithOtherBytes) {
   Explanation here = explanation(), other = explanation();
   here.images[0].sha256 = "1";
   other.images[0].sha256 = "2";
-  EXPECT_EQ(compared(other, here), std::vector<std::string>{"fwd sm_90: the same inputs gave other bytes"});
+  EXPECT_EQ(compared(other, here), std::vector<std::string>{"fwd sm_90: the same inputs gave different "
+                                                            "output"});
 }
 
 TEST(Explanation, RefusesWhatIsNone) {

@@ -68,11 +68,11 @@ Result<void> check_resources(const Host& host, const Probed<Memory>& memory,
     const std::uint64_t free = free_memory(host, memory.value);
     if (free < kCompiler)
       return Error{Errc::Unsupported,
-                   say("a compiler takes {} MB of memory, and {} MB are free here (the limits of the control "
-                       "group counted)",
+                   say("a compiler needs {} MB of memory, and only {} MB are free (including the cgroup "
+                       "limits)",
                        in_mb(kCompiler), in_mb(free)),
-                   say("end something, ask for more (Slurm: --mem=2G), or build on another machine: --arch, "
-                       "--for")};
+                   say("stop other programs, request more memory (Slurm: --mem=2G), or build on another "
+                       "machine: --arch, --for")};
   }
   for (const std::string& folder : folders) {
     struct ::statvfs disk;
@@ -83,8 +83,8 @@ Result<void> check_resources(const Host& host, const Probed<Memory>& memory,
     if (free < kFiles)
       return Error{
           Errc::Io,
-          say("a build writes up to {} MB, and {} has {} MB free", in_mb(kFiles), there, in_mb(free)),
-          say("make room, or name other folders: --cache-dir, --out, TMPDIR")};
+          say("a build writes up to {} MB, and {} has only {} MB free", in_mb(kFiles), there, in_mb(free)),
+          say("free some space, or choose other directories: --cache-dir, --out, TMPDIR")};
   }
   return {};
 }

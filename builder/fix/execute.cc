@@ -96,8 +96,8 @@ Result<void> note_versions(RunningPart& part, const Snapshot& before, const Snap
   const std::string torch = installed_version(before, "torch"), now = installed_version(after, "torch");
   if (torch != now && !torch_meant)
     return Error{Errc::Conflict,
-                 say("the installer exchanged torch {} for {}, which nobody asked for", torch, now),
-                 say("ask for a release of the package that fits torch {}", torch)};
+                 say("the installer replaced torch {} with {}, which was not requested", torch, now),
+                 say("install a release of the package that supports torch {}", torch)};
   std::map<std::string, std::pair<std::string, std::string>> versions;
   for (const Distribution& one : before.distributions.value)
     versions[required_name(one.name)].first = one.version;
@@ -106,7 +106,7 @@ Result<void> note_versions(RunningPart& part, const Snapshot& before, const Snap
   for (const auto& [name, change] : versions) {
     if (change.first == change.second) continue;
     note_step(part.transaction, [&, &name = name, &change = change] {
-      return say("{}: {} before, {} after; undone by putting the old files back", name,
+      return say("{}: {} before, {} after; undone by restoring the old files", name,
                  change.first.empty() ? "-" : change.first, change.second.empty() ? "-" : change.second);
     });
   }
@@ -117,7 +117,7 @@ Result<void> note_versions(RunningPart& part, const Snapshot& before, const Snap
 // noted after the last one has ended.
 Result<void> run_installers(RunningPart& part) {
   const Snapshot before = part.request.facts();
-  part.progress.act(say("giving every file of {} a second name in the backup", part.plan.place.base));
+  part.progress.act(say("hard-linking every file of {} into the backup", part.plan.place.base));
   std::vector<Operation> left;
   for (const std::string& root : roots_of_installers(before, part.plan.place.site)) {
     SCANKIT_TRY(Operation tree, part.staging.leave_tree(root));
@@ -199,7 +199,7 @@ Result<void> tell_project(RunningPart& part) {
     wheels.push_back(wheel.target);
   }
   SCANKIT_CHECK(part.transaction.apply(left));
-  part.progress.act(say("telling the uv project {} about it", part.request.project));
+  part.progress.act(say("adding it to the uv project {}", part.request.project));
   add_to_project(part.request.project_installer, part.request.project, wheels, part.request.lock, part.notes);
   SCANKIT_CHECK(Interruption::check());
   return part.transaction.note_ends();
@@ -306,8 +306,8 @@ void execute_parts(const Host& host, const StateFolder& state, ExecuteRequest re
     if (!part.kept()) continue;
     if (auto going = Interruption::check(); stop || !going) {
       part.failed_at = FailedAt::Preparation;
-      part.error = going ? Error{Errc::Conflict, say("not tried, since what came before it did not end"), ""}
-                         : going.error();
+      part.error =
+          going ? Error{Errc::Conflict, say("not tried, because an earlier step failed"), ""} : going.error();
       continue;
     }
     request.plan = &part.plan;

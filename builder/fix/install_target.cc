@@ -39,7 +39,7 @@ Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
   const PathEntry* site = path_entry_of(python, "site");
   if (python.externally_managed) unusable = managed_by_the_system(python);
   if (site == nullptr && unusable.empty())
-    return Error{Errc::NotFound, say("no site-packages folder on the path of {}", interpreter_of(python)),
+    return Error{Errc::NotFound, say("no site-packages directory on the path of {}", interpreter_of(python)),
                  say("use --target DIR")};
   if (!unusable.empty()) return InstallTarget{};
   for (const std::string& path : {existing_part(site->path), existing_part(python.prefix)})
@@ -53,7 +53,7 @@ Result<InstallTarget> user_site(const Host& host, const Python& python) {
   if (!python.user_site_enabled)
     return Error{Errc::Unsupported,
                  say("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
-                 say("leave --target out: scankit then takes a folder that works")};
+                 say("omit --target: scankit then chooses a suitable directory")};
   std::string base = host.env("PYTHONUSERBASE").value_or("");
   const std::string home = host.env("HOME").value_or("");
   if (base.empty() && !home.empty()) base = home + "/.local";
@@ -137,10 +137,10 @@ Error foreign_place(const ForeignCode& foreign) {
 }
 
 Error foreign_journal(const ForeignCode& foreign) {
-  return {Errc::PermissionDenied,
-          say("{} belongs to user {}, and what that user wrote there would move files as root", foreign.path,
-              foreign.uid),
-          say("run scankit as that user")};
+  return {
+      Errc::PermissionDenied,
+      say("{} belongs to user {}, and its contents would make root move files", foreign.path, foreign.uid),
+      say("run scankit as that user")};
 }
 
 Result<void> check_place(const InstallTarget& place) {
@@ -148,18 +148,19 @@ Result<void> check_place(const InstallTarget& place) {
   // Both may not exist yet; the deepest directory that does exist decides.
   struct stat site_info, base_info;
   if (::stat(site.c_str(), &site_info) != 0 || ::stat(base.c_str(), &base_info) != 0)
-    return Error{Errc::Io, say("cannot look at {}: {}", site, std::strerror(errno)), ""};
-  if (!S_ISDIR(site_info.st_mode)) return Error{Errc::InvalidArgument, say("{} is no folder", site), ""};
+    return Error{Errc::Io, say("cannot access {}: {}", site, std::strerror(errno)), ""};
+  if (!S_ISDIR(site_info.st_mode))
+    return Error{Errc::InvalidArgument, say("{} is not a directory", site), ""};
   for (const std::string& path : {site, base})
     if (!may_write(path))
       return Error{Errc::PermissionDenied, say("cannot write to {}: {}", path, std::strerror(errno)),
-                   say("install elsewhere with --target DIR")};
+                   say("choose another directory with --target DIR")};
   if (::geteuid() == 0 && site_info.st_uid != 0) return foreign_place({site, site_info.st_uid});
   if (site_info.st_dev != base_info.st_dev)
-    return Error{Errc::Unsupported,
-                 say("{} and {} lie on different file systems, so that nothing can be renamed between them",
-                     site, base),
-                 say("use --target DIR")};
+    return Error{
+        Errc::Unsupported,
+        say("{} and {} are on different file systems, so files cannot be renamed between them", site, base),
+        say("use --target DIR")};
   return {};
 }
 
@@ -199,13 +200,13 @@ void add_to_project(const Installer& uv, const std::string& project, const std::
   // Locking needs the package index, and the entry alone does not: --frozen leaves uv.lock out.
   command.argv.insert(command.argv.begin() + static_cast<std::ptrdiff_t>(uv.program.size()) + 1, "--frozen");
   if (run_installer(command, lock)) {
-    notes.push_back(say("{} names the module now, but uv.lock could not be brought up to it: run `uv lock`",
+    notes.push_back(say("{} now lists the module, but uv.lock could not be updated: run `uv lock`",
                         path_join(project, "pyproject.toml")));
     return;
   }
   notes.push_back(
-      say("uv did not take the module into {}: the next `uv sync` will take it out of the "
-          "environment; run scankit fix after it",
+      say("uv could not add the module to {}: the next `uv sync` will remove it from the environment; run "
+          "scankit fix after it",
           path_join(project, "pyproject.toml")));
 }
 

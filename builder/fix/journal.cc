@@ -117,9 +117,9 @@ Result<std::vector<Journal>> StateFolder::journals() const {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
     auto journal = from_json(text);
     if (!journal || journal->id + ".json" != path_basename(file))
-      return Error{Errc::Malformed, say("{} is no journal that this scankit wrote", file),
-                   say("compare it with its neighbours; while it is there, scankit changes nothing in this "
-                       "environment")};
+      return Error{Errc::Malformed, say("{} is not a journal written by this scankit", file),
+                   say("compare it with the other files there; as long as it exists, scankit changes "
+                       "nothing in this environment")};
     // A journal that is done or undone asks for nothing now; it is checked when it is to be undone.
     const bool unfinished =
         journal->state == Journal::State::Applying || journal->state == Journal::State::Undoing;

@@ -35,7 +35,7 @@ Result<Lock> Lock::take(const std::string& folder) {
   const bool opened = fd.get() >= 0 && ::fstat(fd.get(), &info) == 0;
   if ((opened && (!S_ISREG(info.st_mode) || info.st_nlink > 1)) ||
       (!opened && (errno == ELOOP || errno == EISDIR)))
-    return Error{Errc::PermissionDenied, say("{} is no lock file that scankit made", path),
+    return Error{Errc::PermissionDenied, say("{} is not a lock file created by scankit", path),
                  say("remove {}", path)};
   if (!opened)
     return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
@@ -49,7 +49,8 @@ Result<Lock> Lock::take(const std::string& folder) {
         say("wait until it ends")};
   }
   if (!is_still_at(path, info))
-    return Error{Errc::Conflict, say("another scankit has just left this environment"), say("run it again")};
+    return Error{Errc::Conflict, say("another scankit has just finished changing this environment"),
+                 say("run it again")};
   const std::string id = std::to_string(::getpid());
   // Only the message above reads it.
   if (::ftruncate(fd.get(), 0) == 0) (void)!::pwrite(fd.get(), id.data(), id.size(), 0);

@@ -40,7 +40,7 @@ Error refused_move(const std::string& from, const std::string& to) {
 }
 
 Error something_is_there(const std::string& from, const std::string& to) {
-  return {Errc::Conflict, say("cannot move {} to {}: something is there", from, to), ""};
+  return {Errc::Conflict, say("cannot move {} to {}: the target exists", from, to), ""};
 }
 
 // Fails if `to` exists: what appeared there meanwhile is not ours to overwrite. If the kernel or the file
@@ -95,17 +95,17 @@ Result<void> undo_tree(const Operation& op, std::vector<std::string>& notes) {
   SCANKIT_CHECK(make_directories(aside));
   SCANKIT_TRY(const auto lost, restore_tree(op.target, op.backup, aside));
   for (const std::string& file : lost)
-    notes.push_back(
-        say("{} was written into by the installer: its old content is lost", path_join(op.target, file)));
+    notes.push_back(say("{} was modified in place by the installer: its old content is lost",
+                        path_join(op.target, file)));
   if (::rmdir(aside.c_str()) != 0 && keep)
-    notes.push_back(say("what was found in {} beside its old files lies in {}", op.target, found));
+    notes.push_back(say("new files found in {} were moved to {}", op.target, found));
   return move(op.backup, op.staged);  // names of files that are all back; dropped with the rest
 }
 
 Result<void> undo_keep(const Operation& op, std::vector<std::string>& notes) {
   if (op.backup.empty() ? !is_there(op.target) : !is_there(op.backup)) return {};
   if (was_edited(op)) {
-    notes.push_back(say("{} was edited since and stays as it is", op.target));
+    notes.push_back(say("{} was edited since and is left unchanged", op.target));
     return {};
   }
   return op.backup.empty() ? move(op.target, op.staged) : move_over(op.backup, op.target);
@@ -174,16 +174,15 @@ Result<void> can_undo(const Operation& op) {
   if (placed && !op.sha256.empty() && is_there(op.target)) {
     SCANKIT_TRY(const std::string now, sha256_file(op.target));
     if (now != op.sha256)
-      return Error{Errc::Conflict, say("{} is no longer the file that scankit put there", op.target),
+      return Error{Errc::Conflict, say("{} is no longer the file that scankit installed", op.target),
                    say("move it away, then run scankit restore again")};
   }
   if (op.kind == Operation::Kind::Save && is_there(op.backup) && is_there(op.target))
-    return Error{Errc::Conflict,
-                 say("{} exists again, so that the saved one cannot go back there", op.target),
+    return Error{Errc::Conflict, say("{} exists again, so the backup cannot be restored there", op.target),
                  say("move it away, then run scankit restore again; the saved one is {}", op.backup)};
   if (op.kind != Operation::Kind::Place && !op.backup.empty() && !is_there(op.backup))
-    return Error{Errc::NotFound, say("the backup {} is gone: {} cannot be put back", op.backup, op.target),
-                 ""};
+    return Error{Errc::NotFound,
+                 say("the backup {} no longer exists: {} cannot be restored", op.backup, op.target), ""};
   return {};
 }
 

@@ -126,11 +126,11 @@ Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, c
   if (source.empty()) return requirement;
   if (known->editable || !again)
     return Error{Errc::Unsupported,
-                 say("{} was installed from {}, so no package index is asked for it", known->name, source),
-                 say("change it there, and install it from there again")};
+                 say("{} was installed from {}, so no package index is used for it", known->name, source),
+                 say("change it in its project, and install it from there again")};
   if (source.starts_with('/') && !host.exists(source))
     return Error{Errc::Unsupported,
-                 say("{} was installed from {}, which no longer exists, and no package index is asked for it",
+                 say("{} was installed from {}, which no longer exists; no package index is used for it",
                      known->name, source),
                  say("install it again from a copy of its source")};
   return known->name + " @ " + (source.starts_with('/') ? file_url(source) : source);
@@ -185,7 +185,7 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   made.commands = change_commands(made.installer, change);
   if (made.commands.empty())
     return Error{Errc::Unsupported, say("{} cannot do that", name_of(made.installer.kind)),
-                 say("use a venv, in which pip can")};
+                 say("use a venv, where pip can do it")};
   if (builds_a_folder(host, snapshot, change)) SCANKIT_CHECK(build_apart(made));
   if (!change.isolated_build)
     if (const auto tools = missing_build_tools(snapshot); !tools.empty())
@@ -216,15 +216,14 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix,
                                   bool damaged) {
   if (!fix.project.empty())
-    return Error{Errc::Unsupported, say("{} is built in its own folder, {}", fix.distribution, fix.project),
-                 ""};
+    return Error{Errc::Unsupported,
+                 say("{} is built in its own directory, {}", fix.distribution, fix.project), ""};
   const Distribution* known = installed(snapshot, fix.distribution);
   const std::string source = known == nullptr ? "" : source_of(host, *known);
   if (source.ends_with(".whl") && !damaged)
     return Error{Errc::Unsupported,
-                 say("{} was installed from the wheel {}, which does not fit this environment, and no "
-                     "package index is "
-                     "asked for it",
+                 say("{} was installed from the wheel {}, which does not match this environment; no package "
+                     "index is used for it",
                      known->name, source),
                  say("install a wheel of it that was built for torch {}", snapshot.torch.value.version)};
   PackageChange change;

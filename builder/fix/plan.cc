@@ -82,8 +82,8 @@ using What = decltype(RepairStep::what);
 
 std::string not_in_place(const InstallTarget& place) {
   return place.why.empty()
-             ? say("not with --target: it changes the environment itself")
-             : say("{}: this needs someone who may write there, or a venv of your own", place.why);
+             ? say("not possible with --target: it changes the environment itself")
+             : say("{}: run this as a user with write permission, or use a venv of your own", place.why);
 }
 
 Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
@@ -194,7 +194,7 @@ void add_module_below(const PlanInput& input, const ModelPackage& model, bool wi
       step.needed_by = needed_by;  // nothing else is wrong
     return;
   }
-  plan.steps.push_back({say("{} needs {}, which its CUDA build would make", model.distribution, module),
+  plan.steps.push_back({say("{} needs {}, which its CUDA build would provide", model.distribution, module),
                         "module_not_built", module, bundled(input, module), needed_by});
 }
 
@@ -270,8 +270,8 @@ FixPlan without_torch(const PlanInput& input) {
   FixPlan plan;
   plan.place = input.request.place;
   plan.kind = FixPlan::Kind::NotRepairable;
-  plan.why = say("there is no torch here ({}), and the modules work on its tensors",
-                 tr(input.report.snapshot.torch.note));
+  plan.why =
+      say("torch is not installed ({}), and the modules need it", tr(input.report.snapshot.torch.note));
   plan.unrepaired = {plan.why};
   plan.advice = {say("install torch, then run scankit fix again")};
   return plan;
@@ -296,7 +296,7 @@ Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
     SCANKIT_TRY(ChangePackages made,
                 change_packages(input.host, input.report.snapshot, {.requirements = {requirement}}));
     add_step(input,
-             {say("{} was asked for", requirement), "", std::string(model->distribution), std::move(made)},
+             {say("{} was requested", requirement), "", std::string(model->distribution), std::move(made)},
              plan);
   }
   return {};
@@ -305,7 +305,7 @@ Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
 // Nothing is broken; these are wishes: an architecture that our module lacks, or the torch flavor.
 void add_lacking(const PlanInput& input, FixPlan& plan) {
   if (const Extension* lacking = our_copy_that_lacks(input.report.snapshot, input.request))
-    plan.steps.push_back({say("{} does not hold what --arch names", lacking->path), "", lacking->module,
+    plan.steps.push_back({say("{} has no code for --arch", lacking->path), "", lacking->module,
                           bundled(input, lacking->module)});
   if (input.request.flavor != Flavor::Torch) return;
   // Asked for by name: also in the place of a module that works.
@@ -313,7 +313,7 @@ void add_lacking(const PlanInput& input, FixPlan& plan) {
        input.request.modules.empty() ? installed_modules(input.report.snapshot) : input.request.modules)
     if (!is_taken(input.report.snapshot, bundled(input, module)))
       plan.steps.push_back(
-          {say("{} of the torch flavor was asked for", module), "", module, bundled(input, module)});
+          {say("{} with the torch flavor was requested", module), "", module, bundled(input, module)});
 }
 
 // The modules whose import must have been seen to work; all of them if nothing was imported.
@@ -341,17 +341,16 @@ void say_why_nothing(const PlanInput& input, FixPlan& plan) {
       unseen.push_back(module);
   }
   if (unseen.empty()) {
-    plan.why = works.empty() ? say("nothing is broken, and nothing that is installed needs a module that is "
-                                   "missing")
+    plan.why = works.empty() ? say("nothing is broken, and no installed package needs a missing module")
                              : clauses(works);
     return;
   }
   plan.kind = FixPlan::Kind::Inconclusive;
   const Message& note = input.report.snapshot.observations.note;
   const std::string names = join(unseen);
-  plan.why = note.empty()
-                 ? say("no fault was found in {}, but its import was not seen to work", names)
-                 : say("no fault was found in {}, but its import was not seen to work ({})", names, tr(note));
+  plan.why = note.empty() ? say("no fault was found in {}, but its import was not observed to work", names)
+                          : say("no fault was found in {}, but its import was not observed to work ({})",
+                                names, tr(note));
 }
 
 }  // namespace

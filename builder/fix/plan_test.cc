@@ -109,7 +109,7 @@ TEST(Plan, DoesNotCallUnseenWorking) {
 TEST(Plan, InstallsNothingWhereThereIsNoTorch) {
   Report report = report_of({});
   add_error(report, InstallModule{kModule});
-  report.snapshot.torch = Probed<Torch>::absent("no folder holds a torch package");
+  report.snapshot.torch = Probed<Torch>::absent("no directory contains a torch package");
   EXPECT_EQ(plan_of(report).kind, FixPlan::Kind::NotRepairable);
 }
 
@@ -192,7 +192,7 @@ TEST(Plan, IntoAnotherFolderOnlyOurOwnFilesGo) {
   const FixPlan plan = plan_of(report, {.place = {.base = "/dir", .site = "/dir", .elsewhere = true}});
   EXPECT_EQ(plan.kind, FixPlan::Kind::NotRepairable);
   ASSERT_EQ(plan.advice.size(), 1u);
-  EXPECT_NE(plan.advice[0].find("not with --target"), std::string::npos) << plan.advice[0];
+  EXPECT_NE(plan.advice[0].find("not possible with --target:"), std::string::npos) << plan.advice[0];
 }
 
 TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {

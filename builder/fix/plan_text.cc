@@ -27,22 +27,22 @@ class Text {
   explicit Text(const PlanView& view) : view_(view), plan_(*view.plan) {}
 
   std::string make() {
-    lines_.emplace_back(plain(say("The plan for {}", view_.python), false), true);
+    lines_.emplace_back(plain(say("Plan for {}", view_.python), false), true);
     for (const RepairStep& step : plan_.steps) {
       line(say("wrong"), step.why);
       std::visit([this](const auto& what) { tell(what); }, step.what);
     }
     if (!plan_.steps.empty() && plan_.steps.back().part > 0)
-      line(say("parts"), say("what cannot be made to work is undone by itself, and the rest stays"));
+      line(say("parts"), say("if a step fails it is undone automatically; the other steps remain"));
     if (!view_.project.empty() && !modules_of(plan_).empty())
-      line(say("uv"), say("{} gets a source entry for it, so that `uv sync` keeps it",
+      line(say("uv"), say("{} gets a source entry for it, so `uv sync` keeps it",
                           path_join(view_.project, "pyproject.toml")));
     if (!plan_.place.why.empty())
-      pasted(say("place"), say("{}, so it goes to {}", plan_.place.why, plan_.place.site));
+      pasted(say("place"), say("{}, so it is installed into {}", plan_.place.why, plan_.place.site));
     if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
     for (const std::string& part : view_.unproven) line(say("untested"), part);
     if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
-    for (const std::string& todo : plan_.advice) pasted(say("left"), say("for you to do: {}", todo));
+    for (const std::string& todo : plan_.advice) pasted(say("left"), say("to do by hand: {}", todo));
     pasted(say("undo"), view_.restore);
     return shortened();
   }
@@ -95,11 +95,12 @@ class Text {
     for (const auto& [name, version] : packages.before)
       line(say("now"), version.empty() ? say("{} is not installed", name) : say("{} {}", name, version));
     line(say("by"), packages.installer.why);
-    line(say("back"), say("every file that it changes comes back with scankit restore; packages and caches "
-                          "outside {} do not",
-                          plan_.place.base));
+    line(say("restore"),
+         say("scankit restore restores every file that it changes, but not packages and caches "
+             "outside {}",
+             plan_.place.base));
     if (!kept_by_sync(packages.installer, packages.change))
-      line(say("note"), say("the next `uv sync` of {} undoes this: its lock does not name the change",
+      line(say("note"), say("the next `uv sync` of {} undoes this: the change is not in its lock",
                             packages.installer.project));
     for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
   }
@@ -107,7 +108,7 @@ class Text {
   void tell(const SetVariable& variable) {
     if (variable.file.empty()) return pasted(say("run"), say("in your shell: {}", shell_line(variable)));
     pasted(say("set"), say("{} at the end of {}", shell_line(variable), variable.file));
-    pasted(say("then"), say("in a shell that is open already: {}", shell_line(variable)));
+    pasted(say("then"), say("in shells that are already open: {}", shell_line(variable)));
   }
 
   const PlanView& view_;

@@ -78,7 +78,7 @@ Result<std::vector<Operation>> Staging::install(const BuiltModule& built, const 
 Result<Operation> Staging::place_file(const std::string& target, const std::string& bytes) {
   SCANKIT_CHECK(make_directories(path_dirname(target)));
   if (!one_file_system(path_dirname(target), staging_))
-    return Error{Errc::Unsupported, say("{} and {} lie on different file systems", target, staging_), ""};
+    return Error{Errc::Unsupported, say("{} and {} are on different file systems", target, staging_), ""};
   const std::string staged = path_join(staging_, "file-" + std::to_string(++saved_));
   SCANKIT_CHECK(write_file_atomically(staged, bytes));
   const bool replaces = is_there(target);
@@ -133,7 +133,7 @@ Result<Operation> Staging::leave_file(const std::string& file) {
   constexpr std::size_t kLimit = 256u << 20;
   SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
   if (!one_file_system(file, backup_))
-    return Error{Errc::Unsupported, say("{} and {} lie on different file systems", file, backup_), ""};
+    return Error{Errc::Unsupported, say("{} and {} are on different file systems", file, backup_), ""};
   SCANKIT_CHECK(write_file_atomically(staged, text, info.st_mode & 07777));
   return Operation{Operation::Kind::Keep, file, staged, backup_for(file), ""};
 }

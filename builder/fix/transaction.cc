@@ -93,7 +93,7 @@ Error Transaction::roll_back(const Error& why) {
   const auto undone = undo_all(state_, journal_, notes);
   if (!undone)
     return {undone.error().code, say("{}; and undoing it failed: {}", why.message, undone.error().message),
-            say("run `scankit restore` once the cause is gone: it goes on where this one stopped")};
+            say("run `scankit restore` after removing the cause: it continues from here")};
   Error told = why;
   for (const std::string& note : notes) told.message = say("{}; {}", told.message, note);
   return told;
@@ -121,8 +121,8 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
     if (applying) journal->note = "interrupted";
     std::vector<std::string> notes;
     SCANKIT_CHECK(undo_all(state, *journal, notes));
-    done.push_back(applying ? say("fix {} had been interrupted: its changes were undone", journal->id)
-                            : say("restore of fix {} had been interrupted: it was finished", journal->id));
+    done.push_back(applying ? say("the interrupted fix {} was undone", journal->id)
+                            : say("the interrupted restore of fix {} was completed", journal->id));
     for (const std::string& note : notes) done.push_back(retold(note));
   }
   // Staged, and killed before its journal was written.

@@ -144,7 +144,7 @@ TEST(Transaction, AForeignJournalStopsEverything) {
     std::ofstream(env.base() + "/.scankit/journal/0001.json") << text;
     const auto refused = env.run("fix");
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find("0001.json is no journal"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("0001.json is not a journal"), std::string::npos) << refused.err;
   }
 }
 

@@ -56,7 +56,7 @@ TEST(AfterAnInstaller, RestoreRefusesWherePackagesWereChangedSince) {
   env.put("package/__init__.py", "3, by the user");
   const auto refused = env.run("restore");
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("no longer as the installer left it"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("was changed after the installer wrote it"), std::string::npos) << refused.err;
   EXPECT_EQ(env.tree().at("package/__init__.py"), "3, by the user");
 }
 

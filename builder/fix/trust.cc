@@ -94,8 +94,8 @@ Result<void> check_owner(const std::string& path) {
   auto own = check_private_entry(path);
   if (own || own.error().code == Errc::NotFound) return {};  // gone meanwhile
   Error error = own.error();
-  error.message = say("{}, and scankit acts only on what it wrote itself", error.message);
-  error.hint = say("look at what is in it: if it came from somebody else, remove it; if not, {}",
+  error.message = say("{}, and scankit uses only its own files", error.message);
+  error.hint = say("check its contents: if they are not yours, remove it; otherwise, {}",
                    error.hint.empty() ? say("give it back to its owner") : error.hint);
   return error;
 }
@@ -107,9 +107,10 @@ Result<void> check_own_folder(const std::string& folder) {
   if (::lstat(folder.c_str(), &info) != 0) return {};
   if (!S_ISDIR(info.st_mode))
     return Error{Errc::PermissionDenied,
-                 S_ISLNK(info.st_mode) ? say("{} is a symbolic link, and scankit makes a folder", folder)
-                                       : say("{} is no folder, and scankit makes one", folder),
-                 say("scankit did not make it: remove {}", folder)};
+                 S_ISLNK(info.st_mode)
+                     ? say("{} is a symbolic link, where scankit creates a directory", folder)
+                     : say("{} is not a directory, although scankit creates one there", folder),
+                 say("scankit did not create it: remove {}", folder)};
   return check_owner(folder);
 }
 
@@ -124,8 +125,9 @@ Result<void> check_own_state(const StateFolder& state) {
       struct stat info {};
       if (::lstat(path.c_str(), &info) != 0) continue;  // gone meanwhile
       if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
-        return Error{Errc::PermissionDenied, say("{} is neither a file nor a folder of scankit's", path),
-                     say("scankit did not make it: remove {}", path)};
+        return Error{Errc::PermissionDenied,
+                     say("{} is neither a file nor a directory created by scankit", path),
+                     say("scankit did not create it: remove {}", path)};
       SCANKIT_CHECK(check_owner(path));
     }
   }
@@ -143,16 +145,17 @@ Result<void> check_journal(const StateFolder& state, const Journal& journal) {
     if (!could_be_ours(state, journal, op))
       return Error{
           Errc::Malformed,
-          say("{} names {}, which no fix of this environment changes",
+          say("{} refers to {}, which no fix of this environment changes",
               state.root() + "/journal/" + journal.id + ".json", op.target),
-          say("scankit did not write it for this environment: if the environment came from elsewhere, "
-              "or was moved, remove {}",
+          say("scankit did not write it for this environment: if the environment was copied or moved, "
+              "remove {}",
               state.root())};
     if (op.kind != OpKind::Tree) continue;
     for (const std::string& folder : {op.staged, op.backup, op.backup + "/files"})
       if (is_there(folder) && !is_folder(folder))
-        return Error{Errc::Malformed, say("{} is no folder, and scankit makes one", folder),
-                     say("scankit did not make it: remove {}", state.root())};
+        return Error{Errc::Malformed,
+                     say("{} is not a directory, although scankit creates one there", folder),
+                     say("scankit did not create it: remove {}", state.root())};
   }
   return {};
 }

@@ -34,9 +34,9 @@ std::string last_line(std::string text) {
 }
 
 std::string how_it_ended(const ProcessResult& ran) {
-  if (ran.timed_out) return say("it did not end within {} s", ran.duration.count() / 1000);
-  if (ran.signal != 0) return say("it died of signal {}", ran.signal);
-  return say("it ended with status {}: {}", ran.exit_code, last_line(ran.err));
+  if (ran.timed_out) return say("it exceeded its time limit of {} s", ran.duration.count() / 1000);
+  if (ran.signal != 0) return say("it was killed by signal {}", ran.signal);
+  return say("it exited with status {}: {}", ran.exit_code, last_line(ran.err));
 }
 
 // Runs in "/", so that no file of the current directory is imported. The answer comes on descriptor 3, since
@@ -73,12 +73,12 @@ Result<void> verify_import(const std::string& python, const std::string& module,
   const std::string text = kind.size() < ran.channel.size() ? ran.channel.substr(kind.size() + 1) : "";
   if (kind == "ok") return {};
   if (kind == "other file")
-    return Error{Errc::Conflict, say("`import {}` takes {}, not {}", module, text, expected),
+    return Error{Errc::Conflict, say("`import {}` imports {}, not {}", module, text, expected),
                  say("that copy comes first on the import path: move it away, or see `scankit doctor`")};
   if (kind == "wrong numbers") {
     const auto blank = text.find(' ');
     return Error{Errc::Malformed,
-                 say("the forward on {} differs from its definition by {}", text.substr(0, blank),
+                 say("the forward result on {} differs from its definition by {}", text.substr(0, blank),
                      blank == std::string::npos ? "" : text.substr(blank + 1)),
                  say("please report this")};
   }

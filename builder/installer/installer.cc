@@ -148,12 +148,13 @@ bool is_pixi(const Host& host, const Python& python) {
 // For a package that conda's records name; `package` only serves the messages.
 Installer conda(const Host& host, const Python& python, const Distribution& package) {
   if (is_pixi(host, python))
-    return none(say("{} came from pixi, which keeps the environment as its project says", package.name),
-                say("change it there: pixi add"));
+    return none(
+        say("{} came from pixi, which resets the environment to its project's specification", package.name),
+        say("change it there: pixi add"));
   const std::string program = find_conda(host, python);
   if (program.empty())
-    return none(say("conda installed {}, and there is no conda, mamba or micromamba on PATH, in CONDA_EXE or "
-                    "MAMBA_EXE",
+    return none(say("conda installed {}, but conda, mamba or micromamba was found neither on PATH nor in "
+                    "CONDA_EXE or MAMBA_EXE",
                     package.name),
                 say("put conda on PATH"));
   return if_ours(host, {.kind = Installer::Kind::Conda,
@@ -189,21 +190,21 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
                 say("run scankit as that user"));
   const std::string uv_program = find_uv(host, python);
   if (!uv_program.empty() && !uv_project(host, python).empty()) return uv(host, python, "");
-  if (python.kind == "uv" && !uv_program.empty()) return uv(host, python, say("uv made this environment"));
+  if (python.kind == "uv" && !uv_program.empty()) return uv(host, python, say("uv created this environment"));
   const Distribution* torch = distribution_of(snapshot, "torch");
   if (torch != nullptr && torch->installer == "uv" && !uv_program.empty())
     return uv(host, python, say("uv installed torch"));
   if (python.has_pip)
     return pip(host, python, pip_of(interpreter_of(python)), say("this environment has pip"));
-  if (!uv_program.empty()) return uv(host, python, say("this environment has no pip, and uv is here"));
+  if (!uv_program.empty()) return uv(host, python, say("this environment has no pip, but uv is available"));
   if (const std::string base = base_with_pip(host, python); !base.empty())
     return pip(host, python, {base, "-m", "pip", "--python", interpreter_of(python)},
-               say("this environment has no pip; that of the Python it was made from serves it"));
-  return none(python.kind == "uv" ? say("uv made this environment, and uv is not on PATH")
-                                  : say("this environment has no pip, and uv is not here"),
+               say("this environment has no pip; the pip of its base Python is used"));
+  return none(python.kind == "uv" ? say("uv created this environment, but uv is not on PATH")
+                                  : say("this environment has no pip, and uv was not found"),
               find_python_module(host, python, "ensurepip")
-                  ? say("put uv on PATH, or bring pip: {}", interpreter_of(python) + " -m ensurepip")
-                  : say("put uv on PATH, or have root install ensurepip (Debian and Ubuntu: apt install "
+                  ? say("put uv on PATH, or install pip: {}", interpreter_of(python) + " -m ensurepip")
+                  : say("put uv on PATH, or ask root to install ensurepip (Debian and Ubuntu: apt install "
                         "python3-venv)"));
 }
 
@@ -225,7 +226,7 @@ std::string required_name(const std::string& requirement) {
 
 Installer installer_of(const Host& host, const Snapshot& snapshot, const std::string& package) {
   if (!snapshot.python.present())
-    return none(say("no Python environment is known here"), say("name one with --python"));
+    return none(say("no Python environment was found"), say("choose one with --python"));
   const Python& python = snapshot.python.value;
   if (python.externally_managed)
     return none(
@@ -245,7 +246,7 @@ Installer downloader_of(const Host& host, const Snapshot& snapshot) {
     if (own.kind != Installer::Kind::None) return own;
   }
   if (const std::string program = find_uv(host, python); !program.empty())
-    return if_ours(host, {.kind = Installer::Kind::Uv, .program = {program}, .why = say("uv is here")});
+    return if_ours(host, {.kind = Installer::Kind::Uv, .program = {program}, .why = say("uv is available")});
   std::vector<std::string> pythons;
   add_path(host, "python3", pythons);
   for (const std::string& candidate : pythons) {
@@ -257,7 +258,7 @@ Installer downloader_of(const Host& host, const Snapshot& snapshot) {
     if (!base_with_pip(host, guess).empty())
       return pip(host, python, pip_of(candidate), say("{} has pip", candidate));
   }
-  return none(say("neither uv nor a Python with pip is here"), say("put uv on PATH"));
+  return none(say("neither uv nor a Python with pip was found"), say("put uv on PATH"));
 }
 
 }  // namespace scankit

@@ -57,7 +57,7 @@ TEST_F(InstallerOf, AVenvOfUvIsUvEvenWithPip) {
 TEST_F(InstallerOf, AVenvOfUvWithoutUvIsItsPipOrNone) {
   python().kind = "uv";
   EXPECT_EQ(name_of(found().kind), "none");
-  EXPECT_NE(found().why.find("uv made this environment"), std::string::npos);
+  EXPECT_NE(found().why.find("uv created this environment"), std::string::npos);
   EXPECT_NE(found().instead.find("ensurepip"), std::string::npos);
   python().has_pip = true;
   EXPECT_EQ(name_of(found().kind), "pip");

@@ -13,7 +13,7 @@ namespace scankit {
 namespace {
 
 Error malformed(const std::string& what) {
-  return {Errc::Malformed, say("the host module is not a whole 64-bit ELF file: {}", what), ""};
+  return {Errc::Malformed, say("the host module is not a complete 64-bit ELF file: {}", what), ""};
 }
 
 // Copies `count` structures at `offset`; nothing is read outside `bytes`.
@@ -21,7 +21,7 @@ template <class T>
 Result<std::vector<T>> read_table(std::string_view bytes, std::uint64_t offset, std::uint64_t count,
                                   const std::string& what) {
   if (offset > bytes.size() || count > (bytes.size() - offset) / sizeof(T))
-    return malformed(say("{} lies outside the file", what));
+    return malformed(say("{} is outside the file", what));
   std::vector<T> table(count);
   if (count > 0) std::memcpy(table.data(), bytes.data() + offset, count * sizeof(T));
   return table;
@@ -42,7 +42,7 @@ struct Sections {
 Result<std::string> contents(std::string_view elf, const Elf64_Shdr& section) {
   if (section.sh_type == SHT_NOBITS) return std::string();
   if (section.sh_offset > elf.size() || section.sh_size > elf.size() - section.sh_offset)
-    return malformed(say("a section lies outside the file"));
+    return malformed(say("a section extends beyond the file"));
   return std::string(elf.substr(section.sh_offset, section.sh_size));
 }
 
@@ -55,7 +55,7 @@ Result<Sections> read_sections(std::string_view elf) {
   const Elf64_Ehdr& h = sections.header;
   if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
       h.e_ident[EI_DATA] != ELFDATA2LSB)
-    return malformed(say("its first bytes are not those of one"));
+    return malformed(say("it does not start with the ELF signature"));
   if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum == 0 || h.e_shstrndx >= h.e_shnum)
     return malformed(say("it has no section table"));
   SCANKIT_TRY(sections.table, read_table<Elf64_Shdr>(elf, h.e_shoff, h.e_shnum, say("the section table")));
@@ -154,7 +154,7 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
                               {".scankit.manifest", std::string(manifest), 8}},
                              offsets);
   if (out && offsets[0] != start)
-    return Error{Errc::Malformed, say("the fatbin does not lie where its index says"), ""};
+    return Error{Errc::Malformed, say("the fatbin is not where its index says"), ""};
   return out;
 }
 

@@ -24,7 +24,7 @@ constexpr std::array<const char*, 5> kAllowedLibraries = {"libc.so.6", "libpthre
 constexpr const char* kGlibcFloor = "2.17";
 
 Error broken(const std::string& path, const std::string& what) {
-  return {Errc::Malformed, say("the built module {} is not what it must be: {}", path, what),
+  return {Errc::Malformed, say("the built module {} failed its checks: {}", path, what),
           say("nothing was installed; please report this with the output of `scankit build --explain`")};
 }
 
@@ -56,7 +56,9 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
     Elf64_Sym symbol;
     std::memcpy(&symbol, table->data() + at, sizeof(symbol));
     if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
-    if (symbol.st_name >= names->size()) return broken(path, say("a symbol's name lies outside the table"));
+    if (symbol.st_name >= names->size())
+      return broken(path, say("a symbol's name is outside the string "
+                              "table"));
     const std::string name = names->c_str() + symbol.st_name;
     if (name != init) return broken(path, say("it exports {}", name));
     found = true;
@@ -90,8 +92,8 @@ Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promis
   if (!entries) return entries.error();
   if (entries->size() != promise.images.size())
     return broken(library.path,
-                  say_n(entries->size(), "it holds {} image in place of {}",
-                        "it holds {} images in place of {}", entries->size(), promise.images.size()));
+                  say_n(entries->size(), "it contains {} image instead of {}",
+                        "it contains {} images instead of {}", entries->size(), promise.images.size()));
   for (std::size_t i = 0; i < entries->size(); ++i) {
     const Target& target = promise.images[i].target;
     const auto payload = fatbin_payload(library.image.file(), (*entries)[i]);
@@ -140,17 +142,17 @@ Result<void> check_index(const std::string& path, std::string_view file, const M
   const std::string_view index = *section;
   constexpr std::size_t kHeader = 16, kEntry = 128;
   if (!index.starts_with("SKIMAGE1") || index.size() != kHeader + kEntry * promise.images.size())
-    return broken(path, say("its index of images has another length"));
+    return broken(path, say("the length of its image index differs"));
   for (std::size_t i = 0; i < promise.images.size(); ++i) {
     const std::string_view entry = index.substr(kHeader + i * kEntry, kEntry);
     const BuiltCode& image = promise.images[i];
     const std::uint64_t offset = number_at(entry, 16, 8), size = number_at(entry, 24, 8);
     if (offset > file.size() || size > file.size() - offset)
-      return broken(path, say("image {} lies outside the file", image.unit));
+      return broken(path, say("image {} extends beyond the file", image.unit));
     if (number_at(entry, 4, 4) != image.target.sm || entry.substr(64, image.unit.size()) != image.unit)
       return broken(path, say("image {} is not {} for {}", i, image.unit, image.target.name()));
     if (hex(entry.substr(32, 32)) != image.sha256 || sha256_hex(file.substr(offset, size)) != image.sha256)
-      return broken(path, say("image {} for {} has other bytes", image.unit, image.target.name()));
+      return broken(path, say("the content of image {} for {} differs", image.unit, image.target.name()));
   }
   return {};
 }

@@ -51,13 +51,13 @@ constexpr std::uint64_t kModuleLimit = 1u << 30;
 constexpr std::size_t kManifestLimit = 64u << 20;
 
 Error no_manifest(const std::string& path, const std::string& why) {
-  return {Errc::InvalidArgument, say("{} holds no manifest: {}", path, why),
-          say("a manifest lies inside each module that scankit built, and beside it as .json")};
+  return {Errc::InvalidArgument, say("{} contains no manifest: {}", path, why),
+          say("each module that scankit built contains a manifest, and there is a copy as .json next to it")};
 }
 
 Error bad_manifest(const std::string& name, const std::string& why) {
   return {Errc::InvalidArgument, say("the manifest {} is damaged: {}", name, why),
-          say("build the module anew, or take the copy that lies beside it")};
+          say("rebuild the module, or use the copy next to it")};
 }
 
 // The manifest's text. A file that is not a whole library is named for what it is: a web page, a git-lfs
@@ -72,7 +72,7 @@ Result<std::string> manifest_in(const std::string& path) {
   auto manifest = section_bytes(file, ".scankit.manifest");
   if (manifest) return manifest;
   if (manifest.error().code == Errc::NotFound)
-    return no_manifest(path, say("scankit did not build it, or a tool took the section out"));
+    return no_manifest(path, say("scankit did not build it, or a tool removed the section"));
   return no_manifest(path, retold(manifest.error().message));
 }
 
@@ -88,9 +88,9 @@ Inputs inputs_of(const Json& json) {
 // Checks what every reader of a manifest relies on: "module" is a text, "images" is an array.
 Result<Json> parse(const std::string& name, const std::string& text) {
   Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return bad_manifest(name, say("it is no JSON"));
+  if (json.is_discarded()) return bad_manifest(name, say("it is not JSON"));
   if (!json.is_object() || json_text(json, "module").empty() || !json["images"].is_array())
-    return bad_manifest(name, say("\"module\" and \"images\" are expected"));
+    return bad_manifest(name, say("\"module\" and \"images\" are required"));
   return json;
 }
 
@@ -98,14 +98,15 @@ Result<Json> parse(const std::string& name, const std::string& text) {
 Result<Explanation> explanation_of(const std::string& name, const std::string& text) {
   SCANKIT_TRY(const Json json, parse(name, text));
   if (!json.contains("image_inputs"))
-    return Error{Errc::InvalidArgument, say("{} does not say what its images depend on", name),
+    return Error{Errc::InvalidArgument, say("{} does not list what its images depend on", name),
                  say("an older scankit wrote it")};
   Explanation explanation;
   explanation.module = json_text(json, "module");
   explanation.inputs = inputs_of(json.value("inputs", Json::object()));
   const Inputs shared = inputs_of(json["image_inputs"]);
   for (const Json& entry : json["images"]) {
-    if (!entry.is_object()) return bad_manifest(name, say("\"images\" holds what is no image"));
+    if (!entry.is_object())
+      return bad_manifest(name, say("\"images\" contains an entry that is not an image"));
     ExplainedImage image{json_text(entry, "unit"), json_text(entry, "target"), shared,
                          json_text(entry, "key"), json_text(entry, "sha256")};
     const Inputs own = inputs_of(entry.value("inputs", Json::object()));
@@ -148,7 +149,7 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
   const Json& images = json["images"];
   if (entries.size() != images.size())
     return Error{Errc::Malformed,
-                 say("{} holds {} images and its manifest names {}", path, entries.size(), images.size()),
+                 say("{} contains {} images and its manifest lists {}", path, entries.size(), images.size()),
                  ""};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     SCANKIT_TRY(const std::string padded, fatbin_payload(file.file(), entries[i]));
@@ -157,8 +158,8 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
         0, size != images[i].end() && size->is_number_unsigned() ? size->get<std::size_t>() : 0);
     if (sha256_hex(bytes) != json_text(images[i], "sha256"))
       return Error{Errc::Malformed,
-                   say("image {} for {} in {} is not the one that its manifest names",
-                       json_text(images[i], "unit"), json_text(images[i], "target"), path),
+                   say("image {} for {} in {} does not match its manifest", json_text(images[i], "unit"),
+                       json_text(images[i], "target"), path),
                    ""};
   }
   return {};

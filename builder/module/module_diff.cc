@@ -142,8 +142,7 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
       lines.push_back(say("{}: section {} is in the second build only", where, part.name));
   if (lines.empty() && !skipped_one)
     lines.push_back(
-        say("{}: the sections are the same; headers or what lies between them differ from byte "
-            "{:#x} on",
+        say("{}: the sections are the same; headers or bytes between sections differ from byte {:#x} on",
             where, first_differing_byte(first, second)));
   return lines;
 }
@@ -192,7 +191,7 @@ std::string text_difference(const std::string& where, std::string_view first, st
       return say("{}: line {} is \"{}\" in the first build and \"{}\" in the second", where, number,
                  of_a.substr(0, kShown), of_b.substr(0, kShown));
   }
-  return say("{}: the ends of its lines differ", where);
+  return say("{}: the line endings differ", where);
 }
 
 // PTX is compared as text, line by line; a cubin is an ELF file and compared by sections.
@@ -200,7 +199,7 @@ void add_image(const IndexedImage& a, const IndexedImage& b, std::vector<std::st
   if (a.bytes == b.bytes && a.unit == b.unit && a.target == b.target) return;
   const std::string where = say("image {} for {}", a.unit, a.target);
   if (a.unit != b.unit || a.target != b.target) {
-    lines.push_back(say("{}: the second build has {} for {} in its place", where, b.unit, b.target));
+    lines.push_back(say("{}: the second build has {} for {} instead", where, b.unit, b.target));
   } else if (a.ptx) {
     lines.push_back(text_difference(where, a.bytes, b.bytes));
   } else {
@@ -214,7 +213,7 @@ std::vector<std::string> module_differences(std::string_view first, std::string_
   std::vector<std::string> lines;
   if (first == second) return lines;
   const auto a = images_of(first), b = images_of(second);
-  if (a.size() != b.size()) lines.push_back(say("the builds hold {} and {} images", a.size(), b.size()));
+  if (a.size() != b.size()) lines.push_back(say("the builds contain {} and {} images", a.size(), b.size()));
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) add_image(a[i], b[i], lines);
   const auto one = section_bytes(first, ".scankit.manifest"),
              two = section_bytes(second, ".scankit.manifest");

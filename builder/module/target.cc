@@ -11,8 +11,8 @@ namespace scankit {
 namespace {
 
 Error bad_target(const std::string& word) {
-  return {Errc::InvalidArgument, say("--arch: \"{}\" is no architecture", word),
-          say("write native, all, or a list such as sm_90,sm_80,compute_75")};
+  return {Errc::InvalidArgument, say("--arch: \"{}\" is not an architecture", word),
+          say("use native, all, or a list such as sm_90,sm_80,compute_75")};
 }
 
 // Accepts sm_90, compute_90, 90, 9.0, and 90a or 90f; without a prefix it is a cubin.
@@ -44,7 +44,7 @@ std::string sm_list(const std::vector<unsigned>& numbers) {
 
 Error cannot_target(const std::string& what, const std::vector<unsigned>& supported) {
   return {Errc::Unsupported,
-          say("the compiler found cannot make code for {}; it targets {}", what, sm_list(supported)), ""};
+          say("the selected compiler cannot build code for {}; it targets {}", what, sm_list(supported)), ""};
 }
 
 // The oldest PTX is what most GPUs can translate. From CUDA 13 on drivers translate nothing below 75 (its
@@ -118,11 +118,10 @@ Result<void> add_default(const Probed<std::vector<Gpu>>& gpus, const std::vector
   choice.targets.push_back(fallback_ptx(supported));
   const bool unread = gpus.state == ProbeState::Failed || gpus.state == ProbeState::NotRun;
   const std::string why =
-      unread ? say("the GPUs of this machine could not be read ({})", tr(gpus.note)) : say("no GPU here");
+      unread ? say("the GPUs of this machine could not be read ({})", tr(gpus.note)) : say("no GPU found");
   choice.notes.push_back(
-      say("{}: PTX only ({}), which the driver translates at first use; name the GPU with --arch sm_XX to "
-          "avoid that",
-          why, choice.targets.back().name()));
+      say("{}: PTX only ({}), which the driver compiles at first use; use --arch sm_XX to avoid that", why,
+          choice.targets.back().name()));
   return {};
 }
 
@@ -152,7 +151,7 @@ Result<TargetRequest> parse_targets(const std::string& text) {
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported) {
   if (supported.empty())
-    return Error{Errc::ToolFailed, say("the compiler names no architecture that it targets"), ""};
+    return Error{Errc::ToolFailed, say("the compiler lists no target architectures"), ""};
   TargetChoice choice;
   switch (request.kind) {
     case TargetRequest::Kind::Default:
@@ -161,8 +160,8 @@ Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<s
     case TargetRequest::Kind::Native:
       if (!gpus.present() || gpus.value.empty())
         return Error{Errc::NotFound,
-                     say("--arch native: {}", gpus.note.empty() ? say("no GPU here") : tr(gpus.note)),
-                     say("name the GPU that the module is for: --arch sm_90")};
+                     say("--arch native: {}", gpus.note.empty() ? say("no GPU found") : tr(gpus.note)),
+                     say("choose the GPU that the module is for: --arch sm_90")};
       SCANKIT_CHECK(add_native(gpus.value, supported, choice));
       break;
     case TargetRequest::Kind::All:

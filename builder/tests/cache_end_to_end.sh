@@ -62,7 +62,7 @@ check "inputs as JSON" build sm_90 "$cache" "$work/seven" --explain --json
 cp "$work/out" "$work/saved.json"
 for other in "$work/saved.json" "$work/seven/$file" "$work/seven/$file.json"; do
   check "the same as $(basename "$other")" build sm_90 "$cache" "$work/seven" --explain "$other"
-  check "which it says" says "everything that this build depends on is as in"
+  check "which it says" says "everything that this build depends on is the same as in"
 done
 check "the list names its labels" build sm_90 "$cache" "$work/seven" --explain
 check "with the source's files" says "source kernels/causal_conv1d/cuda/forward.cuh: "
@@ -81,9 +81,9 @@ check "a size that is none" status_is 2 with "$scankit" sm_90 "$cache" "$work/se
 entry=$(find "$cache/objects" -type f -size +100k | head -n 1)
 printf x | dd of="$entry" bs=1 seek=5000 conv=notrunc status=none
 check "a damaged entry is a miss" build sm_90,compute_90,compute_86 "$cache" "$work/nine"
-check "with a note" says "the cache's file was damaged and is removed: $entry"
+check "with a note" says "the file in the cache was damaged and removed: $entry"
 check "a cache that cannot be made" build sm_90 "$work/list/nowhere" "$work/ten"
-check "is a note" says "note: the cache $work/list/nowhere takes nothing, so that the next build will compile again"
+check "is a note" says "note: cannot write to the cache $work/list/nowhere, so the next build will compile again: "
 check "and a right module" cmp "$work/ten/$file" "$work/seven/$file"
 mkdir "$work/mounted"
 in_mount() { unshare -m bash -c 'm=$0 o=$1; shift; mount -t tmpfs -o "$o" none "$m" && exec "$@"' "$work/mounted" "$@"; }
@@ -91,7 +91,7 @@ if in_mount size=64k true 2>/dev/null; then
   for how in size=64k ro; do
     check "a cache on a file system with $how" status_is 0 in_mount "$how" \
       "$scankit" build --module causal_conv1d_cuda --arch sm_90 --cache-dir "$work/mounted/c" --out "$work/ten/"
-    check "is a note, too" says "takes nothing, so that the next build will compile again"
+    check "is a note, too" says "so the next build will compile again: "
     check "and gives the same bytes" cmp "$work/ten/$file" "$work/seven/$file"
   done
 else
@@ -103,7 +103,7 @@ shown() { status_is "$1" "$scankit" build --show-manifest "$2"; }
 check "a manifest" shown 0 "$work/seven/$file"
 head -c 200000 "$work/seven/$file" >"$work/cut.so"
 check "none in half a module" shown 2 "$work/cut.so"
-check "which says what it is" says "holds no manifest"
+check "which says what it is" says "contains no manifest:"
 echo '<!DOCTYPE html><p>gone' >"$work/page.so"
 check "none in a web page" shown 2 "$work/page.so"
 check "which it is" says "a web page saved under this name"
@@ -114,5 +114,5 @@ cp "$work/seven/$file" "$work/flipped.so"
 offset=$(($(stat -c %s "$work/flipped.so") * 3 / 4)) # in an image: the host module is the first half
 printf '\377\377\377\377' | dd of="$work/flipped.so" bs=1 seek="$offset" conv=notrunc status=none
 check "an image that is not the manifest's" shown 1 "$work/flipped.so"
-check "is named" says "is not the one that its manifest names"
+check "is named" says "does not match its manifest"
 end

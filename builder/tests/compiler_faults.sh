@@ -82,7 +82,7 @@ check "named as a crash, with unit and target" names compute_90 'the compiler cr
 check "with the next step" says "scankit build --list-toolchains"
 
 check "a hang ends after --timeout" fails hang compute_90 --timeout 2
-check "named as one" names compute_90 'the compiler did not end within 2 seconds and was killed'
+check "named as one" names compute_90 'the compiler exceeded its time limit of 2 seconds and was killed'
 check "with the next step" says "allow more with --timeout SECONDS"
 check "no compiler is left running" gone "$(cat "$work/odd-hang/pid")"
 
@@ -90,11 +90,11 @@ check "a builder that is killed takes its compiler with it" killed_builder
 check "and the next one removes its folder, and no other" next_start
 
 check "a compiler that is killed is a failed build" killed_compiler
-check "named as killed" names compute_90 'the compiler was killed (SIGKILL), most likely for want of memory'
+check "named as killed" names compute_90 'the compiler was killed (SIGKILL), most likely for lack of memory'
 check "with the next step" says "one image at a time with -j 1"
 
 check "an address limit is a failed build" bounded 400000 fails eat compute_90 -j 1
-check "named as want of memory" names compute_90 'the compiler got no memory'
+check "named as want of memory" names compute_90 'the compiler ran out of memory'
 
 # The real killer, where this user may make a control group (root and cgroup v1, or v2 with memory delegated to it).
 if limited=$(limited_group); then
@@ -111,9 +111,9 @@ check "and few lines" test "$(wc -l <"$work/err")" -lt 20
 check "which says what it left out" says "more lines of the compiler's log left out"
 
 check "no image is a failed build" fails empty sm_90
-check "named as such" names sm_90 'NVRTC made no image\|the compiler reported no error'
+check "named as such" names sm_90 'NVRTC built no image\|the compiler reported no error'
 check "a bad image is one" fails faulty sm_90
-check "named as such" names sm_90 'the compiler reported no error, yet wrote no image'
+check "named as such" names sm_90 'the compiler reported no error but wrote no image'
 
 check "the next build is a good one" status_is 0 "$scankit" build --module causal_conv1d_cuda --arch compute_90 \
   --toolchain "$real" --cache-dir "$work/cache" --out "$work/made/"

@@ -40,22 +40,22 @@ without_libcurl() {
 nothing_half() { [ ! -e "$work/cache/toolchains" ] || [ -z "$(ls -A "$work/cache/toolchains")" ]; }
 
 check "no index is named: no build" build 5
-check "it says what is missing" says "neither pip nor uv is here, and no configuration names a package index"
+check "it says what is missing" says "neither pip nor uv is installed, and no package index is configured"
 check "and how to name one" says "PIP_INDEX_URL"
 check "an index by http on another machine is refused" build 5 PIP_INDEX_URL=http://index.invalid/simple
-check "with the reason" says "http://index.invalid/simple/nvidia-cuda-nvrtc/: only https is fetched"
+check "with the reason" says "http://index.invalid/simple/nvidia-cuda-nvrtc/: only https is supported"
 check "and who named it" says "PIP_INDEX_URL"
 serve "$work/other"
 check "an index with another file is refused" build 5 PIP_INDEX_URL="$index"
 check "with both hashes' owner" says "the index has nvidia-cuda-nvrtc==13.0.88 with another sha256"
 check "an index without it is refused" build 5 PIP_INDEX_URL="${index%/simple}/none"
-check "with the URL and the status" says "/none/nvidia-cuda-nvrtc/: not there (status 404)"
+check "with the URL and the status" says "/none/nvidia-cuda-nvrtc/: not found (status 404)"
 check "nothing half is left" nothing_half
 
 serve "$work/served"
 printf '[global]\nindex-url = %s/\n' "$index" >"$work/home/.config/pip/pip.conf"
 check "the index of pip.conf brings it (JSON)" build 0
-check "with a line a phase" says "asking the index of $work/home/.config/pip/pip.conf for nvidia-cuda-nvrtc"
+check "with a line a phase" says "querying the index of $work/home/.config/pip/pip.conf for nvidia-cuda-nvrtc"
 check "that names the file and its size" says "fetching $wheel (90 MB)"
 check "the module is built" says "sm_88"
 check "no download is left over" test -z "$(ls -A "$work/cache/downloads")"
@@ -66,8 +66,8 @@ rm -rf "$work/cache"
 if [ -n "$library" ] && without_libcurl true 2>/dev/null; then
   check "without libcurl nothing is fetched" status_is 5 without_libcurl env -i HOME="$work/home" PATH=/nonexistent "$scankit" \
     build --toolchain nvrtc-wheel --allow-download --module causal_conv1d_cuda --arch sm_88 --cache-dir "$work/cache" --out "$work/out.so/"
-  check "by its name" says "libcurl.so.4 is not here"
-  check "with what to do" says "install it (Debian: libcurl4, others: libcurl), or install pip or uv, which need none"
+  check "by its name" says "libcurl.so.4 was not found, and no other"
+  check "with what to do" says "install it (Debian: libcurl4, others: libcurl), or install pip or uv, which do not need it"
   check "nothing half is left" nothing_half
 else
   echo "note: no library can be taken away here: a machine without libcurl is not tried"
@@ -76,5 +76,5 @@ rm -rf "$work/cache" "$work/home/.config/pip"
 serve "$work/served" --html
 printf '[[index]]\nurl = "%s"\ndefault = true\n' "$index" >"$work/home/.config/uv/uv.toml"
 check "the index of uv.toml brings it (HTML)" build 0
-check "by uv's file" says "asking the index of $work/home/.config/uv/uv.toml"
+check "by uv's file" says "querying the index of $work/home/.config/uv/uv.toml"
 end

@@ -80,22 +80,22 @@ class Fetch(unittest.TestCase):
 
     def test_a_server_without_ranges(self):
         # Each attempt brings the first 30000 bytes, and no more.
-        self.fails("cut-without-ranges", "ended after 30000 of 100000 bytes", part=True)
+        self.fails("cut-without-ranges", "closed after 30000 of 100000 bytes", part=True)
         self.assertEqual(list(self.server.counts.values()), [3])
 
     def test_a_length_that_is_a_lie(self):
-        self.fails("longer-claim", "has a file of 100500 bytes, expected are 100000")
-        self.fails("shorter-claim", "has a file of 99500 bytes, expected are 100000")
-        self.fails("shorter-claim", "its sha256 is", "expected is " + SHA256, pinned=False, options=("--sha256", SHA256))
-        self.fails("longer-claim", "ended after 100000 of 100500 bytes", pinned=False)
+        self.fails("longer-claim", "has 100500 bytes, expected 100000")
+        self.fails("shorter-claim", "has 99500 bytes, expected 100000")
+        self.fails("shorter-claim", "its sha256 is", "expected " + SHA256, pinned=False, options=("--sha256", SHA256))
+        self.fails("longer-claim", "closed after 100000 of 100500 bytes", pinned=False)
 
     def test_other_bytes(self):
-        self.fails("other-bytes", "its sha256 is", "expected is " + SHA256)
-        self.fails("other-part", "ended after 30000 of 100000 bytes", part=True)
+        self.fails("other-bytes", "its sha256 is", "expected " + SHA256)
+        self.fails("other-part", "closed after 30000 of 100000 bytes", part=True)
 
     def test_a_limit(self):
-        self.fails("ok", "longer than the 5000 bytes", options=("--limit", "5000"), pinned=False)
-        self.fails("no-length", "longer than the 5000 bytes", options=("--limit", "5000"), pinned=False)
+        self.fails("ok", "longer than the limit of 5000 bytes", options=("--limit", "5000"), pinned=False)
+        self.fails("no-length", "longer than the limit of 5000 bytes", options=("--limit", "5000"), pinned=False)
 
     # RLIMIT_FSIZE is the witness that nothing beyond the size was written: one byte more would be SIGXFSZ.
     def test_a_body_without_an_end_stops_at_the_size(self):
@@ -105,7 +105,7 @@ class Fetch(unittest.TestCase):
                      "--limit", str(16 << 30), "--attempts", "1"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
         self.assertEqual(process.returncode, FAILED, process.stderr)
-        self.assertRegex(process.stderr, r"sends more than the 5 bytes expected: [0-9]+ bytes had come")
+        self.assertRegex(process.stderr, r"sent more than the 5 bytes expected: the download was stopped after [0-9]+ bytes")
         self.assertEqual(os.listdir(self.folder), [])
         # A part that an earlier run left counts.
         with open(self.out + ".part", "wb") as file:
@@ -127,12 +127,12 @@ class Fetch(unittest.TestCase):
         self.fails("cut-at-zero", "no answer")
 
     def test_no_is_no(self):
-        for fault, text in (("none", "not there (status 404)"), ("forbidden", "other credentials (status 403)")):
+        for fault, text in (("none", "not found (status 404)"), ("forbidden", "other credentials (status 403)")):
             self.fails(fault, text)
         self.assertEqual(list(self.server.counts.values()), [1, 1])
 
     def test_redirects(self):
-        self.fails("moved-elsewhere", "leads to http://elsewhere.invalid/x, and only https is followed")
+        self.fails("moved-elsewhere", "redirects to http://elsewhere.invalid/x, but only https is followed")
         self.fails("moved-ftp", "leads to ftp://127.0.0.1/x")
         self.fails("moved-file", "leads to file:///etc/passwd")
         self.fails("moved-round", "more than 10 times")
@@ -142,7 +142,7 @@ class Fetch(unittest.TestCase):
                     "http://127.0.0.1@example.invalid/f", "http://example.invalid/@127.0.0.1", "HTTP://localhost.evil/f", "f",
                     "http://127.0.0.1:1/a b", "http://localhost\\@example.invalid/"):
             self.assertEqual(self.run_helper(url), USAGE, url)
-            self.assertIn("only https is fetched", self.said)
+            self.assertIn("only https is supported", self.said)
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_what_an_earlier_run_left_is_gone_on_with(self):
@@ -238,7 +238,7 @@ class Stall(Fetch):
     del name
 
     def test_a_stall(self):
-        self.fails("stall", "ended after", "of 100000 bytes", part=True, options=("--attempts", "1"))
+        self.fails("stall", "closed after", "of 100000 bytes", part=True, options=("--attempts", "1"))
 
 
 @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
@@ -267,7 +267,7 @@ class Https(unittest.TestCase):
     def test_certificates(self):
         status, said = self.fetch()
         self.assertEqual(status, FAILED)
-        self.assertIn("its certificate is not trusted here", said)
+        self.assertIn("its certificate is not trusted", said)
         self.assertFalse(os.path.exists(self.out))
         for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT"):
             self.assertEqual(self.fetch(**{name: self.certificate}), (OK, ""), name)

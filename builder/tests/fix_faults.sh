@@ -39,13 +39,13 @@ if [ $status = 0 ] && [ "$fault" = python_abi_tag_mismatch ]; then
   check "$fault: mamba_ssm imports" "$env/bin/python" -c 'from mamba_ssm import Mamba'
 elif [ $status != 0 ]; then
   check "$fault: it says what it kept" says 'repaired: `import selective_scan_cuda` works'
-  check "$fault: and what not" says "still wrong, and as it was: \`import mamba_ssm\` fails"
+  check "$fault: and what not" says "still wrong, and unchanged: \`import mamba_ssm\` fails"
   check "$fault: nothing of that stays" test ! -e "$(fx_site "$env/bin/python")/transformers"
 fi
 check "$fault: the interpreter agrees" works || say_why || true
 # A file of a folder of PYTHONPATH goes back only where that is agreed to.
-if ! restore >"$work/out" 2>&1 && says 'outside of the environment'; then
-  check "$fault: without an answer nothing is taken back" says 'Nothing was changed. To do it: add --yes'
+if ! restore >"$work/out" 2>&1 && says 'outside the environment'; then
+  check "$fault: without an answer nothing is taken back" says 'Nothing was changed. To run the plan: add --yes'
   check "$fault: it can be taken back" status_is 0 restore --yes
 fi
 { whole && contents; } >"$work/after"

@@ -116,7 +116,7 @@ PY
   check "takes it back" diff "$work/before" "$work/after"
   mv "$source" "$work/gone"
   check "without the folder it cannot be repaired" status_is 1 fix --module my_ext_C --yes
-  check "and the reason is said" says "which no longer exists, and no package index is asked for it"
+  check "and the reason is said" says "which no longer exists; no package index is used for it"
   check "nor was it now" nobody_asked
   unset PIP_INDEX_URL
 }

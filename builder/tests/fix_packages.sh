@@ -150,8 +150,8 @@ case_exchanged_torch() {
     --report "$work/report.json" mamba-ssm==99.1
   check "really" jq -e '[.install[].metadata | select(.name == "torch" and .version == "2.4.0")] | length == 1' "$work/report.json"
   check "a package whose build exchanges torch behind the installer's back" status_is 5 fix --package mamba-ssm==99.2 --yes
-  check "is found out" grep -q 'the installer exchanged torch 2\.11\.0.* for 2\.4\.0, which nobody asked for' "$work/err"
-  check "with what to do" says "ask for a release of the package that fits torch 2.11.0"
+  check "is found out" grep -q 'the installer replaced torch 2\.11\.0.* with 2\.4\.0, which was not requested' "$work/err"
+  check "with what to do" says "install a release of the package that supports torch 2.11.0"
   whole >"$work/after"
   check "and torch is back" diff "$work/before" "$work/after"
   check "and works" "$env/bin/python" -c 'import torch; assert torch.__version__.startswith("2.11.0") and torch.zeros(2).sum() == 0'
@@ -189,7 +189,7 @@ TOML
   check "without uv there is a plan" status_is 0 without_uv --module causal_conv1d_cuda --dry-run
   check "which says what uv will do" says "$project is a uv project, but uv is not on PATH"
   check "and does it" status_is 0 without_uv --module causal_conv1d_cuda --yes
-  check "saying it again" says 'left for you: '
+  check "saying it again" says 'to do by hand: '
   check "the project is as it was" sh -c "cmp '$project/pyproject.toml' '$work/pyproject.toml' && cmp '$project/uv.lock' '$work/uv.lock'"
   check "what it said is so: uv sync takes it out" sh -c "cd '$project' && uv sync -q && ! '$env/bin/python' -c 'import torch, causal_conv1d_cuda' 2>/dev/null"
   check "restore all the same" status_is 0 restore

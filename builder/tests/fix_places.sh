@@ -88,7 +88,7 @@ case_externally_managed() {
   check "no package is installed into it" status_is 1 "$scankit" fix --python "$system" --package mamba-ssm --yes
   check "with the reason" says "is managed by the operating system's package manager (EXTERNALLY-MANAGED)"
   check "a module goes to the user site" status_is 0 "${fix[@]}" --yes
-  check "with the reason" says "is managed by the operating system's package manager (EXTERNALLY-MANAGED), so it goes to $usersite"
+  check "with the reason" says "is managed by the operating system's package manager (EXTERNALLY-MANAGED), so it is installed into $usersite"
   check "it imports from there" "$system" -c "import torch, causal_conv1d_cuda as m; assert m.__file__.startswith('$usersite/')"
   check "and goes again" status_is 0 "$scankit" restore --python "$system"
   check "leaving torch's line" test "$(ls "$usersite")" = torch.pth
@@ -208,7 +208,7 @@ case_read_only() {
   check "and repaired when it can be" status_is 0 fix
   mount -o remount,ro "$work/disk"
   check "restore on it fails" status_is 1 restore
-  check "and says why" says "cannot be written"
+  check "and says why" says "is not writable"
   mount -o remount,rw "$work/disk"
   check "and works later" status_is 0 restore
   check "byte by byte" nothing_changed
@@ -242,8 +242,8 @@ as_nobody() {
 # What the last fix printed, each line in its order and as it stands, in fresh shells of that user.
 works_as_printed() {
   local for_good shell=(as_nobody env -i HOME="$work/home" PATH=/usr/bin:/bin XDG_CACHE_HOME="$work/home/cache")
-  line=$(sed -n 's/^in this shell, run first: //p' "$work/out")
-  for_good=$(sed -n 's/^once, for every new shell: //p' "$work/out")
+  line=$(sed -n 's/^in this shell, first run: //p' "$work/out")
+  for_good=$(sed -n 's/^once, for all new shells: //p' "$work/out")
   local import="'$env/bin/python' -c 'import torch, causal_conv1d_cuda as m; print(m.__file__)'"
   check "the line comes before what needs it" sh -c "grep -nE '^(in this shell|to test it on that GPU)' '$work/out' | head -n 1 | grep -q 'in this shell'"
   check "it works in this shell" status_is 0 "${shell[@]}" sh -c "$line && $import"
@@ -272,9 +272,9 @@ case_no_access() {
   check "of it there is no state either" test ! -e "$env/.scankit"
   works_as_printed
   check "a second fix, in a shell that knows nothing of it, has nothing to do" status_is 0 "${fix[@]}"
-  check "and says the line again" grep -qxF "in this shell, run first: $line" "$work/out"
+  check "and says the line again" grep -qxF "in this shell, first run: $line" "$work/out"
   check "the user site of a venv is none" status_is 1 "${fix[@]}" --target user
-  check "it says what to do" says "leave --target out"
+  check "it says what to do" says "omit --target"
   check "a package cannot go there" status_is 1 "${user[@]}" fix --python "$env/bin/python" --package mamba-ssm --yes
   check "and the reason is said" says "cannot write to $site"
   check "restore finds it by itself" status_is 0 "${user[@]}" restore --python "$env/bin/python"
@@ -309,7 +309,7 @@ case_other_disk() {
   check "a copy on another disk is moved beside itself" status_is 0 fix
   check "the module works" "$env/bin/python" -c "import torch, causal_conv1d_cuda"
   check "it goes back only where that is agreed to" status_is 1 restore
-  check "since it lies elsewhere" says "outside of the environment"
+  check "since it lies elsewhere" says "outside the environment"
   check "restore" status_is 0 restore --yes
   check "puts it back" grep -q DOCTYPE "$work/disk/causal_conv1d_cuda$suffix"
   unset PYTHONPATH

@@ -43,10 +43,10 @@ check "nothing is left" left_nothing
 # shellcheck disable=SC2016
 killed=$(toolkit killed 'kill -KILL $$')
 check "one that is killed too" build 5 "$killed"
-check "named as killed" says "the compiler was killed (SIGKILL), most likely for want of memory"
+check "named as killed" says "the compiler was killed (SIGKILL), most likely for lack of memory"
 hang=$(toolkit hang 'echo $$ >"$0.pid"; exec sleep 1000')
 check "one that hangs too" build 5 "$hang" --timeout 3 -j 1
-check "named as one" says "the compiler did not end within 3 seconds and was killed"
+check "named as one" says "the compiler exceeded its time limit of 3 seconds and was killed"
 # A dead one stays in /proc until its new parent, the first process of this machine or container, asks for it.
 ended() { ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null; }
 check "it does not go on" ended "$(cat "$work/hang/nvvm/bin/cicc.pid")"

@@ -12,7 +12,7 @@ units=$(grep -c "^UNIT(" "$(dirname "$0")/../../kernels/selective_scan/cuda/unit
 
 status=0
 "$scankit" build --arch compute_75 --out "$work/made/" >"$work/out" 2>"$work/err" || status=$?
-if [ "$status" = 5 ] && grep -q 'no NVRTC' "$work/err"; then
+if [ "$status" = 5 ] && grep -q 'NVRTC (libnvrtc.so.12 or .13) not found' "$work/err"; then
   echo "SKIPPED: no NVRTC on this machine"
   exit 77
 fi

@@ -50,7 +50,7 @@ PROGRAM
   check "and leaves nothing" nothing_fetched
   PIP_FIND_LINKS=$work/none
   check "offline it says what could not be fetched" build 5 --python "$python" --toolchain nvrtc-wheel --arch sm_60
-  check "with the wheel's name" says "nvidia-cuda-nvrtc-cu12==12.9.86 could not be fetched"
+  check "with the wheel's name" says "nvidia-cuda-nvrtc-cu12==12.9.86 could not be downloaded"
   check "and leaves nothing then" nothing_fetched
   unset PIP_NO_INDEX PIP_FIND_LINKS
 fi
@@ -59,14 +59,14 @@ status=0
 "$scankit" build --list-toolchains --toolchain nvcc --arch sm_90 --cache-dir "$cache" >"$work/out" 2>"$work/err" || status=$?
 if [ "$status" = 0 ]; then
   check "an nvcc is listed with its host compiler" says "host compiler: gcc up to"
-  check "and taken where it is asked for" says "chosen: makes sm_90"
+  check "and taken where it is asked for" says "selected: builds sm_90"
   nvcc=$(sed -n 's/^nvcc [0-9.]*: //p' "$work/out" | head -1)
   mkdir "$work/path"
   printf '#!/bin/sh\necho 99.1.0\n' >"$work/path/g++"
   chmod +x "$work/path/g++"
   out_of_range() { PATH=$work/path build 5 --toolchain "$nvcc" --arch sm_90; }
   check "a host compiler out of its range stops before the build" out_of_range
-  check "with the range and what is here" says "and what is here is gcc 99.1.0"
+  check "with the range and what is here" says "but found gcc 99.1.0"
   check "and the way out" says "NVRTC needs none"
   rm "$work/path/g++"
   check "so does none at all" out_of_range

@@ -26,16 +26,16 @@ check "another flavor is a usage error" status_is 2 "$scankit" build --flavor py
 check "that names those that there are" says "universal and torch"
 mkdir "$work/nothing"
 check "a compiler that is not there" flavor 5 CXX=/nowhere/g++
-check "is named" says "CXX names the compiler /nowhere/g++"
+check "is named" says "CXX selects the compiler /nowhere/g++"
 check "no compiler at all" flavor 5 PATH="$work/nothing"
 check "is told with what to install" says "build-essential"
 compiler old -U__GNUC__ -D__GNUC__=8
 check "a compiler older than torch's headers take" flavor 5 PATH="$work/old"
-check "is told so" says "torch's headers take gcc from 9 on"
+check "is told so" says "torch's headers need gcc 9 or newer"
 check "and by CXX, too" flavor 5 CXX="$work/old/g++"
 compiler standard -U__cplusplus -D__cplusplus=201402L
 check "a compiler without the standard" flavor 5 PATH="$work/standard"
-check "is told which one is demanded" says "demand C++"
+check "is told which one is demanded" says "need C++"
 abi=$("$target" -c 'import torch; print(int(torch.compiled_with_cxx11_abi()))')
 compiler abi -U_GLIBCXX_USE_CXX11_ABI "-D_GLIBCXX_USE_CXX11_ABI=$((1 - abi))"
 check "a compiler of the other string ABI" flavor 5 PATH="$work/abi"
@@ -43,7 +43,7 @@ check "is told so before anything is compiled" says "string ABI that torch is bu
 # shellcheck disable=SC2016  # for the wrapper's shell
 also='case "$*" in *" -c "*) kill -9 $$ ;; esac' compiler killed
 check "a compiler that the kernel kills" flavor 5 PATH="$work/killed:$PATH"
-check "is told with the likely reason" says "probably for want of memory"
+check "is told with the likely reason" says "probably for lack of memory"
 # shellcheck disable=SC2016
 also='case "$*" in *" -c "*) exec '$real' "$@" -std=c++11 ;; esac' compiler failing
 check "headers that do not compile" flavor 5 PATH="$work/failing:$PATH"
@@ -60,7 +60,7 @@ other_torch() {
 }
 other_torch include
 check "a torch without its headers" flavor 5
-check "is told so" says "has no headers"
+check "is told so" says "do not say which C++ they need"
 other_torch lib
 mkdir "$site/torch/lib" && ln -s "$torch"/lib/* "$site/torch/lib/" && rm "$site/torch/lib/libc10.so" && echo >"$site/torch/lib/libc10.so"
 check "a torch whose string ABI cannot be read" flavor 5

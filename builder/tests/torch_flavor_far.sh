@@ -64,7 +64,7 @@ header=$torch/include/c10/core/Device.h
 if [ "$(stat -c %h "$header")" = 1 ] && [[ $torch == "$3"/* ]]; then
   echo "// changed" >>"$header"
   check "a changed header is a miss" build 0 env CXX="$work/g++"
-  check "that is named" says "c10/core/Device.h is another than before"
+  check "that is named" says "c10/core/Device.h has changed"
   # Another minor release in its place: every name is there, so that only the module itself can tell.
   sed -i "s/^__version__ = .*/__version__ = '2.99.0'/" "$torch/version.py"
   check "another minor release of torch is refused" status_is 1 "$target" -c 'import torch, selective_scan_cuda'

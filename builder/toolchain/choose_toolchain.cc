@@ -25,9 +25,9 @@ std::string how_to_bring_one(const Snapshot& snapshot, const std::string& cuda =
       snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
   const auto wanted = Version::parse(cuda);
   if (wanted && wanted->part(0) != 12)
-    return say("bring the one of torch's own CUDA (no compiler needed): {}",
+    return say("install the NVRTC of torch's own CUDA (no compiler needed): {}",
                python + " -m pip install 'nvidia-cuda-nvrtc==" + wanted->major_minor() + ".*'");
-  return say("let scankit fetch one (90 MB, no compiler needed) with --allow-download, or bring it: {}",
+  return say("let scankit download one with --allow-download (90 MB, no compiler needed), or install it: {}",
              python + " -m pip install nvidia-cuda-nvrtc-cu12==12.9.86");
 }
 
@@ -57,7 +57,7 @@ void add_wheels(const Host& host, const Cache& cache, bool here, std::vector<Can
 // Every compiler at a path: an nvcc, a library, a toolkit's root, or a site-packages directory.
 Result<std::vector<Candidate>> at_path(const Host& host, const std::string& asked) {
   const std::string path = path_normalize(path_join(current_directory(), asked));
-  const std::string origin = say("named with --toolchain");
+  const std::string origin = say("selected with --toolchain");
   if (Nvcc nvcc = nvcc_at(host, path, origin); !nvcc.path.empty())
     return std::vector<Candidate>{of(std::move(nvcc))};
   std::vector<Candidate> all;
@@ -65,8 +65,8 @@ Result<std::vector<Candidate>> at_path(const Host& host, const std::string& aske
        {"", "/lib64", "/lib", "/targets/x86_64-linux/lib", "/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"})
     for (Nvrtc& nvrtc : nvrtc_at(host, path + below, origin)) all.push_back(of(std::move(nvrtc)));
   if (all.empty())
-    return Error{Errc::InvalidArgument, say("--toolchain {}: neither an nvcc nor an NVRTC lies there", path),
-                 say("name bin/nvcc, a libnvrtc.so.N, or a folder that holds one")};
+    return Error{Errc::InvalidArgument, say("--toolchain {}: neither nvcc nor NVRTC found there", path),
+                 say("give bin/nvcc, a libnvrtc.so.N, or a directory that contains one")};
   return all;
 }
 
@@ -177,8 +177,7 @@ Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest&
     return choice;
   if (!snapshot.gpus.present() || snapshot.gpus.value.empty()) return choice;
   const DriverFit fit = driver_fit(snapshot.driver, candidate.release(), choice.targets);
-  if (fit.refused)
-    return Error{Errc::Unsupported, fit.why, say("update the NVIDIA driver, or take CUDA 12's")};
+  if (fit.refused) return Error{Errc::Unsupported, fit.why, say("update the NVIDIA driver, or use CUDA 12")};
   if (!fit.why.empty()) {
     choice.too_old = true;
     choice.notes.insert(choice.notes.begin(), fit.why);
@@ -193,19 +192,24 @@ Result<void> check_way(const Host& host, const Snapshot& snapshot, const Toolcha
   if (toolchain.missing().empty() || wish.fetch) return {};
   const Installer downloader = downloader_of(host, snapshot);
   if (downloader.kind != Installer::Kind::None) return {};
-  return Error{Errc::NotFound,
-               say("{} cannot be fetched: {}", toolchain.missing().front()->requirements(), downloader.why),
-               downloader.instead};
+  return Error{
+      Errc::NotFound,
+      say("{} cannot be downloaded: {}", toolchain.missing().front()->requirements(), downloader.why),
+      downloader.instead};
 }
 
 // The Error that offers a download. `lacking_here`: why no compiler here fits, or "" if none was looked for.
 Error needs_download(const Toolchain& toolchain, const std::string& lacking_here) {
   const WheelToolchain& wheel = *toolchain.missing().front();
-  const std::string fix = say("{} makes it ({} MB): fetch it with --allow-download", wheel.requirements(),
+  const std::string fix = say("{} builds it ({} MB): download it with --allow-download", wheel.requirements(),
                               wheel.download() / 1000000);
   if (lacking_here.empty())
-    return {Errc::NotFound, say("{} is not in the cache, and nothing is fetched unasked", wheel.id), fix};
-  return {Errc::NotFound, say("no compiler here fits: {}", lacking_here), fix};
+    return {Errc::NotFound,
+            say("{} is not in the cache, and scankit downloads nothing without "
+                "--allow-download",
+                wheel.id),
+            fix};
+  return {Errc::NotFound, say("no suitable compiler found: {}", lacking_here), fix};
 }
 
 }  // namespace
@@ -214,8 +218,8 @@ Result<void> check_request(const std::string& asked) {
   for (const char* known : {"", "auto", "nvrtc", "nvrtc-wheel", "nvcc", "nvcc-wheel"})
     if (asked == known) return {};
   if (is_path(asked)) return {};
-  return Error{Errc::InvalidArgument, say("--toolchain {}: no such kind of compiler", asked),
-               say("write auto, nvrtc, nvrtc-wheel, nvcc, nvcc-wheel, or a path")};
+  return Error{Errc::InvalidArgument, say("--toolchain {}: unknown kind of compiler", asked),
+               say("use auto, nvrtc, nvrtc-wheel, nvcc, nvcc-wheel, or a path")};
 }
 
 std::string Candidate::title() const {
@@ -229,8 +233,8 @@ std::string Candidate::title() const {
     case Kind::Wheel:
       break;
   }
-  return wheel->nvcc ? say("nvcc {}: not here, comes as {}", wheel->version, wheel->requirements())
-                     : say("NVRTC {}: not here, comes as {}", wheel->version, wheel->requirements());
+  return wheel->nvcc ? say("nvcc {}: not installed, available as {}", wheel->version, wheel->requirements())
+                     : say("NVRTC {}: not installed, available as {}", wheel->version, wheel->requirements());
 }
 
 std::string Candidate::release() const {
@@ -291,8 +295,8 @@ std::string Toolchain::said() const {
 
 Error no_toolchain(const Snapshot& snapshot) {
   return {Errc::NotFound,
-          say("no NVRTC (libnvrtc.so.12 or .13) here: looked in the environment's nvidia wheels, beside "
-              "torch, and in the CUDA toolkits of /usr/local, CUDA_HOME and PATH"),
+          say("NVRTC (libnvrtc.so.12 or .13) not found: searched the environment's nvidia wheels, torch's "
+              "directory, and the CUDA toolkits in /usr/local, CUDA_HOME and PATH"),
           how_to_bring_one(snapshot)};
 }
 
@@ -342,7 +346,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   if (!any_here && request.cuda.empty()) return no_toolchain(snapshot);
   if (!any_here)
     return Error{Errc::NotFound, no_toolchain(snapshot).message, how_to_bring_one(snapshot, request.cuda)};
-  return Error{last.code, say("no compiler here fits: {}", lacks),
+  return Error{last.code, say("no suitable compiler found: {}", lacks),
                last.hint.empty() ? how_to_bring_one(snapshot, request.cuda) : last.hint};
 }
 
@@ -364,7 +368,7 @@ Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, cons
   // Until now the architectures were those of the table of wheels; the fetched compiler is asked for its own.
   SCANKIT_TRY(toolchain, choose_toolchain(host, snapshot, request, cache, wish));
   if (toolchain.missing().empty()) return {};
-  return Error{Errc::Io, say("{} was fetched and cannot be found again", missing.front()->id), ""};
+  return Error{Errc::Io, say("{} was downloaded but cannot be found", missing.front()->id), ""};
 }
 
 // The candidate must be identified and no longer a wheel.

@@ -48,13 +48,13 @@ DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
       // A driver translates the PTX of its own CUDA release and of older ones.
       const auto cuda = cuda_of_driver(*here);
       if (cuda && !cuda->or_newer && *made_by > cuda->cuda && made_by->part(0) >= cuda->cuda.part(0))
-        return {say("driver {} does not translate the PTX of CUDA {}", text_of(*here), release), true};
+        return {say("driver {} does not support the PTX of CUDA {}", text_of(*here), release), true};
       continue;
     }
     const auto drivers = drivers_of_cubin_abi(cubin_abi_of(release, target.sm), target.sm);
     if (!drivers || *here >= drivers->reads) continue;
-    return {say("drivers read what CUDA {} makes for {} from {} on; here is {}", release, target.name(),
-                drivers->reads_text, text_of(*here)),
+    return {say("code built by CUDA {} for {} needs driver {} or newer; installed: {}", release,
+                target.name(), drivers->reads_text, text_of(*here)),
             drivers->refused_below && *here < *drivers->refused_below};
   }
   return {};

@@ -119,17 +119,17 @@ Result<void> check_files(const Host& host, const std::string& folder, const Whee
   for (const WheelPin& wheel : toolchain.wheels)
     if (!is_the_pinned_record(recorded_files(host, folder, wheel), wheel))
       return Error{Errc::Malformed,
-                   say("{} does not list the files of the wheel {}=={} that scankit knows",
-                       record_path(folder, wheel), wheel.name, wheel.version),
+                   say("{} does not list the expected files of the wheel {}=={}", record_path(folder, wheel),
+                       wheel.name, wheel.version),
                    ""};
   if (!host.is_directory(folder + toolchain.folder))
-    return Error{Errc::Malformed, say("{} does not hold all of {}", folder, toolchain.requirements()), ""};
+    return Error{Errc::Malformed, say("{} does not contain all of {}", folder, toolchain.requirements()), ""};
   for (const WheelPin& wheel : toolchain.wheels)
     for (const Recorded& file : recorded_files(host, folder, wheel)) {
       const std::string path = folder + "/" + file.path;
       SCANKIT_TRY(const std::string hash, sha256_file(path));
       if (hash != file.sha256)
-        return Error{Errc::Malformed, say("{} is not the file that its wheel's RECORD names", path), ""};
+        return Error{Errc::Malformed, say("{} does not match the RECORD of its wheel", path), ""};
     }
   return {};
 }
@@ -180,7 +180,7 @@ class Watch {
 
  private:
   void run() {
-    Progress progress(say("fetching {}", request_.toolchain->id));
+    Progress progress(say("downloading {}", request_.toolchain->id));
     const std::uint64_t most = request_.toolchain->download() + request_.toolchain->unpacked;
     std::uint64_t have = 0;
     for (unsigned looks = 0; !stop_; ++looks) {
@@ -209,9 +209,9 @@ Error installer_failure(const FetchRequest& request, const InstallerCommand& com
     if (line.find("ERROR") != std::string::npos || line.find("error") != std::string::npos)
       useful += line.substr(0, 400) + "\n";
   }
-  const std::string why = ran.timed_out ? say("it did not end within an hour") : last.substr(0, 400);
+  const std::string why = ran.timed_out ? say("it took longer than an hour") : last.substr(0, 400);
   return {Errc::ToolFailed,
-          say("{} could not be fetched: {}", request.toolchain->requirements(), retold(why)),
+          say("{} could not be downloaded: {}", request.toolchain->requirements(), retold(why)),
           say("the command was: {}", shown(command)) + "\n" + useful};
 }
 
@@ -223,9 +223,9 @@ Result<void> check_disk_for_wheels(const std::string& folder, const WheelToolcha
   const std::uint64_t free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   if (free >= needed) return {};
   return Error{Errc::Io,
-               say("{} needs {} MB of disk for a while, and {} has {} MB", toolchain.id, needed / 1000000,
-                   folder, free / 1000000),
-               say("name another folder with --cache-dir")};
+               say("{} temporarily needs {} MB of disk space, and {} has {} MB", toolchain.id,
+                   needed / 1000000, folder, free / 1000000),
+               say("choose another directory with --cache-dir")};
 }
 
 // A requirements file for --require-hashes: the installer itself refuses other bytes.
@@ -318,24 +318,24 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   const WheelToolchain& toolchain = *request.toolchain;
   if (request.downloader.kind == Installer::Kind::None && !request.otherwise)
     return Error{Errc::NotFound,
-                 say("{} cannot be fetched: {}", toolchain.requirements(), request.downloader.why),
+                 say("{} cannot be downloaded: {}", toolchain.requirements(), request.downloader.why),
                  request.downloader.instead};
   if (toolchains_folder(cache).empty())
     return Error{Errc::Io,
-                 say("{} cannot be fetched: no folder can be made for it", toolchain.requirements()),
-                 say("name another folder with --cache-dir")};
+                 say("{} cannot be downloaded: no directory can be created for it", toolchain.requirements()),
+                 say("choose another directory with --cache-dir")};
   const std::string place = place_of(cache, toolchain);
   SCANKIT_CHECK(make_private_folders(path_dirname(place)));
   remove_leftovers(path_dirname(place));
   SCANKIT_CHECK(check_disk_for_wheels(path_dirname(place), toolchain));
   std::string name = path_dirname(place) + "/.fetch-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr)
-    return Error{Errc::Io, say("cannot make a folder in {}: {}", path_dirname(place), std::strerror(errno)),
-                 ""};
+    return Error{Errc::Io,
+                 say("cannot create a directory in {}: {}", path_dirname(place), std::strerror(errno)), ""};
   const FetchFolder staging(name);
   const std::string tree = staging.path + "/tree";
   if (request.progress)
-    request.progress(say("fetching {} ({} MB): {}", toolchain.id, toolchain.download() / 1000000,
+    request.progress(say("downloading {} ({} MB): {}", toolchain.id, toolchain.download() / 1000000,
                          shown_fetch(cache, request)));
   if (request.downloader.kind == Installer::Kind::None) {
     SCANKIT_CHECK(request.otherwise(toolchain.wheels, tree));
@@ -348,7 +348,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   if (fetched_folder(host, cache, toolchain).empty())
     (void)::rename(place.c_str(), (staging.path + "/old").c_str());
   if (::rename(tree.c_str(), place.c_str()) != 0 && fetched_folder(host, cache, toolchain).empty())
-    return Error{Errc::Io, say("cannot put {} in place: {}", place, std::strerror(errno)), ""};
+    return Error{Errc::Io, say("cannot install {}: {}", place, std::strerror(errno)), ""};
   return {};
 }
 

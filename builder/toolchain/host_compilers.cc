@@ -71,7 +71,7 @@ std::string shown(const HostCompilerRange& range) {
   if (range.gcc_max != 0 && range.clang_max != 0)
     return say("gcc up to {}, clang {} to {}", range.gcc_max, range.clang_min, range.clang_max);
   if (range.gcc_max != 0) return say("gcc up to {}", range.gcc_max);
-  return say("not known");
+  return say("unknown");
 }
 
 HostCompilerRange host_compiler_range(const Host& host, const std::vector<std::string>& include_folders,
@@ -87,7 +87,7 @@ HostCompilerRange host_compiler_range(const Host& host, const std::vector<std::s
   }
   for (const Row& row : kRows)
     if (release == row.release)
-      return {row.gcc_max, row.clang_min, row.clang_max, say("what CUDA {} is known to take", release)};
+      return {row.gcc_max, row.clang_min, row.clang_max, say("what CUDA {} is known to support", release)};
   return {};
 }
 
@@ -126,12 +126,12 @@ Result<Compiler> choose_host_compiler(const std::vector<Compiler>& compilers, co
   }
   const std::string fix =
       range.gcc_max != 0
-          ? say("install g++-{} or an older one, or name one with CUDAHOSTCXX; NVRTC needs none",
+          ? say("install g++-{} or an older one, or choose one with CUDAHOSTCXX; NVRTC needs no compiler",
                 range.gcc_max)
-          : say("install g++; NVRTC needs none");
-  if (here.empty()) return Error{Errc::NotFound, say("nvcc needs a C++ compiler, and none is on PATH"), fix};
-  return Error{Errc::Unsupported,
-               say("nvcc {} takes {}, and what is here is {}", release, shown(range), here), fix};
+          : say("install g++; NVRTC needs no compiler");
+  if (here.empty())
+    return Error{Errc::NotFound, say("nvcc needs a C++ compiler, and PATH contains none"), fix};
+  return Error{Errc::Unsupported, say("nvcc {} supports {}, but found {}", release, shown(range), here), fix};
 }
 
 }  // namespace scankit

@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kOldestMajor = 11;
 
 std::string how_to_complete(const Nvcc& nvcc) {
-  return say("install the whole toolkit, or its wheels of one release: {}; NVRTC needs none of it",
+  return say("install the complete toolkit, or its wheels of one release: {}; NVRTC needs none of them",
              "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 "
              "nvidia-cuda-runtime==13.0.96" +
                  std::string(nvcc.release.starts_with("12.") ? " (CUDA 13)" : ""));
@@ -90,7 +90,7 @@ Result<std::string> answer(const Nvcc& nvcc, const std::string& question) {
   SCANKIT_TRY(const ProcessResult ran, run_process(request));
   if (ran.ok()) return ran.out;
   return Error{Errc::ToolFailed,
-               say("{} does not answer: {}", nvcc.path, ran.err.substr(0, ran.err.find('\n'))), ""};
+               say("{} does not respond: {}", nvcc.path, ran.err.substr(0, ran.err.find('\n'))), ""};
 }
 
 // "Cuda compilation tools, release 13.0, V13.0.88"
@@ -156,7 +156,7 @@ Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
   constexpr std::size_t kHash = 64;
   const auto end = memo.find('\n', kHash + 1);
   if (memo.size() <= kHash || end == std::string::npos)
-    return Error{Errc::ToolFailed, say("{} tells no version", nvcc.path), ""};
+    return Error{Errc::ToolFailed, say("{} does not report its version", nvcc.path), ""};
   nvcc.sha256 = memo.substr(0, kHash);
   nvcc.version = memo.substr(kHash + 1, end - kHash - 1);
   nvcc.archs = archs_in(memo.substr(end));
@@ -169,15 +169,16 @@ Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
 Result<void> check_release(const Host& host, const Nvcc& nvcc) {
   const auto version = Version::parse(nvcc.version);
   if (!version || nvcc.archs.empty())
-    return Error{Errc::ToolFailed, say("{} tells no version", nvcc.path), ""};
+    return Error{Errc::ToolFailed, say("{} does not report its version", nvcc.path), ""};
   if (version->part(0) < kOldestMajor)
-    return Error{Errc::Unsupported,
-                 say("{} is of CUDA {}; the device code needs {} or newer", nvcc.path, nvcc.release, "11.0"),
-                 how_to_complete(nvcc)};
+    return Error{
+        Errc::Unsupported,
+        say("{} is from CUDA {}; the device code needs {} or newer", nvcc.path, nvcc.release, "11.0"),
+        how_to_complete(nvcc)};
   const std::string headers = release_of_headers(host, nvcc.include);
   if (!headers.empty() && headers != nvcc.release)
     return Error{Errc::Unsupported,
-                 say("{} is of CUDA {}, and its headers in {} are of {}", nvcc.path, nvcc.release,
+                 say("{} is from CUDA {}, but its headers in {} are from {}", nvcc.path, nvcc.release,
                      nvcc.include, headers),
                  how_to_complete(nvcc)};
   return {};
@@ -256,21 +257,22 @@ Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cac
   for (Nvcc nvcc : find_nvcc(host, snapshot)) {
     auto known = identify_nvcc(host, cache, nvcc);
     if (known && nvcc.release.substr(0, nvcc.release.find('.')) == major) return nvcc;
-    last = known ? Error{Errc::Unsupported, say("{} is of CUDA {}", nvcc.path, nvcc.release), ""}
+    last = known ? Error{Errc::Unsupported, say("{} is from CUDA {}", nvcc.path, nvcc.release), ""}
                  : known.error();
     lacking += (lacking.empty() ? "" : "; ") + last.message;
   }
   const std::string fix =
       major == "13"
-          ? say("bring one: {}",
+          ? say("install one: {}",
                 "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 "
                 "nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85")
-          : say("install a toolkit of CUDA {}: no wheel holds its nvcc; the universal module needs none",
+          : say("install a CUDA {} toolkit: no wheel contains its nvcc; the universal module does not need "
+                "it",
                 major);
   if (lacking.empty())
-    return Error{Errc::NotFound, say("no nvcc here, and a build against torch needs one of CUDA {}", major),
-                 fix};
-  return Error{last.code, say("no nvcc of CUDA {} here that can be used: {}", major, lacking),
+    return Error{Errc::NotFound,
+                 say("nvcc not found, and a build against torch needs the one of CUDA {}", major), fix};
+  return Error{last.code, say("no usable nvcc of CUDA {} found: {}", major, lacking),
                last.hint.empty() ? fix : last.hint};
 }
 

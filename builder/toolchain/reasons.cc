@@ -28,10 +28,10 @@ void add_flags(const InputChange& change, std::vector<std::string>& out) {
   const auto before = words_of(change.before), after = words_of(change.after);
   const std::size_t start = out.size();
   for (const std::string& word : after)
-    if (!contains(before, word)) out.push_back(say("flag {} is new", word));
+    if (!contains(before, word)) out.push_back(say("flag {} was added", word));
   for (const std::string& word : before)
-    if (!contains(after, word)) out.push_back(say("flag {} is gone", word));
-  if (out.size() == start) out.push_back(say("the flags stand in another order"));
+    if (!contains(after, word)) out.push_back(say("flag {} was removed", word));
+  if (out.size() == start) out.push_back(say("the order of the flags changed"));
 }
 
 bool is_hash(const std::string& word) {
@@ -58,11 +58,11 @@ std::string without_hash(const std::string& value) {
 std::string in_words(const InputChange& change) {
   const bool part = change.label.starts_with(kSourcePart) && change.label.find('/') != std::string::npos;
   const std::string name = part ? change.label.substr(std::string(kSourcePart).size()) : change.label;
-  if (change.is_new) return say("{} is new", name);
-  if (change.is_gone) return say("{} is gone", name);
+  if (change.is_new) return say("{} was added", name);
+  if (change.is_gone) return say("{} was removed", name);
   if (is_hash(change.before) && is_hash(change.after)) return say("{} changed", name);
   if (without_hash(change.before) == without_hash(change.after))
-    return say("{} {} has other bytes", name, without_hash(change.after));
+    return say("the content of {} {} changed", name, without_hash(change.after));
   if (change.label == "compiler")
     return say("{} is {} and was {}", name, without_hash(change.after), without_hash(change.before));
   return say("{} is {} and was {}", name, shortened(change.after), shortened(change.before));
@@ -84,12 +84,12 @@ std::string in_words(const std::vector<const Miss*>& group) {
       return say("compiled again: {} for {}: since the last build {}", units, first.target,
                  join(first.changes));
     case Miss::Kind::Gone:
-      return say("compiled again: {} for {}: nothing changed, but the cache does not hold it any more", units,
+      return say("compiled again: {} for {}: nothing changed, but it is no longer in the cache", units,
                  first.target);
     case Miss::Kind::Damaged:
       break;
   }
-  return say("compiled again: {} for {}: the cache's file was damaged and is removed: {}", units,
+  return say("compiled again: {} for {}: the file in the cache was damaged and removed: {}", units,
              first.target, first.entry);
 }
 

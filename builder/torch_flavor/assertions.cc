@@ -17,8 +17,7 @@ constexpr std::array<std::string_view, 10> kAllowed = {
     "libc.so.6",          "libpthread.so.0", "libdl.so.2", "libm.so.6",      "ld-linux-x86-64.so.2"};
 
 Error broken_torch_module(const std::string& path, const std::string& what, std::string hint) {
-  return {Errc::Malformed, say("the built module {} is not what it must be: {}", path, what),
-          std::move(hint)};
+  return {Errc::Malformed, say("the built module {} failed its checks: {}", path, what), std::move(hint)};
 }
 
 std::string report_it() {
@@ -28,7 +27,7 @@ std::string report_it() {
 // A compiler of another distribution links against a newer libstdc++ than the environment's processes load.
 Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const TorchEnvironment& environment) {
   return broken_torch_module(
-      path, say("it needs {} of {}, which has {} at most", unmet.version, unmet.library, unmet.provided_max),
+      path, say("it needs {} of {}, which has at most {}", unmet.version, unmet.library, unmet.provided_max),
       say("build it with an older compiler than {} {}: CXX=PATH", environment.compiler.kind,
           environment.compiler.version));
 }
@@ -45,12 +44,11 @@ Result<void> check_resolution(const Host& host, const Snapshot& snapshot, const 
                                say("the loader does not find its {}", copy.missing_libraries.front().soname),
                                report_it());
   if (!copy.missing_symbols.empty())
-    return broken_torch_module(
-        copy.path,
-        say_n(copy.missing_symbols.size(), "{} name that it needs is nowhere: {}",
-              "{} names that it needs are nowhere, the first is {}", copy.missing_symbols.size(),
-              copy.missing_symbols.front().name),
-        say("the headers of this torch are not those of its libraries: install torch again"));
+    return broken_torch_module(copy.path,
+                               say_n(copy.missing_symbols.size(), "{} symbol that it needs was not found: {}",
+                                     "{} symbols that it needs were not found, the first is {}",
+                                     copy.missing_symbols.size(), copy.missing_symbols.front().name),
+                               say("the headers of this torch do not match its libraries: reinstall torch"));
   if (!copy.unmet_versions.empty()) return newer_runtime(copy.path, copy.unmet_versions.front(), environment);
   return {};
 }
@@ -71,7 +69,7 @@ Result<void> assert_torch_module(const Host& host, const Snapshot& snapshot,
   if (copy.string_abi != environment.string_abi)
     return broken_torch_module(
         path, say("its string ABI is {}, and torch's is {}", copy.string_abi, environment.string_abi),
-        say("build it with a compiler that takes -D_GLIBCXX_USE_CXX11_ABI: CXX=PATH"));
+        say("build it with a compiler that supports -D_GLIBCXX_USE_CXX11_ABI: CXX=PATH"));
   return check_resolution(host, snapshot, environment, copy);
 }
 

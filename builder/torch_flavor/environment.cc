@@ -21,7 +21,7 @@ std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes / 1'000
 
 // The way out that every Error here offers.
 std::string or_universal() {
-  return say("scankit build without --flavor torch makes a module that needs neither");
+  return say("scankit build without --flavor torch builds a module that needs neither");
 }
 
 // The module needs one CPython with the GIL, and the name that this Python gives its extensions.
@@ -29,15 +29,15 @@ Result<void> judge_python(const Snapshot& snapshot) {
   if (!snapshot.python.present())
     return Error{Errc::NotFound,
                  say("the torch flavor is built for one Python and its torch: {}", snapshot.python.note),
-                 say("name the environment: --python PATH")};
+                 say("choose the environment: --python PATH")};
   const Python& python = snapshot.python.value;
   if (python.free_threaded)
     return Error{Errc::Unsupported,
                  say("{} is a free-threaded Python {}, which the module does not support", python.executable,
                      python.version),
-                 say("use a build with the GIL")};
+                 say("use a Python build with the GIL")};
   if (python.extension_suffixes.empty())
-    return Error{Errc::Unsupported, say("{} does not tell what its extensions are called", python.executable),
+    return Error{Errc::Unsupported, say("{} does not report the suffix of its extensions", python.executable),
                  ""};
   return {};
 }
@@ -47,18 +47,18 @@ Result<void> judge_torch(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   if (!snapshot.torch.present())
     return Error{Errc::NotFound,
-                 say("the torch flavor is linked with the environment's torch, and {} has none: {}",
+                 say("the torch flavor is linked to the environment's torch, and {} has no torch: {}",
                      snapshot.python.value.executable, tr(snapshot.torch.note)),
                  or_universal()};
   if (!torch.hip.empty())
     return Error{Errc::Unsupported,
-                 say("torch {} is built for ROCm, and the kernels are CUDA's", torch.version), ""};
+                 say("torch {} is built for ROCm, and the kernels are for CUDA", torch.version), ""};
   if (torch.cxx_standard.empty())
     return Error{
         Errc::NotFound,
-        say("torch {} has no headers that say which C++ they demand: {} is not there or says nothing",
+        say("the headers of torch {} do not say which C++ they need: {} is missing or does not say so",
             torch.version, path_join(torch.location, "include/ATen/ATen.h")),
-        say("install torch again from a wheel, which brings its headers; {}", or_universal())};
+        say("reinstall torch from a wheel, which contains its headers; {}", or_universal())};
   if (torch.string_abi != "old" && torch.string_abi != "new")
     return Error{Errc::Unsupported,
                  say("the string ABI of torch {} could not be read from its libc10.so: {}", torch.version,
@@ -79,9 +79,9 @@ Result<void> find_libraries(const Host& host, const Snapshot& snapshot, TorchEnv
         folders, [&](const std::string& folder) { return host.exists(path_join(folder, name)); });
     if (at == folders.end())
       return Error{Errc::NotFound,
-                   say("torch {} lacks {}: neither {} nor the environment's lib folder holds it",
+                   say("torch {} lacks {}: found neither in {} nor in the environment's lib directory",
                        torch.version, name, folders[0]),
-                   say("install torch again")};
+                   say("reinstall torch")};
     found.libraries.push_back(path_join(*at, name));
     std::string identity;
     for (const Library& library : torch.libraries)
@@ -98,15 +98,15 @@ Error no_python_header(const Python& python, const BuildTools& tools) {
   const auto version = Version::parse(python.version);
   const std::string series = version ? version->major_minor() : python.version;
   const std::string what =
-      say("the torch flavor includes Python.h, and {}, where that of Python {} belongs, holds none",
+      say("the torch flavor needs Python.h, and {}, the directory for Python {}, does not contain it",
           tools.python_include.empty() ? python.base_prefix : tools.python_include, python.version);
   if (python.base_prefix == "/usr")
     return {Errc::NotFound, what,
             say("install python{}-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL); {}", series,
                 or_universal())};
   return {Errc::NotFound, what,
-          say("make the environment again with a Python that has its headers, by uv python install {} for "
-              "instance; {}",
+          say("recreate the environment with a Python that has its headers, for example with uv python "
+              "install {}; {}",
               series, or_universal())};
 }
 
@@ -129,16 +129,16 @@ Result<void> evaluate_resources(const Probed<Memory>& known, const std::vector<B
     const std::uint64_t room = std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
     if (room < kMemory)
       return Error{Errc::Unsupported,
-                   say("compiling with torch's headers takes up to {} MB of memory, and {} MB are free",
+                   say("compiling with torch's headers needs up to {} MB of memory, and {} MB are free",
                        megabytes(kMemory), megabytes(room)),
                    or_universal()};
   }
   for (const BuildPlace& place : places)
     if (place.role == "temporary files" && place.free < kDisk)
       return Error{Errc::Unsupported,
-                   say("the build writes up to {} MB to {}, and {} MB are free there", megabytes(kDisk),
+                   say("the build writes up to {} MB to {}, where only {} MB are free", megabytes(kDisk),
                        place.path, megabytes(place.free)),
-                   say("name another folder: TMPDIR=FOLDER")};
+                   say("choose another directory: TMPDIR=DIR")};
   return {};
 }
 
@@ -160,7 +160,7 @@ Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& sna
   for (const char* header : {"torch/csrc/autograd/python_variable.h", "ATen/ops/empty_strided_ops.h"})
     if (!host.exists(path_join(path_join(torch.location, "include"), header)))
       return Error{Errc::NotFound, say("torch {} lacks its header {}", torch.version, header),
-                   say("install torch again from a wheel, which brings its headers; {}", or_universal())};
+                   say("reinstall torch from a wheel, which contains its headers; {}", or_universal())};
   if (!tools.python_header) return no_python_header(snapshot.python.value, tools);
   SCANKIT_CHECK(find_libraries(host, snapshot, found));
   SCANKIT_TRY(found.compiler,

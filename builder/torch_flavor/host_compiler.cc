@@ -82,10 +82,10 @@ Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& com
         say("{} belongs to user {}, and root would run that user's code", foreign->path, foreign->uid), ""};
   SCANKIT_TRY(const ProcessResult answer, ask_compiler(compiler, demand));
   if (answer.timed_out)
-    return Error{Errc::Timeout, say("{} did not answer within 20 seconds", join(compiler.argv, " ")), ""};
+    return Error{Errc::Timeout, say("{} did not respond within 20 seconds", join(compiler.argv, " ")), ""};
   if (!answer.ok())
     return Error{Errc::Unsupported,
-                 say("{} compiles no C++{}: {}", join(compiler.argv, " "), demand.standard,
+                 say("{} cannot compile C++{}: {}", join(compiler.argv, " "), demand.standard,
                      first_error_line(answer.err)),
                  ""};
   SCANKIT_CHECK(judge_cxx_compiler(answer.out, demand, compiler));
@@ -105,8 +105,7 @@ std::string how_to_get_one(const CxxDemand& demand) {
   const unsigned gcc = demand.standard == "17" ? std::max(demand.gcc_min, 9U) : std::max(demand.gcc_min, 11U);
   return say(
       "install g++ {} or newer (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++; conda: "
-      "gxx_linux-64), or "
-      "name one: CXX=g++-{}; without --flavor torch no compiler is needed",
+      "gxx_linux-64), or choose one: CXX=g++-{}; without --flavor torch no compiler is needed",
       gcc, gcc);
 }
 
@@ -119,12 +118,12 @@ Result<CxxCompiler> named_by_user(const Host& host, const std::string& cxx, cons
   const std::string name = compiler.argv.empty() ? cxx : compiler.argv.front();
   const std::string path = which(host, name);
   if (path.empty())
-    return Error{Errc::NotFound, say("CXX names the compiler {}, and there is no such program", name),
+    return Error{Errc::NotFound, say("CXX selects the compiler {}, which does not exist", name),
                  how_to_get_one(demand)};
   compiler.argv.front() = path;
   if (auto fits = examine(host, demand, compiler); !fits)
     return Error{fits.error().code,
-                 say("CXX names a compiler that does not fit: {}", retold(fits.error().message)),
+                 say("CXX selects an unsuitable compiler: {}", retold(fits.error().message)),
                  how_to_get_one(demand)};
   return compiler;
 }
@@ -145,18 +144,18 @@ Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand
   const std::string what = say("{} is {} {}", join(compiler.argv, " "), compiler.kind, compiler.version);
   const auto lacks = [&](std::string why) { return Error{Errc::Unsupported, std::move(why), ""}; };
   if (!clang && number(macros, "__GNUC__") < demand.gcc_min)
-    return lacks(say("{}, and torch's headers take gcc from {} on", what, demand.gcc_min));
+    return lacks(say("{}, and torch's headers need gcc {} or newer", what, demand.gcc_min));
   if (number(macros, "__cplusplus") < cplusplus_of(demand.standard))
     return lacks(
-        say("{}, and torch's headers demand C++{}, which it does not have whole", what, demand.standard));
+        say("{}, and torch's headers need C++{}, which it does not fully support", what, demand.standard));
   if (macro(macros, "__x86_64__").empty() || !macro(macros, "__ILP32__").empty())
     return lacks(say("{}, for another processor than x86-64", what));
   if (!macro(macros, "_LIBCPP_VERSION").empty())
-    return lacks(say("{} with libc++, and torch is built with libstdc++", what));
+    return lacks(say("{} uses libc++, and torch is built with libstdc++", what));
   // A libstdc++ without both (devtoolset on RHEL 7) takes the flag and keeps to the old one.
   if (number(macros, "_GLIBCXX_USE_CXX11_ABI") != (demand.string_abi == "new" ? 1 : 0))
-    return lacks(
-        say("{}, which does not make the {} string ABI that torch is built with", what, demand.string_abi));
+    return lacks(say("{}, which does not support the {} string ABI that torch is built with", what,
+                     demand.string_abi));
   return {};
 }
 
@@ -182,10 +181,11 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
   }
   if (lacking.empty())
     return Error{Errc::NotFound,
-                 say("the torch flavor is compiled with the user's C++ compiler, and PATH holds neither g++ "
+                 say("the torch flavor is compiled with your C++ compiler, and PATH contains neither g++ "
                      "nor clang++"),
                  how_to_get_one(demand)};
-  return Error{Errc::Unsupported, say("no C++ compiler on PATH fits: {}", lacking), how_to_get_one(demand)};
+  return Error{Errc::Unsupported, say("no suitable C++ compiler on PATH: {}", lacking),
+               how_to_get_one(demand)};
 }
 
 }  // namespace scankit

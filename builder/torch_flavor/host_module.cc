@@ -170,10 +170,10 @@ enum class BuildStep { Compile, Link };
 Error step_failure(BuildStep step, const ProcessResult& ran) {
   const std::string lines = tool_error_lines(ran.err);
   std::string why = retold(lines.substr(0, lines.find('\n')));
-  if (ran.timed_out) why = say("the compiler did not end within 10 minutes");
+  if (ran.timed_out) why = say("the compiler took longer than 10 minutes");
   // g++ is a driver: what the kernel kills is cc1plus, and g++ says so.
   if (ran.signal == SIGKILL || ran.err.find("Killed signal") != std::string::npos)
-    why = say("the compiler was killed, probably for want of memory");
+    why = say("the compiler was killed, probably for lack of memory");
   return {ran.timed_out ? Errc::Timeout : Errc::ToolFailed,
           step == BuildStep::Compile ? say("compiling the torch flavor's binding failed: {}", why)
                                      : say("linking the torch flavor's module failed: {}", why),
@@ -209,7 +209,7 @@ class Building {
     // The one relative path is our own source, which is in the key already.
     std::erase_if(paths, [](const std::string& path) { return !path.starts_with('/'); });
     const auto now = headers_now(paths);
-    if (!now) return Error{Errc::Conflict, say("torch's headers changed while they were compiled"), ""};
+    if (!now) return Error{Errc::Conflict, say("torch's headers changed during the compilation"), ""};
     headers = *now;
     SCANKIT_CHECK(link());
     return read_whole_file(path_join(folder_, request_.module + ".so"), kTorchModuleLimit);
@@ -257,9 +257,9 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
   if (const auto before = request.cache->find(key_of_headers(request))) {
     const auto now = headers_now(paths_in(*before));
     if (!now || *now != *before)
-      tell_progress(request, now ? say("the header {} is another than before: compiling again",
+      tell_progress(request, now ? say("the header {} has changed: compiling again",
                                        first_changed_header(*before, *now))
-                                 : say("a header that was read before is gone: compiling again"));
+                                 : say("a header that was used before no longer exists: compiling again"));
     headers = now.value_or("");
     if (auto bytes = now ? request.cache->find(whole_key(request, *now)) : std::nullopt) {
       request.cache->remember(whole_key(request, *now), slot);

@@ -38,12 +38,12 @@ TEST(HostCompiler, FitsWhereStandardAbiAndProcessorDo) {
 // What gcc 10.2 predefines with -std=c++20 (cpp/ChangeLog of 10 and 11).
 TEST(HostCompiler, AStandardThatIsNotWholeIsRefused) {
   EXPECT_EQ(judge(macros_of_gcc("10", "201709"), {"20", 9, "new"}).problem,
-            "/usr/bin/c++ is gcc 10.2.0, and torch's headers demand C++20, which it does not have whole");
+            "/usr/bin/c++ is gcc 10.2.0, and torch's headers need C++20, which it does not fully support");
 }
 
 TEST(HostCompiler, OlderThanTorchsHeadersTakeIsRefused) {
   EXPECT_EQ(judge(macros_of_gcc("8", "201703"), {"17", 9, "new"}).problem,
-            "/usr/bin/c++ is gcc 8.2.0, and torch's headers take gcc from 9 on");
+            "/usr/bin/c++ is gcc 8.2.0, and torch's headers need gcc 9 or newer");
 }
 
 TEST(HostCompiler, TheFloorOfGccIsNotThatOfClang) {
@@ -58,7 +58,7 @@ TEST(HostCompiler, TheFloorOfGccIsNotThatOfClang) {
 
 TEST(HostCompiler, ALibstdcxxOfTheOtherStringAbiAloneIsRefused) {
   EXPECT_EQ(judge(macros_of_gcc("12", "202002", "0"), {"20", 9, "new"}).problem,
-            "/usr/bin/c++ is gcc 12.2.0, which does not make the new string ABI that torch is built with");
+            "/usr/bin/c++ is gcc 12.2.0, which does not support the new string ABI that torch is built with");
 }
 
 TEST(HostCompiler, AnotherProcessorIsRefused) {
@@ -83,7 +83,7 @@ TEST(TorchEnvironment, RoomIsJudgedByWhatTheGroupMayTake) {
   const auto tight = evaluate_resources(Probed<Memory>::of(memory), {});
   ASSERT_FALSE(tight);
   EXPECT_EQ(tight.error().message,
-            "compiling with torch's headers takes up to 1000 MB of memory, and 512 MB are free");
+            "compiling with torch's headers needs up to 1000 MB of memory, and 512 MB are free");
   EXPECT_TRUE(evaluate_resources({}, {{"sources", "/s", 1, 1}}));
   const auto full = evaluate_resources({}, {{"temporary files", "/full", 1'000'000, 1}});
   ASSERT_FALSE(full);

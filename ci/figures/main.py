@@ -170,7 +170,7 @@ def main(arguments):
         print("SKIPPED: no torch: {}".format(error))
         return 77
     if options.device == "cuda" and not torch.cuda.is_available():
-        print("SKIPPED: torch sees no GPU")
+        print("SKIPPED: torch finds no GPU")
         return 77
     result = Run(options).all()
     if options.out:

@@ -22,18 +22,17 @@ namespace scankit::fleet {
 // The commands that print JSON about one node. Others would run on every node without a result to merge.
 Result<std::vector<std::string>> checked_command(std::vector<std::string> command) {
   static const std::vector<std::string> known = {"doctor", "validate", "env", "ci"};
-  const std::string hint = say("write it behind --, as in: scankit fleet run --slurm --out DIR -- doctor");
-  if (command.empty())
-    return Error{Errc::InvalidArgument, say("which command each node runs is not said"), hint};
+  const std::string hint = say("give it after --, as in: scankit fleet run --slurm --out DIR -- doctor");
+  if (command.empty()) return Error{Errc::InvalidArgument, say("the command for the nodes is missing"), hint};
   if (std::ranges::find(known, command.front()) == known.end())
     return Error{Errc::InvalidArgument,
-                 say("\"{}\" is no command that a fleet runs: take doctor, validate, env check or ci",
+                 say("\"{}\" is not a command that a fleet can run: use doctor, validate, env check or ci",
                      command.front()),
                  hint};
   if (command.front() == "ci" && (command.size() < 2 || command[1] != "run"))
     command.insert(command.begin() + 1, "run");
   if (command.front() == "env" && (command.size() < 2 || command[1] != "check"))
-    return Error{Errc::InvalidArgument, say("of env a fleet runs \"env check\" alone"), hint};
+    return Error{Errc::InvalidArgument, say("of env, a fleet can only run \"env check\""), hint};
   return command;
 }
 
@@ -261,7 +260,7 @@ void add_report(CLI::App& fleet_command, int& exit_status) {
                                "scankit fleet report results --expect 'node[1-4]' --report html=fleet.html"},
                   .statuses = {},
                   .trailing = {}});
-  command->add_option("folder", options->folder, say("directory with the results"))
+  command->add_option("directory", options->folder, say("directory with the results"))
       ->required()
       ->type_name("DIR");
   command

@@ -44,9 +44,9 @@ TEST(HostList, IsExpandedAsSlurmDoes) {
 }
 
 TEST(HostList, RefusesWhatItCannotRead) {
-  EXPECT_EQ(names_of("node[1-5"), "refused: \"node[1-5\": a [ has no ]");
-  EXPECT_EQ(names_of("node1-5]"), "refused: \"node1-5]\": a ] has no [");
-  EXPECT_EQ(names_of("node[5-1]"), "refused: \"node[5-1]\": the range 5-1 runs backwards");
+  EXPECT_EQ(names_of("node[1-5"), "refused: \"node[1-5\": [ without ]");
+  EXPECT_EQ(names_of("node1-5]"), "refused: \"node1-5]\": ] without [");
+  EXPECT_EQ(names_of("node[5-1]"), "refused: \"node[5-1]\": the range 5-1 is reversed");
   EXPECT_EQ(names_of("node[a-c]"), "refused: \"node[a-c]\": [a-c] is not a range of numbers");
   for (const char* bad :
        {"n[]", "n[1-]", "n[-1]", "n[1,]", "n[0-99999999]", "n[1-300]m[1-300]", "n[1-9999999999]"})

@@ -119,7 +119,7 @@ std::string what_to_do(const RunOptions& options, const std::string& fleet) {
   std::string lines;
   // A line end in a name would end the comment, and the rest of the name be a part of the manifest.
   const auto line = [&](const std::string& words) { lines += "# " + plain(words, false) + "\n"; };
-  line(say("One result from each node, for: scankit fleet report DIR --expect @nodes"));
+  line(say("One result for each node, for: scankit fleet report DIR --expect @nodes"));
   line("  kubectl apply -f " + file);
   line("  kubectl get nodes -o name > nodes");
   if (options.manifest.claim.empty()) {
@@ -127,8 +127,8 @@ std::string what_to_do(const RunOptions& options, const std::string& fleet) {
     line(fmt::format("  kubectl logs{} -l {}={} --prefix --tail=-1 --max-log-requests=1000 > DIR/fleet.log",
                      space, kLabel, fleet));
   } else {
-    line(say("The results lie in the volume of the claim {}: DIR is where that is mounted",
-             options.manifest.claim));
+    line(
+        say("The results are in the volume of the claim {}: DIR is its mount point", options.manifest.claim));
   }
   line("  kubectl delete -f " + file);
   return lines;
@@ -137,10 +137,10 @@ std::string what_to_do(const RunOptions& options, const std::string& fleet) {
 Result<void> checked(const KubernetesOptions& options) {
   if (options.image.empty())
     return Error{Errc::InvalidArgument, say("--image is missing"),
-                 say("name an image that holds scankit and the Python to look at")};
+                 say("choose an image that contains scankit and the Python to look at")};
   if (options.kind == "job" && options.nodes == 0)
     return Error{Errc::InvalidArgument, say("--k8s-nodes is missing"),
-                 say("say how many nodes the job takes")};
+                 say("give the number of nodes of the job")};
   for (const std::string& selector : options.node_selector)
     if (selector.find('=') == std::string::npos || selector.front() == '=')
       return Error{Errc::InvalidArgument, say("--node-selector {} is not KEY=VALUE", selector), ""};

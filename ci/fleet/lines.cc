@@ -100,7 +100,7 @@ void take_log(const std::string& name, const std::string& text, Files& files) {
   cutter.add(text, take);
   for (const auto& [node, part] : assembler.unfinished())
     files.push_back({name + ":" + node, read_node_text(part)});
-  if (told == 0) files.push_back(problem(name, say("it is no result of a node of a fleet")));
+  if (told == 0) files.push_back(problem(name, say("it is not the result of a fleet node")));
 }
 
 // write_file_atomically() writes to NAME.XXXXXX and renames it when it is complete.
@@ -111,12 +111,12 @@ bool left_by_a_killed_write(const std::string& name) {
 void take_file(const std::string& folder, const std::string& name, bool regular, Files& files) {
   if (name == kRosterFile || name == "fleet.lock") return;
   if (!regular) {
-    files.push_back(problem(name, say("it is no regular file")));
+    files.push_back(problem(name, say("it is not a regular file")));
     return;
   }
   if (left_by_a_killed_write(name)) {
     files.push_back(
-        {name, {TextState::Truncated, say("it was left by a process that was killed while it wrote"), {}}});
+        {name, {TextState::Truncated, say("it is from a process that was killed while it wrote it"), {}}});
     return;
   }
   const bool node_file = name.ends_with(".json");
@@ -161,15 +161,15 @@ Result<Collected> collect(const std::string& folder) {
        entry.increment(code))
     names.emplace_back(entry->path().filename().string(), entry->is_regular_file());
   if (code)
-    return Error{Errc::NotFound, say("cannot read the folder {}: {}", folder, code.message()),
-                 say("name the folder that scankit fleet run --out wrote into")};
+    return Error{Errc::NotFound, say("cannot read the directory {}: {}", folder, code.message()),
+                 say("give the directory that scankit fleet run --out wrote to")};
   std::ranges::sort(names);
   if (auto roster = read_roster(folder))
     collected.roster = std::move(*roster);
   else
     collected.roster_problem =
         roster.error().code == Errc::NotFound
-            ? say("there is no {} in {}: which nodes had to answer is not known; name them with --expect",
+            ? say("{} not found in {}: the expected nodes are not known; list them with --expect",
                   kRosterFile, folder)
             : roster.error().message;
   for (Files& files : read_all(folder, names)) std::ranges::move(files, std::back_inserter(collected.files));

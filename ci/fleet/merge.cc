@@ -59,19 +59,19 @@ void judge_answer(NodeEvent& line) {
   line.state = "answered";
   if (r.end != "exited") {
     line.state = r.end == "timed out" ? "timed_out" : r.end == "killed" ? "killed" : "not_started";
-    line.why = r.end == "timed out" ? say("the command ran into its time limit")
-               : r.end == "killed"  ? say("the command was ended by signal {}", r.signal)
+    line.why = r.end == "timed out" ? say("the command exceeded its time limit")
+               : r.end == "killed"  ? say("the command was killed by signal {}", r.signal)
                                     : say("the command could not be started: {}", r.said);
     return;
   }
   const Summary& s = r.summary;
   const auto error = std::ranges::find(s.causes, "error", &Cause::severity);
   if (s.verdict.empty())
-    line.why = say("the command ended with status {} and no result: {}", r.exit_status, r.said);
+    line.why = say("the command exited with status {} and no result: {}", r.exit_status, r.said);
   else if (r.exit_status == kExitClean)
     line.verdict = Verdict::Passed;
   else if (r.exit_status == kExitUsage || r.exit_status == kExitInternal || r.exit_status > kExitDrift)
-    line.why = say("the command ended with status {}: {}", r.exit_status, r.said);
+    line.why = say("the command exited with status {}: {}", r.exit_status, r.said);
   else if (r.exit_status == kExitInconclusive && s.verdict == "empty")
     line.why = say("nothing to check: neither PyTorch nor a compiled CUDA extension was found");
   else if (r.exit_status == kExitInconclusive)
@@ -86,7 +86,7 @@ void judge_answer(NodeEvent& line) {
     line.why = say_n(s.failed, "{} result is wrong: {} ({})", "{} results are wrong, the first: {} ({})",
                      s.failed, s.failures.front().what, s.failures.front().why);
   else
-    line.why = say("the command ended with status {}: {}", r.exit_status, r.said);
+    line.why = say("the command exited with status {}: {}", r.exit_status, r.said);
 }
 
 // Why there is no whole result of a node, from its damaged file or from what the launcher saw.
@@ -111,16 +111,16 @@ void judge_silence(NodeEvent& line, const Collected& collected) {
   const AskedNode& asked = found->second;
   if (asked.gave_up && asked.started > 0 && asked.problem.empty()) {
     line.state = "hung";
-    line.why = say("it started, and had not answered when its {} s and the launcher's patience were over",
+    line.why = say("it started, but had not answered after its {} s and the launcher's grace period",
                    collected.roster->timeout);
   } else if (asked.gave_up && asked.started == 0) {
     line.why = say("it did not start within {} s", collected.roster->timeout);
   } else if (asked.reported > 0) {
     line.state = "no_file";
-    line.why = say("it told that it wrote its file, which is not in this folder");
+    line.why = say("it reported that it wrote its file, which is not in this directory");
   } else if (asked.started > 0 && asked.over) {  // Slurm's own words follow
     line.state = "lost";
-    line.why = say("it started, and ended without an answer");
+    line.why = say("it started, but ended without an answer");
   } else if (asked.over) {
     line.state = "not_started";
     line.why = say("it could not be started");
@@ -140,14 +140,13 @@ void judge_files(NodeEvent& line, const FilePointers& files, FleetReport& report
     if (file == &chosen) continue;
     const bool same = same_answer(file->read.node, *line.result);
     if (same && file->name.find(':') != std::string::npos) continue;  // the same by file and by log
-    report.strays.push_back(
-        {file->name, "duplicate",
-         same ? say("it is a copy of {}", chosen.name)
-              : say("{} is of the same node {} and says something else", chosen.name, line.name)});
+    report.strays.push_back({file->name, "duplicate",
+                             same ? say("it is a copy of {}", chosen.name)
+                                  : say("{} is from the same node {} but differs", chosen.name, line.name)});
     if (same || file->read.node.exit_status == line.exit_status) continue;
     line.verdict = Verdict::Unknown;
     line.state = "conflicting";
-    line.why = say("two results of it do not agree: {} and {}", chosen.name, file->name);
+    line.why = say("its two results disagree: {} and {}", chosen.name, file->name);
   }
 }
 
@@ -158,14 +157,14 @@ void judge_inputs(NodeEvent& line, const Roster& roster) {
     if (seen == line.result->inputs.end() || seen->second == hash) continue;
     line.verdict = Verdict::Unknown;
     line.state = "other_input";
-    line.why = say("the file of {} holds something else there than on the launcher", option);
+    line.why = say("the contents of {} differ from those on the launcher", option);
   }
 }
 
 void note_of_roster(NodeEvent& line, const Roster& roster) {
   const auto asked = roster.nodes.find(line.name);
   if (asked == roster.nodes.end()) {
-    line.notes.push_back(say("it answered, and is none of the nodes that were asked"));
+    line.notes.push_back(say("it answered, but is not one of the requested nodes"));
     return;
   }
   if (line.result && !asked->second.problem.empty()) line.notes.push_back(asked->second.problem);
@@ -180,7 +179,7 @@ std::map<std::string, FilePointers> sorted_out(const Collected& collected, Fleet
     else if (file.read.node.fleet != report.fleet ||
              (collected.roster && file.read.node.command_sha256 != collected.roster->command_sha256))
       report.strays.push_back({file.name, "other_fleet",
-                               say("it is of fleet {}, node {}; this one is {}", file.read.node.fleet,
+                               say("it belongs to fleet {}, node {}; this one is {}", file.read.node.fleet,
                                    file.read.node.node, report.fleet)});
     else
       of_node[file.read.node.node].push_back(&file);
@@ -260,7 +259,7 @@ FleetReport merged(const Collected& collected) {
   take_nodes(collected, report);
   if (report.command.empty()) report.command = one_command(report.nodes);
   if (!collected.roster && collected.expected.empty()) report.problems.push_back(collected.roster_problem);
-  if (report.nodes.empty()) report.problems.push_back(say("no node of a fleet is in {}", collected.folder));
+  if (report.nodes.empty()) report.problems.push_back(say("no fleet node found in {}", collected.folder));
   take_causes(report);
   compare_facts(report);
   find_outliers(report);

@@ -57,7 +57,7 @@ Result<std::string> separate_snapshot(const NodeOptions& options) {
   request.timeout = facts_limit(options.timeout);
   request.output_limit = 64u << 20;
   SCANKIT_TRY(auto ran, run_process(request));
-  if (ran.timed_out) return Error{Errc::Timeout, say("reading the facts ran into its time limit"), ""};
+  if (ran.timed_out) return Error{Errc::Timeout, say("reading the facts exceeded its time limit"), ""};
   if (ran.signal != 0)
     return Error{Errc::ToolFailed, say("reading the facts was ended by signal {}", ran.signal), ""};
   return std::move(ran.out);
@@ -103,11 +103,11 @@ std::string run_command(const NodeOptions& options, const std::string& facts, No
 // With --shared the directory must be the launcher's: another one of the same name, such as a local disk,
 // would take the file and nobody would read it.
 Result<void> write_result(const NodeOptions& options, const std::string& node, const std::string& text) {
-  if (options.out.empty()) return Error{Errc::NotFound, say("no folder was named"), ""};
+  if (options.out.empty()) return Error{Errc::NotFound, say("no directory was given"), ""};
   if (options.shared) {
     const auto roster = read_roster(options.out);
     if (!roster || roster->fleet != options.fleet)
-      return Error{Errc::NotFound, say("the launcher's folder {} is not to be seen here", options.out), ""};
+      return Error{Errc::NotFound, say("the launcher's directory {} is not visible here", options.out), ""};
   } else {
     SCANKIT_CHECK(make_directories(options.out));
   }

@@ -127,24 +127,25 @@ std::string with_digest(std::string body) {
 ReadNode read_node_text(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const int schema = schema_of(text);
-  if (schema == 0) return not_whole(TextState::Foreign, say("it is no result of a node of a fleet"));
+  if (schema == 0) return not_whole(TextState::Foreign, say("it is not the result of a fleet node"));
   if (schema > kNodeSchema)
     return not_whole(TextState::Newer,
-                     say("a newer scankit wrote it (schema {}, this one reads {}): merge with that one",
+                     say("it was written by a newer scankit (schema {}, this one reads {}): merge with that "
+                         "one",
                          schema, kNodeSchema));
   if (text.size() < kDigestTail || text.substr(text.size() - kDigestTail, kDigestKey.size()) != kDigestKey)
-    return not_whole(TextState::Truncated, say("it is cut off after {} bytes", text.size()));
+    return not_whole(TextState::Truncated, say("it is truncated after {} bytes", text.size()));
   const std::string_view body = text.substr(0, text.size() - kDigestTail);
   if (text.substr(text.size() - 66, 64) != sha256_hex(body) || !text.ends_with("\"}"))
-    return not_whole(TextState::Damaged, say("its bytes are not those that were written (sha256)"));
+    return not_whole(TextState::Damaged, say("its checksum does not match (sha256)"));
   // A quote inside a text of the header is written \", so these bytes are the key.
   const auto border = body.find(kResultKey);
   if (border == std::string_view::npos)
-    return not_whole(TextState::Damaged, say("its form is not that of schema {}", schema));
+    return not_whole(TextState::Damaged, say("it does not match schema {}", schema));
   try {
     return {TextState::Whole, "", node_of(Json::parse(std::string(body.substr(0, border)) + "}"))};
   } catch (const Json::exception&) {
-    return not_whole(TextState::Damaged, say("its form is not that of schema {}", schema));
+    return not_whole(TextState::Damaged, say("it does not match schema {}", schema));
   }
 }
 

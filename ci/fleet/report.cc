@@ -188,9 +188,11 @@ std::string difference_line(const Difference& difference) {
 std::string outlier_line(const Outlier& o) {
   const double times = o.median > 0 ? o.value / o.median : 0;
   if (o.disturbed)
-    return say("{}: {:.4g} {} where the median is {:.4g}: {:.2f} times it, measured while it had other work",
-               o.measure, o.value, o.unit, o.median, times);
-  return say("{}: {:.4g} {} where the median is {:.4g}: {:.2f} times it", o.measure, o.value, o.unit,
+    return say(
+        "{}: {:.4g} {} while the median is {:.4g}: {:.2f} times as much, measured while it had other "
+        "work",
+        o.measure, o.value, o.unit, o.median, times);
+  return say("{}: {:.4g} {} while the median is {:.4g}: {:.2f} times as much", o.measure, o.value, o.unit,
              o.median, times);
 }
 

@@ -95,15 +95,15 @@ std::string html_report(const FleetReport& report) {
   for (const Stray& stray : report.strays)
     strays.emplace_back(code(stray.file), xml_escaped(retold(stray.why)));
   for (const auto& [fact, value] : report.common) common.emplace_back(xml_escaped(fact), code(value));
-  out += titled(say("What was found"), say("what"), say("nodes"), causes);
+  out += titled(say("Findings"), say("item"), say("nodes"), causes);
   out += html_nodes(report, Verdict::Unknown, say("Unknown"), "note");
-  out += titled(say("Nodes differ (which alone is no fault)"), say("fact"), say("value"), differences);
-  out +=
-      titled(say("Slow, fast or less exact than nodes of the same kind"), say("node"), say("what"), outliers);
+  out += titled(say("Nodes differ (not a fault by itself)"), say("fact"), say("value"), differences);
+  out += titled(say("Slower, faster or less accurate than nodes of the same kind"), say("node"), say("item"),
+                outliers);
   out += plots(report);
   out += titled(say("Notes"), say("node"), say("note"), notes);
-  out += titled(say("Files that were left out"), say("file"), say("why"), strays);
-  out += html::folded(say("What most nodes share"), html::table(say("fact"), say("value"), common));
+  out += titled(say("Files left out"), say("file"), say("reason"), strays);
+  out += html::folded(say("Shared by most nodes"), html::table(say("fact"), say("value"), common));
   return html_page(
       {"scankit fleet", verdict_line(report), std::string(verdict_word(report)), validate::kPlotStyle, out});
 }

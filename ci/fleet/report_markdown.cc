@@ -23,7 +23,7 @@ class Table {
 };
 
 std::string markdown_nodes(const FleetReport& report, Verdict verdict, const std::string& title) {
-  Table table(title, say("node"), say("why"));
+  Table table(title, say("node"), say("reason"));
   for (const NodeEvent& node : report.nodes)
     if (node.verdict == verdict) table.row(markdown_code(node.name), markdown_escaped(retold(node.why)));
   return table.text();
@@ -45,18 +45,19 @@ std::string markdown_report(const FleetReport& report) {
   for (const std::string& problem : report.problems) out += markdown_escaped(retold(problem)) + "\n\n";
   for (const std::string& note : report.notes) out += markdown_escaped(retold(note)) + "\n\n";
   out += markdown_nodes(report, Verdict::Failed, say("Failed"));
-  Table causes(say("What was found"), say("what"), say("nodes"));
+  Table causes(say("Findings"), say("item"), say("nodes"));
   for (const CauseLine& line : report.causes)
     causes.row(markdown_code(line.cause.cause) + " " + markdown_escaped(retold(line.cause.summary)),
                markdown_escaped(node_names(line.nodes)));
   out += causes.text() + markdown_nodes(report, Verdict::Unknown, say("Unknown"));
-  Table differences(say("Nodes differ (which alone is no fault)"), say("fact"), say("value"));
+  Table differences(say("Nodes differ (not a fault by itself)"), say("fact"), say("value"));
   for (const Difference& d : report.differences)
     differences.row(markdown_code(d.fact), markdown_escaped(difference_line(d)));
-  Table outliers(say("Slow, fast or less exact than nodes of the same kind"), say("node"), say("what"));
+  Table outliers(say("Slower, faster or less accurate than nodes of the same kind"), say("node"),
+                 say("item"));
   for (const Outlier& o : report.outliers)
     outliers.row(markdown_code(o.node), markdown_escaped(outlier_line(o)));
-  Table strays(say("Files that were left out"), say("file"), say("why"));
+  Table strays(say("Files left out"), say("file"), say("reason"));
   for (const Stray& stray : report.strays)
     strays.row(markdown_code(stray.file), markdown_escaped(retold(stray.why)));
   return out + differences.text() + outliers.text() + notes_of(report) + strays.text();

@@ -84,7 +84,7 @@ std::string prometheus_report(const FleetReport& report, int exit_status) {
   Out out{.text = "", .fleet = report.fleet};
   out.family("exit_status", "Exit status of the report, as scankit's commands have it")
       .sample({{"fleet", out.fleet}}, std::to_string(exit_status));
-  auto verdicts = out.family("verdict", "1 for the verdict that holds");
+  auto verdicts = out.family("verdict", "1 for the current verdict");
   for (const std::string_view verdict : {"healthy", "broken", "unknown"})
     verdicts.sample({{"fleet", out.fleet}, {"verdict", std::string(verdict)}},
                     verdict_word(report) == verdict ? "1" : "0");

@@ -80,7 +80,7 @@ class Text {
 
   void causes() {
     if (report_.causes.empty()) return;
-    title(say("What was found"));
+    title(say("Findings"));
     some(report_.causes, [&](const CauseLine& c) {
       line("  " + c.cause.severity + " " + c.cause.cause + ": " + retold(c.cause.summary));
       line("    " + say("on {}", node_names(c.nodes)));
@@ -89,14 +89,14 @@ class Text {
 
   void differences() {
     if (report_.differences.empty()) return;
-    title(say("Nodes differ (which alone is no fault)"));
+    title(say("Nodes differ (not a fault by itself)"));
     some(report_.differences,
          [&](const Difference& d) { line("  " + in_column(d.fact, 20) + difference_line(d)); });
   }
 
   void outliers() {
     if (report_.outliers.empty()) return;
-    title(say("Slow, fast or less exact than nodes of the same kind"));
+    title(say("Slower, faster or less accurate than nodes of the same kind"));
     some(report_.outliers, [&](const Outlier& o) { line("  " + in_column(o.node, 12) + outlier_line(o)); });
   }
 
@@ -111,7 +111,7 @@ class Text {
 
   void strays() {
     if (report_.strays.empty()) return;
-    title(say("Files that were left out"));
+    title(say("Files left out"));
     some(report_.strays, [&](const Stray& stray) { line("  " + stray.file + ": " + retold(stray.why)); });
   }
 

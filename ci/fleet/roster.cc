@@ -47,7 +47,7 @@ Result<Names> one_range(std::string_view list, std::string_view range) {
                          high = dash == std::string_view::npos ? low : range.substr(dash + 1);
   if (!is_number(low) || !is_number(high)) return wrong(list, say("[{}] is not a range of numbers", range));
   const std::size_t from = number(low), to = number(high);
-  if (to < from) return wrong(list, say("the range {} runs backwards", range));
+  if (to < from) return wrong(list, say("the range {} is reversed", range));
   if (to - from >= kMostHosts) return wrong(list, say("more than {} names", kMostHosts));
   Names names;
   for (std::size_t at = from; at <= to; ++at) {
@@ -79,7 +79,7 @@ Result<Names> one_pattern(std::string_view list, std::string_view pattern) {
     pattern.remove_prefix(open);
     if (pattern.empty()) break;
     const std::size_t close = pattern.find(']');
-    if (close == std::string_view::npos) return wrong(list, say("a [ has no ]"));
+    if (close == std::string_view::npos) return wrong(list, say("[ without ]"));
     SCANKIT_TRY(const Names middles, ranges(list, pattern.substr(1, close - 1)));
     if (middles.size() * names.size() > kMostHosts) return wrong(list, say("more than {} names", kMostHosts));
     Names longer;
@@ -88,7 +88,7 @@ Result<Names> one_pattern(std::string_view list, std::string_view pattern) {
     names = std::move(longer);
     pattern.remove_prefix(close + 1);
   }
-  if (names.front().find(']') != std::string::npos) return wrong(list, say("a ] has no ["));
+  if (names.front().find(']') != std::string::npos) return wrong(list, say("] without ["));
   return names;
 }
 
@@ -178,12 +178,12 @@ std::string roster_text(const Roster& roster) {
 
 Result<Roster> roster_of(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  const std::string hint = say("collect into another folder, or move the file away");
+  const std::string hint = say("use another directory, or move the file away");
   if (!json.is_object() || !json.contains("$schema") || !json["$schema"].is_string())
     return Error{Errc::Malformed, say("{} is not the list of a fleet's nodes", kRosterFile), hint};
   if (json["$schema"] != kRosterSchema)
     return Error{Errc::Unsupported,
-                 say("{} is of schema {}, and this scankit reads {}", kRosterFile,
+                 say("{} has schema {}, and this scankit reads {}", kRosterFile,
                      json["$schema"].get<std::string>(), kRosterSchema),
                  hint};
   try {
@@ -210,13 +210,13 @@ Result<Descriptor> lock_folder(const std::string& folder) {
   if (fd.get() < 0)
     return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
                  say("cannot open {}: {}", path, std::strerror(errno)),
-                 say("name a folder that can be written with --out")};
+                 say("choose a writable directory with --out")};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   // Some network file systems have no locks (Lustre without -o flock): the fleet's id in fleet.json is then
   // what two launchers differ in.
   if (errno != EWOULDBLOCK) return fd;
-  return Error{Errc::Conflict, say("another scankit fleet run writes into {}", folder),
-               say("wait until it ends, or name another folder with --out")};
+  return Error{Errc::Conflict, say("another scankit fleet run is writing to {}", folder),
+               say("wait until it ends, or choose another directory with --out")};
 }
 
 }  // namespace scankit::fleet

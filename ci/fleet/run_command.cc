@@ -76,8 +76,8 @@ Result<Roster> roster_for(const RunOptions& options, const std::vector<std::stri
     for (const std::string& word : before->command) words += (words.empty() ? "" : " ") + shell_quoted(word);
     return Error{
         Errc::Conflict,
-        say("{} holds the results of another fleet: {}, of \"{}\"", options.out, before->fleet, words),
-        say("name another folder with --out; the same line would go on with that fleet")};
+        say("{} contains the results of another fleet: {}, of \"{}\"", options.out, before->fleet, words),
+        say("choose another directory with --out; the same command would continue that fleet")};
   }
   before->timeout = options.timeout;
   return before;
@@ -117,14 +117,14 @@ Result<void> run_open_nodes(const RunOptions& options, const SlurmJob& job, bool
     const auto why = unusable_nodes(expected);
     for (const std::string& node : expected)
       if (!roster.nodes.contains(node))
-        roster.absent[node] = why.contains(node) ? why.at(node) : say("Slurm did not give it to this job");
+        roster.absent[node] = why.contains(node) ? why.at(node) : say("Slurm did not assign it to this job");
   }
   SCANKIT_CHECK(write_roster(options.out, roster));
   SCANKIT_TRY(const auto before, report_of(options.out));
   const auto open = open_nodes(before, nodes);
   const std::size_t done = nodes.size() - open.size();
   if (done > 0)
-    say_progress(say_n(done, "{} node has answered before", "{} nodes have answered before", done));
+    say_progress(say_n(done, "{} node has already answered", "{} nodes have already answered", done));
   if (open.empty()) return {};
   Progress progress(say_n(open.size(), "waiting for {} node of job {}", "waiting for {} nodes of job {}",
                           open.size(), job.id));
@@ -143,8 +143,8 @@ Result<void> fit_for_a_step(const std::vector<std::string>& options) {
     for (const char* name : {"-N", "-w", "-x", "-n", "--nodes", "--nodelist", "--exclude", "--ntasks"})
       if (option == name || option.starts_with(std::string(name) + "=") ||
           (name[1] != '-' && option.starts_with(name)))
-        return Error{Errc::InvalidArgument, say("{} cannot be given inside an allocation", option),
-                     say("every node of the allocation is asked; make one with those nodes")};
+        return Error{Errc::InvalidArgument, say("{} cannot be used inside an allocation", option),
+                     say("every node of the allocation is used; allocate exactly those nodes")};
   return {};
 }
 
@@ -159,9 +159,9 @@ int allocate(const RunOptions& options, const Roster& roster) {
     auto open = open_nodes(*report, nodes);
     const auto unusable = unusable_nodes(open);
     std::erase_if(open, [&](const std::string& node) { return unusable.contains(node); });
-    for (const auto& [node, why] : unusable) say_progress(say("{} is not asked: {}", node, why));
+    for (const auto& [node, why] : unusable) say_progress(say("{} is skipped: {}", node, why));
     if (open.empty()) {
-      say_progress(say("no node is left to be asked: {} holds what the others said", options.out));
+      say_progress(say("no node left to query: {} contains the other results", options.out));
       return tell(*report, options.show);
     }
     std::string list;
@@ -179,14 +179,14 @@ int allocate(const RunOptions& options, const Roster& roster) {
   const auto report = report_of(options.out);
   if (!report) return complained(report.error(), kExitInternal);
   if (exit_status_of(*report, options.show.fail_on) == kExitClean) return kExitClean;
-  say_progress(say("what ran inside the allocation was ended; the same line goes on"));
+  say_progress(say("the part inside the allocation was stopped; the same command continues it"));
   return tell(*report, options.show);
 }
 
 Result<void> prepared(const RunOptions& options) {
   if (options.out.empty())
-    return Error{Errc::InvalidArgument, say("--out is missing: the folder for the nodes' results"),
-                 say("name one that all nodes see")};
+    return Error{Errc::InvalidArgument, say("--out is missing: the directory for the nodes' results"),
+                 say("choose one that all nodes can access")};
   SCANKIT_CHECK(slurm_is_here());
   return make_directories(options.out);
 }

@@ -36,9 +36,9 @@ Result<std::string> said_by(std::vector<std::string> argv) {
   request.output_limit = 64u << 20;
   SCANKIT_TRY(const auto ran, run_process(request));
   if (ran.ok()) return ran.out;
-  const std::string why = ran.timed_out ? say("it did not answer within 30 s") : ran.err;
+  const std::string why = ran.timed_out ? say("it did not respond within 30 s") : ran.err;
   return Error{Errc::ToolFailed, say("{} failed: {}", request.argv.front(), why.substr(0, why.find('\n'))),
-               say("see what \"scontrol ping\" says")};
+               say("check \"scontrol ping\"")};
 }
 
 // A message of Slurm's, what to do about it, and the exit status that it comes to.
@@ -50,7 +50,7 @@ struct Known {
 
 // Slurm's own words (src/common/slurm_errno.c, src/srun, src/slurmd of 20.11 to 25.05).
 constexpr Known kKnown[] = {
-    {"invalid partition", sayable("there is no such partition: \"sinfo -s\" lists those that there are"),
+    {"invalid partition", sayable("the partition does not exist: \"sinfo -s\" lists the partitions"),
      kExitUsage},
     {"invalid account",
      sayable("Slurm does not know the account: \"sacctmgr show associations user=$USER\" lists yours"),
@@ -58,50 +58,53 @@ constexpr Known kKnown[] = {
     {"invalid qos",
      sayable("Slurm does not know the QOS: \"sacctmgr show associations user=$USER\" lists yours"),
      kExitUsage},
-    {"group not permitted", sayable("you may not use this partition: name another with -p, or ask its owner"),
+    {"group not permitted",
+     sayable("you may not use this partition: choose another with -p, or ask its "
+             "owner"),
      kExitUsage},
     {"permission denied",
-     sayable("you may not do this in Slurm: name another partition with -p, or ask its owner"), kExitUsage},
-    {"violates accounting/qos",
-     sayable("the job asks for more than its account or QOS may have: ask for less"), kExitUsage},
+     sayable("Slurm does not permit this: choose another partition with -p, or ask its owner"), kExitUsage},
+    {"violates accounting/qos", sayable("the job requests more than its account or QOS allows: request less"),
+     kExitUsage},
     {"node configuration is not available",
-     sayable("no node is what the options ask for: \"sinfo -N -l\" lists what there is"), kExitUsage},
+     sayable("no node matches the options: \"sinfo -N -l\" lists the available ones"), kExitUsage},
     {"partition configuration not available",
-     sayable("the partition cannot give that now: ask for less, or without --immediate"), kExitInconclusive},
+     sayable("the partition cannot provide that now: request less, or omit --immediate"), kExitInconclusive},
     {"node count specification invalid",
-     sayable("the partition does not have that many nodes: \"sinfo -s\" tells"), kExitUsage},
-    {"invalid node name", sayable("Slurm does not know a node of that name: \"sinfo -N\" lists all"),
+     sayable("the partition does not have that many nodes: see \"sinfo -s\""), kExitUsage},
+    {"invalid node name", sayable("Slurm does not know a node with that name: \"sinfo -N\" lists all"),
      kExitUsage},
     {"unrecognized option", sayable("arguments between --slurm and -- must be valid salloc options"),
      kExitUsage},
     {"invalid option", sayable("arguments between --slurm and -- must be valid salloc options"), kExitUsage},
     {"unable to contact slurm controller",
-     sayable("Slurm's controller does not answer: \"scontrol ping\" tells"), kExitInconclusive},
-    {"slurm_conf", sayable("Slurm is not set up here: run on a login node of the cluster"), kExitUsage},
-    {"slurm.conf", sayable("Slurm is not set up here: run on a login node of the cluster"), kExitUsage},
-    {"munge", sayable("Slurm could not prove who you are: is munged up, here and on the nodes?"),
+     sayable("Slurm's controller does not respond: see \"scontrol ping\""), kExitInconclusive},
+    {"slurm_conf", sayable("Slurm is not configured here: run this on a login node of the cluster"),
+     kExitUsage},
+    {"slurm.conf", sayable("Slurm is not configured here: run this on a login node of the cluster"),
+     kExitUsage},
+    {"munge", sayable("Slurm could not authenticate you: is munged running, here and on the nodes?"),
      kExitInconclusive},
     {"due to time limit",
-     sayable("the allocation's time was over: ask for more with --time, and run the same line again for the "
-             "nodes "
-             "that have not answered"),
+     sayable("the allocation's time limit was reached: request more with --time, and run the same command "
+             "again for the nodes that have not answered"),
      kExitInconclusive},
     {"due to preemption",
-     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     sayable("the allocation was revoked: run the same command again for the nodes that have not answered"),
      kExitInconclusive},
     {"has been revoked",
-     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     sayable("the allocation was revoked: run the same command again for the nodes that have not answered"),
      kExitInconclusive},
     {"force terminated",
-     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     sayable("the allocation was revoked: run the same command again for the nodes that have not answered"),
      kExitInconclusive},
     {"cancelled at",
-     sayable("the allocation was taken away: run the same line again for the nodes that have not answered"),
+     sayable("the allocation was revoked: run the same command again for the nodes that have not answered"),
      kExitInconclusive},
     {"nodes are busy",
-     sayable("another step holds the nodes of this job: end it, or add --overlap behind --slurm"),
+     sayable("another step occupies the nodes of this job: end it, or add --overlap after --slurm"),
      kExitInconclusive},
-    {"job has been cancelled", sayable("the request was taken back before Slurm granted it"),
+    {"job has been cancelled", sayable("the request was withdrawn before Slurm granted it"),
      kExitInconclusive},
 };
 
@@ -152,8 +155,8 @@ Result<void> slurm_is_here() {
   const auto version = said_by({"srun", "--version"});
   if (version && said_by({"scontrol", "--version"})) return {};
   if (!version && version.error().code != Errc::NotFound) return version.error();
-  return Error{Errc::NotFound, say("srun and scontrol are not on the PATH"),
-               say("run this on a login node of a Slurm cluster, load its module first, or take --k8s")};
+  return Error{Errc::NotFound, say("srun and scontrol are not on PATH"),
+               say("run this on a login node of a Slurm cluster, load its module first, or use --k8s")};
 }
 
 std::optional<Explained> explain_slurm(std::string_view line) {
@@ -269,7 +272,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (began()) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  const std::string sentence = explained ? explained->sentence : say("see what salloc says above");
+  const std::string sentence = explained ? explained->sentence : say("see the output of salloc above");
   report_error({Errc::ToolFailed, say("Slurm gave no allocation"), sentence});
   return explained ? explained->exit_status : kExitInconclusive;
 }

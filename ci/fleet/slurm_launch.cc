@@ -108,7 +108,7 @@ class Watch {
 
   // Writes a file for a node that could not write it itself.
   void keep(AskedNode& node, const Line& line, const std::string& text) {
-    node.problem = say("it could not write its file, and handed it to the launcher: {}", line.text);
+    node.problem = say("it could not write its file, and passed it to the launcher: {}", line.text);
     const auto kept = write_file_atomically(path_join(how_.out, node_file_name(line.node)), text);
     if (!kept) node.problem = kept.error().message;
   }

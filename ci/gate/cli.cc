@@ -57,7 +57,9 @@ void add_run(CLI::App& ci, int& exit_status) {
   auto* never = command->add_flag("--no-import", options->no_import,
                                   say("read files only, run nothing; validate is skipped"));
   command
-      ->add_flag("--import", options->import_foreign, say("import as root even what belongs to another user"))
+      ->add_flag("--import", options->import_foreign,
+                 say("import as root even files that belong to another "
+                     "user"))
       ->excludes(never);
   begin_group(*command, group_of_output());
   add_show_options(*command, options->show, kExitClean);
@@ -70,12 +72,13 @@ void add_run(CLI::App& ci, int& exit_status) {
 void add_init(CLI::App& ci, int& exit_status) {
   const auto options = std::make_shared<CiInitOptions>();
   CLI::App* command =
-      ci.add_subcommand("init", say("write what a CI server, a scheduler or a monitor needs to run scankit"));
+      ci.add_subcommand("init", say("write the configuration with which a CI server, a scheduler or a "
+                                    "monitor runs scankit"));
   note(*command,
        {.examples = {"scankit ci init github", "scankit ci init slurm-healthcheck --out /etc/slurm"},
         .statuses = {},
         .trailing = {}});
-  command->add_option("kind", options->kind, say("what to write"))
+  command->add_option("kind", options->kind, say("kind of file to write"))
       ->required()
       ->type_name("KIND")
       ->check(CLI::IsMember(std::vector<std::string>(template_kinds().begin(), template_kinds().end())));

@@ -47,7 +47,7 @@ struct StepRun {
   std::vector<Outcome> outcomes;     // of the others, in English
 };
 
-std::string question_of(const StepRun& run) { return say("Did {} come to its end?", run.command.name); }
+std::string question_of(const StepRun& run) { return say("Did {} finish?", run.command.name); }
 
 // It ended without an answer, and with the reason in its last line: wrong usage, or an environment that
 // cannot be used.
@@ -70,14 +70,14 @@ Outcome step_outcome(const StepRun& run) {
   if (run.no_answer) return ends_as(CheckState::Crashed, say("{}: {}", name, retold(run.no_answer->message)));
   const StepEnd& end = *run.end;
   if (end.timed_out)
-    return ends_as(CheckState::Unknown, say("{} did not end within {} s, and was killed", name,
+    return ends_as(CheckState::Unknown, say("{} exceeded its time limit of {} s and was killed", name,
                                             run.command.timeout.count() / 1000));
   if (end.signal != 0)
     return ends_as(CheckState::Crashed,
-                   say("{} was ended by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
+                   say("{} was killed by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
   if (!end.has_answer()) {
     const CheckState state = said_why(end) ? CheckState::Unknown : CheckState::Crashed;
-    return ends_as(state, say("{} ended with status {}: {}", name, end.status, retold(end.last_words)));
+    return ends_as(state, say("{} exited with status {}: {}", name, end.status, retold(end.last_words)));
   }
   return outcome;
 }
@@ -222,7 +222,7 @@ class Gate {
     if (deadline_)
       timeout = std::min(timeout, std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()));
     if (timeout < kLeast) {
-      run.no_time = say("{} was not started: the time that --budget gave ({}) was used up", run.command.name,
+      run.no_time = say("{} was not started: the time limit of --budget ({}) was reached", run.command.name,
                         options_.budget);
       return false;
     }
@@ -320,7 +320,7 @@ int run_gate(const GateOptions& options) {
   std::string folder = options.out;
   if (folder.empty()) {
     auto made = TemporaryDirectory::create("scankit-ci");
-    if (!made) return refuse(made.error(), options, say("Is there room for the answers?"), kExitInternal);
+    if (!made) return refuse(made.error(), options, say("Can the answers be stored?"), kExitInternal);
     temporary.emplace(std::move(*made));
     folder = temporary->path();
   } else {
@@ -328,9 +328,9 @@ int run_gate(const GateOptions& options) {
     if (!taken) {
       Error error = taken.error();
       if (error.code == Errc::Conflict)
-        error = {Errc::Conflict, say("another scankit ci run writes into {}", folder),
+        error = {Errc::Conflict, say("another scankit ci run is writing to {}", folder),
                  say("wait until it ends")};
-      return refuse(error, options, say("Is there room for the answers?"), kExitUsage);
+      return refuse(error, options, say("Can the answers be stored?"), kExitUsage);
     }
     lock.emplace(std::move(*taken));
   }

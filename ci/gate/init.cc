@@ -59,16 +59,16 @@ Result<std::string> hash_option(std::string hash) {
                          [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (hash.empty() || (hash.size() == 64 && hash.find_first_not_of("0123456789abcdef") == std::string::npos))
     return hash;
-  return wrong(say("--sha256 takes 64 hexadecimal digits"), say("sha256sum FILE prints them"));
+  return wrong(say("--sha256 needs 64 hexadecimal digits"), say("sha256sum FILE prints them"));
 }
 
 // The value goes into a YAML file and to a shell as a variable: one line, without control characters.
 Result<void> check_form(const std::string& where) {
   const bool one_line =
       std::ranges::all_of(where, [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
-  if (where.empty() || !one_line) return wrong(say("--scankit takes a path or a URL on one line"), "");
+  if (where.empty() || !one_line) return wrong(say("--scankit accepts a path or a URL on one line"), "");
   if (is_url(where) && !where.starts_with("https://") && !where.starts_with("http://"))
-    return wrong(say("--scankit cannot fetch {}", where), say("give an https:// URL, or a path"));
+    return wrong(say("--scankit cannot fetch {}", where), say("use an https:// URL, or a path"));
   return {};
 }
 
@@ -88,7 +88,7 @@ Result<ScankitSource> from_file(ScankitSource source, const CiInitOptions& optio
   SCANKIT_TRY(const std::string hash, sha256_file(path));
   if (!source.sha256.empty() && source.sha256 != hash)
     return wrong(say("{} has the SHA-256 {}, not {}", path, hash, source.sha256),
-                 say("give the file or the hash that you mean"));
+                 say("give the right file or hash"));
   source.sha256 = hash;
   return source;
 }
@@ -234,14 +234,14 @@ void say_next_steps(const CiInitOptions& options, const ScankitSource& source) {
   const auto line = [](const std::string& text) { std::cout << plain(text, false) << "\n"; };
   line(environment.empty()
            ? say("no uv.lock, environment.yml, requirements*.txt, pyproject.toml or setup.py found in {}: "
-                 "the pipeline fails until there is one",
+                 "the pipeline fails until one exists",
                  options.out)
            : say("the pipeline installs the environment from {}", environment));
   if (!source.absent) return;
   const std::string folder = path_join(options.out, path_dirname(source.where));
   line(
-      say("next, commit this scankit, whose hash the pipeline verifies (or name another one with --scankit "
-          "and --sha256):"));
+      say("next, commit this scankit, whose hash the pipeline verifies (or choose another one with "
+          "--scankit and --sha256):"));
   line("  mkdir -p " + shell_quoted(folder));
   line("  cp -f " + shell_quoted(own_program().value_or("scankit")) + " " +
        shell_quoted(path_join(options.out, source.where)));
@@ -271,7 +271,7 @@ int run_ci_init(const CiInitOptions& options) {
     source = *std::move(told);
   } else if (options.scankit) {
     report_error({Errc::InvalidArgument, say("--scankit is for github and gitlab"),
-                  say("what {} writes runs the scankit on the PATH", options.kind)});
+                  say("the files that {} writes run the scankit on PATH", options.kind)});
     return kExitUsage;
   }
   const std::vector<Planned> files = planned(*kind, options, source);
@@ -280,8 +280,8 @@ int run_ci_init(const CiInitOptions& options) {
   for (const Planned& file : files)
     if (!options.force && is_there(file.path)) there.push_back(file.path);
   if (!there.empty()) {
-    report_error({Errc::Conflict, say("is there already, and nothing was written: {}", join(there)),
-                  say("--force writes over it, --out DIR writes elsewhere")});
+    report_error({Errc::Conflict, say("already exists, and nothing was written: {}", join(there)),
+                  say("--force overwrites it, --out DIR writes to another directory")});
     return kExitUsage;
   }
   for (const Planned& file : files) {

@@ -44,7 +44,7 @@ TEST_F(InitSource, OfAUrlNeedsItsHash) {
   options_.scankit = "https://example.org/scankit.whl?download=1";
   EXPECT_EQ(refused(), "--scankit with a URL needs --sha256");
   options_.sha256 = "abc";
-  EXPECT_EQ(refused(), "--sha256 takes 64 hexadecimal digits");
+  EXPECT_EQ(refused(), "--sha256 needs 64 hexadecimal digits");
   options_.sha256 = std::string(64, 'A');
   EXPECT_EQ(scankit_source(options_).value_or({}).sha256, std::string(64, 'a'));
   for (const char* bad : {"ftp://example.org/x", "file:///x", "https://example.org/a\nrun: evil", ""}) {

@@ -44,13 +44,13 @@ bool is_here(const std::string& path) { return ::access(path.c_str(), F_OK) == 0
 // may be there.
 std::string no_module(const std::string& module, const Snapshot& seen) {
   if (seen.python.state == ProbeState::Absent || seen.python.state == ProbeState::Failed)
-    return say("there is no Python to validate with");
-  if (seen.torch.state == ProbeState::Absent) return say("torch is not installed here");
+    return say("no Python to validate with");
+  if (seen.torch.state == ProbeState::Absent) return say("torch is not installed");
   if (module.find('/') != std::string::npos || !seen.extensions.present()) return "";
   const bool looked_for = std::ranges::find(seen.modules, module) != seen.modules.end();
   const bool found = std::ranges::any_of(
       seen.extensions.value, [&](const Extension& file) { return file.module == module && file.selected; });
-  return looked_for && !found ? say("{} is not installed here", module) : "";
+  return looked_for && !found ? say("{} is not installed", module) : "";
 }
 
 // Doctor saw the import fail and names the cause; validate could only repeat that.
@@ -131,14 +131,14 @@ std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const Ga
   const StepRule& rule = policy.*(step.place);
   // Doctor checks --require. If the policy turns doctor off, nothing would check what it requires.
   const bool demanded = step.name == "doctor" && !(policy.required.empty() && options.required.empty());
-  if (rule.enabled == false && !demanded) return say("the policy turns it off");
+  if (rule.enabled == false && !demanded) return say("disabled by the policy");
   if (rule.enabled == true) return "";
   if (seen != nullptr && broken_environment(*seen) && !has_option(rule, "--from") &&
       !has_option(rule, "--root"))
     return say("the active environment's Python cannot be used");
   if (step.name == "env_check" && !has_option(rule, "--spec") && !has_option(rule, "--lock") &&
       !is_here(kSpecFile) && !is_here(kLockFile))
-    return say("there is neither {} nor {} here (scankit env init writes one)", kSpecFile, kLockFile);
+    return say("neither {} nor {} found (scankit env init writes one)", kSpecFile, kLockFile);
   return step.name == "validate" ? not_validated(rule, options, seen) : "";
 }
 

@@ -29,7 +29,7 @@ class Reader {
 
   Result<void> top(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, root, "", say("keys with values are expected, such as causes:"));
+      return wrong_form(name_, root, "", say("expected keys with values, such as causes:"));
     SCANKIT_CHECK(known_schema(name_, root, kPolicySchema));
     for (std::size_t i = 0; i < root.keys.size(); ++i) {
       const std::string& key = root.keys[i].text;
@@ -64,7 +64,7 @@ class Reader {
       SCANKIT_TRY(owner.*(*number),
                   found->form == PolicyForm::Schema ? form_of_schema(name_, value) : seconds(value, here));
     } else if (const auto* flag = std::get_if<std::optional<bool> Owner::*>(&found->place)) {
-      if (!value.is_bool()) return wrong_form(name_, value, here, say("true or false is expected"));
+      if (!value.is_bool()) return wrong_form(name_, value, here, say("expected true or false"));
       owner.*(*flag) = value.text[0] == 't' || value.text[0] == 'T';
     } else if (const auto* list = std::get_if<std::vector<std::string> Owner::*>(&found->place)) {
       SCANKIT_TRY(owner.*(*list),
@@ -83,7 +83,7 @@ class Reader {
     if (!value.is_number() || parsed.ec != std::errc() || parsed.ptr != end || number < 1 ||
         number > kLongestTimeout)
       return wrong_form(name_, value, path,
-                        say("a whole number of seconds from 1 to {} is expected", kLongestTimeout));
+                        say("expected a whole number of seconds from 1 to {}", kLongestTimeout));
     return number;
   }
 
@@ -91,10 +91,9 @@ class Reader {
                             const std::vector<std::string_view>& known, std::string_view example) const {
     if (form == PolicyForm::Word) return form_of_word(name_, value, path, known, example);
     if (value.kind != YamlNode::Kind::Scalar || value.text.empty())
-      return wrong_form(name_, value, path, say("one value such as \"{}\" is expected", example));
+      return wrong_form(name_, value, path, say("expected one value such as \"{}\"", example));
     if (form == PolicyForm::Date && !is_date(value.text))
-      return wrong_form(name_, value, path,
-                        say("a day such as {} is expected, and one that exists", example));
+      return wrong_form(name_, value, path, say("expected a date such as {}, and one that exists", example));
     if (value.text.size() > kLongestText)
       return wrong_form(name_, value, path, say("the text is longer than {} bytes", kLongestText));
     return value.text;
@@ -102,11 +101,11 @@ class Reader {
 
   Result<std::vector<std::string>> names(const YamlNode& value, const std::string& path) const {
     if (value.kind != YamlNode::Kind::List)
-      return wrong_form(name_, value, path, say("a list of names is expected, such as [torch]"));
+      return wrong_form(name_, value, path, say("expected a list of names, such as [torch]"));
     std::vector<std::string> out;
     for (const YamlNode& item : value.items) {
       if (item.kind != YamlNode::Kind::Scalar || !is_name(item.text))
-        return wrong_form(name_, item, path, say("the name of a module or package is expected"));
+        return wrong_form(name_, item, path, say("expected the name of a module or package"));
       out.push_back(item.text);
     }
     return out;
@@ -126,19 +125,19 @@ class Reader {
   Result<std::vector<std::string>> args(const YamlNode& value, const std::string& path,
                                         const std::vector<std::string>& options) const {
     if (value.kind != YamlNode::Kind::List)
-      return wrong_form(name_, value, path, say("a list is expected, such as [{}]", options.front()));
+      return wrong_form(name_, value, path, say("expected a list, such as [{}]", options.front()));
     std::vector<std::string> out;
     for (const YamlNode& item : value.items) {
       if (item.kind != YamlNode::Kind::Scalar)
-        return wrong_form(name_, item, path, say("an option or its value is expected"));
+        return wrong_form(name_, item, path, say("expected an option or its value"));
       const std::string option = item.text.substr(0, item.text.find('='));
       const bool is_option = option.starts_with('-');
       if (is_option ? std::ranges::find(options, option) == options.end() : out.empty()) {
         const auto near = nearest_word(option, options);
         return Error{Errc::Malformed,
-                     say("{}: {}: \"{}\" is no option that a policy may set", yaml_place(name_, item), path,
-                         plain(option, false)),
-                     near.empty() ? say("known here: {}", join(options)) : say("did you mean \"{}\"?", near)};
+                     say("{}: {}: \"{}\" is not an option that a policy may set", yaml_place(name_, item),
+                         path, plain(option, false)),
+                     near.empty() ? say("valid here: {}", join(options)) : say("did you mean \"{}\"?", near)};
       }
       out.push_back(item.text);
     }
@@ -149,7 +148,7 @@ class Reader {
   // need each other.
   Result<void> causes(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, node, "causes", say("causes with their fields are expected below it"));
+      return wrong_form(name_, node, "causes", say("expected causes with their fields below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const YamlNode &key = node.keys[i], &value = node.items[i];
       const auto cause = cause_from_slug(key.text);
@@ -157,13 +156,13 @@ class Reader {
       const std::string path = "causes." + key.text;
       CauseRule rule{.cause = *cause, .line = key.line};
       if (value.kind != YamlNode::Kind::Null && value.kind != YamlNode::Kind::Map)
-        return wrong_form(name_, value, path, say("keys with values are expected below it"));
+        return wrong_form(name_, value, path, say("expected keys with values below it"));
       for (std::size_t j = 0; j < value.keys.size(); ++j)
         SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", cause_fields(), rule, {}, {}));
       if (rule.allowed_until.empty() != rule.reason.empty())
         return wrong_form(name_, key, path,
-                          rule.reason.empty() ? say("allowed_until needs a reason beside it")
-                                              : say("reason is for allowed_until, which is not here"));
+                          rule.reason.empty() ? say("allowed_until needs a reason as well")
+                                              : say("reason belongs to allowed_until, which is missing"));
       policy_.causes.push_back(std::move(rule));
     }
     return {};
@@ -173,14 +172,13 @@ class Reader {
     std::vector<std::string> known;
     for (const CauseInfo& cause : all_causes()) known.emplace_back(cause.slug);
     const auto near = nearest_word(key.text, known);
-    return {Errc::Malformed,
-            say("{}: no cause is called \"{}\"", yaml_place(name_, key), plain(key.text, false)),
-            near.empty() ? say("scankit explain --list names all") : say("did you mean \"{}\"?", near)};
+    return {Errc::Malformed, say("{}: unknown cause \"{}\"", yaml_place(name_, key), plain(key.text, false)),
+            near.empty() ? say("scankit explain --list lists all") : say("did you mean \"{}\"?", near)};
   }
 
   Result<void> steps(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, node, "steps", say("keys with values are expected below it"));
+      return wrong_form(name_, node, "steps", say("expected keys with values below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const YamlNode &key = node.keys[i], &value = node.items[i];
       const auto step = std::ranges::find(policy_steps(), std::string_view(key.text), &PolicyStep::name);
@@ -191,7 +189,7 @@ class Reader {
       }
       const std::string path = "steps." + key.text;
       if (value.kind != YamlNode::Kind::Map)
-        return wrong_form(name_, value, path, say("keys with values are expected below it"));
+        return wrong_form(name_, value, path, say("expected keys with values below it"));
       for (std::size_t j = 0; j < value.keys.size(); ++j)
         SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", step_fields(), policy_.*(step->place),
                             {}, step->options));

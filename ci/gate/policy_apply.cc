@@ -53,7 +53,7 @@ class Applied {
     } else {
       finding.severity_override = wanted;
       finding.summary =
-          say("{} (its allowance ended on {}: {})", finding.summary, rule.allowed_until, rule.reason);
+          say("{} (its allowance expired on {}: {})", finding.summary, rule.allowed_until, rule.reason);
       if (!finding.demanded_by) finding.demanded_by = FileLine{policy_.file, rule.line};
     }
   }
@@ -99,20 +99,19 @@ class Applied {
 // the environment is as it should be, and the rule can be removed from the policy.
 Outcome allowances(const Policy& policy, const std::string& today, const std::vector<Finding>& found) {
   Outcome outcome{.check = "policy-allowances",
-                  .question = say("Is every allowance of the policy still open?")};
+                  .question = say("Are all allowances of the policy still valid?")};
   for (const CauseRule& rule : policy.causes) {
     if (rule.allowed_until.empty() || is_open(rule, today)) continue;
     outcome.state = CheckState::Found;
     if (std::ranges::any_of(found, [&](const Finding& each) { return each.cause == rule.cause; })) continue;
     const std::string slug(info(rule.cause).slug);
-    outcome.findings.push_back(
-        {.cause = Cause::AllowanceExpired,
-         .subject = policy.file,
-         .module = "",
-         .summary = say("{} was allowed until {} ({}), and nothing of it is found any more", slug,
-                        rule.allowed_until, rule.reason),
-         .fixes = {Advice{say("take {} out of {}", slug, policy.file)}},
-         .demanded_by = FileLine{policy.file, rule.line}});
+    outcome.findings.push_back({.cause = Cause::AllowanceExpired,
+                                .subject = policy.file,
+                                .module = "",
+                                .summary = say("{} was allowed until {} ({}), and it is no longer found",
+                                               slug, rule.allowed_until, rule.reason),
+                                .fixes = {Advice{say("remove {} from {}", slug, policy.file)}},
+                                .demanded_by = FileLine{policy.file, rule.line}});
   }
   return outcome;
 }

@@ -95,7 +95,7 @@ Result<StepEnd> run_step(const std::string& folder, const StepCommand& command) 
   if (command.answer_option.empty()) SCANKIT_CHECK(write_file_atomically(answer, result.out));
   auto hash = sha256_file(answer);
   if (!hash)
-    return Error{Errc::ToolFailed, say("{} left no answer: {}", command.name, hash.error().message), ""};
+    return Error{Errc::ToolFailed, say("{} gave no answer: {}", command.name, hash.error().message), ""};
   const Json json{{"schema", kStepSchema}, {"key", command.key},     {"command", command.argv},
                   {"status", end.status},  {"seconds", end.seconds}, {"answer_sha256", *hash}};
   SCANKIT_CHECK(write_file_atomically(end_file(folder, command), json_document(json)));
@@ -120,7 +120,7 @@ std::string summary_of(const Diagnosis& diagnosis, const SinkOptions& sink, std:
     return "## " + say("scankit {}: {}", command_of(report), markdown_escaped(verdict_line(report))) +
            "\n\n" + markdown_escaped(counts_line(report)) + "\n\n" +
            markdown_escaped(
-               say("The whole report is too long for this page: --report markdown=FILE writes it.")) +
+               say("The full report is too long for this page: --report markdown=FILE writes it.")) +
            "\n";
   });
   return text.size() <= room ? text : "";

@@ -62,7 +62,7 @@ Finding failed_finding(const Json& json, std::string summary, std::vector<Eviden
 
 Outcome of_device(const Json& json, const std::string& name, const Device& device) {
   Outcome outcome{.check = "validate-numbers-" + name,
-                  .question = say("Does {} compute right on {}, forward and every gradient?",
+                  .question = say("Are the results of {} on {} correct, forward and every gradient?",
                                   json_text(json.at("module"), "name"), name)};
   if (device.failed > 0) {
     outcome.state = CheckState::Found;
@@ -95,7 +95,7 @@ Finding import_finding(const Json& json, const std::string& message) {
   const auto cause = cause_of_import(message);
   if (cause) finding.cause = *cause;
   finding.fixes = {Advice{cause ? said(info(*cause).next_step)
-                                : say("scankit doctor names the cause of a failed import")}};
+                                : say("scankit doctor shows the cause of a failed import")}};
   return finding;
 }
 
@@ -163,7 +163,7 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     const auto any = [&](CheckState state) {
       return std::ranges::any_of(outcomes, [&](const Outcome& each) { return each.state == state; });
     };
-    const std::string no_reason = say("validate ended as \"{}\" and gave no reason", verdict);
+    const std::string no_reason = say("validate ended as \"{}\" without a reason", verdict);
     if (verdict == "failed" && !any(CheckState::Found)) {
       outcomes[0].state = CheckState::Found;
       outcomes[0].findings.push_back(failed_finding(json, no_reason, {{"/verdict", verdict}}));
@@ -174,7 +174,7 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     }
     return outcomes;
   } catch (const Json::exception& problem) {
-    return Error{Errc::Malformed, say("it is no whole answer: {}", problem.what()), ""};
+    return Error{Errc::Malformed, say("it is not a complete answer: {}", problem.what()), ""};
   }
 }
 

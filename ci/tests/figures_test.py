@@ -130,7 +130,7 @@ class Script(unittest.TestCase):
                                 ("gpu.sh", ["--modules", MODULES, "--against", os.path.join(MODULES, "x.so")])):
             run = figures(*options, script=script)
             self.assertEqual(run.returncode, 77, run.stdout)
-            self.assertIn("SKIPPED: torch sees no GPU", run.stdout)
+            self.assertIn("SKIPPED: torch finds no GPU", run.stdout)
 
     def test_every_figure_on_the_cpu(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -44,14 +44,14 @@ case_policy() {
   check "which is said" says "allowed until 2999-12-31: the mirror is being repaired"
   policy 'causes: {corrupt_binary: {allowed_until: 2020-01-31, reason: the mirror is being repaired}}'
   check "until its day has passed" status_is 1 run
-  check "which is said, too" says "its allowance ended on 2020-01-31"
+  check "which is said, too" says "its allowance expired on 2020-01-31"
   mend_module
   check "an allowance that has ended and allows nothing is a warning" status_is 0 run
   check "with its line" says "allowance_expired"
   policy 'cause: {}'
   printf 'green' >report.xml
   check "a wrong policy fails closed" status_is 2 run --report junit=report.xml --report prometheus=node.prom --out kept
-  check "with its place" says 'scankit-ci.yaml:2:1: no field is called "cause" (did you mean "causes"?)'
+  check "with its place" says 'scankit-ci.yaml:2:1: unknown field "cause" (did you mean "causes"?)'
   check "no step was run" test ! -e kept/doctor.json
   check "the reports say so" grep -q '<error type="unknown"' report.xml
   check "that of the monitor, too" grep -q '^scankit_exit_status{command="ci run"} 2$' node.prom
@@ -99,7 +99,7 @@ case_resume() {
   child() { pgrep -f "scankit --lang en doctor --python $python" | head -n 1; }
   for ((i = 0; i < 200; i++)); do [ -z "$(child)" ] || break; sleep 0.1; done
   check "two runs into one folder are refused" status_is 2 run --out kept
-  check "with what to do" says "another scankit ci run writes into kept"
+  check "with what to do" says "another scankit ci run is writing to kept"
   check "a step that crashes is our own failure" kill -SEGV "$(child)"
   local status=0
   wait "$running" || status=$?
@@ -112,12 +112,12 @@ case_time() {
   policy 'steps: {doctor: {timeout: 1}}'
   local start=$SECONDS
   check "a step that hangs is killed" status_is 4 run
-  check "and said" says "doctor did not end within 1 s, and was killed"
+  check "and said" says "doctor exceeded its time limit of 1 s and was killed"
   rm scankit-ci.yaml
   check "a budget ends it, too" status_is 4 run --budget 1s
-  check "which is said" says "within the time that --budget gave"
+  check "which is said" says "within the time limit of --budget"
   check "doctor has one of its own" status_is 4 "$scankit" doctor --python "$python" --budget 700ms
-  check "of which it speaks" says "the imports did not end within the time that --budget gave"
+  check "of which it speaks" says "the imports did not end within the time limit of --budget"
   check "without a moment nothing is known" status_is 4 run --budget 1ms
   check "all of that took seconds" test $((SECONDS - start)) -lt 50 # a hang is of 60
   check "no child is left" test -z "$(pgrep -f "$python" || true)"

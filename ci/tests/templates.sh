@@ -82,7 +82,7 @@ for server in github gitlab; do
   [ $server = github ] || check "its image is one that has it" grep -q 'image: condaforge/miniforge3' .gitlab-ci.yml
   project "$server-nothing" README.md 'nothing\n' && cp "$scankit" scankit-of-ours
   check "init $server without an environment" status_is 0 "$scankit" ci init $server --scankit scankit-of-ours
-  check "says what will happen" says "the pipeline fails until there is one"
+  check "says what will happen" says "the pipeline fails until one exists"
   check "it fails" status_is 1 pipeline $server .
   check "before any gate" says "no uv.lock, environment.yml, requirements*.txt, pyproject.toml or setup.py found"
   check "and there is no result" test ! -e scankit-results

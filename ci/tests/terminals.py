@@ -126,7 +126,7 @@ def hang():
     """The import that hangs is named, with its time and when it is given up, and both go on."""
     run = Run([SCANKIT, "doctor", "--python", HANGING, "--timeout", "5"], 80, BASE)
     wrong = run.problems()
-    shown = [re.fullmatch(r"importing (\S+)  (\d+) s \(given up after 5 s\)", drawn) for drawn in run.seen]
+    shown = [re.fullmatch(r"importing (\S+)  (\d+) s \(stopped after 5 s\)", drawn) for drawn in run.seen]
     seconds = {int(m.group(2)) for m in shown if m and m.group(1) == "selective_scan_cuda"}
     if not {2, 3, 4} <= seconds:
         wrong.append(f"seconds shown: {sorted(seconds)}; lines: {sorted(set(run.seen))}")
@@ -159,7 +159,7 @@ def pipes():
     check("doctor into a pipe says nothing beside its answer", None, [short.stderr and f"stderr: {short.stderr!r}"])
     slow = subprocess.run([SCANKIT, "doctor", "--python", HANGING, "--timeout", "11"], env=BASE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False).stderr.decode()
-    line = re.compile(r"(scankit: importing (selective_scan_cuda|torch)  1[01] s \(given up after 11 s\)\n)+")
+    line = re.compile(r"(scankit: importing (selective_scan_cuda|torch)  1[01] s \(stopped after 11 s\)\n)+")
     check("and one line about an import that takes long", None, [not line.fullmatch(slow) and repr(slow)])
 
 

@@ -56,7 +56,7 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& path) 
 }
 
 std::string kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return say("a folder");
+  if (S_ISDIR(mode)) return say("a directory");
   if (S_ISFIFO(mode)) return say("a FIFO");
   if (S_ISSOCK(mode)) return say("a socket");
   return say("a device");
@@ -193,9 +193,9 @@ Result<std::string> end_of_links(const std::string& path) {
     if (descriptor_named(at) || ::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return at;
     if (is_planted(at, info))
       return Error{Errc::PermissionDenied,
-                   say("cannot write {}: {} is a link of user {} in a folder where everybody may write", path,
-                       at, info.st_uid),
-                   say("name a file in a folder of your own")};
+                   say("cannot write {}: {} is a link of user {} in a directory where everybody may write",
+                       path, at, info.st_uid),
+                   say("choose a file in a directory of your own")};
     std::array<char, 4096> target{};
     const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
     if (length < 0) return cannot_write(path, errno);
@@ -210,7 +210,7 @@ Result<void> write_into(const std::string& path, const std::string& file, std::s
   // that is merely slow may block the write(2) afterwards.
   const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 && errno == ENXIO)
-    return Error{Errc::Io, say("cannot write {}: no program reads from it", path),
+    return Error{Errc::Io, say("cannot write {}: no process is reading from it", path),
                  say("start its reader first")};
   if (fd.get() < 0) return cannot_write(path, errno);
   (void)::fcntl(fd.get(), F_SETFL, 0);
@@ -253,7 +253,7 @@ Result<std::string> regular_output(const std::string& path) {
   if (::stat(file.c_str(), &info) == 0 && (descriptor_named(file) || !S_ISREG(info.st_mode)))
     return Error{Errc::InvalidArgument,
                  say("cannot write {}: it is {} and not a file", path, kind_of(info.st_mode)),
-                 say("name a file, there or not")};
+                 say("give a file, existing or new")};
   return file;
 }
 
@@ -289,20 +289,20 @@ Result<void> make_directories(const std::string& path) {
     // mkdir(2) may fail with EROFS or EACCES instead of EEXIST although the directory exists.
     const int number = errno;
     if (::stat(at.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
-    return from_errno(say("cannot create the folder {}", path), number);
+    return from_errno(say("cannot create the directory {}", path), number);
   }
   struct stat info {};
   if (::stat(all.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
-    return from_errno(say("cannot create the folder {}", path), ENOTDIR);
+    return from_errno(say("cannot create the directory {}", path), ENOTDIR);
   return {};
 }
 
 Result<void> fsync_directory(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return from_errno(say("cannot open the folder {}", path), errno);
+  if (fd.get() < 0) return from_errno(say("cannot open the directory {}", path), errno);
   // Some network file systems refuse to sync a folder; the rename itself is then all that can be had.
   if (::fsync(fd.get()) != 0 && errno != EINVAL)
-    return from_errno(say("cannot flush the folder {}", path), errno);
+    return from_errno(say("cannot flush the directory {}", path), errno);
   return {};
 }
 

@@ -122,7 +122,8 @@ TEST_F(Output, ALinkOfSomebodyElseInASharedFolderIsNotFollowed) {
 TEST_F(Output, AFifoGetsTheBytes) {
   const std::string fifo = at("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(write_output(fifo, "x").error().message, "cannot write " + fifo + ": no program reads from it");
+  EXPECT_EQ(write_output(fifo, "x").error().message,
+            "cannot write " + fifo + ": no process is reading from it");
   const Descriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_TRUE(write_output(fifo, "report"));
   char got[16] = "";

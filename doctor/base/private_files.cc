@@ -84,7 +84,7 @@ Result<void> make_private_folders(const std::string& path) {
     SCANKIT_CHECK(make_private_folders(parent));
   // Another process may have been quicker: what it made is judged where it is read.
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return private_failure(say("cannot create the folder {}", path), errno);
+    return private_failure(say("cannot create the directory {}", path), errno);
   return {};
 }
 

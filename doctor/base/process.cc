@@ -312,7 +312,7 @@ Result<std::string> own_program() {
   // current directory, which scankit never does.
   const auto* started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
   if (started_as != nullptr && ::realpath(started_as, path) != nullptr) return std::string(path);
-  return Error{Errc::Io, say("cannot tell where this program lies: /proc is not mounted"), ""};
+  return Error{Errc::Io, say("cannot find the path of this program: /proc is not mounted"), ""};
 }
 
 }  // namespace scankit

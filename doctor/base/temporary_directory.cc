@@ -114,7 +114,7 @@ Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   if (::mkdtemp(path.data()) == nullptr)
     return Error{errno == EACCES ? Errc::PermissionDenied : Errc::Io,
                  say("cannot create a directory in {}: {}", base, std::strerror(errno)),
-                 say("set TMPDIR to a directory that you can write to")};
+                 say("set TMPDIR to a writable directory")};
   return TemporaryDirectory(path, lock_of(path));
 }
 

@@ -29,10 +29,10 @@ Limit limit(std::string text, const char* field, unsigned bound, unsigned wanted
 std::optional<Limit> limit_of_torch(const Snapshot& snapshot, bool gcc, unsigned number) {
   const BuildTools& tools = snapshot.build_tools.value;
   if (gcc && number < tools.gcc_min)
-    return limit(say("torch's headers demand gcc {} or newer", tools.gcc_min), "gcc_min", tools.gcc_min,
+    return limit(say("torch's headers need gcc {} or newer", tools.gcc_min), "gcc_min", tools.gcc_min,
                  tools.gcc_min);
   if (gcc && snapshot.torch.value.cxx_standard == "20" && number < kGccForCxx20)
-    return Limit{say("torch's headers are C++20, which gcc has from {} on", kGccForCxx20),
+    return Limit{say("torch's headers are C++20, which gcc supports from {} on", kGccForCxx20),
                  "/torch/value/cxx_standard", "20", kGccForCxx20};
   return std::nullopt;
 }
@@ -49,17 +49,17 @@ std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler&
                         (gcc || path_basename(compiler.path).starts_with("clang"));
   // A bound of 0 is unknown. For clang there is no version to suggest.
   if (by_torch && below != 0 && number >= below)
-    return limit(say("torch refuses {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
+    return limit(say("torch rejects {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
                  gcc ? "torch_gcc_below" : "torch_clang_below", below, gcc ? below - 1 : 0);
   if (compiler.role != "nvcc" || tools.limits_waived) return std::nullopt;
   if (gcc && tools.gcc_max != 0 && number > tools.gcc_max)
-    return limit(say("nvcc {} takes gcc up to {}", tools.nvcc_version, tools.gcc_max), "gcc_max",
+    return limit(say("nvcc {} supports gcc up to {}", tools.nvcc_version, tools.gcc_max), "gcc_max",
                  tools.gcc_max, tools.gcc_max);
   if (!gcc && tools.clang_max != 0 && number > tools.clang_max)
-    return limit(say("nvcc {} takes clang up to {}", tools.nvcc_version, tools.clang_max), "clang_max",
+    return limit(say("nvcc {} supports clang up to {}", tools.nvcc_version, tools.clang_max), "clang_max",
                  tools.clang_max, 0);
   if (!gcc && number < tools.clang_min)
-    return limit(say("nvcc {} takes clang from {} on", tools.nvcc_version, tools.clang_min), "clang_min",
+    return limit(say("nvcc {} supports clang {} and newer", tools.nvcc_version, tools.clang_min), "clang_min",
                  tools.clang_min, 0);
   return std::nullopt;
 }
@@ -83,10 +83,10 @@ const Compiler* installed_gcc(const Snapshot& snapshot, unsigned newest) {
 // In this order: a compiler that is here, one of conda, one of the distribution.
 Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   if (limit.wanted == 0)
-    return Advice{say("name a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
+    return Advice{say("select a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
   if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
     return shell_advice(
-        say("name a gcc that both accept: {}", build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
+        say("select a gcc that both accept: {}", build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
         export_line("CXX", fits->path));
   const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
   if (snapshot.python.value.kind == "conda")
@@ -99,13 +99,14 @@ Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
 Finding compiler_not_there(const Snapshot& snapshot, const HostCompiler& compiler, const std::string& at) {
   Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
                                   compiler.role == "nvcc"
-                                      ? say("nvcc's host compiler is {}, chosen by {}, and that is not there",
+                                      ? say("nvcc's host compiler is {}, selected by {}, which does not "
+                                            "exist",
                                             compiler.path, compiler.chosen_by)
-                                      : say("the C++ compiler is {}, chosen by {}, and that is not there",
+                                      : say("the C++ compiler is {}, selected by {}, which does not exist",
                                             compiler.path, compiler.chosen_by));
   finding.evidence = {{at + "/path", compiler.path}, {at + "/kind", ""}};
   finding.fixes = {Advice{say(
-      "install g++ (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++), or name one that is here: {}",
+      "install g++ (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++), or select an installed one: {}",
       build_command(snapshot, "CC=gcc CXX=g++"))}};
   return finding;
 }
@@ -124,14 +125,14 @@ CheckResult host_compiler_accepted(const Snapshot& snapshot) {
     }
     const auto version = Version::parse(compiler.version);
     if (!version) {
-      result.not_checked.push_back(say("{} does not say its version", compiler.path));
+      result.not_checked.push_back(say("{} does not report its version", compiler.path));
       continue;
     }
     auto broken = limit_of_torch(snapshot, compiler.kind == "gcc", version->part(0));
     if (!broken) broken = limit_of_nvcc(snapshot, compiler, version->part(0));
     if (!broken) continue;
     Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
-                                    say("{}; {}, chosen by {}, is {} {}", broken->text, compiler.path,
+                                    say("{}; {}, selected by {}, is {} {}", broken->text, compiler.path,
                                         compiler.chosen_by, compiler.kind, compiler.version));
     finding.evidence = {{at + "/version", compiler.version}, {broken->fact, broken->value}};
     finding.fixes = build_fixes(snapshot, other_compiler(snapshot, *broken));
@@ -162,7 +163,7 @@ std::string where_headers_come_from(const Python& python) {
   if (python.kind == "conda")
     return say("conda install -p {} --force-reinstall python={}", shell_quoted(python.prefix), series);
   return say(
-      "make the environment again with a Python that has its headers, by uv python install {} for instance",
+      "recreate the environment with a Python that has its headers, for example with uv python install {}",
       series);
 }
 
@@ -177,7 +178,7 @@ CheckResult python_headers_found(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   Finding finding = build_finding(
       snapshot, Cause::PythonHeadersMissing,
-      say("every extension includes Python.h, and {}, where those of Python {} belong, holds none",
+      say("every extension includes Python.h, and {}, the directory for Python {}, does not contain it",
           tools.python_include, python.version));
   finding.evidence = {{"/build_tools/value/python_header", "false"},
                       {"/build_tools/value/python_include", tools.python_include}};
@@ -213,9 +214,9 @@ CheckResult ninja_found(const Snapshot& snapshot) {
   if (!snapshot.build_tools.value.ninja.empty()) return result;
   Finding finding =
       build_finding(snapshot, Cause::NinjaMissing,
-                    tree.sources.empty() ? say("neither PATH nor the environment holds ninja, so that torch "
+                    tree.sources.empty() ? say("ninja is neither on PATH nor in the environment, so torch "
                                                "compiles one file after the other")
-                                         : say("neither PATH nor the environment holds ninja, so that torch "
+                                         : say("ninja is neither on PATH nor in the environment, so torch "
                                                "compiles the files of {} one after the other: {}",
                                                tree.build_file, tree.sources.size()));
   finding.evidence = {{"/build_tools/value/ninja", ""}};

@@ -12,8 +12,8 @@ namespace {
 Finding cpu_torch(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   Finding finding = build_finding(snapshot, Cause::CpuOnlyTorch,
-                                  say("{} builds for CUDA, and torch {} is a CPU build, with which that "
-                                      "build stops whatever toolkit is here",
+                                  say("{} builds for CUDA, but torch {} is a CPU build, with which that "
+                                      "build fails whatever toolkit is installed",
                                       tree.build_file, snapshot.torch.value.version));
   finding.evidence = {{"/torch/value/cuda", ""}, {"/torch/value/version", snapshot.torch.value.version}};
   finding.fixes = {Advice{say("install a CUDA build of torch, then: {}", build_command(snapshot))}};
@@ -37,17 +37,18 @@ CheckResult nvcc_found(const Snapshot& snapshot) {
   finding.evidence = {{"/build_tools/value/nvcc", ""}, {"/build_tools/value/cuda_home", tools.cuda_home}};
   if (!setup)
     finding.summary =
-        say("{} enables the language CUDA, and there is no nvcc: CUDACXX names none, and PATH and "
-            "/usr/local/cuda hold none",
+        say("{} enables the language CUDA, but nvcc was not found: CUDACXX is not set to one, and neither "
+            "PATH nor /usr/local/cuda contains one",
             tree.build_file);
   else if (tools.cuda_home.empty())
     finding.summary =
-        say("{} builds for CUDA, and there is no nvcc: CUDA_HOME and CUDA_PATH are not set, PATH holds "
-            "none, and there is no /usr/local/cuda",
+        say("{} builds for CUDA, but nvcc was not found: CUDA_HOME and CUDA_PATH are not set, it is not on "
+            "PATH, and /usr/local/cuda does not exist",
             tree.build_file);
   else
     finding.summary =
-        say("{} builds for CUDA, and torch takes {} for the toolkit, by {}; that folder holds no bin/nvcc",
+        say("{} builds for CUDA, and torch uses {} as the toolkit, because of {}; that directory contains "
+            "no bin/nvcc",
             tree.build_file, tools.cuda_home, tools.cuda_home_from);
   finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, snapshot.torch.value.cuda, finding.evidence));
   result.findings.push_back(std::move(finding));
@@ -78,7 +79,7 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
   const auto nvcc = Version::parse(tools.nvcc_version);
   CheckResult result;
   if (!nvcc) {
-    result.not_checked = {say("{} does not say its release", tools.nvcc)};
+    result.not_checked = {say("{} does not report its release", tools.nvcc)};
     return result;
   }
   // Makes the finding; `least` is the CUDA release to install if torch names none.
@@ -96,7 +97,7 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
     const auto least = Version::parse(demand.value);
     if (!least || *nvcc >= *least) continue;
     raise(demand.value,
-          say("{} refuses CUDA before {}; {} is of CUDA {}", place(demand), demand.value, tools.nvcc,
+          say("{} rejects CUDA older than {}; {} is from CUDA {}", place(demand), demand.value, tools.nvcc,
               tools.nvcc_version),
           source_evidence("minimum_cuda", i, demand.value));
     return result;
@@ -105,7 +106,7 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
   const auto least = Version::parse(release_for(standard));
   if (least && *nvcc < *least)
     raise(release_for(standard),
-          say("the headers of torch {} are C++{}, which nvcc compiles from CUDA {} on; {} is of CUDA {}",
+          say("the headers of torch {} are C++{}, which nvcc supports from CUDA {} on; {} is from CUDA {}",
               snapshot.torch.value.version, standard, release_for(standard), tools.nvcc, tools.nvcc_version),
           {"/torch/value/cxx_standard", standard});
   return result;
@@ -137,12 +138,13 @@ CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
   CheckResult result;
   if (cuda.empty() || major_of(nvcc) == major_of(cuda)) return result;
   if (nvcc.empty()) {
-    result.not_checked = {say("{} does not say its release", tools.nvcc)};
+    result.not_checked = {say("{} does not report its release", tools.nvcc)};
     return result;
   }
   Finding finding = build_finding(
       snapshot, Cause::CudaVersionMismatchBuild,
-      say("torch {} is built with CUDA {} and its build refuses an nvcc of another major; {} is of CUDA {}",
+      say("torch {} is built with CUDA {} and its build rejects an nvcc of another major version; {} is "
+          "from CUDA {}",
           snapshot.torch.value.version, cuda, tools.nvcc, nvcc));
   finding.evidence = {{"/build_tools/value/nvcc_version", nvcc}, {"/torch/value/cuda", cuda}};
   finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, cuda, finding.evidence));
@@ -164,7 +166,7 @@ namespace {
 
 std::string no_toolkit(const Snapshot& snapshot) {
   if (std::string why = needs_no_cuda(snapshot); !why.empty()) return why;
-  return snapshot.build_tools.value.nvcc.empty() ? say("there is no nvcc") : "";
+  return snapshot.build_tools.value.nvcc.empty() ? say("nvcc not found") : "";
 }
 
 // An nvcc package of conda or a distribution may come without the headers of cuBLAS and the other
@@ -174,7 +176,7 @@ CheckResult cuda_headers_found(const Snapshot& snapshot) {
   CheckResult result;
   if (tools.headers.empty()) {
     result.not_checked = {
-        say("which CUDA headers the sources include, since the build file does not name its files")};
+        say("which CUDA headers the sources include, because the build file does not list its files")};
     return result;
   }
   Finding finding = build_finding(snapshot, Cause::CudaHeadersMissing, "");
@@ -187,7 +189,7 @@ CheckResult cuda_headers_found(const Snapshot& snapshot) {
   if (missing.empty()) return result;
   finding.evidence.push_back({"/build_tools/value/cuda_home", tools.cuda_home});
   finding.summary =
-      say("the toolkit {} has an nvcc but lacks headers that the sources include, themselves or by "
+      say("the toolkit {} has an nvcc but lacks headers that the sources include, directly or through "
           "torch's headers: {}",
           tools.cuda_home, join(missing));
   const std::string& version = tools.nvcc_version.empty() ? snapshot.torch.value.cuda : tools.nvcc_version;

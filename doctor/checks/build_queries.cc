@@ -61,19 +61,18 @@ std::string needs_no_cuda(const Snapshot& snapshot) {
   if (!snapshot.torch.value.hip.empty()) return say("torch is a ROCm build");
   // Lines that build for CUDA but may not run are no reason for an error.
   if (in_force(snapshot, tree.cuda).empty())
-    return say("whether {} builds for CUDA here depends on conditions that are not understood",
-               place(tree.cuda[0]));
+    return say("whether {} builds for CUDA here: its conditions could not be evaluated", place(tree.cuda[0]));
   return "";
 }
 
 std::string needs_no_nvcc(const Snapshot& snapshot) {
   if (std::string why = needs_no_cuda(snapshot); !why.empty()) return why;
   if (!snapshot.sources.value.has_kernels) return say("no .cu file is compiled");
-  return snapshot.build_tools.value.nvcc.empty() ? say("there is no nvcc") : "";
+  return snapshot.build_tools.value.nvcc.empty() ? say("nvcc not found") : "";
 }
 
 std::string builds_no_python_module(const Snapshot& snapshot) {
-  return snapshot.sources.value.build_file == "setup.py" ? "" : say("CMake builds no module of this Python");
+  return snapshot.sources.value.build_file == "setup.py" ? "" : say("CMake builds no module for this Python");
 }
 
 // Evidence for entry `i` of a list of SourceFacts in `sources`.
@@ -118,7 +117,7 @@ std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {
 std::string toolkit_advice(const Snapshot& snapshot, const std::string& version) {
   const Python& python = snapshot.python.value;
   if (version.empty())
-    return say("install a CUDA toolkit of torch's major version and set CUDA_HOME to its folder");
+    return say("install a CUDA toolkit of torch's major version and set CUDA_HOME to its directory");
   if (python.kind == "conda")
     return say("conda install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
                shell_quoted(python.prefix), version, shell_quoted(python.prefix));

@@ -38,13 +38,13 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (!snapshot.memory.present()) {
-    result.not_checked = {say("how much memory the machine that builds has")};
+    result.not_checked = {say("how much memory the build machine has")};
     return result;
   }
   const Memory& memory = snapshot.memory.value;
   const std::uint64_t room = room_of(memory), kernels = kernels_of(snapshot.sources.value);
   if (kernels == 0) {
-    result.not_checked = {say("how many files nvcc compiles: the build file does not name them")};
+    result.not_checked = {say("how many files nvcc compiles: the build file does not list them")};
     return result;
   }
   // ninja starts at most one job for each file.
@@ -59,7 +59,8 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
       std::max<std::uint64_t>(left / (snapshot.sources.value.full_headers ? kUsual : kLight), 1);
   Finding finding =
       build_finding(snapshot, Cause::BuildOom,
-                    say("{} compilers run at once, by {}, and take about {} with torch's headers; {} is free",
+                    say("{} compilers run at once, because of {}, and need about {} with torch's headers; "
+                        "only {} is free",
                         jobs, tools.jobs_from, gigabytes(jobs * each), gigabytes(room)));
   // How much a file takes shows only when it is compiled; below the minimum of any file the
   // failure is certain.
@@ -110,12 +111,12 @@ std::uint64_t all_jobs(const Snapshot& snapshot, const BuildPlace& place) {
 
 std::string shortage_in_words(const BuildPlace& place, std::uint64_t need) {
   if (place.role == "temporary files")
-    return say("the compilers write at least {} of temporary files to {}, and {} is free there",
+    return say("the compilers write at least {} of temporary files to {}, where only {} is free",
                megabytes(need), place.path, megabytes(place.free));
   if (place.role == "sources")
-    return say("the build writes at least {} into {}, and {} is free there", megabytes(need), place.path,
+    return say("the build writes at least {} to {}, where only {} is free", megabytes(need), place.path,
                megabytes(place.free));
-  return say("the module takes at least {} in {}, and {} is free there", megabytes(need), place.path,
+  return say("the module needs at least {} in {}, where only {} is free", megabytes(need), place.path,
              megabytes(place.free));
 }
 
@@ -123,7 +124,7 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
   const auto& places = snapshot.build_tools.value.places;
   const auto roomiest = std::ranges::max_element(places, {}, &BuildPlace::free);
   if (place.role == "temporary files" && roomiest->free > 4 * need)
-    return shell_advice(say("put the temporary files on a file system with room: {}",
+    return shell_advice(say("put the temporary files on a file system with enough space: {}",
                             build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
                         export_line("TMPDIR", roomiest->path));
   return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
@@ -132,7 +133,7 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
 CheckResult build_fits_disk(const Snapshot& snapshot) {
   CheckResult result;
   const auto& places = snapshot.build_tools.value.places;
-  if (places.empty()) result.not_checked = {say("how much room the disks of the machine that builds have")};
+  if (places.empty()) result.not_checked = {say("how much disk space the build machine has")};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const BuildPlace& place = places[i];
     const std::uint64_t need = all_jobs(snapshot, place);
@@ -162,8 +163,8 @@ namespace {
 // Why this check does not apply: the build fetches no wheel, or does not move it.
 std::string moves_nothing(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
-  if (!tree.fetches_wheel) return say("the build file asks for no ready wheel");
-  return tree.renames_wheel ? "" : say("the build file does not rename what it fetched");
+  if (!tree.fetches_wheel) return say("the build file requests no prebuilt wheel");
+  return tree.renames_wheel ? "" : say("the build file does not rename its download");
 }
 
 const BuildPlace* place_of(const Snapshot& snapshot, std::string_view role) {
@@ -181,13 +182,13 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
                    *temporary = place_of(snapshot, "temporary files");
   if (sources == nullptr || temporary == nullptr) {
     result.not_checked = {
-        say("on which file systems the machine that builds keeps the sources and its temporary files")};
+        say("on which file systems the build machine keeps the sources and its temporary files")};
     return result;
   }
   if (sources->device == temporary->device) return result;
   Finding finding = build_finding(
       snapshot, Cause::CrossDeviceLink,
-      say("{} moves a wheel that it fetched by os.rename, and {} and {} are different file systems",
+      say("{} moves a downloaded wheel with os.rename, and {} and {} are different file systems",
           snapshot.sources.value.build_file, sources->path, temporary->path));
   // Only a warning, because the move happens only if a ready wheel exists for this environment.
   finding.severity_override = Severity::Warning;
@@ -199,7 +200,7 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
   }
   const std::string variable = "TMPDIR=" + shell_quoted(sources->path);
   finding.fixes = {
-      shell_advice(say("keep the temporary files beside the sources: {}", build_command(snapshot, variable)),
+      shell_advice(say("keep the temporary files next to the sources: {}", build_command(snapshot, variable)),
                    export_line("TMPDIR", sources->path))};
   result.findings.push_back(std::move(finding));
   return result;

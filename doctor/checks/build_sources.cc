@@ -17,15 +17,15 @@ namespace {
 std::string where_they_are(const SourceTree& tree) {
   if (!tree.unpacked_archive)
     return say(
-        "check the folder out again, with its submodules: git -C {} submodule update --init --recursive",
+        "check the directory out again, with its submodules: git -C {} submodule update --init --recursive",
         shell_quoted(tree.folder));
   if (tree.homepage.empty())
     return say(
-        "this archive lacks them: take a ready wheel or a later release, or a checkout of the project's "
+        "this archive lacks them: use a prebuilt wheel or a later release, or a checkout of the project's "
         "repository at the release's tag");
   return say(
-      "this archive lacks them: take a ready wheel or a later release, or check out the release's tag from "
-      "{}",
+      "this archive lacks them: use a prebuilt wheel or a later release, or check out the release's tag "
+      "from {}",
       tree.homepage);
 }
 
@@ -34,7 +34,7 @@ CheckResult sources_complete(const Snapshot& snapshot) {
   CheckResult result;
   result.not_checked = tree.not_read;
   if (tree.sources.empty())
-    result.not_checked.push_back(say("whether all files are there: {} does not name them", tree.build_file));
+    result.not_checked.push_back(say("whether all files exist: {} does not list them", tree.build_file));
   Finding finding = build_finding(snapshot, Cause::SdistMissingCsrc, "");
   std::vector<std::string> names;
   std::size_t total = 0;
@@ -47,17 +47,18 @@ CheckResult sources_complete(const Snapshot& snapshot) {
   // The build may create the files first. An archive that lacks its whole source directory shows
   // no sign of that.
   if (tree.generates && !tree.unpacked_archive) {
-    result.not_checked.push_back(say("whether {} makes {} before it compiles", tree.build_file, join(names)));
+    result.not_checked.push_back(
+        say("whether {} creates {} before it compiles", tree.build_file, join(names)));
     return result;
   }
   finding.summary =
       total == names.size()
-          ? say("{} compiles files that are not in the folder: {}", tree.build_file, join(names))
-          : say("{} compiles files that are not in the folder, {} of them: {} and more", tree.build_file,
+          ? say("{} compiles files that are not in the directory: {}", tree.build_file, join(names))
+          : say("{} compiles files that are not in the directory, {} of them: {} and more", tree.build_file,
                 total, join(names));
   if (tree.fetches_wheel)
     finding.summary =
-        say("{}; only the ready wheel that it asks for first can spare the build", finding.summary);
+        say("{}; only the prebuilt wheel that it requests first can avoid the build", finding.summary);
   finding.fixes = build_fixes(snapshot, Advice{where_they_are(tree)});
   // What users want from such an archive is the package, and scankit can install it without the
   // missing files.
@@ -85,7 +86,7 @@ namespace {
 std::string without_python_build(const Snapshot& snapshot) {
   if (std::string why = builds_no_python_module(snapshot); !why.empty()) return why;
   const SourceTree& tree = snapshot.sources.value;
-  return tree.avoids_isolation && snapshot.torch.present() ? say("pyproject.toml switches the isolation off")
+  return tree.avoids_isolation && snapshot.torch.present() ? say("pyproject.toml disables build isolation")
                                                            : "";
 }
 
@@ -124,15 +125,16 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
     // Only a warning: without isolation, the build works.
     finding.severity_override = Severity::Warning;
     finding.summary =
-        say("{} imports torch, which its build requirements do not name: an isolated build, the default of "
-            "pip and uv, stops at that import",
+        say("{} imports torch, which is not in its build requirements: an isolated build, the default of "
+            "pip and uv, fails at that import",
             tree.build_file);
     finding.fixes = build_fixes(
         snapshot,
         shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
   } else {
     finding.summary =
-        say("{} imports torch; neither its build requirements nor this environment has one", tree.build_file);
+        say("{} imports torch, which is neither in its build requirements nor in this environment",
+            tree.build_file);
     finding.fixes = build_fixes(snapshot, InstallPackages{{"torch"}});
   }
   return {{std::move(finding)}};
@@ -151,18 +153,18 @@ CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
       build_finding(snapshot, cpu ? Cause::NvccPresentButIsolated : Cause::BuildIsolationWrongTorch, "");
   if (cpu)
     finding.summary =
-        say("an isolated build, the default of pip and uv, brings its own torch by \"{}\" from the index of "
-            "CPU builds that PIP_INDEX_URL names, and finds no nvcc with that",
+        say("an isolated build, the default of pip and uv, installs its own torch for \"{}\" from the index "
+            "of CPU builds in PIP_INDEX_URL, which finds no nvcc",
             requirement);
   else if (fits == false)
     finding.summary =
-        say("an isolated build, the default of pip and uv, brings \"{}\" and compiles against that; torch "
+        say("an isolated build, the default of pip and uv, installs \"{}\" and compiles against it; torch "
             "{} is installed",
             requirement, torch.version);
   else
     finding.summary =
-        say("an isolated build, the default of pip and uv, compiles against the newest torch that \"{}\" "
-            "brings, which need not be the installed {}",
+        say("an isolated build, the default of pip and uv, compiles against the newest torch that satisfies "
+            "\"{}\", which may differ from the installed {}",
             requirement, torch.version);
   if (!cpu && fits != false) finding.severity_override = Severity::Warning;
   finding.evidence = {{"/sources/value/build_requires/" + std::to_string(i), requirement},
@@ -198,11 +200,11 @@ CheckResult torch_api_present(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (!tools.torch_has_headers) {
-    result.not_checked = {say("the sources against torch's headers: the installed torch has none")};
+    result.not_checked = {say("the sources, compared with torch's headers: the installed torch has none")};
     return result;
   }
   if (tree.sources.empty())
-    result.not_checked = {say("which files are compiled: the build file does not name them")};
+    result.not_checked = {say("which files are compiled: the build file does not list them")};
   Finding finding = build_finding(snapshot, Cause::TorchApiRemovedInSource, "");
   std::vector<std::string> parts;
   const auto add = [&](const char* list, std::size_t i, const SourceFact& fact, std::string sentence) {
@@ -211,10 +213,11 @@ CheckResult torch_api_present(const Snapshot& snapshot) {
   };
   for (std::size_t i = 0; i < tree.lost_headers.size(); ++i)
     add("lost_headers", i, tree.lost_headers[i],
-        say("there is no <{}>, which {} includes", tree.lost_headers[i].value, place(tree.lost_headers[i])));
+        say("<{}>, which {} includes, does not exist", tree.lost_headers[i].value,
+            place(tree.lost_headers[i])));
   for (std::size_t i = 0; i < tree.type_dispatch.size() && !tools.dispatch_takes_type; ++i)
     add("type_dispatch", i, tree.type_dispatch[i],
-        say("{} no longer takes .type(), as {} writes", tree.type_dispatch[i].value,
+        say("{} no longer accepts .type(), which {} uses", tree.type_dispatch[i].value,
             place(tree.type_dispatch[i])));
   if (parts.empty()) return result;
   const std::size_t more = finding.evidence.size() - parts.size();
@@ -223,8 +226,8 @@ CheckResult torch_api_present(const Snapshot& snapshot) {
                                     join(parts, "; "), more);
   finding.fixes = build_fixes(
       snapshot,
-      Advice{say("take a release of these sources that knows this torch; by hand: .scalar_type() for .type() "
-                 "in AT_DISPATCH, <ATen/cuda/CUDAContext.h> for <THC/THC.h>")});
+      Advice{say("use a release of these sources that supports this torch; by hand: .scalar_type() for "
+                 ".type() in AT_DISPATCH, <ATen/cuda/CUDAContext.h> for <THC/THC.h>")});
   result.findings.push_back(std::move(finding));
   return result;
 }
@@ -252,7 +255,7 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
   CheckResult result;
   if (demanded.empty()) {
     if (!standards.empty())
-      result.not_checked = {say("which C++ standard torch's headers demand: there are none")};
+      result.not_checked = {say("which C++ standard torch's headers need: there are none")};
     return result;
   }
   Finding finding = build_finding(snapshot, Cause::CxxStandardTooLow, "");
@@ -269,7 +272,7 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
     finding.evidence.push_back(source_evidence("standards", i, standards[i].value));
   }
   if (places.empty()) return result;
-  finding.summary = say("the headers of torch {} demand C++{}, and C++{} is asked for at {}",
+  finding.summary = say("the headers of torch {} need C++{}, and C++{} is requested at {}",
                         snapshot.torch.value.version, demanded, lowest, join(places));
   finding.evidence.push_back({"/torch/value/cxx_standard", demanded});
   finding.fixes = build_fixes(

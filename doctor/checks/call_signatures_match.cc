@@ -124,7 +124,7 @@ std::optional<Takes> of_the_release(const Snapshot& snapshot, const std::string&
     const std::string pointer = "/distributions/value/" + std::to_string(i) + "/version";
     return Takes{arguments,
                  arguments,
-                 say("{} {} takes {}", distribution, installed[i].version, arguments),
+                 say("{} {} accepts {}", distribution, installed[i].version, arguments),
                  {{pointer, installed[i].version}}};
   }
   return std::nullopt;
@@ -148,7 +148,7 @@ std::optional<Takes> of_no_function(const Snapshot& snapshot, const std::string&
       takes.evidence.push_back(
           {"/packages/value/texts/" + std::to_string(i) + "/arguments/" + std::to_string(k), numbers.back()});
     }
-    takes.words = say("the functions of {} take {} and no other number", texts.path, join(numbers));
+    takes.words = say("the functions of {} accept {} and no other number", texts.path, join(numbers));
     return takes;
   }
   return std::nullopt;
@@ -197,8 +197,8 @@ Finding signature_mismatch(const Snapshot& snapshot, const Calls& calls, const T
           first.file, first.line, takes.words),
       .evidence = {},
       .fixes = module_or(snapshot, module,
-                         Advice{say("install releases of {} and {} that belong together: every such call "
-                                    "fails, although the import works",
+                         Advice{say("install matching releases of {} and {}: every such call fails, "
+                                    "although the import works",
                                     first.package, top)})};
   for (const std::size_t i : calls) {
     const std::string pointer = "/packages/value/calls/" + std::to_string(i);
@@ -226,14 +226,13 @@ std::optional<Finding> function_not_there(const Snapshot& snapshot, const Calls&
       .cause = Cause::SignatureMismatch,
       .subject = first.file,
       .module = module,
-      .summary = say("{} calls {} ({}:{}), and the installed {} has no such function",
+      .summary = say("{} calls {} ({}:{}), but the installed {} has no such function",
                      release(first.package, first.version) + which_copy(snapshot, first.package),
                      first.callee, first.file, first.line, module),
       .evidence = {{observation, function},
                    {"/packages/value/calls/" + std::to_string(calls.front()) + "/callee", first.callee}},
-      .fixes = module_or(
-          snapshot, module,
-          Advice{say("install releases of {} and {} that belong together", first.package, module)})};
+      .fixes = module_or(snapshot, module,
+                         Advice{say("install matching releases of {} and {}", first.package, module)})};
 }
 
 std::string nothing_is_called(const Snapshot& snapshot) {

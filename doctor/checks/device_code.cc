@@ -10,8 +10,7 @@ namespace scankit {
 namespace {
 
 std::string no_device_code(const Snapshot& snapshot) {
-  return device_code(snapshot).empty() ? say("neither torch nor a module under diagnosis holds device code")
-                                       : "";
+  return device_code(snapshot).empty() ? say("neither torch nor a checked module contains device code") : "";
 }
 
 // What to tell if there is no GPU here although there is device code. A user who describes a machine
@@ -25,25 +24,28 @@ std::string gpus_left_out(const Snapshot& snapshot) {
 
 std::vector<Fix> fixes_for_gpu(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   if (code.module == "torch")
-    return {Advice{say("install a torch release whose CUDA build names sm_{} in torch.cuda.get_arch_list()",
-                       gpu.gpu->sm)}};
+    return {
+        Advice{say("install a torch release whose CUDA build includes sm_{} in "
+                   "torch.cuda.get_arch_list()",
+                   gpu.gpu->sm)}};
   return rebuild_for(snapshot, code, gpu, say("rebuild {} for sm_{}", code.module, gpu.gpu->sm));
 }
 
 // None of the images runs on the GPU.
 Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   const bool ptx = std::ranges::any_of(*code.images, [](const auto& image) { return image.kind == "ptx"; });
-  return {.cause = Cause::NoKernelImage,
-          .subject = code.subject,
-          .module = code.module,
-          .summary =
-              ptx ? say("it holds device code for {}; {} is sm_{}", image_list(*code.images), gpu.name(),
-                        gpu.gpu->sm)
-                  : say("it holds device code for {} and no PTX that the driver could compile; {} is sm_{}",
-                        image_list(*code.images), gpu.name(), gpu.gpu->sm),
-          .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
-                       {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
-          .fixes = fixes_for_gpu(snapshot, code, gpu)};
+  return {
+      .cause = Cause::NoKernelImage,
+      .subject = code.subject,
+      .module = code.module,
+      .summary = ptx ? say("it contains device code for {}; {} is sm_{}", image_list(*code.images),
+                           gpu.name(), gpu.gpu->sm)
+                     : say("it contains device code for {} and no PTX that the driver could compile; {} is "
+                           "sm_{}",
+                           image_list(*code.images), gpu.name(), gpu.gpu->sm),
+      .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
+                   {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
+      .fixes = fixes_for_gpu(snapshot, code, gpu)};
 }
 
 // An image fits, but the driver cannot unpack it. The finding is a symptom of an old driver.
@@ -100,8 +102,8 @@ Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const
       .subject = code.subject,
       .module = code.module,
       .summary =
-          say("its code for {} is written as CUDA 13 writes it (cubin ABI {}), which drivers read from {} "
-              "on; this one is {}",
+          say("its code for {} has the format of CUDA 13 (cubin ABI {}), which needs driver {} or newer "
+              "(installed: {})",
               gpu.name(), cubin.elf_abi, floor, driver.value),
       .evidence = {{code.pointer + "/" + std::to_string(image) + "/elf_abi", std::to_string(cubin.elf_abi)},
                    driver},
@@ -115,14 +117,11 @@ std::string unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, 
   const std::string driver = user_driver_fact(snapshot).value;
   if (!drivers)
     return say(
-        "the code of {} is written in a way that no table here knows (cubin ABI {}): whether driver {} reads "
-        "it "
-        "is open",
+        "the code of {} has an unknown format (cubin ABI {}): whether driver {} supports it is not known",
         code.subject, cubin.elf_abi, driver);
   return say(
-      "the code of {} is written as CUDA 13 writes it (cubin ABI {}): drivers are promised to read that from "
-      "{} "
-      "on, and whether {} does is open",
+      "the code of {} has the format of CUDA 13 (cubin ABI {}): it is guaranteed to work with drivers from "
+      "{} on; whether {} supports it is not known",
       code.subject, cubin.elf_abi, drivers->reads_text, driver);
 }
 
@@ -145,7 +144,7 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
     unclear = gpu.visibility == Visibility::Unclear;
   }
   if (gpu.visibility == Visibility::Unclear || unclear) {
-    result.unknown.push_back(say("{} does not serve {}, and CUDA_VISIBLE_DEVICES may or may not hide it",
+    result.unknown.push_back(say("{} does not support {}, and CUDA_VISIBLE_DEVICES may or may not hide it",
                                  code.subject, gpu.name()));
     return;
   }
@@ -170,8 +169,8 @@ void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& r
          .subject = code.subject,
          .module = code.module,
          .summary =
-             say("it holds sm_103 code made by nvcc {}, which {} prefers; such code of causal_conv1d is "
-                 "known to compute wrong numbers",
+             say("it contains sm_103 code built by nvcc {}, which {} prefers; such code of causal_conv1d is "
+                 "known to compute wrong results",
                  image.toolkit, gpu.name()),
          .evidence = {{code.pointer + "/" + std::to_string(i) + "/toolkit", image.toolkit},
                       {gpu.pointer() + "/sm", gpu.gpu->sm}},
@@ -238,7 +237,7 @@ std::string ptx_not_applicable(const Snapshot& snapshot) {
   for (const DeviceCode& code : device_code(snapshot))
     for (const SeenGpu& gpu : seen_gpus(snapshot))
       if (only_ptx(code, gpu)) return "";
-  return say("nothing here rests on PTX alone");
+  return say("nothing depends only on PTX");
 }
 
 // Whether the driver compiles the PTX. It is certain only if every fitting PTX is too new, because the
@@ -251,7 +250,7 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
     const auto needed = cuda_of_ptx((*code.images)[i].isa);
     if (!supported || !needed || (*needed > supported->cuda && supported->or_newer)) {
       result.unknown.push_back(
-          say("{} serves {} by PTX {} alone; whether this driver compiles it is not known", code.subject,
+          say("{} supports {} with PTX {} only; whether this driver compiles it is not known", code.subject,
               gpu.name(), (*code.images)[i].isa));
       return;
     }
@@ -260,7 +259,7 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
   if (too_new == 0) return;
   const DeviceImage& image = (*code.images)[ptx.front()];
   if (too_new < ptx.size() || gpu.visibility == Visibility::Unclear) {
-    result.unknown.push_back(say("{} serves {} by PTX alone, a part of which this driver cannot compile",
+    result.unknown.push_back(say("{} supports {} with PTX only, part of which this driver cannot compile",
                                  code.subject, gpu.name()));
     return;
   }
@@ -276,7 +275,7 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
        .subject = code.subject,
        .module = code.module,
        .summary = say(
-           "for {} it holds only PTX {}, which a driver of CUDA {} compiles; this one supports CUDA up to "
+           "for {} it contains only PTX {}, which needs a driver with CUDA {}; this one supports CUDA up to "
            "{}",
            gpu.name(), image.isa, needed, supported->cuda.major_minor()),
        .evidence = {{code.pointer + "/" + std::to_string(ptx.front()) + "/isa", image.isa},

@@ -11,7 +11,7 @@ namespace {
 std::string driver_age_not_applicable(const Snapshot& snapshot) {
   if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
   if (snapshot.torch.state == ProbeState::Absent) return say("torch: {}", why_missing(snapshot.torch));
-  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return say("torch is no CUDA build");
+  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return say("torch is not a CUDA build");
   if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   return "";
 }
@@ -32,7 +32,7 @@ std::string without_root(const Snapshot& snapshot, const Version& cuda) {
   const std::string& torch = snapshot.torch.value.version;
   return say(
       "or, without root: install a build of torch {} (or an older release) for CUDA {} (cu{}...) from "
-      "PyTorch's wheel index of that CUDA",
+      "PyTorch's wheel index for that CUDA",
       torch.substr(0, torch.find('+')), cuda.part(0), cuda.part(0));
 }
 
@@ -70,12 +70,11 @@ Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::str
   return {.cause = Cause::DriverTooOld,
           .subject = say("NVIDIA driver {}", which),
           .module = "torch",
-          .summary = cuda ? say("torch {} is built with CUDA {}, which needs driver {}; this one is {} and "
-                                "supports CUDA up "
-                                "to {}",
+          .summary = cuda ? say("torch {} is built with CUDA {}, which needs driver {}; the installed {} "
+                                "supports CUDA up to {}",
                                 torch.version, torch.cuda, driver_version_text(minimum), which,
                                 cuda->cuda.major_minor())
-                          : say("torch {} is built with CUDA {}, which needs driver {}; this one is {}",
+                          : say("torch {} is built with CUDA {}, which needs driver {} (installed: {})",
                                 torch.version, torch.cuda, driver_version_text(minimum), which),
           .evidence = {{"/torch/value/cuda", snapshot.torch.value.cuda}, evidence},
           .fixes = fixes_for_driver(snapshot, minimum)};
@@ -109,7 +108,7 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   if (old) {
     const bool library = user && *user == Version::parse(driver.libcuda_version);
     const std::string which = library                  ? driver.libcuda_version
-                              : driver.version.empty() ? say("one of CUDA {}", driver.cuda_version)
+                              : driver.version.empty() ? say("one for CUDA {}", driver.cuda_version)
                                                        : driver.version;
     const Evidence evidence = library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
                               : user  ? Evidence{"/driver/value/version", driver.version}
@@ -118,7 +117,8 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   } else if (const SeenGpu* gpu = refused_by_compat(snapshot, gpus);
              gpu != nullptr && kernel_driver(snapshot) && *kernel_driver(snapshot) < *minimum) {
     Finding finding = too_old(snapshot, *minimum, driver.version, {"/driver/value/version", driver.version});
-    finding.summary = clauses({finding.summary, say("the forward compatibility library {} does not serve {}",
+    finding.summary = clauses({finding.summary, say("the forward compatibility library {} does not support "
+                                                    "{}",
                                                     driver.libcuda, gpu->name())});
     // Only the update helps; the other fixes rely on forward compatibility.
     finding.fixes.erase(finding.fixes.begin() + 1, finding.fixes.end());
@@ -144,7 +144,7 @@ std::string driver_parts_not_applicable(const Snapshot& snapshot) {
   const Driver& driver = snapshot.driver.value;
   if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
   if (snapshot.driver.present() && !kernel_driver(snapshot))
-    return say("no kernel module of the driver is visible here");
+    return say("no kernel module of the driver is visible");
   if (snapshot.driver.present() && driver.libcuda_version.empty() && driver.libnvidia_ml_version.empty() &&
       driver.nvml_error.empty())
     return say("no library of the driver has a version in its name");
@@ -158,13 +158,13 @@ Finding driver_mismatch(const Snapshot& snapshot, const std::string& library, co
       .cause = Cause::NvmlMismatch,
       .subject = library,
       .module = "torch",
-      .summary = say("{} is of driver {}, the kernel module that runs is {} ({})", library, version,
+      .summary = say("{} is from driver {}, but the running kernel module is {} ({})", library, version,
                      driver.version, driver.source),
       .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
       .fixes = {Advice{snapshot.os.value.container.empty()
                            ? say("reboot, or unload and load the nvidia kernel modules")
-                           : say("remove the driver libraries that the image brings, so that those of the "
-                                 "host are mounted; on the host, reboot if its driver was updated")}}};
+                           : say("remove the driver libraries from the image, so that those of the host are "
+                                 "mounted; on the host, reboot if its driver was updated")}}};
 }
 
 CheckResult driver_parts_match(const Snapshot& snapshot) {
@@ -194,7 +194,7 @@ CheckResult driver_parts_match(const Snapshot& snapshot) {
          .subject = "NVML",
          .module = "torch",
          .summary =
-             say("NVML refuses to work with the kernel module {}: {}", driver.version, driver.nvml_error),
+             say("NVML does not work with the kernel module {}: {}", driver.version, driver.nvml_error),
          .evidence = {{"/driver/value/nvml_error", driver.nvml_error}},
          .fixes = {Advice{say("reboot, or unload and load the nvidia kernel modules")}}});
   }

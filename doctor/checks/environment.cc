@@ -16,7 +16,7 @@ namespace {
 
 std::string none_is_broken(const Snapshot& snapshot) {
   if (broken_environment(snapshot) || snapshot.python.present()) return "";
-  return say("no environment was chosen");
+  return say("no environment was selected");
 }
 
 // The repair is a variable to unset, or a command in words.
@@ -84,15 +84,13 @@ std::string shadow_summary(const BindingMismatch& mismatch) {
   const std::string needed_by = path_basename(mismatch.needed_by), folder = folder_of(mismatch);
   if (mismatch.name.empty())
     return say(
-        "{} needs version {} of {}; LD_LIBRARY_PATH makes the loader take {}, which does not define it, and "
-        "{} "
-        "would be taken without {} in it and defines it",
+        "{} needs version {} of {}; LD_LIBRARY_PATH makes the loader use {}, which does not define it, "
+        "while {} would be used without {} in it and defines it",
         needed_by, mismatch.version, mismatch.soname, mismatch.library, mismatch.without_library_path,
         folder);
   return say(
-      "{} needs {} from {}; LD_LIBRARY_PATH makes the loader take {}, which does not have it, and {} would "
-      "be "
-      "taken without {} in it and has it",
+      "{} needs {} from {}; LD_LIBRARY_PATH makes the loader use {}, which does not export it, while {} "
+      "would be used without {} in it and exports it",
       needed_by, mismatch.name, mismatch.soname, mismatch.library, mismatch.without_library_path, folder);
 }
 
@@ -166,8 +164,8 @@ std::string restore_command(const Snapshot& snapshot, const std::string& journal
 // --so looks at files, not at an environment that an interrupted repair could affect.
 std::string nothing_unfinished(const Snapshot& snapshot) {
   if (snapshot.repairs.state != ProbeState::NotRun) return "";
-  if (!snapshot.named_files.empty()) return say("only the named files were looked at");
-  return say("the snapshot does not say whether a repair was interrupted");
+  if (!snapshot.named_files.empty()) return say("only the given files were examined");
+  return say("the snapshot does not record whether a repair was interrupted");
 }
 std::string repairs_left_out(const Snapshot& snapshot) {
   return snapshot.named_files.empty() ? nothing_unfinished(snapshot) : "";
@@ -179,15 +177,15 @@ CheckResult repairs_finished(const Snapshot& snapshot) {
   for (const UnfinishedRepair& repair : snapshot.repairs.value) {
     if (repair.running)
       result.not_checked.push_back(
-          say("a scankit fix of {} is running ({}): diagnose again when it has ended", repair.module,
-              repair.journal));
+          say("a scankit fix of {} is running ({}): run the diagnosis again when it has finished",
+              repair.module, repair.journal));
     else if (repair.state.empty())
       result.not_checked.push_back(
-          say("{} is no journal that scankit wrote: fix and restore change nothing here while it is there",
+          say("{} is not a journal written by scankit: while it exists, fix and restore change nothing here",
               repair.journal));
     else
       result.not_checked.push_back(
-          say("a scankit fix of {} was interrupted ({}, state {}): `{}` brings back what was there before",
+          say("a scankit fix of {} was interrupted ({}, state {}): `{}` restores the previous state",
               repair.module, repair.journal, repair.state, restore_command(snapshot, repair.journal)));
   }
   return result;

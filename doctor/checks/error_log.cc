@@ -38,7 +38,7 @@ std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
   } else if (cause == Cause::MissingPythonDependency) {
     const auto known = distribution_of_import_name(package);
     fixes.emplace_back(Advice{known ? say("install it: python -m pip install {}", *known)
-                                    : say("install it, presumably: python -m pip install {}", package)});
+                                    : say("probably install it: python -m pip install {}", package)});
   } else {
     fixes.emplace_back(Advice{said(info(cause).next_step)});
   }
@@ -59,7 +59,7 @@ Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cau
   finding.evidence = {{at + "text", hit.text}, {at + "line", std::to_string(hit.line)}};
   for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
-  if (!hit.settles.empty()) finding.fixes.push_back(Advice{say("to be sure, look at {}", tr(hit.settles))});
+  if (!hit.settles.empty()) finding.fixes.push_back(Advice{say("to be sure, check {}", tr(hit.settles))});
   for (Fix& fix : log_fixes(hit, cause)) finding.fixes.push_back(std::move(fix));
   return finding;
 }
@@ -136,8 +136,7 @@ void join_log(Report& report) {
     if (other == nullptr) return false;
     other->evidence.insert(other->evidence.end(), finding.evidence.begin(), finding.evidence.end());
     if (finding.severity() > other->severity()) other->severity_override = finding.severity();
-    other->summary =
-        clauses({other->summary, say("the log says so too, line {} of the log", line_of(finding))});
+    other->summary = clauses({other->summary, say("confirmed by line {} of the log", line_of(finding))});
     return true;
   });
 }

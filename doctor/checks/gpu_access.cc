@@ -28,10 +28,11 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
     const auto n = snapshot.driver.value.mig.size();
     for (const std::string& entry : set->accepted)
       if (entry.starts_with("MIG-") && n == 0)
-        result.not_checked.push_back(say("whether the MIG instance {} exists: none is listed here", entry));
+        result.not_checked.push_back(
+            say("whether the MIG instance {} exists: no MIG instances were listed", entry));
     if (n > 0)
-      result.not_checked.push_back(say_n(n, "which of the {} MIG instance the variable means",
-                                         "which of the {} MIG instances the variable means", n));
+      result.not_checked.push_back(say_n(n, "which of the {} MIG instance the variable selects",
+                                         "which of the {} MIG instances the variable selects", n));
     return result;
   }
   // An empty value, "-1" and "NoDevFiles" are ways to hide GPUs on purpose. A number or id that names
@@ -45,7 +46,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
          .subject = "CUDA_VISIBLE_DEVICES",
          .module = "torch",
          .summary =
-             say("CUDA_VISIBLE_DEVICES={} names {} twice, and CUDA then finds no device", value, set->twice),
+             say("CUDA_VISIBLE_DEVICES={} contains {} twice, so CUDA finds no device", value, set->twice),
          .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
          .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}});
     return result;
@@ -56,13 +57,16 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
       .module = "torch",
       .summary =
           on_purpose
-              ? say_n(n, "CUDA_VISIBLE_DEVICES={} hides the only GPU here, so CUDA finds no device",
-                      "CUDA_VISIBLE_DEVICES={} hides all {} GPUs here, so CUDA finds no device", value, n)
+              ? say_n(n,
+                      "CUDA_VISIBLE_DEVICES={} hides the only GPU of this machine, so CUDA finds no "
+                      "device",
+                      "CUDA_VISIBLE_DEVICES={} hides all {} GPUs of this machine, so CUDA finds no device",
+                      value, n)
               : say_n(n,
-                      "CUDA_VISIBLE_DEVICES={} does not name the only GPU here, so CUDA finds no "
-                      "device",
-                      "CUDA_VISIBLE_DEVICES={} names none of the {} GPUs here, so CUDA finds no "
-                      "device",
+                      "CUDA_VISIBLE_DEVICES={} does not match the only GPU of this machine, so CUDA finds "
+                      "no device",
+                      "CUDA_VISIBLE_DEVICES={} matches none of the {} GPUs of this machine, so CUDA finds "
+                      "no device",
                       value, n),
       .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
       .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}};
@@ -129,7 +133,7 @@ Finding no_driver(const Snapshot& snapshot) {
   const auto gpus = seen_gpus(snapshot);
   return unusable(
       snapshot,
-      say("{} is here and no NVIDIA driver for it ({}), so CUDA finds no device", gpus.front().name(),
+      say("{} has no NVIDIA driver ({}), so CUDA finds no device", gpus.front().name(),
           why_missing(snapshot.driver)),
       {"/driver/state", "absent"},
       Advice{snapshot.os.value.container.empty()
@@ -152,24 +156,24 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
     // Nobody puts a stub before the driver on purpose, so this stays an error.
     result.findings.push_back(unusable(
         snapshot,
-        variable ? say("the loader takes {} by LD_LIBRARY_PATH, a stub for the linker: it loads, and then "
-                       "every call of CUDA fails",
+        variable ? say("because of LD_LIBRARY_PATH the loader uses {}, a stub for the linker: it loads, but "
+                       "every CUDA call fails",
                        driver.libcuda)
-                 : say("the loader takes {} by its {}, a stub for the linker: it loads, and then every call "
-                       "of CUDA fails",
+                 : say("because of its {} the loader uses {}, a stub for the linker: it loads, but every "
+                       "CUDA call fails",
                        driver.libcuda, retold(driver.libcuda_reached)),
         {"/driver/value/libcuda", driver.libcuda},
-        variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
-                 : Fix{Advice{say("take the stub's folder out of /etc/ld.so.conf.d and run ldconfig")}}));
+        variable
+            ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
+            : Fix{Advice{say("remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")}}));
     result.findings.back().severity_override.reset();
   } else if (driver.libcuda.empty()) {
     result.findings.push_back(unusable(
         snapshot,
         snapshot.os.value.container.empty()
-            ? say("the kernel module of driver {} runs, but no libcuda.so.1 is here", driver.version)
-            : say("the kernel module of driver {} runs, but no libcuda.so.1 is here: the container was "
-                  "started "
-                  "without its GPUs",
+            ? say("the kernel module of driver {} is loaded, but libcuda.so.1 was not found", driver.version)
+            : say("the kernel module of driver {} is loaded, but libcuda.so.1 was not found: the container "
+                  "was started without its GPUs",
                   driver.version),
         {"/driver/value/libcuda", ""},
         Advice{
@@ -179,10 +183,9 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
   } else if (driver.libcuda_reached == "not by the loader") {
     result.findings.push_back(unusable(
         snapshot,
-        say("{} is here, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
+        say("{} exists, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
-        Advice{
-            say("name {} in a file of /etc/ld.so.conf.d and run ldconfig", path_dirname(driver.libcuda))}));
+        Advice{say("add {} to a file in /etc/ld.so.conf.d and run ldconfig", path_dirname(driver.libcuda))}));
   }
   return result;
 }

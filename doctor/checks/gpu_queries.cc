@@ -259,7 +259,7 @@ std::string no_use_of_gpus(const Snapshot& snapshot) {
   const bool torch_open =
       snapshot.torch.state == ProbeState::Failed || snapshot.torch.state == ProbeState::NotRun;
   if (torch_uses || torch_open || !device_code(snapshot).empty()) return "";
-  return say("neither torch nor a module under diagnosis computes on a GPU");
+  return say("neither torch nor a checked module uses a GPU");
 }
 
 std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,

@@ -22,7 +22,7 @@ std::string module_of_file(const AuditedFile& file) {
 }
 
 std::string not_asked(const Snapshot& snapshot) {
-  return snapshot.audit.state == ProbeState::NotRun ? say("no audit of all packages was asked for") : "";
+  return snapshot.audit.state == ProbeState::NotRun ? say("auditing all packages was not requested") : "";
 }
 
 std::string other_extensions() { return say("other compiled packages: add --all to check them"); }
@@ -55,7 +55,7 @@ Fix repair_of_file(const Snapshot& snapshot, const AuditedFile& file, Cause caus
   if (cause == Cause::PythonAbiTagMismatch)
     return Advice{
         say("install a release of {} that was built for Python {}", name, snapshot.python.value.version)};
-  return Advice{say("install a build of {} that fits this environment", name)};
+  return Advice{say("install a build of {} that matches this environment", name)};
 }
 
 Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
@@ -96,17 +96,17 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
       result.unknown.push_back(say("{} would not load: {}", file.path, row.why));
   }
   for (const std::string& part : audit.unreadable)
-    result.unknown.push_back(say("a folder was not read: {}", part));
+    result.unknown.push_back(say("a directory was not read: {}", part));
   if (linked) {
     result.not_checked.push_back(other_extensions());
     return result;
   }
   if (open == 1)
     result.not_checked.push_back(
-        say("one extension loads only where its package loads libraries of its own first"));
+        say("one extension loads only after its package has loaded libraries of its own"));
   if (open > 1)
     result.not_checked.push_back(
-        say("{} extensions load only where their packages load libraries of their own first", open));
+        say("{} extensions load only after their packages have loaded libraries of their own", open));
   return result;
 }
 
@@ -135,7 +135,7 @@ std::string import_left_out(const Snapshot& snapshot) {
 }
 
 std::string what_was_tried(const Observation& seen) {
-  if (seen.variant == "start") return say("the interpreter's own start");
+  if (seen.variant == "start") return say("the interpreter's own startup");
   return seen.variant == "torch-first" ? say("`import {}` after torch", seen.module)
                                        : say("`import {}`", seen.module);
 }
@@ -144,8 +144,8 @@ std::string what_was_tried(const Observation& seen) {
 std::string how_it_ended(const Observation& seen) {
   const std::string tried = what_was_tried(seen);
   if (seen.outcome == "timeout")
-    return say("{} did not end within {} s", tried, (seen.duration_ms + 500) / 1000);
-  return seen.signal != 0 ? say("{} killed the process", tried) : say("{} did not come back", tried);
+    return say("{} exceeded its time limit of {} s", tried, (seen.duration_ms + 500) / 1000);
+  return seen.signal != 0 ? say("{} killed the process", tried) : say("{} did not return", tried);
 }
 
 Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,

@@ -14,7 +14,7 @@ namespace {
 // node that it needs is not defined.
 CheckResult glibc_new_enough(const Snapshot& snapshot) {
   return {unmet_versions(snapshot, Cause::GlibcTooOld, {"GLIBC_"},
-                         say("build the module on this system, or use one made for an older glibc")),
+                         say("build the module on this system, or use one built for an older glibc")),
           {}};
 }
 
@@ -101,13 +101,13 @@ std::string wheel_mismatch_summary(const Torch& torch, const BindingMismatch& mi
     return p.name == mismatch.wheel.substr(0, mismatch.wheel.find("=="));
   });
   if (mismatch.wheel.empty())
-    return say("{} needs {} of {}; the loader takes {}, which is of another release and does not have it",
+    return say("{} needs {} of {}; the loader uses {}, which is from another release and does not have it",
                needed_by, what, mismatch.soname, mismatch.library);
   if (pin == torch.cuda_pins.end())
     return say(
-        "{} needs {} of {}; the installed {} does not have it, and torch {} does not ask for that package",
+        "{} needs {} of {}; the installed {} does not have it, and torch {} does not require that package",
         needed_by, what, mismatch.soname, mismatch.wheel, torch.version);
-  return say("{} needs {} of {}; the installed {} does not have it, and torch {} asks for {}", needed_by,
+  return say("{} needs {} of {}; the installed {} does not have it, and torch {} requires {}", needed_by,
              what, mismatch.soname, mismatch.wheel, torch.version, pin->requirement);
 }
 
@@ -153,14 +153,14 @@ namespace {
 // The libraries of that name that are here help the reader to see what is wrong.
 std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
   const Torch& torch = snapshot.torch.value;
-  return clauses({say("it needs {}, which the loader finds nowhere", library.soname),
+  return clauses({say("it needs {}, which the loader does not find", library.soname),
                   torch.cuda.empty() ? "" : say("torch {} uses CUDA {}", torch.version, torch.cuda),
                   library.same_library_other_version.empty()
                       ? ""
-                      : say("here is {}", join(library.same_library_other_version)),
+                      : say("found instead: {}", join(library.same_library_other_version)),
                   library.found_elsewhere.empty()
                       ? ""
-                      : say("a file of that name lies where the loader does not look: {}",
+                      : say("a file with that name is where the loader does not search: {}",
                             library.found_elsewhere.front())});
 }
 
@@ -182,7 +182,7 @@ CheckResult cuda_runtime_found(const Snapshot& snapshot) {
     if (snapshot.torch.present())
       finding.evidence.push_back({"/torch/value/cuda", snapshot.torch.value.cuda});
     finding.fixes =
-        rebuild_fixes(snapshot, copy, say("use a build of {} for torch's CUDA major", copy->module));
+        rebuild_fixes(snapshot, copy, say("use a build of {} for torch's CUDA major version", copy->module));
     result.findings.push_back(finding);
   }
   return result;
@@ -210,7 +210,7 @@ CheckResult driver_library_found(const Snapshot& snapshot) {
           {.cause = Cause::NoDriverLibcuda,
            .subject = copy->path,
            .module = copy->module,
-           .summary = say("{} needs {}, which the NVIDIA driver brings and this system does not have",
+           .summary = say("{} needs {}, which is part of the NVIDIA driver and was not found on this system",
                           path_basename(library.needed_by), library.soname),
            .evidence = {copy.at("missing_libraries", i, "soname", library.soname)},
            .fixes = module_fixes(snapshot, copy->module,
@@ -243,11 +243,11 @@ bool belongs_to_another_check(const std::string& soname) {
 void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
     if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;
-    result.unknown.push_back(clauses({say("{} needs {} (by {}), which the loader finds nowhere", copy->path,
-                                          library.soname, path_basename(library.needed_by)),
+    result.unknown.push_back(clauses({say("{} needs {} (through {}), which the loader does not find",
+                                          copy->path, library.soname, path_basename(library.needed_by)),
                                       library.found_elsewhere.empty()
                                           ? ""
-                                          : say("it does not look at {}", library.found_elsewhere.front())}));
+                                          : say("it does not search {}", library.found_elsewhere.front())}));
   }
 }
 
@@ -269,10 +269,10 @@ void add_cuda_names(const Copy& copy, CheckResult& result) {
   if (const std::size_t n = names.size(); n > 0)
     result.unknown.push_back(
         say_n(n,
-              "{} needs {} CUDA name that no library in its closure exports, such as {}: an "
-              "older CUDA library, or one it was never linked with",
-              "{} needs {} CUDA names that no library in its closure exports, such as {}: an "
-              "older CUDA library, or one it was never linked with",
+              "{} needs {} CUDA symbol that none of its libraries exports, such as {}: an older CUDA "
+              "library, or one it was not linked to",
+              "{} needs {} CUDA symbols that none of its libraries exports, such as {}: an older CUDA "
+              "library, or one it was not linked to",
               copy->path, n, names.front().value));
 }
 

@@ -19,8 +19,8 @@ std::string nothing_needs_them(const Snapshot& snapshot) {
     if (needed || selected_copy(snapshot, module)) return "";
     absent.push_back(module);
   }
-  return absent.empty() ? say("no module is under diagnosis")
-                        : say("not installed, and nothing that is installed needs it: {}", join(absent));
+  return absent.empty() ? say("no module to check")
+                        : say("not installed, and no installed package needs it: {}", join(absent));
 }
 
 // Who imports the module, and what a guard makes of its absence.
@@ -42,7 +42,7 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
                   .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
                   .module = module,
                   .summary = importers.empty()
-                                 ? say("no file of {} is on this Python's path, and it was asked for", module)
+                                 ? say("{} was requested, but no file of it is on this Python's path", module)
                                  : say("no file of {} is on this Python's path", module)};
   if (importers.empty()) {
     const auto& asked = snapshot.modules_asked;
@@ -62,7 +62,7 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
   if (!importers.empty() && !was_asked_for(snapshot, module) && std::ranges::all_of(importers, nearby)) {
     finding.severity_override = Severity::Note;
     finding.summary =
-        say("{}; nothing that is installed needs it, only files of the current folder do", finding.summary);
+        say("{}; no installed package needs it, only files in the current directory do", finding.summary);
   }
   return finding;
 }
@@ -99,19 +99,19 @@ CheckResult module_present(const Snapshot& snapshot) {
     if (on_the_path) continue;
     if (importers.empty() && names_a_distribution(snapshot, module)) {
       result.unknown.push_back(say(
-          "no compiled file of {} is on this Python's path, but a distribution of that name is installed: an "
-          "import tells",
+          "no compiled file of {} is on this Python's path, but a distribution with that name is installed: "
+          "only an import can tell",
           module));
       continue;
     }
     Finding finding = absence(snapshot, module, importers);
     if (!elsewhere.empty())
       finding.summary =
-          clauses({finding.summary, say("a file of it lies outside the path: {}", elsewhere.front().value)});
+          clauses({finding.summary, say("a file of it is outside the path: {}", elsewhere.front().value)});
     finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
     if (!links.empty())
       finding.summary =
-          clauses({finding.summary, say("{} is a link to a file that is not there", links.front().value)});
+          clauses({finding.summary, say("{} is a link to a file that does not exist", links.front().value)});
     finding.evidence.insert(finding.evidence.end(), links.begin(), links.end());
     result.findings.push_back(finding);
   }
@@ -148,14 +148,15 @@ CheckResult required_present(const Snapshot& snapshot) {
   for (const Requirement& wanted : requirements(snapshot)) {
     if (wanted.found == "not-read")
       result.unknown.push_back(
-          say("whether {} is installed is not known: it could not be looked for", wanted.name));
+          say("whether {} is installed is not known: it could not be searched", wanted.name));
     if (wanted.found != "absent") continue;
     Finding finding{.cause = Cause::RequiredMissing,
                     .subject = wanted.name,
                     .module = wanted.name,
                     .summary = wanted.path.empty()
-                                   ? say("{} is required and is not installed for this Python", wanted.name)
-                                   : say("{} is required; its metadata is installed ({}), its files are not",
+                                   ? say("{} is required but is not installed for this Python", wanted.name)
+                                   : say("{} is required; its metadata is installed ({}) but its files are "
+                                         "not",
                                          wanted.name, wanted.path)};
     finding.evidence.push_back(
         {std::string("/environment/") + kRequired, snapshot.environment.at(kRequired)});
@@ -227,7 +228,7 @@ Finding package_finding(const Snapshot& snapshot, const std::string& package) {
     const Importer& importer = snapshot.package_importers.value[i];
     if (finding.evidence.empty())
       finding.summary =
-          clauses({finding.summary, say("{}:{} imports it as it starts", importer.file, importer.line)});
+          clauses({finding.summary, say("{}:{} imports it at startup", importer.file, importer.line)});
     finding.evidence.push_back({"/package_importers/value/" + std::to_string(i) + "/file", importer.file});
   }
   if (users.size() > 1)
@@ -287,8 +288,8 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
       .cause = Cause::SeveralCopies,
       .subject = winner->path,
       .module = winner->module,
-      .summary = say_n(n, "{} other file of {} lies on the path and is not used",
-                       "{} other files of {} lie on the path and are not used", n, winner->module),
+      .summary = say_n(n, "{} other file of {} is on the path and is not used",
+                       "{} other files of {} are on the path and are not used", n, winner->module),
       .fixes = {Advice{say("move the unused files away")}},
       .severity_override = Severity::Note};
   for (const Copy& other : others) {

@@ -23,7 +23,7 @@ std::string problem_of(const PackageImport& import, const Offering& offering) {
   const std::string target = release(import.target_package, import.target_version);
   if (offering.offer == Offer::Absent) return say("{} is not installed", import.target_package);
   if (!offering.module.empty()) return offering.why;
-  return say("{} does not offer that: {}", target, offering.why);
+  return say("{} does not provide that: {}", target, offering.why);
 }
 
 // The requirement that settles the mismatch, "" if none is known. transformers 5 has removed the
@@ -50,10 +50,9 @@ std::vector<Fix> sibling_fixes(const Snapshot& snapshot, const PackageImport& im
   if (std::string requirement = fitting_release(import); !requirement.empty())
     return {InstallPackages{{std::move(requirement)}}};
   if (is_transformers(import))
-    return {Advice{say("install a {} that knows {} {}, or a transformers that still has {}", import.package,
-                       import.target_package, import.target_version, import.name)}};
-  return {Advice{
-      say("install releases of {} and {} that belong together", import.package, import.target_package)}};
+    return {Advice{say("install a {} that supports {} {}, or a transformers that still has {}",
+                       import.package, import.target_package, import.target_version, import.name)}};
+  return {Advice{say("install matching releases of {} and {}", import.package, import.target_package)}};
 }
 
 Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering, Cause cause,
@@ -90,12 +89,11 @@ std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Of
   const std::string problem = problem_of(import, offering);
   if (import.tested == "if")
     return make(snapshot, at, offering, Cause::SpeedSlowPath,
-                say("{} hides the failure of `{}` ({}), so that its slower way runs in place of {}: {}",
-                    package, import_statement(import), import_place(import), name, problem));
-  return make(
-      snapshot, at, offering, Cause::SilentNoneCausalConv1d,
-      say("{} hides the failure of `{}` ({}): {} becomes None, which line {} calls; the reason is that {}",
-          package, import_statement(import), import_place(import), name, import.called_at, problem));
+                say("{} hides the failure of `{}` ({}), so its slower code runs instead of {}: {}", package,
+                    import_statement(import), import_place(import), name, problem));
+  return make(snapshot, at, offering, Cause::SilentNoneCausalConv1d,
+              say("{} hides the failure of `{}` ({}): {} becomes None, which line {} calls; the reason: {}",
+                  package, import_statement(import), import_place(import), name, import.called_at, problem));
 }
 
 // An import without a guard that fails. If no code that was read reaches the file, it is only a note.
@@ -113,7 +111,7 @@ std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const
       make(snapshot, at, offering, cause,
            import.reached ? say("`import {}` fails: {} does `{}` ({}), but {}", import.package, package,
                                 import_statement(import), import_place(import), problem)
-                          : say("{} does `{}` ({}), but {}; whoever imports that file fails on it", package,
+                          : say("{} does `{}` ({}), but {}; importing that file fails", package,
                                 import_statement(import), import_place(import), problem));
   if (!import.reached) finding.severity_override = Severity::Note;
   return finding;
@@ -126,7 +124,7 @@ bool is_ours(const PackageImport& import) {
 
 std::string nothing_is_imported(const Snapshot& snapshot) {
   return std::ranges::none_of(snapshot.packages.value.imports, is_ours)
-             ? say("no installed package imports from a sibling of the modules")
+             ? say("no installed package imports from a sibling package of the modules")
              : "";
 }
 
@@ -198,14 +196,15 @@ Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string sum
   const std::string wanted = pinned(pin);
   if (!wanted.empty()) finding.evidence.push_back({"/packages/value/triton_pin", pin});
   if (wanted.empty())
-    finding.fixes.push_back(Advice{say("install the triton that the installed torch names in its metadata")});
+    finding.fixes.push_back(
+        Advice{say("install the triton that the installed torch requires in its metadata")});
   else if (wanted != import.target_version)
     finding.fixes.push_back(InstallPackages{{"triton==" + wanted}});
   else if (import.package == "mamba_ssm")
     finding.fixes.push_back(InstallPackages{{"mamba-ssm>=2.3"}});  // knows triton 3 (tested with 2.3.1)
   else
-    finding.fixes.push_back(Advice{
-        say("install a release of {} that knows triton {}: torch pins that triton", import.package, wanted)});
+    finding.fixes.push_back(Advice{say(
+        "install a release of {} that supports triton {}: torch pins that triton", import.package, wanted)});
   return finding;
 }
 
@@ -223,11 +222,11 @@ std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
     const std::string statement = import_statement(imports[i]);
     if (offer.offer == Offer::Absent)
       return triton_finding(snapshot, i,
-                            say("`import {}` comes to `{}` ({}), and no triton is installed", package,
+                            say("`import {}` reaches `{}` ({}), but triton is not installed", package,
                                 statement, import_place(imports[i])),
                             offer.evidence);
     return triton_finding(snapshot, i,
-                          say("`import {}` comes to `{}` ({}), which triton {} does not offer: {}", package,
+                          say("`import {}` reaches `{}` ({}), which triton {} does not provide: {}", package,
                               statement, import_place(imports[i]), imports[i].target_version, offer.why),
                           offer.evidence);
   }
@@ -247,7 +246,8 @@ void fail_at_their_call(const Snapshot& snapshot, std::vector<Finding>& findings
     if (offer.offer != Offer::No || !said.insert(use.package + " " + name).second) continue;
     findings.push_back(triton_finding(
         snapshot, i,
-        say("{} uses {} ({}), which triton {} does not have: the import works, the kernel does not compile",
+        say("{} uses {} ({}), which triton {} does not have: the import works, but the kernel does not "
+            "compile",
             release(use.package, use.version), name, import_place(use), use.target_version),
         offer.evidence));
   }
@@ -269,7 +269,8 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
   const auto at = static_cast<std::size_t>(user - imports.begin());
   Finding finding = triton_finding(
       snapshot, at,
-      say("triton {} is installed where torch pins {}: whether kernels compile shows when they are called",
+      say("triton {} is installed, but torch pins {}: whether kernels compile is only seen when they are "
+          "called",
           user->target_version, pin),
       {{"/packages/value/imports/" + std::to_string(at) + "/target_version", user->target_version}});
   finding.severity_override = Severity::Warning;

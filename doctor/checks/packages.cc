@@ -17,7 +17,7 @@ std::string import_pointer(std::size_t import) { return "/packages/value/imports
 
 // The failure of an import as a clause.
 std::string what_it_said(const Observation& seen) {
-  if (seen.outcome == "timeout") return say("its import does not end");
+  if (seen.outcome == "timeout") return say("its import does not return");
   if (seen.outcome == "crashed") return say("its import kills the process");
   return say("its import fails with {}: {}", seen.exception, seen.message);
 }
@@ -32,7 +32,7 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
       const auto lacking = std::ranges::find(seen.lacks, import.name);
       if (lacking == seen.lacks.end()) return Offering{Offer::Yes, "", "", {}};
       return Offering{Offer::No,
-                      say("an import shows no {} in it", import.name),
+                      say("an import shows that it has no {}", import.name),
                       "",
                       {{pointer + "/lacks/" + std::to_string(lacking - seen.lacks.begin()), import.name}}};
     }
@@ -75,7 +75,7 @@ Offering of_module(const Snapshot& snapshot, const std::string& module) {
   for (const Copy& other : copies(snapshot))
     if (other->module == module && other->sys_path_index >= 0)
       return {Offer::No,
-              say("import takes none of the files of {}", module),
+              say("import uses none of the files of {}", module),
               module,
               {other.at("path", other->path)}};
   return {Offer::Absent, say("{} is not installed", module), module, {}};
@@ -160,7 +160,7 @@ std::string release(const std::string& name, const std::string& version) {
 std::string which_copy(const Snapshot& snapshot, const std::string& package) {
   const auto& all = snapshot.packages.value.found;
   const auto found = std::ranges::find(all, package, &PackageFound::name);
-  return found != all.end() && found->current_folder ? say(" (the copy in the current folder)") : "";
+  return found != all.end() && found->current_folder ? say(" (the copy in the current directory)") : "";
 }
 
 // The module that the target's distribution brings, else one that is named after it, else the

@@ -123,12 +123,12 @@ std::vector<std::string> reasons(const Snapshot& snapshot, const Absence& absenc
   }
   if (failing.size() > 1) {
     failing.erase(failing.begin());
-    said_of_it.push_back(say("for the same reason these fail: {}", join(failing)));
+    said_of_it.push_back(say("these fail for the same reason: {}", join(failing)));
   }
   for (const std::size_t i : absence.requirements) {
     const MissingRequirement& asked = snapshot.missing_requirements.value[i];
     if (absence.observations.empty() && !asked.file.empty())
-      said_of_it.push_back(say("`import {}` comes to it at {}:{}", asked.root, asked.file, asked.line));
+      said_of_it.push_back(say("`import {}` reaches it at {}:{}", asked.root, asked.file, asked.line));
     if (i == absence.requirements.front() ||
         asked.distribution != snapshot.missing_requirements.value[absence.requirements.front()].distribution)
       said_of_it.push_back(who_requires(asked));
@@ -174,7 +174,7 @@ Finding dependency_finding(const Snapshot& snapshot, const std::string& package,
   for (std::string& reason : reasons(snapshot, absence)) parts.push_back(std::move(reason));
   if (wanted.guessed)
     parts.push_back(say(
-        "that its distribution is also called {} is a guess: nothing that is installed names it", package));
+        "that its distribution is also called {} is a guess: no installed package refers to it", package));
   finding.summary = clauses(parts);
   add_evidence(snapshot, absence, finding);
   return finding;
@@ -208,8 +208,8 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
   std::vector<std::string> parts;
   for (const auto& [asker, asks] : askers) parts.push_back(say("{} requires {}", asker, join(asks)));
   finding.summary =
-      say_n(requirements.size(), "{}, which is not installed; no import that was looked at comes to it",
-            "{}: none of them is installed, and no import that was looked at comes to one", clauses(parts));
+      say_n(requirements.size(), "{}, which is not installed; no import that was examined reaches it",
+            "{}: none of them is installed, and no import that was examined reaches one", clauses(parts));
   finding.fixes.push_back(InstallPackages{requirements});
   return finding;
 }

@@ -30,8 +30,8 @@ void withdraw(Report& report, const Observation& seen) {
       finding.severity_override = Severity::Note;
       finding.summary =
           seen.file.empty()
-              ? say("{} - withdrawn: its import was seen to work", finding.summary)
-              : say("{} - withdrawn: its import was seen to work from {}", finding.summary, seen.file);
+              ? say("{} - withdrawn: its import was observed to work", finding.summary)
+              : say("{} - withdrawn: its import was observed to work from {}", finding.summary, seen.file);
       finding.fixes.clear();
     }
   }
@@ -155,7 +155,7 @@ void weigh_parts(Report& report, const AskedPackage& package, const Observation&
       if (!imports && !lacks && !names_another_part(report, package, seen, finding)) continue;
       finding.severity_override = Severity::Warning;
       if (imports)
-        finding.summary = say("{}; `import {}` works all the same, without what this file offers",
+        finding.summary = say("{}; `import {}` still works, without the contents of this file",
                               finding.summary, package.name);
     }
 }

@@ -19,10 +19,10 @@ constexpr const char* kDriver =
     "a driver is the administrator's, and every distribution has a way of its own";
 constexpr const char* kOutside = "a container gets its GPUs and libraries from outside";
 constexpr const char* kNoRelease = "no table says which releases belong together";
-constexpr const char* kOtherFile = "where a file that fits is to be had is not known";
+constexpr const char* kOtherFile = "no table says where a matching file is available";
 const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"*", "torch_not_imported_first"}, "the line is missing in the user's own program"},
-    {{"*", "required_missing"}, "the name of a module is not always that of the package that brings it"},
+    {{"*", "required_missing"}, "the name of a module is not always that of the package that provides it"},
     {{"active_environment_usable", "environment_python_gone"},
      "the sentence and the page's last line hold it"},
     {{"build_fits_disk", "disk_full"}, "what may go of a disk is its owner's to say"},

@@ -67,7 +67,7 @@ Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   const bool no_sources =
       snapshot.sources.state == ProbeState::Absent || snapshot.sources.state == ProbeState::NotRun;
   if ((needs & kSources) && no_sources && missing.absent.empty()) {
-    missing.absent = say("no folder of sources");
+    missing.absent = say("no source directory");
     missing.unknown.clear();
   }
   if ((needs & kSources) && !no_sources) look_at_fact(snapshot.sources, say("sources"), missing);
@@ -96,11 +96,11 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
     };
     if (state == "unreadable" || state == "vanished")
       partial.unknown.push_back(
-          about(copy->file_detail, state == "vanished" ? say("vanished") : say("unreadable")));
+          about(copy->file_detail, state == "vanished" ? say("disappeared") : say("unreadable")));
     else if ((needs & (kImages | kClosures)) && state != "elf")
-      partial.not_checked.push_back(about("", say("not a whole library")));
+      partial.not_checked.push_back(about("", say("not a complete library")));
     else if ((needs & kClosures) && !machine.empty() && !copy->machine.empty() && copy->machine != machine)
-      partial.not_checked.push_back(about("", say("made for {}", copy->machine)));
+      partial.not_checked.push_back(about("", say("built for {}", copy->machine)));
     else if ((needs & kClosures) && !copy->resolved)
       partial.unknown.push_back(about(copy->resolution_note, say("its libraries were not resolved")));
     else

@@ -88,16 +88,16 @@ bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
 // symbols, PyInit_.
 std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
   if (extension.file_state == "unreadable" || extension.file_state == "vanished") return std::nullopt;
-  if (extension.file_state != "elf") return say("not a whole shared library");
+  if (extension.file_state != "elf") return say("not a complete shared library");
   const std::string machine = interpreter_machine(snapshot);
   if (!machine.empty() && !extension.machine.empty() && extension.machine != machine)
-    return say("made for {}", extension.machine);
+    return say("built for {}", extension.machine);
   if (!extension.resolved) return std::nullopt;
   if (!extension.unmet_versions.empty()) return say("needs {}", extension.unmet_versions.front().version);
   if (!extension.missing_libraries.empty())
     return say("needs {}", extension.missing_libraries.front().soname);
   if (const std::size_t n = extension.missing_symbols.size(); n > 0)
-    return say_n(n, "{} unresolved name", "{} unresolved names", n);
+    return say_n(n, "{} unresolved symbol", "{} unresolved symbols", n);
   return extension.has_init ? "" : say("exports no PyInit_{}", extension.module);
 }
 
@@ -200,11 +200,11 @@ const Observation* deciding_import(const Snapshot& snapshot, const std::string& 
 }
 
 std::string no_module_installed(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? say("no module under diagnosis is installed") : "";
+  return selected_copies(snapshot).empty() ? say("no module to check is installed") : "";
 }
 
 std::string no_copy_found(const Snapshot& snapshot) {
-  return copies(snapshot).empty() ? say("no file of a module under diagnosis was found") : "";
+  return copies(snapshot).empty() ? say("no file of a module to check was found") : "";
 }
 
 // kLong is how a demangler writes std::string of the new ABI.

@@ -21,7 +21,7 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
   if (torch.libraries.empty()) {
-    result.not_checked.push_back(say("{} holds no libraries whose names could be compared", torch.location));
+    result.not_checked.push_back(say("{} has no libraries whose symbols could be compared", torch.location));
     return result;
   }
   for (const Copy& copy : resolved_copies(snapshot)) {
@@ -74,7 +74,7 @@ void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& ins
   if (made_for.empty()) return;
   if (!is_new && std::ranges::find(built_for.releases, torch_minor(installed)) != built_for.releases.end()) {
     finding.summary =
-        say("{}; its names fit {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
+        say("{}; its symbols match {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
             "that has the old strings",
             finding.summary, made_for);
     return;
@@ -90,13 +90,15 @@ std::string string_abi_in_words(bool is_new, std::size_t n, const std::string& t
                                 const std::string& name) {
   if (is_new)
     return say_n(
-        n, "it calls {} function of torch by the new C++ string ABI, and torch {} has it by the old one: {}",
-        "it calls {} functions of torch by the new C++ string ABI, and torch {} has them by the old one, "
+        n,
+        "it calls {} function of torch with the new C++ string ABI, which torch {} has with the old one: "
+        "{}",
+        "it calls {} functions of torch with the new C++ string ABI, which torch {} has with the old one, "
         "such as {}",
         n, torch, name);
   return say_n(
-      n, "it calls {} function of torch by the old C++ string ABI, and torch {} has it by the new one: {}",
-      "it calls {} functions of torch by the old C++ string ABI, and torch {} has them by the new one, "
+      n, "it calls {} function of torch with the old C++ string ABI, which torch {} has with the new one: {}",
+      "it calls {} functions of torch with the old C++ string ABI, which torch {} has with the new one, "
       "such as {}",
       n, torch, name);
 }
@@ -154,7 +156,7 @@ Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const st
       .subject = copy->path,
       .module = copy->module,
       .summary = say_n(n, "it calls {} function of its own that it does not contain: {}",
-                       "it calls {} functions of its own that it does not contain: {} first", n, demangled),
+                       "it calls {} functions of its own that it does not contain, such as {}", n, demangled),
       .evidence = names};
 }
 
@@ -165,8 +167,8 @@ Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
   Finding finding{.cause = Cause::OwnSymbolUndefined,
                   .subject = copy->path,
                   .module = copy->module,
-                  .summary = say_n(n, "it was not linked with {}, which has {} name that it needs: {}",
-                                   "it was not linked with {}, which has {} names that it needs: {}",
+                  .summary = say_n(n, "it was not linked to {}, which exports {} symbol that it needs: {}",
+                                   "it was not linked to {}, which exports {} symbols that it needs: {}",
                                    path_basename(first.exported_by_torch), n, first.name)};
   for (const std::size_t i : names)
     finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
@@ -191,7 +193,7 @@ CheckResult own_symbols_defined(const Snapshot& snapshot) {
       found.push_back(never_linked(copy, torch));
     for (Finding& finding : found) {
       finding.fixes = rebuild_fixes(
-          snapshot, copy, say("build {} again from a clean folder with all its sources", copy->module));
+          snapshot, copy, say("rebuild {} from a clean directory with all its sources", copy->module));
       result.findings.push_back(std::move(finding));
     }
   }
@@ -216,9 +218,9 @@ namespace {
 // no error here.
 std::string no_module_uses_torch(const Snapshot& snapshot) {
   if (!snapshot.torch.present() || !snapshot.extensions.present())
-    return say("torch or the modules could not be looked at");
+    return say("torch or the modules could not be examined");
   return std::ranges::none_of(selected_copies(snapshot), [](const Copy& copy) { return copy->uses_torch; })
-             ? say("no module under diagnosis uses torch")
+             ? say("no checked module uses torch")
              : "";
 }
 
@@ -240,17 +242,17 @@ std::optional<Copy> copy_of(const Snapshot& snapshot, const ModuleTexts& texts) 
 // The file contains a path in pip's directory for isolated builds.
 Finding isolated(const Snapshot& snapshot, const Copy& copy, std::size_t at, const Evidence& missing) {
   const ModuleTexts& texts = snapshot.packages.value.texts[at];
-  return {.cause = Cause::BuildIsolationWrongTorch,
-          .subject = texts.path,
-          .module = texts.module,
-          .summary =
-              say("{} was compiled in a folder that pip makes for one build ({}), against the torch that pip "
-                  "put there, and asks the installed torch {} for what it does not have",
-                  texts.path, texts.build_trace, snapshot.torch.value.version),
-          .evidence = {{"/packages/value/texts/" + std::to_string(at) + "/build_trace", texts.build_trace},
-                       missing},
-          .fixes = module_fixes(snapshot, copy->module,
-                                say("build {} again with --no-build-isolation", copy->module))};
+  return {
+      .cause = Cause::BuildIsolationWrongTorch,
+      .subject = texts.path,
+      .module = texts.module,
+      .summary = say("{} was compiled in a directory that pip creates for one build ({}), against the torch "
+                     "there, and needs symbols that the installed torch {} does not have",
+                     texts.path, texts.build_trace, snapshot.torch.value.version),
+      .evidence = {{"/packages/value/texts/" + std::to_string(at) + "/build_trace", texts.build_trace},
+                   missing},
+      .fixes =
+          module_fixes(snapshot, copy->module, say("rebuild {} with --no-build-isolation", copy->module))};
 }
 
 // Another package has brought the installed torch after the module was installed.
@@ -262,17 +264,17 @@ Finding exchanged(const Snapshot& snapshot, const Copy& copy, std::size_t at, co
       .subject = texts.path,
       .module = texts.module,
       .summary =
-          say("torch {} came with {}, which was installed after {}; {} was built for another torch and needs "
-              "symbols that this one does not export",
+          say("torch {} was installed with {}, after {}; {} was built for another torch and needs symbols "
+              "that this one does not export",
               snapshot.torch.value.version, packages.torch_brought_by, texts.module, texts.module),
       .evidence = {{"/packages/value/torch_brought_by", packages.torch_brought_by},
                    {"/packages/value/torch_installed", std::to_string(packages.torch_installed)},
                    {"/packages/value/texts/" + std::to_string(at) + "/installed",
                     std::to_string(texts.installed)},
                    missing},
-      .fixes = module_fixes(snapshot, copy->module, say("build {} again for this torch", copy->module))};
+      .fixes = module_fixes(snapshot, copy->module, say("rebuild {} for this torch", copy->module))};
   finding.fixes.push_back(
-      Advice{say("or install the former torch again, and {} with --no-deps", packages.torch_brought_by)});
+      Advice{say("or install the previous torch again, and {} with --no-deps", packages.torch_brought_by)});
   return finding;
 }
 
@@ -307,7 +309,7 @@ namespace {
 std::string none_with_pybind(const Snapshot& snapshot) {
   const auto all = whole_copies(snapshot);
   const bool any = std::ranges::any_of(all, [](const Copy& copy) { return !copy->pybind_internals.empty(); });
-  return any ? "" : say("no module under diagnosis is made with pybind11");
+  return any ? "" : say("no checked module uses pybind11");
 }
 
 // The observed import that failed because of a type, or nullptr. Modules with another internals id keep
@@ -329,7 +331,7 @@ Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other,
       .module = copy->module,
       .summary = say(
           "its import fails with \"{}\": it keeps its types under {}, {} keeps them under {}, and neither "
-          "sees those of the other",
+          "finds those of the other",
           seen.message, copy->pybind_internals, other->module, other->pybind_internals),
       .evidence = {copy.at("pybind_internals", copy->pybind_internals),
                    other.at("pybind_internals", other->pybind_internals),

@@ -73,8 +73,8 @@ std::string python_path_without(const Snapshot& snapshot, const std::string& fol
 
 // Python 3.11 and newer do not put the current directory on the path if PYTHONSAFEPATH is set.
 Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::string& origin) {
-  const std::string words =
-      say("start Python from another folder, or take {} off the path: it hides an installed torch", folder);
+  const std::string words = say(
+      "start Python from another directory, or remove {} from the path: it hides an installed torch", folder);
   const auto version = Version::parse(snapshot.python.value.version);
   if (origin == "pythonpath") return SetEnvironment{"PYTHONPATH", python_path_without(snapshot, folder)};
   if (origin == "cwd" && version && *version >= *Version::parse("3.11"))
@@ -90,8 +90,7 @@ Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
       .cause = Cause::TorchIncomplete,
       .subject = torch.location,
       .module = "torch",
-      .summary = say("import takes torch from {}, which holds no compiled module torch/_C for this "
-                     "Python",
+      .summary = say("import uses torch from {}, which contains no compiled module torch/_C for this Python",
                      torch.location)};
   if (origin == "cwd" || origin == "pythonpath" || origin.starts_with("pth:"))
     finding.fixes.push_back(uncover(snapshot, path_dirname(torch.location), origin));
@@ -113,8 +112,8 @@ CheckResult torch_complete(const Snapshot& snapshot) {
     finding = {.cause = Cause::TorchIncomplete,
                .subject = torch.location,
                .module = "torch",
-               .summary = say_n(n, "torch {} cannot load: {}, and the loader finds no such file",
-                                "torch {} cannot load: {}, and the loader finds none of them", torch.version,
+               .summary = say_n(n, "torch {} cannot load: {}, which the loader does not find",
+                                "torch {} cannot load: {}, none of which the loader finds", torch.version,
                                 join(torch.missing_libraries)),
                .fixes = {bring_libraries(torch)}};
   }
@@ -155,14 +154,13 @@ Fix cuda_build(const Snapshot& snapshot) {
   const std::string plain = version.substr(0, version.find('+'));
   if (of_the_distribution(snapshot.torch.value))
     return Advice{
-        say("make an environment of your own and install torch there: this torch is the "
-            "distribution's package, which has no CUDA build")};
+        say("create an environment of your own and install torch there: this torch is the distribution's "
+            "package, which has no CUDA build")};
   if (snapshot.build_tools.value.cpu_index)
-    return Advice{
-        say("install torch {} from an index of CUDA builds: PIP_INDEX_URL names one of CPU builds", plain)};
+    return Advice{say(
+        "install torch {} from an index of CUDA builds: PIP_INDEX_URL points to one of CPU builds", plain)};
   if (!is_release(plain))
-    return Advice{
-        say("install a released CUDA build of torch: {} is not a release that an index has", version)};
+    return Advice{say("install a released CUDA build of torch: {} is not a release in any index", version)};
   return InstallPackages{{"torch==" + plain}, true};
 }
 
@@ -214,7 +212,7 @@ bool is_between_releases(const std::string& version) {
 
 // Other checks report a torch that cannot be read; what its version would add hides no error.
 std::string no_torch(const Snapshot& snapshot) {
-  return snapshot.torch.present() ? "" : say("torch could not be looked at");
+  return snapshot.torch.present() ? "" : say("torch could not be examined");
 }
 
 CheckResult torch_is_a_release(const Snapshot& snapshot) {
@@ -225,8 +223,8 @@ CheckResult torch_is_a_release(const Snapshot& snapshot) {
         .subject = torch.location,
         .module = "torch",
         .summary =
-            say("torch {} is a state between two releases: modules built for either neighbour may not fit "
-                "it, and only its exported names tell",
+            say("torch {} is a state between two releases: modules built for either release may not match "
+                "it, and only its exported symbols are decisive",
                 torch.version),
         .evidence = {{"/torch/value/version", torch.version}},
         .fixes = {Advice{say("build modules against exactly this torch, or install the scankit module")}}}},
@@ -295,7 +293,7 @@ void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     const Observation* seen = seen_package(snapshot, package.name);
     if (seen == nullptr || !fails_for_want_of_torch(*seen, *copy)) continue;
     Finding finding = import_order_finding(
-        copy, say("`import {}` fails: it comes to {} before anything has imported torch, which brings {}",
+        copy, say("`import {}` fails: it reaches {} before anything has imported torch, which provides {}",
                   package.name, copy->module, join(copy->needs_torch_first)));
     const auto at = static_cast<std::size_t>(seen - snapshot.observations.value.data());
     finding.evidence.push_back({"/observations/value/" + std::to_string(at) + "/message", seen->message});
@@ -311,7 +309,7 @@ void read_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     const Observation* package = seen_package(snapshot, importer.package);
     if (package != nullptr) continue;  // what was seen says more
     Finding finding = import_order_finding(
-        copy, say("{}:{} imports {} before anything has imported torch, which brings {}", importer.file,
+        copy, say("{}:{} imports {} before anything has imported torch, which provides {}", importer.file,
                   importer.line, copy->module, join(copy->needs_torch_first)));
     finding.evidence.push_back({"/importers/value/" + std::to_string(i) + "/file", importer.file});
     if (is_only_nearby(snapshot, importer)) finding.severity_override = Severity::Note;

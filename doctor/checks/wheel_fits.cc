@@ -16,7 +16,7 @@ namespace scankit {
 namespace {
 
 std::string no_wheel(const Snapshot& snapshot) {
-  return snapshot.wheels.empty() ? say("no wheel was named") : "";
+  return snapshot.wheels.empty() ? say("no wheel was given") : "";
 }
 
 // The Python series of a tag: "cp311" is 3.11; "py3" is any minor version of 3.
@@ -101,7 +101,7 @@ class Judge {
 
   void run(CheckResult& result) {
     if (wheel_.tags_from.empty()) {
-      result.unknown.push_back(say("{}: neither its name nor its WHEEL file holds tags", wheel_.path));
+      result.unknown.push_back(say("{}: neither its name nor its WHEEL file contains tags", wheel_.path));
       return;
     }
     const Python& python = snapshot_.python.value;
@@ -111,12 +111,12 @@ class Judge {
     else if (!python_fits(python, *version, wheel_))
       add(result, Cause::PythonAbiTagMismatch,
           python.free_threaded
-              ? say("the wheel is made for {}; this is CPython {}, free-threaded", tags(), python.version)
-              : say("the wheel is made for {}; this is CPython {}", tags(), python.version),
+              ? say("the wheel is built for {}; this is CPython {}, free-threaded", tags(), python.version)
+              : say("the wheel is built for {}; this is CPython {}", tags(), python.version),
           {{pointer_ + "/python_tags/0", wheel_.python_tags.front()},
            {pointer_ + "/abi_tags/0", wheel_.abi_tags.front()},
            {"/python/value/version", python.version}},
-          say("build or fetch the wheel for this Python"));
+          say("build or download the wheel for this Python"));
     judge_platform(result);
   }
 
@@ -146,8 +146,8 @@ class Judge {
     if (here.empty())
       return add(
           result, Cause::WrongMachineArch,
-          say("the wheel is made for {}; this Python runs on linux {}", join(wheel_.platform_tags), machine),
-          {tag}, say("build or fetch the wheel for linux {}", machine));
+          say("the wheel is built for {}; this Python runs on linux {}", join(wheel_.platform_tags), machine),
+          {tag}, say("build or download the wheel for linux {}", machine));
     // "linux_x86_64" promises nothing about the C library, and installers accept it.
     if (std::ranges::any_of(here, [](const Platform& p) { return p.libc.empty(); })) return;
     const LibC& libc = snapshot_.libc.value;
@@ -165,12 +165,12 @@ class Judge {
     }
     if (floor.empty())
       result.unknown.push_back(
-          say("{} is made for {}, this system has {}", wheel_.path, here.front().libc, libc.kind));
+          say("{} is built for {}, this system has {}", wheel_.path, here.front().libc, libc.kind));
     else
       add(result, Cause::GlibcTooOld,
-          say("the wheel asks for glibc {}, this system has {}", floor, libc.version),
+          say("the wheel needs glibc {}, this system has {}", floor, libc.version),
           {tag, {"/libc/value/version", libc.version}},
-          say("use a wheel made for an older glibc, or build it on this system"));
+          say("use a wheel built for an older glibc, or build it on this system"));
   }
 
   const Snapshot& snapshot_;

@@ -62,7 +62,7 @@ std::string check_module(const std::string& name) {
     if (!fits) return say("\"{}\" is not a valid module name", name);
     start = c == '.';
   }
-  return start ? say("a module name is expected") : "";
+  return start ? say("expected a module name") : "";
 }
 
 // Options that doctor and snapshot share.
@@ -94,7 +94,7 @@ void add_target_options(CLI::App& command, TargetDescription& target) {
       ->check(CLI::Validator(gpu_name_problem, ""));
   command
       .add_option("--driver", target.driver,
-                  say("check for this driver version instead of the installed one: 570.86"))
+                  say("check for this driver version instead of the installed one, such as 570.86"))
       ->type_name("VERSION")
       ->check(CLI::Validator(driver_version_problem, ""));
 }
@@ -118,7 +118,7 @@ void add_import_options(CLI::App& command, DoctorOptions& options) {
   command
       .add_flag_callback(
           "--import", [&options] { options.environment.imports = ImportPolicy::Always; },
-          say("import as root even what belongs to another user"))
+          say("import as root even files that belong to another user"))
       ->excludes(never);
 }
 
@@ -142,7 +142,7 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
       ->type_name("SNAPSHOT");
   command
       .add_option("--log", options.log,
-                  say("explain this error log (- for standard input), alone or with --from"))
+                  say("explain this error log (- for standard input), with or without --from"))
       ->type_name("FILE");
   // A stored snapshot or a log is the whole input: nothing of this machine is looked at.
   for (const char* live :
@@ -155,7 +155,7 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
 
 void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
   auto* snapshot = command.add_option("--snapshot", options.snapshot,
-                                      say("also write the facts behind the answer, for --from elsewhere"));
+                                      say("also write the facts behind the answer, for a later --from"));
   snapshot->type_name("FILE");
   command
       .add_flag("--with-exports", options.environment.with_exports,
@@ -168,7 +168,7 @@ void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
 
 void add_doctor(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command = app.add_subcommand("doctor", say("say why an import fails, or that nothing is wrong"));
+  CLI::App* command = app.add_subcommand("doctor", say("find out why an import fails"));
   note(*command, {.examples = {"scankit doctor", "scankit doctor --python .venv/bin/python --json",
                                "scankit doctor --log build.log", "scankit doctor --so dist/ --gpu sm_90"},
                   .statuses = {{kExitClean, say("healthy")},
@@ -206,7 +206,8 @@ void add_snapshot(CLI::App& app, int& exit_status) {
   options->environment.foreign_too = false;
   options->environment.linked = true;
   CLI::App* command =
-      app.add_subcommand("snapshot", say("write the facts as JSON; runs nothing of the environment"));
+      app.add_subcommand("snapshot", say("write the facts as JSON, without running anything in the "
+                                         "environment"));
   note(*command, {.examples = {"scankit snapshot --out snapshot.json",
                                "scankit snapshot --redact --import --out snapshot.json"},
                   .statuses = {},
@@ -238,8 +239,8 @@ void add_explain(CLI::App& app, int& exit_status) {
     bool list = false;
   };
   const auto choice = std::make_shared<Choice>();
-  CLI::App* command = app.add_subcommand(
-      "explain", say("what a cause means, how it is proven and fixed; searches causes and error messages"));
+  CLI::App* command =
+      app.add_subcommand("explain", say("explain a cause, or find the cause of an error message"));
   note(*command,
        {.examples = {"scankit explain", "scankit explain torch_version_mismatch",
                      "scankit explain undefined symbol",
@@ -258,7 +259,7 @@ void add_explain(CLI::App& app, int& exit_status) {
 void add_selftest(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SelftestOptions>();
   CLI::App* command = app.add_subcommand(
-      "selftest", say("inject real faults in a scratch directory and check that doctor names each of them"));
+      "selftest", say("inject real faults in a scratch directory and check that doctor finds each of them"));
   note(*command, {.examples = {"scankit selftest", "scankit selftest --python .venv/bin/python --keep"},
                   .statuses = {},
                   .trailing = {}});
@@ -277,7 +278,8 @@ void add_selftest(CLI::App& app, int& exit_status) {
 CLI::Option* add_budget_option(CLI::App& command, std::string& budget) {
   return command
       .add_option("--budget", budget,
-                  say("time limit of the whole run, such as 20s; what does not fit is not checked"))
+                  say("time limit of the whole run, such as 20s; checks that do not finish in time are "
+                      "skipped"))
       ->type_name("TIME")
       ->check(CLI::Validator(
           [](const std::string& text) {

@@ -95,7 +95,7 @@ TEST(DoctorCommand, JudgesAStoredSnapshotForADescribedTarget) {
   };
   EXPECT_EQ(Json::parse(with("none").out)["verdict"], "healthy");
   const Ran text = scankit({"doctor", "--from", kMachine, "--gpu", "sm_90", "--driver", "570.86"});
-  EXPECT_NE(text.out.find("as described, not as seen: GPU sm_90, driver 570.86"), std::string::npos);
+  EXPECT_NE(text.out.find("as described, not as probed: GPU sm_90, driver 570.86"), std::string::npos);
 }
 
 TEST(DoctorCommand, SaysInOneLineWhatIsNoRoot) {

@@ -25,7 +25,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   Facts facts;
   if (options.from == "-" && options.log == "-")
     return Error{Errc::InvalidArgument, say("--from and --log cannot both read standard input"),
-                 say("name a file")};
+                 say("give a file")};
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
     facts.snapshot.read_from = options.from;

@@ -131,7 +131,7 @@ std::vector<std::string> all_said(const std::vector<std::string>& english) {
 // One of the ways to prove a cause: what is looked at, or why the doctor does not use this way.
 void side(const std::string& name, const std::vector<std::string>& lines, const std::string& excuse) {
   section(name, lines);
-  if (!excuse.empty()) section(lines.empty() ? name : "", {say("Not by the doctor: {}", excuse)});
+  if (!excuse.empty()) section(lines.empty() ? name : "", {say("Not by doctor: {}", excuse)});
 }
 
 std::string files_excuse(const FaultClass& fault) { return said(fault.no_static); }
@@ -139,7 +139,7 @@ std::string files_excuse(const FaultClass& fault) { return said(fault.no_static)
 void print_list() {
   std::size_t width = 0;
   for (const FaultClass& fault : fault_classes()) width = std::max(width, fault.id.size());
-  std::cout << say("Causes, and what shows them: f the files, i an observed import, l an error log.") << "\n";
+  std::cout << say("Causes and their evidence: f the files, i an observed import, l an error log.") << "\n";
   for (const FaultClass& fault : fault_classes())
     std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id
               << (fault.by_files() ? 'f' : '-') << (fault.by_import() ? 'i' : '-')
@@ -180,7 +180,7 @@ bool explain_message(const std::string& text) {
       std::cout << say("not a fault of the installation") << "\n";
     std::cout << "  " << plain(tr(hit.meaning), false) << "\n";
     if (!hit.settles.empty())
-      std::cout << "  " << plain(say("to be sure, look at {}", tr(hit.settles)), false) << "\n";
+      std::cout << "  " << plain(say("to be sure, check {}", tr(hit.settles)), false) << "\n";
     if (cause) std::cout << "  scankit explain " << info(*cause).slug << "\n";
     for (const std::string& other : hit.alternatives)
       std::cout << "  " << say("it may also be {}: scankit explain {}", other, other) << "\n";
@@ -192,7 +192,7 @@ int print_cause(const FaultClass& fault) {
   const auto known = cause_from_slug(fault.id);
   std::cout << fault.id << ": " << said(known ? info(*known).title : fault.title) << "\n";
   section(say("What users see"), fault.error_lines);
-  section(say("Seen beside it"), fault.seen_with);
+  section(say("Seen together with it"), fault.seen_with);
   section(say("Why"), {said(fault.root_cause)});
   side(say("How it is proven from files"), all_said(fault.proof_static), files_excuse(fault));
   side(say("How it is proven by running"), all_said(fault.proof_observed), said(fault.no_observed));

@@ -91,7 +91,7 @@ std::optional<Error> meaningless_module(const Snapshot& snapshot) {
     std::erase(others, module);
     const std::string near = meant(module, others);
     return Error{Errc::InvalidArgument,
-                 near.empty() ? say("no module {}: nothing of that name is installed for this Python", module)
+                 near.empty() ? say("no module {}: no installed file has that name for this Python", module)
                               : say("no module {}; did you mean {}?", module, near),
                  ""};
   }
@@ -165,7 +165,7 @@ std::optional<Read> read_until(Deadline deadline, const std::shared_ptr<Reading>
 // conclude that something is not there.
 Snapshot unread(const EnvironmentOptions& options) {
   const std::string why =
-      say("the files were not read within the time that --budget gave ({})", options.budget);
+      say("the files were not read within the time limit of --budget ({})", options.budget);
   Snapshot snapshot;
   snapshot.tool_version = kToolVersion;
   snapshot.modules = options.modules.empty() ? kDefaultModules : options.modules;
@@ -226,8 +226,8 @@ Result<std::string> read_standard_input() {
     text.append(buffer.data(), static_cast<std::size_t>(std::cin.gcount()));
     if (text.size() > kSnapshotLimit)
       return Error{Errc::Unsupported,
-                   say("standard input has more than {} MiB, which no snapshot has", kSnapshotLimit >> 20),
-                   say("pipe in what scankit snapshot --out - wrote")};
+                   say("standard input has more than {} MiB, more than any snapshot", kSnapshotLimit >> 20),
+                   say("pipe in the output of scankit snapshot --out -")};
   }
   return text;
 }
@@ -236,7 +236,7 @@ Result<std::string> read_standard_input() {
 // files alone say would fail.
 void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline, Facts& facts) {
   if (!options.so.empty()) {
-    facts.snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
+    facts.snapshot.observations = {ProbeState::NotRun, say("the files of --so are only read, not run"), {}};
     return;
   }
   ObserveRequest request;

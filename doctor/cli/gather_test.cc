@@ -30,7 +30,7 @@ TEST(StoredSnapshot, ReadsNoMoreOfStandardInputThanOfAFile) {
   const StandardInput input(std::string((64u << 20) + 1, ' '));
   const auto snapshot = stored_snapshot("-");
   ASSERT_FALSE(snapshot);
-  EXPECT_EQ(snapshot.error().message, "standard input has more than 64 MiB, which no snapshot has");
+  EXPECT_EQ(snapshot.error().message, "standard input has more than 64 MiB, more than any snapshot");
 }
 
 TEST(StoredSnapshot, IsReadFromStandardInput) {

@@ -98,11 +98,11 @@ std::string report_clash(const std::vector<std::string>& wishes, bool json) {
   for (const std::string& wish : wishes) {
     const ReportRequest parsed = parse_report(wish);
     if (json && parsed.path == "-")
-      return say("--report {} and --json both want standard output: name a file for one of them", wish);
+      return say("--report {} and --json both write to standard output: give a file for one of them", wish);
     const std::string path = parsed.path == "-" ? "-" : path_normalize(parsed.path);
     if (!paths.insert(path).second)
-      return path == "-" ? say("two reports want standard output: name a file for each")
-                         : say("two reports want {}: name a file for each", path);
+      return path == "-" ? say("two reports write to standard output: give a file for each")
+                         : say("two reports write to {}: give a file for each", path);
   }
   return "";
 }

@@ -35,7 +35,7 @@ Result<std::string> make_folder() {
   std::string path = path_join(base, "scankit-selftest-XXXXXX");
   if (::mkdtemp(path.data()) == nullptr)
     return Error{Errc::Io, say("cannot create a directory in {}: {}", base, std::strerror(errno)),
-                 say("set TMPDIR to a directory that you can write to")};
+                 say("set TMPDIR to a writable directory")};
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
   path = real;
@@ -61,10 +61,10 @@ Result<Snapshot> facts_of(const std::string& python_option) {
   if (!facts.python.present()) return Error{Errc::InvalidArgument, tr(facts.python.note), ""};
   const Python& found = facts.python.value;
   if (found.implementation != "cpython" || found.free_threaded || facts.os.value.machine != "x86_64")
-    return Error{
-        Errc::InvalidArgument,
-        say("selftest plants files for CPython with its lock on x86_64, and {} is another", found.requested),
-        say("name one with --python")};
+    return Error{Errc::InvalidArgument,
+                 say("selftest injects files for a CPython with the GIL on x86_64, and {} is not one",
+                     found.requested),
+                 say("choose one with --python")};
   return facts;
 }
 
@@ -107,7 +107,7 @@ int run_selftest_command(const SelftestOptions& options) {
   std::optional<Progress> progress(std::in_place);
   request.progress = [&, planted = std::size_t{0}](const std::string& fault) mutable {
     progress->count(planted++, selftest_faults().size());
-    progress->now(say("planting {}", fault));
+    progress->now(say("injecting {}", fault));
   };
   if (!request.import)
     progress_note(

@@ -21,7 +21,7 @@ struct Example {
   Example() {
     set_help_style(app);
     app.require_subcommand(0, 1);
-    CLI::App* doctor = app.add_subcommand("doctor", "say why an import fails");
+    CLI::App* doctor = app.add_subcommand("doctor", "find out why an import fails");
     begin_group(*doctor, "Input");
     doctor->add_option("--python", python, "the Python to look at [default: PATH]")->type_name("PATH");
     auto* from_option = doctor->add_option("--from", from, "diagnose a stored snapshot")->type_name("FILE");
@@ -109,7 +109,7 @@ TEST(HelpPage, GroupsWrapsAndEndsWithExamplesAndStatuses) {
   const std::string page = help_page(command_table(*example.app.get_subcommand("doctor")));
   EXPECT_EQ(
       page,
-      "say why an import fails\n"
+      "find out why an import fails\n"
       "\n"
       "Usage: scankit doctor [OPTIONS]\n"
       "\n"

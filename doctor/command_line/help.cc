@@ -270,7 +270,7 @@ void add_help_command(CLI::App& app, int& exit_status) {
   const auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* command = app.add_subcommand("help", say("print the help of a command"));
   command->add_option("command", *words,
-                      say("the command, such as doctor or env lock [default: all of them]"));
+                      say("the command, such as doctor or env lock [default: all commands]"));
   note(*command, {.examples = {"scankit help", "scankit help doctor", "scankit help env lock"},
                   .statuses = {},
                   .trailing = {}});

@@ -43,7 +43,7 @@ Result<Parts> parts_of(std::string_view cubin) {
     return broken(say("no ELF header"));
   const auto table = parts.all.slice(header->e_shoff, std::uint64_t{header->e_shnum} * sizeof(Elf64_Shdr));
   const auto names = table ? table->element<Elf64_Shdr>(header->e_shstrndx) : std::nullopt;
-  if (!names) return broken(say("its section table lies outside"));
+  if (!names) return broken(say("its section table is outside the file"));
   parts.names = contents(parts.all, *names);
   for (std::uint64_t i = 0; i < header->e_shnum; ++i) {
     const auto section = table->element<Elf64_Shdr>(i);

@@ -141,17 +141,17 @@ std::string build_id_in(const Bytes& notes) {
 }  // namespace
 
 Result<std::string> StringTable::at(std::uint64_t index) const {
-  if (index >= size_) return Error{Errc::Malformed, say("a name lies outside the string table"), ""};
+  if (index >= size_) return Error{Errc::Malformed, say("a name is outside the string table"), ""};
   const auto offset = checked_add(offset_, index);
-  if (!offset) return Error{Errc::Malformed, say("a name lies outside the file"), ""};
+  if (!offset) return Error{Errc::Malformed, say("a name is outside the file"), ""};
   return file_.c_string(*offset, std::min<std::uint64_t>(size_ - index, 64u << 10));
 }
 
 Result<Bytes> StringTable::piece(std::uint64_t index, std::uint64_t length) const {
   if (index > size_ || length > size_ - index)
-    return Error{Errc::Malformed, say("a piece lies outside the string table"), ""};
+    return Error{Errc::Malformed, say("a part is outside the string table"), ""};
   const auto offset = checked_add(offset_, index);
-  if (!offset) return Error{Errc::Malformed, say("a piece lies outside the file"), ""};
+  if (!offset) return Error{Errc::Malformed, say("a part is outside the file"), ""};
   return file_.slice(*offset, length);
 }
 

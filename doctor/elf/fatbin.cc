@@ -30,7 +30,7 @@ Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
   const int got =
       LZ4_decompress_safe(packed.data(), out.data(), static_cast<int>(packed.size()), static_cast<int>(size));
   if (got < 0 || static_cast<std::uint64_t>(got) != size)
-    return damaged_image(say("its LZ4 data does not unpack to the stated size"));
+    return damaged_image(say("its LZ4 data does not decompress to the stated size"));
   return out;
 }
 
@@ -38,10 +38,10 @@ Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
 Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   std::string out(size, '\0');
   const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
-  if (ZSTD_isError(frame) != 0) return damaged_image(say("it holds no zstd frame"));
+  if (ZSTD_isError(frame) != 0) return damaged_image(say("it contains no zstd frame"));
   const std::size_t got = ZSTD_decompress(out.data(), out.size(), packed.data(), frame);
   if (ZSTD_isError(got) != 0 || got != size)
-    return damaged_image(say("its zstd data does not unpack to the stated size"));
+    return damaged_image(say("its zstd data does not decompress to the stated size"));
   return out;
 }
 
@@ -73,7 +73,7 @@ Result<std::string> payload_start(const FileBytes& file, const FatbinEntry& entr
   if (plain) return std::string(packed.text());
   if (entry.compression == "zstd") return zstd_start(packed.text(), kWanted);
   if (entry.compression != "lz4")
-    return Error{Errc::Unsupported, say("a device image packed in an unknown way"), ""};
+    return Error{Errc::Unsupported, say("a device image with an unknown compression"), ""};
   std::string out(kWanted, '\0');
   const int got =
       LZ4_decompress_safe_partial(packed.text().data(), out.data(), static_cast<int>(packed.size()),
@@ -107,7 +107,7 @@ Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& ent
   if (entry.compression == "none") return std::string(packed.text());
   if (entry.compression == "lz4") return unpack_lz4(packed.text(), entry.full_size);
   if (entry.compression == "zstd") return unpack_zstd(packed.text(), entry.full_size);
-  return Error{Errc::Unsupported, say("a device image packed in an unknown way"), ""};
+  return Error{Errc::Unsupported, say("a device image with an unknown compression"), ""};
 }
 
 // CUDA 12 for sm <= 90 writes EI_OSABI 0x33 and the number in the low byte of e_flags; CUDA 13, and 12.8 and
@@ -222,14 +222,14 @@ Result<void> read_entries(const FileBytes& file, std::uint64_t at, std::uint64_t
                           std::vector<FatbinEntry>& found) {
   while (at < end) {
     if (found.size() >= kImageLimit) return damaged_fatbin(say("too many images"));
-    if (end - at < sizeof(FatbinEntryHeader)) return damaged_fatbin(say("an entry is cut short"));
+    if (end - at < sizeof(FatbinEntryHeader)) return damaged_fatbin(say("an entry is truncated"));
     SCANKIT_TRY(const FatbinEntryHeader raw, file.read<FatbinEntryHeader>(at));
     if (raw.header_size < sizeof(FatbinEntryHeader) || raw.header_size > 4096)
       return damaged_fatbin(say("an entry's header has an impossible size"));
     if (raw.header_size > end - at || raw.padded_size > end - at - raw.header_size)
-      return damaged_fatbin(say("an image ends beyond its container"));
+      return damaged_fatbin(say("an image extends beyond its container"));
     if (raw.compressed_size > raw.padded_size)
-      return damaged_fatbin(say("an image is longer than its place"));
+      return damaged_fatbin(say("an image is longer than its entry"));
     at += raw.header_size;
     found.push_back(entry_from(raw, at));
     at += raw.padded_size;
@@ -278,7 +278,7 @@ Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_
                                              std::uint64_t size) {
   std::vector<FatbinEntry> found;
   const auto end = checked_add(offset, size);
-  if (!end || *end > file.size()) return damaged_fatbin(say("it ends beyond the file"));
+  if (!end || *end > file.size()) return damaged_fatbin(say("it extends beyond the file"));
   for (std::uint64_t at = offset; *end - at >= sizeof(Container);) {
     SCANKIT_TRY(const Container container, file.read<Container>(at));
     if (container.magic != kMagic) {
@@ -290,7 +290,7 @@ Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_
     if (container.version != 1 || container.header_size < sizeof(Container))
       return Error{Errc::Unsupported, say("a fatbin container of version {}", container.version), ""};
     if (container.header_size > *end - at || container.size > *end - at - container.header_size)
-      return damaged_fatbin(say("a container ends beyond its section"));
+      return damaged_fatbin(say("a container extends beyond its section"));
     at += container.header_size;
     SCANKIT_CHECK(read_entries(file, at, at + container.size, found));
     at += container.size;

@@ -98,9 +98,10 @@ FileState foreign(std::string_view head, std::uint64_t size) {
     if (starts_with_ignoring_case(shown, tag))
       return {"html", message("a web page saved under this name"), ""};
   if (starts_with_ignoring_case(shown, "<?xml") || starts_with_ignoring_case(shown, "<error"))
-    return {"html", message("an XML answer of a server saved under this name"), ""};
+    return {"html", message("an XML response of a server saved under this name"), ""};
   if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
-    return {"not-elf", message("starts with zero bytes: a download or copy that never got its data"), ""};
+    return {"not-elf", message("starts with zero bytes: a download or copy whose data was never written"),
+            ""};
   // Bytes from 0x80 on count as text: UTF-8 or an older encoding.
   const bool text = std::all_of(head.begin(), head.end(), [](char c) {
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0x7f) || (c & 0x80) != 0;

@@ -79,8 +79,8 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   image.file_ = FileBytes(std::move(source));
   SCANKIT_TRY(image.identity_, identify_elf(image.file_));
   if (!image.identity_.is_64 || !image.identity_.little_endian)
-    return Error{Errc::Unsupported, say("a file for {}, which is not read", machine_name(image.identity_)),
-                 ""};
+    return Error{Errc::Unsupported,
+                 say("a file for {}, which is not supported", machine_name(image.identity_)), ""};
   SCANKIT_TRY(const Elf64_Ehdr header, image.file_.read<Elf64_Ehdr>(0));
   image.section_offset_ = header.e_shoff;
   image.section_count_ = header.e_shnum;
@@ -93,7 +93,7 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
               image.file_.slice(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)));
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto entry = table.element<Elf64_Phdr>(i);
-    if (!entry) return malformed_elf(say("program headers are cut short"));
+    if (!entry) return malformed_elf(say("the program headers are truncated"));
     image.segments_.push_back(
         {entry->p_type, entry->p_flags, entry->p_offset, entry->p_vaddr, entry->p_filesz, entry->p_memsz});
   }
@@ -116,7 +116,7 @@ Result<std::uint64_t> Image::offset_of(std::uint64_t address, std::uint64_t leng
     const auto offset = checked_add(s.offset, inside);
     if (offset) return *offset;
   }
-  return malformed_elf(say("address {} is in no loaded part of the file", address));
+  return malformed_elf(say("address {} is not in a loaded part of the file", address));
 }
 
 Result<Bytes> Image::at_address(std::uint64_t address, std::uint64_t length) const {
@@ -162,11 +162,11 @@ std::optional<std::string> Image::missing_part() const {
   };
   for (const Segment& s : segments_)
     if (s.file_size > 0 && s.type != PT_NULL && ends_beyond(s.offset, s.file_size))
-      return say("the segment at {} of {} bytes ends beyond the file's {} bytes", s.offset, s.file_size,
+      return say("the segment at {} of {} bytes extends beyond the file's {} bytes", s.offset, s.file_size,
                  whole);
   if (section_offset_ != 0 &&
       ends_beyond(section_offset_, std::uint64_t{section_count_} * std::uint64_t{section_entry_}))
-    return say("the section table at {} ends beyond the file's {} bytes", section_offset_, whole);
+    return say("the section table at {} extends beyond the file's {} bytes", section_offset_, whole);
   return std::nullopt;
 }
 

@@ -93,7 +93,7 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   const Bytes bytes(std::move(data));
   const auto header = bytes.read<Header>(0);
   if (!header) {
-    cache.note_ = say("/etc/ld.so.cache is cut short");
+    cache.note_ = say("/etc/ld.so.cache is truncated");
     return cache;
   }
   const std::vector<std::string> names = hwcap_names(bytes, *header);
@@ -101,7 +101,7 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   for (std::uint64_t i = 0; i < header->count; ++i) {
     const auto raw = bytes.read<CacheEntry>(sizeof(Header) + i * sizeof(CacheEntry));
     if (!raw) {
-      cache.note_ = say("/etc/ld.so.cache is cut short");
+      cache.note_ = say("/etc/ld.so.cache is truncated");
       break;
     }
     const auto name = bytes.c_string(raw->key), path = bytes.c_string(raw->value);

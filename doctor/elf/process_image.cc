@@ -26,7 +26,7 @@ Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::str
   if (!use_library_path) process.context_.library_path.clear();
   const std::string& interpreter = process.context_.interpreter;
   if (interpreter.find("/ld-musl") != std::string::npos)
-    return Error{Errc::Unsupported, say("{} runs on musl, whose loader has other rules", program), ""};
+    return Error{Errc::Unsupported, say("{} uses musl, whose loader has other rules", program), ""};
   process.add(std::move(main_program), program, -1);
   if (auto loader = libraries.open(interpreter)) process.add(*loader, interpreter, -1);
 
@@ -147,7 +147,7 @@ int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vect
     found = search_library(*libraries_, context_, name, steps.list, no_default);
   } else {
     found.fatal =
-        say("the search for {} was given up: {} lists too many directories for the libraries it needs", name,
+        say("the search for {} was stopped: {} lists too many directories for the libraries it needs", name,
             object(loader).path);
   }
   if (!found.library || objects_.size() >= kObjectLimit) {

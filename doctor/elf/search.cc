@@ -245,7 +245,7 @@ SearchResult open_named_file(LibraryCache& libraries, const SearchContext& conte
   result.library = std::move(got.library);
   result.fatal = std::move(got.why);
   if (got.passed_over && result.fatal.empty() && libraries.host().exists(path))
-    result.fatal = say("{}: made for another processor", path);
+    result.fatal = say("{}: built for another processor", path);
   return result;
 }
 

@@ -170,7 +170,7 @@ TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadReq
   load_global_deps(process, host, request, ctypes, torch);
   const std::string extension = find_extension(host, request.location, "_C", request);
   if (extension.empty()) {
-    torch.note = message("{} holds no _C module for this Python", request.location);
+    torch.note = message("{} contains no _C module for this Python", request.location);
     torch.missing.push_back({.name = "_C", .needed_by = request.location + "/__init__.py"});
     return torch;
   }

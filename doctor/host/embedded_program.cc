@@ -65,8 +65,8 @@ Result<ProcessResult> EmbeddedProgram::run(ProcessRequest request) {
   std::call_once(once_, [this] { good_ = place_in_memory() || place_in_folder(); });
   if (!good_)
     return Error{Errc::PermissionDenied,
-                 say("cannot run the helper program {}, from memory or from a temporary folder", name_),
-                 say("set TMPDIR to a folder on a file system that is not mounted noexec")};
+                 say("cannot run the helper program {}, from memory or from a temporary directory", name_),
+                 say("set TMPDIR to a directory on a file system that is not mounted noexec")};
   request.argv.insert(request.argv.begin(), path_);
   return run_process(request);
 }

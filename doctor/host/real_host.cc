@@ -37,7 +37,7 @@ class FileSource : public ByteSource {
   Result<void> read(std::uint64_t offset, void* into, std::size_t length) const override {
     auto* at = static_cast<char*>(into);
     if (offset > size_ || length > size_ - offset)
-      return Error{Errc::Malformed, say("{}: wanted bytes beyond the end of the file", path_), ""};
+      return Error{Errc::Malformed, say("{}: unexpected end of file", path_), ""};
     while (length > 0) {
       const ssize_t got = ::pread(fd_.get(), at, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;

@@ -84,7 +84,7 @@ std::vector<BuiltFor> NamesOfLog::built_for() const {
     // which makes the range of releases wider than it would have to be.
     if (!built_for.why_not_narrower.empty())
       built_for.why_not_narrower =
-          message("only the names in the log are known, not all that the file needs: {}",
+          message("only the symbols in the log are known, not all that the file needs: {}",
                   built_for.why_not_narrower)
               .english();
     answers.push_back(std::move(built_for));

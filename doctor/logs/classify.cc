@@ -76,39 +76,39 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    message("the torch release that the module was built with"));
   if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
     return verdict("cpu_only_torch", "likely",
-                   message("torch's other libraries were found, its CUDA library was not"),
+                   message("torch's other libraries were found but its CUDA library was not"),
                    "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete"});
   if (starts_with_any(name, {"libtorch", "libc10", "libshm", "libcaffe2"}))
-    return verdict(
-        torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
-        torch_itself
-            ? message("torch misses a library of its own: {}", name)
-            : message("the module needs {}, which only `import torch` brings into the process", name),
-        message("the same import after `import torch`"), {"torch_incomplete"});
+    return verdict(torch_itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
+                   torch_itself
+                       ? message("torch lacks a library of its own: {}", name)
+                       : message("the module needs {}, which is only loaded by `import torch`", name),
+                   message("the same import after `import torch`"), {"torch_incomplete"});
   if (starts_with_any(name, {"libpython", "libpypy", "libc.musl-", "ld-musl-"}))
-    return verdict("python_abi_tag_mismatch", "likely", message("the module was linked with {}", name),
+    return verdict("python_abi_tag_mismatch", "likely", message("the module was linked to {}", name),
                    message("the version of the interpreter"));
   if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
                              "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
                              "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     if (torch_itself)
       return verdict("torch_incomplete", "likely",
-                     message("torch itself needs {}, and it is not where torch looks", name),
-                     message("the nvidia-* wheels that torch's metadata pins, against those installed"));
-    return verdict(
-        "missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
-        message("the module was linked with {}, and the installed torch brings no such library", name),
-        "torch.version.cuda", {"torch_incomplete"});
+                     message("torch itself needs {}, which is not where torch looks", name),
+                     message("the nvidia-* wheels that torch's metadata pins, compared with the installed "
+                             "ones"));
+    return verdict("missing_cudart", name.starts_with("libcudart") ? "certain" : "likely",
+                   message("the module was linked to {}, which the installed torch does not contain", name),
+                   "torch.version.cuda", {"torch_incomplete"});
   }
   // An absolute path was opened because Python has seen the file. The loader skips a file for another
   // machine and reports "No such file or directory" in the end (open_verify() in glibc's dl-load.c).
   if (soname.starts_with("/") && !module_of(soname).empty())
     return verdict(
         "wrong_machine_arch", "likely",
-        message("Python found {} and the loader would not take it: it is made for another processor", name),
+        message("Python found {}, but the loader rejected it: it is built for another processor", name),
         message("the output of file on it, and of uname -m"), {"corrupt_binary"});
-  return verdict("", "certain", message("{} is missing: a library that is neither torch's nor CUDA's", name),
-                 message("the package of the system or of conda that brings {}", name));
+  return verdict("", "certain",
+                 message("{} is missing: a library that belongs neither to torch nor to CUDA", name),
+                 message("the system or conda package that provides {}", name));
 }
 
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
@@ -119,14 +119,14 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   if (name == "torch" && around.building)
     judged =
         verdict("torch_missing_at_build", "certain",
-                message("the set-up script imports torch, and the environment in which it runs has none"));
+                message("the setup script imports torch, but the environment in which it runs has none"));
   else if (name == "torch")
     judged = verdict("torch_missing_at_build", "possible", message("this Python has no torch"),
                      message("whether it was a build, in which pip hides the installed torch, or a program"));
   else if (name == "torch._C" || name.starts_with("torch._C."))
     judged = verdict("torch_incomplete", "likely",
-                     message("torch's Python files are here, its compiled part is not"),
-                     message("whether a folder named torch lies in the current directory"));
+                     message("torch's Python files are installed but its compiled part is not"),
+                     message("whether the current directory contains a directory named torch"));
   else if (top == "triton")
     judged = verdict("triton_incompatible", "certain", message("{} is not installed", name));
   else if (top == "transformers")
@@ -143,20 +143,21 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
         // A top-level name that nothing above knows is a package that is missing; a dotted one is a part
         // that an installed package does not have.
         verdict("variant_name_mismatch", "likely",
-                message("{} is a variant that another project builds; mamba-ssm has none of that name", name),
+                message("{} is a variant that another project builds; mamba-ssm has no module of that name",
+                        name),
                 message("which selective_scan_cuda* files are installed"), {"module_not_built"});
   else if (looks_compiled(name))
     judged = verdict("module_not_built", "likely",
-                     message("no file of this Python's holds the compiled module {}", name),
+                     message("this Python has no file of the compiled module {}", name),
                      message("the files of that name on sys.path, and their .cpython-3XY tags"),
                      {"python_abi_tag_mismatch", "variant_name_mismatch"});
   else if (top == name && is_model_package(name))
-    judged = verdict("package_not_installed", "certain",
-                     message("the Python package {} is not installed here", name),
-                     message("which Python ran: sys.executable"));
+    judged =
+        verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
+                message("which Python ran: sys.executable"));
   else if (top == name)
     judged = verdict("missing_python_dependency", "likely",
-                     message("the Python package {} is not installed here", name),
+                     message("the Python package {} is not installed", name),
                      message("which Python ran: sys.executable"));
   else
     judged = verdict("", "certain", message("the installed {} has no part {}", top, name),
@@ -173,14 +174,15 @@ Judged judge_wheel(const Captures& captures) {
     return verdict("windows", "likely", message("{} is a wheel for Windows", wheel),
                    message("the system on which pip ran"));
   if (platform.starts_with("macosx"))
-    return verdict(
-        "python_abi_tag_mismatch", "possible", message("{} is a wheel for macOS and one Python", wheel),
-        message("pip debug --verbose, which lists the tags that this Python takes"), {"wrong_machine_arch"});
+    return verdict("python_abi_tag_mismatch", "possible",
+                   message("{} is a wheel for macOS and one Python", wheel),
+                   message("pip debug --verbose, which lists the tags that this Python accepts"),
+                   {"wrong_machine_arch"});
   if (platform.find("x86_64") == std::string::npos && platform != "any.whl")
-    return verdict("wrong_machine_arch", "likely", message("{} is made for another processor", wheel),
+    return verdict("wrong_machine_arch", "likely", message("{} is built for another processor", wheel),
                    "uname -m", {"python_abi_tag_mismatch"});
   return verdict("python_abi_tag_mismatch", "likely",
-                 message("{} is made for another Python than the one whose pip ran", wheel),
+                 message("{} is built for another Python than the one whose pip ran", wheel),
                  message("python --version, and pip debug --verbose"),
                  {"wrong_machine_arch", "glibc_too_old"});
 }
@@ -204,18 +206,18 @@ Judged judge_header(const Captures& captures) {
   else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
            starts_with_any(header, {"cutlass/", "cute/"}))
     judged = verdict("sdist_missing_csrc", "likely",
-                     message("{} belongs to the sources themselves and is not there", header),
-                     message("whether the checkout has its submodules, or the archive its csrc folder"));
+                     message("{} belongs to the sources themselves and does not exist", header),
+                     message("whether the checkout has its submodules, or the archive its csrc directory"));
   else if (starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
                                   "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
                                   "driver_types", "cuComplex", "cupti", "host_defines"}) ||
            starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"}))
     judged = verdict("cuda_headers_missing", "certain", message("the CUDA toolkit has no {}", header));
   else
-    judged =
-        verdict("", "certain",
-                message("the header {} is missing, which is neither torch's nor CUDA's nor Python's", header),
-                message("the package that brings it"));
+    judged = verdict(
+        "", "certain",
+        message("the header {} is missing, which belongs neither to torch nor to CUDA nor to Python", header),
+        message("the package that provides it"));
   judged.more["header"] = header;
   return judged;
 }

@@ -10,7 +10,7 @@ namespace {
 
 // A loader names only the first missing symbol, so a log alone rarely proves more.
 Message all_missing() {
-  return message("every missing name at once: scankit doctor on the machine where it failed");
+  return message("all missing symbols at once: scankit doctor on the machine where it failed");
 }
 
 bool is_torch_library(const std::string& file) {
@@ -51,10 +51,10 @@ Judged torch_symbol(const std::string& readable, StringAbi strings) {
   return {.cause = "abi_cxx11_mismatch",
           .sure = "likely",
           .meaning = is_new
-                         ? message("torch does not export {}, which takes a string of the new C++ ABI: torch "
+                         ? message("torch does not export {}, which uses a string of the new C++ ABI: torch "
                                    "was built with the old one",
                                    readable)
-                         : message("torch does not export {}, which takes a string of the old C++ ABI: torch "
+                         : message("torch does not export {}, which uses a string of the old C++ ABI: torch "
                                    "was built with the new one",
                                    readable),
           .settles = message("{}; or torch._C._GLIBCXX_USE_CXX11_ABI", all_missing()),
@@ -77,11 +77,11 @@ Judged cuda_symbol(const std::string& name, const std::string& version) {
   return {.cause = "ld_library_path_shadow",
           .sure = "likely",
           .meaning = version.empty()
-                         ? message("the copy of the CUDA library that was loaded has no {}: another "
-                                   "copy than the one meant came first on the search path",
+                         ? message("the loaded copy of the CUDA library has no {}: a different copy came "
+                                   "first on the search path",
                                    name)
-                         : message("the copy of {} that was loaded has no {}: another copy than the "
-                                   "one meant came first on the search path",
+                         : message("the loaded copy of {} has no {}: a different copy came first on the "
+                                   "search path",
                                    version, name),
           .settles = message("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
           .alternatives = {"cuda_wheels_mismatch"},
@@ -92,15 +92,14 @@ Judged cuda_symbol(const std::string& name, const std::string& version) {
 // was linked with.
 Judged floor_of(const std::string& version, const Message& what) {
   const bool glibc = version.starts_with("GLIBC_");
-  return {
-      .cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
-      .sure = "certain",
-      .meaning =
-          glibc ? message("{} needs {}, which the C library that was loaded does not have", what, version)
-                : message("{} needs {}, which the C++ library that was loaded does not have", what, version),
-      .settles = "",
-      .alternatives = {},
-      .more = {{"version", version}}};
+  return {.cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
+          .sure = "certain",
+          .meaning = glibc
+                         ? message("{} needs {}, which the loaded C library does not have", what, version)
+                         : message("{} needs {}, which the loaded C++ library does not have", what, version),
+          .settles = "",
+          .alternatives = {},
+          .more = {{"version", version}}};
 }
 
 // A name that neither torch nor CUDA has, by the library that it would have to come from.
@@ -108,7 +107,7 @@ Judged other_symbol(const std::string& owner, const std::string& symbol, const s
   if (owner == "libstdc++")
     return {.cause = "libstdcxx_too_old",
             .sure = "likely",
-            .meaning = message("the C++ library that was loaded has no {}", readable),
+            .meaning = message("the loaded C++ library has no {}", readable),
             .settles = message("which libstdc++.so.6 the process loads: /proc/self/maps"),
             .alternatives = {},
             .more = {}};
@@ -122,13 +121,14 @@ Judged other_symbol(const std::string& owner, const std::string& symbol, const s
   if (owner == "libc")
     return {.cause = "glibc_too_old",
             .sure = "possible",
-            .meaning = message("the C library that was loaded has no {}", symbol),
+            .meaning = message("the loaded C library has no {}", symbol),
             .settles = message("the version of glibc"),
             .alternatives = {},
             .more = {}};
   return {.cause = "own_symbol_undefined",
           .sure = "likely",
-          .meaning = message("{} is no name of torch, Python or CUDA: the module lacks a function of its own",
+          .meaning = message("{} is not a symbol of torch, Python or CUDA: the module lacks a function of "
+                             "its own",
                              readable),
           .settles = message("whether the sources of the module define it"),
           .alternatives = {"torch_version_mismatch"},
@@ -161,18 +161,18 @@ Judged judge_symbol(const Captures& captures) {
   if (symbol == "THPVariableClass" || symbol == "THPVariable_Class")
     judged = {.cause = "torch_not_imported_first",
               .sure = "likely",
-              .meaning = message("torch's Python library is not in the process yet"),
+              .meaning = message("torch's Python library is not loaded in the process yet"),
               .settles = message("the same import after `import torch`"),
               .alternatives = {"torch_version_mismatch"},
               .more = {}};
   else if (owner == "torch" && is_torch_library(file))
-    judged = {.cause = "torch_incomplete",
-              .sure = "likely",
-              .meaning = message("torch's own libraries do not belong together: {} misses {}",
-                                 path_basename(file), readable),
-              .settles = message("the files of torch/lib against torch's RECORD"),
-              .alternatives = {"several_copies", "ld_library_path_shadow"},
-              .more = {}};
+    judged = {
+        .cause = "torch_incomplete",
+        .sure = "likely",
+        .meaning = message("torch's own libraries do not match: {} needs {}", path_basename(file), readable),
+        .settles = message("the files of torch/lib compared with torch's RECORD"),
+        .alternatives = {"several_copies", "ld_library_path_shadow"},
+        .more = {}};
   else if (owner == "torch")
     judged = torch_symbol(readable, is_of_one_spelling(symbol)
                                         ? StringAbi::Neither
@@ -198,8 +198,7 @@ Judged judge_version(const Captures& captures) {
     if (version.starts_with(node)) return floor_of(version, who);
   return {.cause = "ld_library_path_shadow",
           .sure = "likely",
-          .meaning =
-              message("{} needs {}, and the copy of that library which was loaded is another", who, version),
+          .meaning = message("{} needs {}, and a different copy of that library was loaded", who, version),
           .settles = message("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"),
           .alternatives = {"cuda_wheels_mismatch", "missing_cudart"},
           .more = {}};

@@ -186,7 +186,7 @@ struct Explainer::State {
       for (const auto& [name, value] : judged.more) captures[name] = value;
     } else if (rule.id == "gpus_none" && around.building) {
       hit.cause = "no_gpu_at_build";
-      hit.meaning = message("the set-up script asks for the GPU, and none is to be seen from here");
+      hit.meaning = message("the setup script queries the GPU, and no GPU is visible");
     }
     const std::string needed_by = capture(captures, "needed_by");
     hit.file = needed_by.empty() ? capture(captures, "file") : needed_by;
@@ -244,15 +244,15 @@ Result<Log> explain_log(const std::string& path) {
                       : error == EACCES                   ? Errc::PermissionDenied
                                                           : Errc::Io;
     return Error{code, say("{}: cannot read the log: {}", path, std::strerror(error)),
-                 say("name a text file, or - for standard input")};
+                 say("give a text file, or - for standard input")};
   };
   if (fd < 0) return failed(errno);
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failed(errno);
   if (S_ISDIR(status.st_mode))
     // open(2) succeeds on a directory, and read(2) fails with a message that does not help.
-    return Error{Errc::InvalidArgument, say("{}: is a folder, not a log", path),
-                 say("name one file, or - for standard input")};
+    return Error{Errc::InvalidArgument, say("{}: is a directory, not a log", path),
+                 say("give one file, or - for standard input")};
   Explainer explainer;
   std::string buffer(1u << 16, '\0');
   for (;;) {

@@ -37,8 +37,8 @@ AuditRow library_row(const AuditedFile& file) {
   const std::string needed_by = base_name(first->needed_by);
   return {AuditVerdict::Fails, cause_of_library(first->soname),
           all.size() == 1
-              ? message("the loader finds no {}, which {} needs", first->soname, needed_by)
-              : message("the loader finds no {}, which {} needs, and {} more libraries are missing",
+              ? message("the loader does not find {}, which {} needs", first->soname, needed_by)
+              : message("the loader does not find {}, which {} needs, and {} more libraries are missing",
                         first->soname, needed_by, all.size() - 1),
           "missing_libraries/" + std::to_string(first - all.begin()) + "/soname", first->soname};
 }
@@ -75,7 +75,7 @@ AuditRow symbol_row(const AuditedFile& file) {
   return {AuditVerdict::Fails, at < 3 ? kCauses[static_cast<std::size_t>(at)] : "",
           all.size() == 1
               ? message("no loaded library exports {}, which {} needs", first->name, needed_by)
-              : message("no loaded library exports {}, which {} needs, and {} more names are missing",
+              : message("no loaded library exports {}, which {} needs, and {} more symbols are missing",
                         first->name, needed_by, all.size() - 1),
           "missing_symbols/" + std::to_string(first - all.begin()) + "/name", first->name};
 }
@@ -91,11 +91,11 @@ AuditRow settled_row(const AuditedFile& file) {
   const auto& all = file.settled_by;
   return {AuditVerdict::Unknown, "",
           all.size() == 1
-              ? message("it loads only where its package loads {} first, which the loader does not reach "
-                        "by itself",
+              ? message("it loads only after its package has loaded {}, which the loader does not find by "
+                        "itself",
                         all.front())
-              : message("it loads only where its package loads {} and {} more files first, which the "
-                        "loader does not reach by itself",
+              : message("it loads only after its package has loaded {} and {} more files, which the loader "
+                        "does not find by itself",
                         all.front(), all.size() - 1),
           "settled_by/0", all.front()};
 }
@@ -109,7 +109,7 @@ AuditRow judge(const AuditedFile& file, const std::string& machine) {
   if (file.file_state != "elf") return state_row(file);
   if (!machine.empty() && !file.machine.empty() && file.machine != machine)
     return {AuditVerdict::Fails, "wrong_machine_arch",
-            message("it is made for {}, and the interpreter for {}", file.machine, machine), "machine",
+            message("it is built for {}, and the interpreter for {}", file.machine, machine), "machine",
             file.machine};
   if (!file.resolved)
     return {AuditVerdict::Unknown, "", file.resolution_note, "resolution_note",

@@ -10,7 +10,7 @@ namespace {
 
 std::string unknown_built_for_sentence(const BuiltFor& built_for) {
   if (built_for.torch_names == 0 && built_for.unknown_names == 0) return say("it uses no torch symbol");
-  if (built_for.releases.empty()) return say("its torch cannot be told: {}", built_for.why_not_narrower);
+  if (built_for.releases.empty()) return say("its torch release is unknown: {}", built_for.why_not_narrower);
   if (built_for.stable_abi)
     return say("it needs only torch's stable C interface, which every known release since {} exports",
                built_for.releases.front());
@@ -29,7 +29,7 @@ std::string torch_words(const BuiltFor& built_for) {
   if (!built_for.dated) return "";
   const std::string first = built_for.torch_min.value_or(""), last = built_for.torch_max.value_or("");
   if (built_for.between_known_releases)
-    return say("a torch between {} and {} that is neither (a nightly, a vendor's or a changed one)", first,
+    return say("a torch between {} and {} that is neither (a nightly, vendor or modified build)", first,
                last);
   if (built_for.stable_abi && last.empty()) return say("torch's stable C interface of {} or newer", first);
   if (first.empty()) return say("torch {} or older", last);

@@ -25,7 +25,7 @@ TEST(BuiltForWords, NameTheRange) {
   BuiltFor between = dated("2.4", "2.5");
   between.between_known_releases = true;
   EXPECT_EQ(torch_words(between),
-            "a torch between 2.4 and 2.5 that is neither (a nightly, a vendor's or a changed one)");
+            "a torch between 2.4 and 2.5 that is neither (a nightly, vendor or modified build)");
   BuiltFor stable = dated("2.10", {});
   stable.stable_abi = true;
   EXPECT_EQ(torch_words(stable), "torch's stable C interface of 2.10 or newer");
@@ -49,11 +49,11 @@ TEST(BuiltForWords, AFileThatIsNotDatedSaysWhy) {
   EXPECT_EQ(built_for_sentence(thin, "2.11.0"), "it uses no torch symbol");
   thin.torch_names = 1;
   thin.releases = {"1.11", "2.0"};
-  thin.why_not_narrower = "it needs only 1 name of torch";
+  thin.why_not_narrower = "it needs only 1 symbol of torch";
   EXPECT_EQ(built_for_sentence(thin, ""),
-            "built for any torch from 1.11 to 2.0: it needs only 1 name of torch");
+            "built for any torch from 1.11 to 2.0: it needs only 1 symbol of torch");
   thin.releases.clear();
-  EXPECT_EQ(built_for_sentence(thin, ""), "its torch cannot be told: it needs only 1 name of torch");
+  EXPECT_EQ(built_for_sentence(thin, ""), "its torch release is unknown: it needs only 1 symbol of torch");
 }
 
 TEST(BuiltForWords, MinorOfAVersion) {

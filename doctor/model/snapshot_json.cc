@@ -182,7 +182,7 @@ Result<std::string> snapshot_fact(const Snapshot& snapshot, const std::string& p
     const Json& fact = json.at(Json::json_pointer(pointer));
     return fact.is_string() ? fact.get<std::string>() : fact.dump();
   } catch (const Json::exception&) {
-    return Error{Errc::NotFound, say("the snapshot holds no fact {}", pointer), ""};
+    return Error{Errc::NotFound, say("the snapshot contains no fact {}", pointer), ""};
   }
 }
 

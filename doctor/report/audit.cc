@@ -201,10 +201,10 @@ std::string html_table(const AuditTable& table, bool broken) {
       rows += "<tr>" + cell(xml_escaped(say("not read"))) + cell("") + cell("") + cell(xml_escaped(part)) +
               (table.any_built_for ? cell("") : "") + "</tr>\n";
   if (rows.empty()) return "";
-  return "<table class=\"wide\"><thead><tr><th scope=\"col\">" + xml_escaped(say("answer")) +
+  return "<table class=\"wide\"><thead><tr><th scope=\"col\">" + xml_escaped(say("verdict")) +
          "</th><th scope=\"col\">" + xml_escaped(say("package")) + "</th><th scope=\"col\">" +
-         xml_escaped(say("extension")) + "</th><th scope=\"col\">" + xml_escaped(say("why")) + "</th>" +
-         (table.any_built_for ? "<th scope=\"col\">" + xml_escaped(say("its torch")) + "</th>" : "") +
+         xml_escaped(say("extension")) + "</th><th scope=\"col\">" + xml_escaped(say("reason")) + "</th>" +
+         (table.any_built_for ? "<th scope=\"col\">" + xml_escaped(say("built for torch")) + "</th>" : "") +
          "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
@@ -217,10 +217,10 @@ std::string audit_markdown(const Snapshot& snapshot) {
   std::string out =
       "### " + markdown_escaped(say("Every extension")) + "\n\n" + markdown_escaped(table->title) + "\n\n";
   if (const std::string rows = markdown_rows(*table); !rows.empty())
-    out += "| " + say("answer") + " | " + say("package") + " | " + say("extension") + " | " + say("why") +
-           " | " + say("its torch") + " |\n| --- | --- | --- | --- | --- |\n" + rows + "\n";
+    out += "| " + say("verdict") + " | " + say("package") + " | " + say("extension") + " | " + say("reason") +
+           " | " + say("built for torch") + " |\n| --- | --- | --- | --- | --- |\n" + rows + "\n";
   if (table->loading.empty()) return out;
-  out += "<details><summary>" + markdown_escaped(say("Those that load")) + "</summary>\n\n| " +
+  out += "<details><summary>" + markdown_escaped(say("Extensions that load")) + "</summary>\n\n| " +
          say("package") + " | " + say("extensions") + " |\n| --- | --- |\n";
   for (const auto& [package, n] : table->loading)
     out += "| " + markdown_escaped(package) + " | " + std::to_string(n) + " |\n";
@@ -235,7 +235,7 @@ std::string audit_html(const Snapshot& snapshot) {
   std::string out = "<h2>" + xml_escaped(say("Every extension")) + "</h2>\n<p>" + xml_escaped(table->title) +
                     "</p>\n" + html_table(*table, true);
   if (const std::string rest = html_table(*table, false); !rest.empty())
-    out += "<details><summary>" + xml_escaped(say("Those that load, and those for another Python")) +
+    out += "<details><summary>" + xml_escaped(say("Extensions that load, and those for another Python")) +
            "</summary>\n" + rest + "</details>\n";
   return out;
 }

@@ -44,7 +44,7 @@ Json entry_without_built_for(const Extension& file, const std::string& pointer) 
   built_for.cuda_major = file.cuda_major;
   built_for.why_not_narrower =
       file.uses_torch
-          ? say("the snapshot was taken by a scankit that did not look which torch a file was built for")
+          ? say("the snapshot was taken by a scankit that did not record which torch a file was built for")
           : say("the file uses no torch symbol");
   Json entry = entry_of(built_for, pointer);
   entry["python_tag"] = or_null(file.tag);

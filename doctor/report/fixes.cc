@@ -49,7 +49,7 @@ struct Sentence {
     return say("install scankit's own {}, which needs neither libtorch nor a CUDA runtime", fix.module);
   }
   std::string operator()(const InstallModelPackage& fix) const {
-    return say("install {} without its CUDA build, with scankit's own module below it", fix.distribution);
+    return say("install {} without its CUDA build, and scankit's own module with it", fix.distribution);
   }
   std::string operator()(const InstallPackages& fix) const {
     return say("install {}", packages(fix).substr(1));
@@ -57,7 +57,7 @@ struct Sentence {
   std::string operator()(const RebuildPackage& fix) const {
     return fix.project.empty() ? say("build {} {} from its sources against the installed torch",
                                      fix.distribution, fix.version)
-                               : say("build {} again in {}", fix.distribution, fix.project);
+                               : say("rebuild {} in {}", fix.distribution, fix.project);
   }
   std::string operator()(const RemoveShadow& fix) const { return say("move away {}", fix.path); }
   std::string operator()(const SetEnvironment& fix) const {

@@ -65,7 +65,7 @@ TEST(Installer, OfAnotherUsersEnvironmentIsThatUsers) {
   Snapshot snapshot = with(venv(), {.owner = "alice"});
   snapshot.python.value.has_pip = true;
   EXPECT_EQ(fix_command(kTriton, snapshot), "");  // --user is refused in a venv
-  EXPECT_NE(fix_sentence(kTriton, snapshot).find("alice has to do it"), std::string::npos);
+  EXPECT_NE(fix_sentence(kTriton, snapshot).find("alice must do this"), std::string::npos);
   EXPECT_EQ(repair_command(broken(snapshot, {kTriton})), std::nullopt);
   // scankit finds a place of its own for a module.
   EXPECT_EQ(repair_command(broken(snapshot, {InstallModule{"selective_scan_cuda"}})),
@@ -97,7 +97,8 @@ TEST(Installer, AsksNoIndexForWhatCameFromAFolder) {
             "--force-reinstall '/src/my ext'");
   snapshot.distributions.value[0].project = "/dist/my_ext-1.0-cp311-cp311-linux_x86_64.whl";
   EXPECT_EQ(fix_command(rebuild, snapshot), "");
-  EXPECT_NE(fix_sentence(rebuild, snapshot).find("whoever built it"), std::string::npos);
+  EXPECT_NE(fix_sentence(rebuild, snapshot).find("which must be rebuilt for the installed torch"),
+            std::string::npos);
 }
 
 TEST(LastLine, IsScankitWhereverThatCanDoIt) {

@@ -34,7 +34,7 @@ std::string checks_bar(const Report& report) {
                      static_cast<std::size_t>(std::ranges::count(report.outcomes, true, &Outcome::not_asked));
   return bar(say_n(asked, "{} check", "{} checks", asked),
              {{say("found an error"), "c-error", errors},
-              {say("found something milder"), "c-warning", milder},
+              {say("found a warning or note"), "c-warning", milder},
               {say("unknown"), "c-unknown", n.unknown + n.crashed},
               {say("passed"), "c-good", n.passed},
               {say("not applicable"), "c-none", n.not_applicable}});
@@ -106,15 +106,15 @@ std::string questions(const Report& report) {
     skipped.emplace_back(xml_escaped(question), xml_escaped(why));
   for (const auto& [question, why] : not_applicable(report))
     moot.emplace_back(xml_escaped(question), xml_escaped(why));
-  if (!open.empty()) out += heading(say("Unknown")) + table(say("question"), say("why"), open);
+  if (!open.empty()) out += heading(say("Unknown")) + table(say("question"), say("reason"), open);
   out += heading(say("More"));
   const auto add = [&](const std::string& title, const std::string& right, const Rows& rows) {
     if (!rows.empty())
       out += folded(title + (" (" + std::to_string(rows.size()) + ")"), table(say("question"), right, rows));
   };
-  add(say("Not checked"), say("why"), skipped);
-  add(say("Does not apply"), say("why"), moot);
-  add(say("Passed"), say("answer"), passed);
+  add(say("Not checked"), say("reason"), skipped);
+  add(say("Does not apply"), say("reason"), moot);
+  add(say("Passed"), say("verdict"), passed);
   return out;
 }
 
@@ -129,18 +129,18 @@ std::string doctor_html(const Report& report) {
   Rows steps;
   for (const auto& [name, ending] : step_rows(report))
     steps.emplace_back(xml_escaped(name), xml_escaped(ending));
-  if (!steps.empty()) out += heading(say("Steps")) + table(say("step"), say("how it ended"), steps);
+  if (!steps.empty()) out += heading(say("Steps")) + table(say("step"), say("result"), steps);
   if (!report.findings.empty()) out += heading(say("Findings"));
   for (const Finding& finding : report.findings) out += section(finding, report.snapshot);
   out += audit_html(report.snapshot);
   Rows rows;
   for (const auto& [file, sentence] : built_for_rows(report.snapshot))
     rows.emplace_back(code(file), xml_escaped(sentence));
-  if (!rows.empty()) out += heading(say("Built for")) + table(say("file"), say("which torch"), rows);
+  if (!rows.empty()) out += heading(say("Built for")) + table(say("file"), say("torch release"), rows);
   rows.clear();
   for (const auto& [name, value] : versions(report.snapshot))
     rows.emplace_back(xml_escaped(name), code(value));
-  out += heading(say("Looked at")) + table(say("what"), say("value"), rows) + questions(report);
+  out += heading(say("Looked at")) + table(say("item"), say("value"), rows) + questions(report);
   // The style sheet has no colour for an empty verdict.
   const Verdict shade = report.verdict == Verdict::Empty ? Verdict::Unknown : report.verdict;
   return html_page({"scankit " + std::string(command_of(report)), verdict_line(report),

@@ -180,19 +180,21 @@ std::string who_can_install(const Snapshot& snapshot) {
   if (!here.known || installer(snapshot).exists()) return "";
   if (python.externally_managed)
     return say(
-        "the system's package manager owns this Python; make an environment of your own: {} -m venv .venv",
+        "the system's package manager owns this Python; create an environment of your own: {} -m venv .venv",
         shell_quoted(python_path(snapshot)));
-  if (!here.owner.empty()) return say("{} has to do it, since you cannot write to {}", here.owner, here.site);
+  if (!here.owner.empty())
+    return say("{} must do this, because you cannot write to {}", here.owner, here.site);
   if (here.ensurepip.empty())
     return say(
-        "no pip, no uv and no ensurepip found: put uv on PATH, or have root install ensurepip (Debian and "
+        "pip, uv and ensurepip were not found: put uv on PATH, or ask root to install ensurepip (Debian and "
         "Ubuntu: apt install python3-venv)");
-  return say("no pip and no uv found; bring pip with: {} -m ensurepip", shell_quoted(python_path(snapshot)));
+  return say("neither pip nor uv was found; install pip with: {} -m ensurepip",
+             shell_quoted(python_path(snapshot)));
 }
 
 std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot) {
   if (const Distribution* tied = tied_to_its_source(fix, snapshot))
-    return say("{} was installed from {}; install the other release from where you have it", tied->name,
+    return say("{} was installed from {}; install the other release from the same source", tied->name,
                tied->project);
   return who_can_install(snapshot);
 }
@@ -201,7 +203,7 @@ std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot
 std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot) {
   const std::string source = source_of(fix.distribution, snapshot);
   if (!source.ends_with(".whl")) return "";
-  return say("{} was installed from the wheel {}; whoever built it has to build it for the installed torch",
+  return say("{} was installed from the wheel {}, which must be rebuilt for the installed torch",
              fix.distribution, source);
 }
 

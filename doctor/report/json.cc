@@ -225,7 +225,7 @@ std::optional<Severity> severity_of(const std::string& word) {
 Result<Finding> finding_of(const ParsedJson& json) {
   const std::string slug = json_text(json, "cause");
   const auto cause = cause_from_slug(slug);
-  if (!cause) return Error{Errc::Unsupported, say("no cause is called \"{}\" here", slug), ""};
+  if (!cause) return Error{Errc::Unsupported, say("unknown cause \"{}\"", slug), ""};
   const auto severity = severity_of(json_text(json, "severity"));
   if (!severity) return Error{Errc::Malformed, say("a finding of {} has no severity", slug), ""};
   Finding finding{.cause = *cause,
@@ -296,10 +296,10 @@ Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::stri
       outcomes.push_back(std::move(outcome));
     }
     if (told != json.at("findings").size())
-      return Error{Errc::Malformed, say("it holds findings that no check made"), ""};
+      return Error{Errc::Malformed, say("it contains findings of no check"), ""};
     return outcomes;
   } catch (const ParsedJson::exception& problem) {
-    return Error{Errc::Malformed, say("it is no whole answer: {}", problem.what()), ""};
+    return Error{Errc::Malformed, say("it is not a complete answer: {}", problem.what()), ""};
   }
 }
 

@@ -55,7 +55,7 @@ void write_finding(std::string& out, const Finding& finding, const Snapshot& sna
 
 void write_open(std::string& out, const Report& report) {
   if (std::ranges::none_of(report.outcomes, is_open)) return;
-  out += "### " + say("Unknown") + "\n\n" + columns(say("question"), say("why"));
+  out += "### " + say("Unknown") + "\n\n" + columns(say("question"), say("reason"));
   for (const Outcome& outcome : report.outcomes)
     if (is_open(outcome))
       out += "| " + markdown_escaped(outcome.question) + " | " + markdown_escaped(outcome.why) + " |\n";
@@ -67,14 +67,14 @@ void write_not_checked(std::string& out, const Report& report) {
   for (const auto& [question, why] : not_checked(report))
     rows += "| " + markdown_escaped(question) + " | " + markdown_escaped(why) + " |\n";
   if (rows.empty()) return;
-  out +=
-      markdown_folded(say("Not checked")) + columns(say("question"), say("why")) + rows + "\n</details>\n\n";
+  out += markdown_folded(say("Not checked")) + columns(say("question"), say("reason")) + rows +
+         "\n</details>\n\n";
 }
 
 void write_built_for(std::string& out, const Snapshot& snapshot) {
   const auto built_for = built_for_rows(snapshot);
   if (built_for.empty()) return;
-  out += "### " + say("Built for") + "\n\n" + columns(say("file"), say("which torch"));
+  out += "### " + say("Built for") + "\n\n" + columns(say("file"), say("torch release"));
   for (const auto& [file, sentence] : built_for)
     out += "| " + markdown_code(file) + " | " + markdown_escaped(sentence) + " |\n";
   out += "\n";
@@ -89,7 +89,7 @@ std::string doctor_markdown(const Report& report) {
                     "\n\n";
   for (const std::string& line : compared_lines(report)) out += markdown_escaped(line) + "\n\n";
   for (const std::string& line : target_lines(report.snapshot)) out += markdown_escaped(line) + "\n\n";
-  if (!report.steps.empty()) out += columns(say("step"), say("how it ended"));
+  if (!report.steps.empty()) out += columns(say("step"), say("result"));
   for (const auto& [name, ending] : step_rows(report))
     out += "| " + markdown_escaped(name) + " | " + markdown_escaped(ending) + " |\n";
   if (!report.steps.empty()) out += "\n";
@@ -98,7 +98,7 @@ std::string doctor_markdown(const Report& report) {
   write_built_for(out, report.snapshot);
   write_open(out, report);
   write_not_checked(out, report);
-  out += markdown_folded(say("Looked at")) + columns(say("what"), say("value"));
+  out += markdown_folded(say("Looked at")) + columns(say("item"), say("value"));
   for (const auto& [name, value] : versions(report.snapshot))
     out += "| " + markdown_escaped(name) + " | " + markdown_code(value) + " |\n";
   out += "\n</details>\n";

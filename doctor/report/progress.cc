@@ -166,7 +166,7 @@ Progress::~Progress() { line().close(step_); }
 void Progress::now(const std::string& what, std::chrono::milliseconds limit, Clock::time_point since) {
   const std::string words = for_the_user(what);
   const auto whole = std::chrono::ceil<seconds>(limit).count();
-  const std::string until = whole > 0 ? for_the_user(say("given up after {} s", whole)) : "";
+  const std::string until = whole > 0 ? for_the_user(say("stopped after {} s", whole)) : "";
   line().change(step_, [&](Live& step) {
     step.what = words;
     step.limit = until;

@@ -13,12 +13,12 @@ namespace {
 using std::chrono::seconds;
 
 ProgressStep import_of(const std::string& module, int age) {
-  return {.what = "importing " + module, .age = seconds(age), .limit = "given up after 60 s"};
+  return {.what = "importing " + module, .age = seconds(age), .limit = "stopped after 60 s"};
 }
 
 TEST(ProgressText, NamesWhatIsWaitedForAndUntilWhen) {
   EXPECT_EQ(progress_text({import_of("selective_scan_cuda", 12)}, 79),
-            "importing selective_scan_cuda  12 s (given up after 60 s)");
+            "importing selective_scan_cuda  12 s (stopped after 60 s)");
   EXPECT_EQ(progress_text({import_of("selective_scan_cuda", 0)}, 79), "importing selective_scan_cuda");
   EXPECT_EQ(progress_text({}, 79), "");
 }
@@ -46,7 +46,7 @@ TEST(ProgressText, IsNeverWiderThanTheTerminal) {
       EXPECT_EQ(text.find('\n'), std::string::npos);
     }
   EXPECT_EQ(progress_text({import_of(long_name, 7)}, 50),
-            "importing nnnnnnnnnn...  7 s (given up after 60 s)");
+            "importing nnnnnnnnnnn...  7 s (stopped after 60 s)");
   EXPECT_EQ(progress_text({import_of(long_name, 7)}, 30), "importing nnnnnnnnnnnn...  7 s");
 }
 

@@ -89,7 +89,7 @@ std::string doctor_prometheus(const Report& report, const SinkOptions& options) 
       "6 validation failed, 7 drift")
       .sample({}, std::to_string(options.exit_status));
   // One series for each verdict, so that an alert can refer to a series that always exists.
-  Family verdicts(out, command, "verdict", "1 for the verdict that holds");
+  Family verdicts(out, command, "verdict", "1 for the current verdict");
   for (const Verdict verdict : {Verdict::Healthy, Verdict::Broken, Verdict::Unknown, Verdict::Empty})
     verdicts.sample({{"verdict", std::string(verdict_word(verdict))}}, report.verdict == verdict ? "1" : "0");
   Family severities(out, command, "findings", "Findings by severity");
@@ -109,8 +109,8 @@ std::string doctor_prometheus(const Report& report, const SinkOptions& options) 
                {"torch", report.snapshot.torch.value.version},
                {"driver", report.snapshot.driver.value.version}},
               "1");
-  write_targets(
-      Family(out, command, "target", "What the answer holds for, in place of this machine as it is"), report);
+  write_targets(Family(out, command, "target", "The target of the answer, if it is not this machine"),
+                report);
   write_audit(out, command, report);
   write_steps(out, command, report);
   return out;

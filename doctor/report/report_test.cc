@@ -161,10 +161,10 @@ TEST(DoctorJson, OldStringsComeFromAnOldTorchOrFromAFlag) {
 
 TEST(DoctorJson, OldStringsOfTheInstalledTorchComeFromAFlag) {
   const Json json = Json::parse(doctor_json(report_of("string_abi_matches.of_the_installed_torch")));
-  EXPECT_NE(
-      json["root"]["summary"].get<std::string>().find("; its names fit torch 2.10 to 2.12: it was built with "
-                                                      "-D_GLIBCXX_USE_CXX11_ABI=0, or for an older"),
-      std::string::npos);
+  EXPECT_NE(json["root"]["summary"].get<std::string>().find(
+                "; its symbols match torch 2.10 to 2.12: it was built with "
+                "-D_GLIBCXX_USE_CXX11_ABI=0, or for an older"),
+            std::string::npos);
 }
 
 // The published schema and the renderer name the same keys.

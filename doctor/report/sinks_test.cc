@@ -83,11 +83,11 @@ TEST(TextForPeople, LeavesOutWhatNobodyAskedFor) {
   EXPECT_GE(skipped, 2);  // a wheel and a log
   for (const char* format : {"text", "markdown", "html"}) {
     const std::string text = render(format, report, {});
-    EXPECT_EQ(text.find("no wheel was named"), std::string::npos) << format;
+    EXPECT_EQ(text.find("no wheel was given"), std::string::npos) << format;
     EXPECT_EQ(text.find("no log was given"), std::string::npos) << format;
   }
-  EXPECT_NE(render("text", report, {.verbose = true}).find("no wheel was named"), std::string::npos);
-  EXPECT_NE(render("json", report, {}).find("no wheel was named"), std::string::npos);
+  EXPECT_NE(render("text", report, {.verbose = true}).find("no wheel was given"), std::string::npos);
+  EXPECT_NE(render("json", report, {}).find("no wheel was given"), std::string::npos);
 
   Snapshot without_python = snapshot_of("torch_symbols_resolve.old_wheel");
   without_python.wheels.push_back({.path = "/x.whl"});

@@ -238,9 +238,8 @@ void print_open_questions(Page& page, const Report& report) {
     if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
     const bool crashed = outcome.state == CheckState::Crashed;
     const std::string why = crashed ? say("the check itself failed: {}", outcome.why) : outcome.why;
-    grouped.add(
-        outcome.could_hide_error ? why : say("{} (the observed imports leave no error to hide here)", why),
-        outcome.question);
+    grouped.add(outcome.could_hide_error ? why : say("{} (the observed imports hide no error here)", why),
+                outcome.question);
   }
   for (const auto& [why, questions] : grouped.lines()) {
     page.gap().marked(0, kUnknown, "", why);

@@ -42,17 +42,17 @@ std::string described_in_words(const Snapshot& snapshot) {
 std::vector<std::string> target_lines(const Snapshot& snapshot) {
   std::vector<std::string> lines;
   if (snapshot.log.present() && snapshot.log.value.alone)
-    lines.push_back(say("from the log {} alone; nothing of a machine was looked at",
-                        file_or_input(snapshot.log.value.source)));
+    lines.push_back(
+        say("from the log {} only; no machine was examined", file_or_input(snapshot.log.value.source)));
   if (!snapshot.read_from.empty())
     lines.push_back(
         say("from the stored snapshot {}, not from this machine", file_or_input(snapshot.read_from)));
   if (!snapshot.target_root.empty())
-    lines.push_back(say("in the unpacked root {}, of which nothing was run", snapshot.target_root));
+    lines.push_back(say("in the unpacked root {}; nothing in it was executed", snapshot.target_root));
   if (!snapshot.named_files.empty())
     lines.push_back(say("analysed as if it were importable, not executed: {}", join(snapshot.named_files)));
   if (!snapshot.described.empty())
-    lines.push_back(say("target as described, not as seen: {}", described_in_words(snapshot)));
+    lines.push_back(say("target as described, not as probed: {}", described_in_words(snapshot)));
   return lines;
 }
 
@@ -120,7 +120,8 @@ std::string verdict_line(const Report& report) {
   if (report.asked == Asked::Drift) {
     if (const Finding* first = root(report); first != nullptr)
       return say("drift: {}", info(first->cause).slug);
-    return report.verdict == Verdict::Unknown ? say("neither proven to agree nor to differ")
+    return report.verdict == Verdict::Unknown ? say("inconclusive: no difference was found, but not "
+                                                    "everything could be compared")
                                               : say("no drift");
   }
   if (report.verdict == Verdict::Empty) return nothing_line(report);
@@ -133,7 +134,7 @@ std::string verdict_line(const Report& report) {
     return say("broken: {}", info(cause->cause).slug);
   if (report.verdict == Verdict::Unknown) return say("inconclusive");
   if (report.verdict == Verdict::Broken) return say("broken");
-  return report.snapshot.observations.present() ? say("healthy") : say("healthy, as far as the files tell");
+  return report.snapshot.observations.present() ? say("healthy") : say("healthy, according to the files");
 }
 
 std::string counts_line(const Report& report) {

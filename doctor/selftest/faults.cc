@@ -167,10 +167,10 @@ const std::vector<SelftestFault>& selftest_faults() {
   static const std::vector<SelftestFault> faults = {
       {.name = "healthy", .planted = "a module that works: nothing may be named", .plant = healthy},
       {.name = "truncated",
-       .planted = "the file is cut short",
+       .planted = "the file is truncated",
        .cause = "corrupt_binary",
        .plant = truncated},
-      {.name = "empty", .planted = "the file holds nothing", .cause = "corrupt_binary", .plant = empty},
+      {.name = "empty", .planted = "the file is empty", .cause = "corrupt_binary", .plant = empty},
       {.name = "web-page",
        .planted = "a web page was saved under the module's name",
        .cause = "corrupt_binary",
@@ -180,17 +180,17 @@ const std::vector<SelftestFault>& selftest_faults() {
        .cause = "corrupt_binary",
        .plant = git_lfs},
       {.name = "hidden",
-       .planted = "the file is cut short, and the package around it swallows the error",
+       .planted = "the file is truncated, and the package around it swallows the error",
        .cause = "corrupt_binary",
        .hides = true,
        .import = import_package,
        .plant = hidden_by_package},
       {.name = "stale-copy",
-       .planted = "a cut copy comes first and hides a good one",
+       .planted = "a truncated copy comes first and hides a good one",
        .cause = "several_copies",
        .plant = stale_copy},
       {.name = "other-processor",
-       .planted = "the file is made for another processor",
+       .planted = "the file is built for another processor",
        .cause = "wrong_machine_arch",
        .plant = other_processor},
       {.name = "other-python",
@@ -198,7 +198,7 @@ const std::vector<SelftestFault>& selftest_faults() {
        .cause = "python_abi_tag_mismatch",
        .plant = other_python},
       {.name = "other-name",
-       .planted = "the file contains a module of another name",
+       .planted = "the file contains a module with another name",
        .cause = "variant_name_mismatch",
        .plant = other_name},
       {.name = "not-built",
@@ -207,7 +207,7 @@ const std::vector<SelftestFault>& selftest_faults() {
        .import = import_package,
        .plant = not_built},
       {.name = "cuda-runtime",
-       .planted = "the file needs a CUDA runtime that is not here",
+       .planted = "the file needs a CUDA runtime that is not installed",
        .cause = "missing_cudart",
        .plant = cuda_runtime},
       {.name = "newer-glibc",
@@ -219,7 +219,7 @@ const std::vector<SelftestFault>& selftest_faults() {
        .cause = "libstdcxx_too_old",
        .plant = newer_libstdcxx},
       {.name = "own-function",
-       .planted = "the file calls a function of its own that was never linked",
+       .planted = "the file calls a function of its own that was not linked",
        .cause = "own_symbol_undefined",
        .plant = own_function},
       {.name = "crash",
@@ -252,11 +252,11 @@ const std::vector<SelftestFault>& selftest_faults() {
 // Some faults need a part of the system that may be missing; those are skipped with a
 // reason, not counted.
 std::string cannot_plant(const SelftestFault& fault, const Snapshot& facts) {
-  if (fault.needs_torch && !facts.torch.present()) return say("there is no torch for this Python");
+  if (fault.needs_torch && !facts.torch.present()) return say("this Python has no torch");
   if (fault.cause == "glibc_too_old" && facts.libc.value.kind != "glibc")
     return say("this system's C library is not glibc");
   if (fault.cause == "libstdcxx_too_old" && facts.libstdcxx.value.path.empty())
-    return say("there is no libstdc++ here");
+    return say("no libstdc++ was found");
   return "";
 }
 

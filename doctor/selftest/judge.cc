@@ -68,7 +68,7 @@ Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& impo
     const bool should_work = fault.cause.empty() || fault.hides;
     if (imported->ok() != should_work) {
       trial.judgement = Judgement::NotPlanted;
-      trial.why = should_work ? say("the interpreter refuses it: {}", trial.import_line)
+      trial.why = should_work ? say("the interpreter rejects it: {}", trial.import_line)
                               : say("the interpreter imports it without an error");
       return trial;
     }
@@ -77,14 +77,14 @@ Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& impo
   if (!doctor) {
     trial.why = doctor.error().message;
   } else if (doctor->timed_out || doctor->signal != 0) {
-    trial.why = doctor->timed_out ? say("the doctor gave no answer in time")
-                                  : say("the doctor was killed by signal {}", doctor->signal);
+    trial.why = doctor->timed_out ? say("doctor gave no answer in time")
+                                  : say("doctor was killed by signal {}", doctor->signal);
   } else {
     try {
       trial.judgement = judgement_of(fault, ParsedJson::parse(doctor->out), doctor->exit_code, trial);
     } catch (const ParsedJson::exception&) {
-      trial.why = say("the doctor's answer is not what its schema says; exit status {}: {}",
-                      doctor->exit_code, last_line(doctor->err));
+      trial.why = say("doctor's answer does not match its schema; exit status {}: {}", doctor->exit_code,
+                      last_line(doctor->err));
     }
   }
   return trial;

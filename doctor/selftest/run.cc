@@ -70,11 +70,11 @@ std::string cause_or_none(const std::string& slug) { return slug.empty() ? say("
 std::string answer(const Trial& trial) {
   switch (trial.judgement) {
     case Judgement::Named:
-      return say("named     {}", cause_or_none(trial.expected));
+      return say("found     {}", cause_or_none(trial.expected));
     case Judgement::Missed:
-      return say("MISSED    {}, it said {}", cause_or_none(trial.expected), trial.named);
+      return say("MISSED    {}, doctor reported {}", cause_or_none(trial.expected), trial.named);
     case Judgement::NotPlanted:
-      return say("FAILED    not planted: {}", trial.why);
+      return say("FAILED    not injected: {}", trial.why);
     case Judgement::Failed:
       return say("FAILED    {}", trial.why);
     case Judgement::Skipped:
@@ -95,7 +95,7 @@ std::string without_folder(std::string text, const std::string& folder) {
 std::string selftest_text(const SelftestRequest& request, const std::vector<Trial>& trials) {
   const Python& python = request.facts.python.value;
   std::string out =
-      plain(say("Planted for {} ({} {})", python.requested, python.implementation, python.version), true) +
+      plain(say("Injected for {} ({} {})", python.requested, python.implementation, python.version), true) +
       "\n";
   for (const Trial& trial : trials) {
     std::string name = trial.fault;
@@ -113,7 +113,7 @@ std::string selftest_text(const SelftestRequest& request, const std::vector<Tria
   }
   const std::size_t named = count_of(trials, Judgement::Named),
                     tried = trials.size() - count_of(trials, Judgement::Skipped);
-  return out + say("{} of {} answers are right, {} skipped", named, tried, trials.size() - tried) + "\n";
+  return out + say("{} of {} answers are correct, {} skipped", named, tried, trials.size() - tried) + "\n";
 }
 
 std::string selftest_json(const SelftestRequest& request, const std::vector<Trial>& trials) {

@@ -31,8 +31,7 @@ CommandRow table_with_causes(const CLI::App& app) {
 
 void add_shell_commands(CLI::App& app, int& exit_status) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* completion =
-      app.add_subcommand("completion", say("write the completion of scankit's command line for a shell"));
+  CLI::App* completion = app.add_subcommand("completion", say("print the completion script for a shell"));
   note(*completion,
        {.examples = {"scankit completion bash", "scankit completion zsh"}, .statuses = {}, .trailing = {}});
   completion->add_option("shell", *shell, say("the shell"))
@@ -43,7 +42,7 @@ void add_shell_commands(CLI::App& app, int& exit_status) {
     std::fputs(completion_of(*shell, table_with_causes(app)).value_or("").c_str(), stdout);
     exit_status = kExitClean;
   });
-  CLI::App* manual = app.add_subcommand("man", say("write the manual page, for man -l -"));
+  CLI::App* manual = app.add_subcommand("man", say("print the manual page, for man -l -"));
   note(*manual, {.examples = {"scankit man"}, .statuses = {}, .trailing = {}});
   manual->callback([&app, &exit_status] {
     std::fputs(manual_page(command_table(app), kToolVersion).c_str(), stdout);

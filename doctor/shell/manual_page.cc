@@ -83,14 +83,15 @@ std::string section_of(const CommandRow& command) {
 // One sentence for each constant of exit_status.h.
 std::string exit_statuses() {
   const std::pair<int, std::string> statuses[] = {
-      {kExitClean, say("Done; nothing that counts was found")},
-      {kExitFindings, say("Something was found, from the severity of --fail-on on")},
-      {kExitUsage, say("The command line, or a file that it names, is not usable")},
-      {kExitInternal, say("An error of scankit's own")},
-      {kExitInconclusive, say("A fact that is needed could not be had")},
+      {kExitClean, say("Success; nothing was found at or above the severity of --fail-on")},
+      {kExitFindings, say("Something was found, of at least the severity of --fail-on")},
+      {kExitUsage, say("The command line, or a file that it refers to, is not usable")},
+      {kExitInternal, say("An internal error of scankit")},
+      {kExitInconclusive, say("A required fact could not be obtained")},
       {kExitBuildFailed, say("The build or the installation failed, and nothing was changed")},
-      {kExitValidationFailed, say("The module computes wrong, or slower than the baseline allows")},
-      {kExitDrift, say("The environment is not what its spec or lock says")}};
+      {kExitValidationFailed,
+       say("The module computes wrong results, or is slower than the baseline allows")},
+      {kExitDrift, say("The environment does not match its spec or lock")}};
   std::string page;
   for (const auto& [status, text] : statuses) page += fmt::format(".TP\n.B {}\n{}\n", status, roff(text));
   return page;

@@ -27,18 +27,18 @@ class MoCatalogue : public Language {
   // What is wrong with it; "" where every entry lies inside the file and the keys are in order.
   std::string problem() {
     constexpr std::uint32_t kMagic = 0x950412deu;
-    if (bytes_.size() < 28) return say("it is cut short");
+    if (bytes_.size() < 28) return say("it is truncated");
     swapped_ = word(0) != kMagic;
-    if (word(0) != kMagic) return say("it does not start as a .mo file does");
+    if (word(0) != kMagic) return say("it does not start like a .mo file");
     if (word(4) >> 16 > 1) return say("its format is newer than this program");
     const std::uint64_t count = word(8), keys = word(12), values = word(16);
-    if (keys + count * 8 > bytes_.size() || values + count * 8 > bytes_.size()) return say("it is cut short");
+    if (keys + count * 8 > bytes_.size() || values + count * 8 > bytes_.size()) return say("it is truncated");
     entries_.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto key = text(keys + i * 8ull), value = text(values + i * 8ull);
-      if (!key || !value) return say("an entry lies outside the file");
+      if (!key || !value) return say("an entry extends beyond the file");
       if (!entries_.empty() && first_form(*key) <= entries_.back().key)
-        return say("its entries are not in order");
+        return say("its entries are not sorted");
       entries_.push_back({first_form(*key), *key, *value});
       add_pattern(*key);
     }
@@ -190,8 +190,8 @@ namespace {
 Result<std::unique_ptr<MoCatalogue>> opened(std::string bytes, const std::string& name) {
   auto catalogue = std::make_unique<MoCatalogue>(std::move(bytes));
   if (const std::string problem = catalogue->problem(); !problem.empty())
-    return Error{Errc::Malformed, say("{} is no catalogue of translations: {}", name, problem),
-                 say("make it with msgfmt from a .po file")};
+    return Error{Errc::Malformed, say("{} is not a catalogue of translations: {}", name, problem),
+                 say("create it with msgfmt from a .po file")};
   return catalogue;
 }
 

@@ -112,7 +112,7 @@ void name_the_unknown(const Tally& tally, BuiltFor& built_for) {
   if (tally.unknown == 0) return;
   built_for.evidence.push_back(count_names(tally.unknown) +
                                " in torch's namespaces that no known release exports, such as " +
-                               demangle(tally.first_unknown) + ": a library beside it, or another torch");
+                               demangle(tally.first_unknown) + ": another library, or another torch");
 }
 
 // The run of releases in the set that lies nearest to the one.
@@ -217,18 +217,19 @@ std::string built_for_words(const BuiltFor& built_for) {
                                                       : *built_for.torch_min + "-" + *built_for.torch_max;
 }
 
-std::string count_names(unsigned count) { return std::to_string(count) + (count == 1 ? " name" : " names"); }
+std::string count_names(unsigned count) {
+  return std::to_string(count) + (count == 1 ? " symbol" : " symbols");
+}
 
 // Goes by the most specific reason. The sentence follows the range in the report.
 std::string why_not_narrower(const BuiltFor& built_for) {
   if (built_for.releases.size() == 1 && built_for.torch_min && built_for.torch_max) return "";
-  if (built_for.stable_abi)
-    return "it needs only torch's stable C interface, which is made to outlive releases";
+  if (built_for.stable_abi) return "it needs only torch's stable C interface, which works across releases";
   if (built_for.between_known_releases)
-    return "no known release exports all its names: made for a nightly, a vendor's or a changed torch "
-           "between these";
+    return "no known release exports all its symbols: built for a nightly, vendor or modified torch between "
+           "these";
   std::string why = built_for.torch_names <= 10 ? "it needs only " : "it needs ";
-  return why + count_names(built_for.torch_names) + " of torch, and each of these releases exports them";
+  return why + count_names(built_for.torch_names) + " of torch, which each of these releases exports";
 }
 
 void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for) {
@@ -309,7 +310,8 @@ BuiltFor date_together(const SymbolIndex& symbol_index, const std::string& name,
     together.why_not_narrower = bracket->why_not_narrower;
     take_evidence(*bracket, together);
   } else if (!any_fits || fits == 0) {
-    together.why_not_narrower = "its files were made for different releases of torch: no known one fits all";
+    together.why_not_narrower =
+        "its files were built for different releases of torch: no known one matches all";
     for (const BuiltFor& file : files)
       if (const std::string words = built_for_words(file); !words.empty())
         together.evidence.push_back(file.file + ": torch " + words);

@@ -86,7 +86,7 @@ TEST(Date, AThinModuleSaysWhy) {
   EXPECT_FALSE(built_for.dated);
   EXPECT_EQ(built_for.releases.size(), 5u);
   EXPECT_EQ(built_for.why_not_narrower,
-            "it needs only 1 name of torch, and each of these releases exports them");
+            "it needs only 1 symbol of torch, which each of these releases exports");
 }
 
 TEST(Date, WeakNamesBindNobody) {
@@ -126,7 +126,7 @@ TEST(Date, OldStringsAloneRuleNothingOut) {
   EXPECT_EQ(built_for_words(date({"_ZN2at5namedESs"}, "old")), "");
   const BuiltFor later = date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old");
   EXPECT_EQ(built_for_words(later), "2.6 or newer");
-  EXPECT_NE(later.evidence.back().find("of the package index torch 2.6 or older has it"), std::string::npos);
+  EXPECT_NE(later.evidence.back().find("in the package index that is torch 2.6 or older"), std::string::npos);
   EXPECT_EQ(built_for_words(date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old")), "2.8 or newer");
 }
 
@@ -183,7 +183,7 @@ TEST(Date, TheFilesPythonNarrows) {
   // One before the index's first, for other channels; and no upper end.
   const BuiltFor built_for = date({"_ZN2at10always_newEv"}, "neutral", "cpython-314-x86_64-linux-gnu");
   EXPECT_EQ(built_for_words(built_for), "2.6 or newer");
-  EXPECT_EQ(built_for.evidence.back(), "torch 2.7 is the first of the package index with wheels for cp314");
+  EXPECT_EQ(built_for.evidence.back(), "torch 2.7 is the first in the package index with wheels for cp314");
   EXPECT_EQ(built_for_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-39-x86_64-linux-gnu")), "");
   EXPECT_EQ(built_for_words(date({"_ZN2at10always_newEv"}, "neutral", "abi3")), "");
   EXPECT_EQ(built_for_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-377-x86_64-linux-gnu")), "");
@@ -195,7 +195,7 @@ TEST(Date, PybindIsToldAndRulesNothingOut) {
   const BuiltFor later = date({"THPVariableClass"}, "neutral", "", v11);
   EXPECT_EQ(built_for_words(later), "");
   ASSERT_FALSE(later.evidence.empty());
-  EXPECT_NE(later.evidence.back().find("torch 2.8 or newer brings a pybind11 of that number"),
+  EXPECT_NE(later.evidence.back().find("torch 2.8 or newer contains a pybind11 with that number,"),
             std::string::npos);
   // Number 5 is what 2.4 to 2.7 have on a later Python.
   EXPECT_NE(date({"THPVariableClass"}, "neutral", "", v5).evidence.back().find("torch 2.7 or older"),

@@ -68,19 +68,19 @@ void narrow_by_old_strings(const SymbolIndex& symbol_index, const BuiltForInput&
   const std::string range = range_words(symbol_index, old);
   if (is_marked_by_an_old_torch(input))
     return narrow(fits, old,
-                  say("it is built with the old std::string and marked {}, as torch {} of the package index "
-                      "marks what is built for it",
+                  say("it is built with the old std::string and marked {}, like modules built for torch {} "
+                      "of the package index",
                       input.pybind_internals, range),
                   built_for);
   if (is_built_on_el7(input))
     return narrow(
         fits, old,
-        say("it is built on Enterprise Linux 7 (manylinux2014 or older), where of the package index torch {} "
-            "loads",
+        say("it is built on Enterprise Linux 7 (manylinux2014 or older), which of the releases in the "
+            "package index only torch {} supports",
             range),
         built_for);
   built_for.evidence.push_back(say(
-      "it is built with the old std::string: of the package index torch {} has it; for another release it "
+      "it is built with the old std::string: in the package index that is torch {}; for another release it "
       "was built with -D_GLIBCXX_USE_CXX11_ABI=0",
       range));
 }
@@ -105,7 +105,7 @@ const std::string* line_without(const SymbolIndex& lines, const BuiltForInput& i
 std::string header_evidence(const SymbolIndex& symbol_index, const SymbolIndex& lines,
                             const std::string& line) {
   const auto known = lines.find(line);
-  return say("{}: the headers of torch {} have an assertion there, and it contains that one", line,
+  return say("{}: the headers of torch {} have an assertion there, and the file contains it", line,
              runs_in_words(symbol_index, known ? known->exact : 0));
 }
 
@@ -117,17 +117,16 @@ void narrow_by_headers(const SymbolIndex& symbol_index, const SymbolIndex& heade
   const Set by = releases_with_lines(header_lines, input.header_lines) & all_releases(symbol_index);
   if (by == 0) {
     built_for.evidence.push_back(
-        say("its assertions stand at lines of torch's headers where no known release has them all: it was "
-            "compiled "
-            "with those of a nightly, a vendor's or a changed torch"));
+        say("its assertions are on lines of torch's headers that no known release has together: it was "
+            "compiled with the headers of a nightly, vendor or modified torch"));
     return;
   }
   const Set left = fits & by;
   if (left == fits) return;
   if (left == 0) {
     built_for.evidence.push_back(say(
-        "it was compiled with the headers of torch {}, which export not all the names that it needs: changed "
-        "headers, or several libraries in one file",
+        "it was compiled with the headers of torch {}, which does not export all the symbols that it needs: "
+        "modified headers, or several libraries in one file",
         runs_in_words(symbol_index, by)));
     return;
   }
@@ -155,7 +154,7 @@ void narrow_by_python(const SymbolIndex& symbol_index, const BuiltForInput& inpu
   if (with_wheels == 0 || oldest(with_wheels) == 0) return;
   const std::size_t first = oldest(with_wheels);
   narrow(fits, all_releases(symbol_index) & ~((Set{1} << (first - 1)) - 1),
-         say("torch {} is the first of the package index with wheels for {}",
+         say("torch {} is the first in the package index with wheels for {}",
              symbol_index.releases()[first].minor, python),
          built_for);
 }
@@ -173,7 +172,7 @@ void narrow_by_strings(const SymbolIndex& symbol_index, const BuiltForInput& inp
     return narrow_by_old_strings(symbol_index, input, old, fits, built_for);
   if (input.string_abi == "new" && (fits & old) != 0)
     built_for.evidence.push_back(
-        say("it is built with the new std::string: of the package index torch {} has it, of conda and "
+        say("it is built with the new std::string: in the package index that is torch {}, in conda and "
             "other channels every release",
             range_words(symbol_index, modern)));
 }
@@ -183,7 +182,7 @@ void tell_pybind(const SymbolIndex& symbol_index, const BuiltForInput& input, Se
   const Set by = pybind_releases(symbol_index, input);
   if (by != 0 && (fits & by) != fits)
     built_for.evidence.push_back(say(
-        "its pybind11 internals are {}: torch {} brings a pybind11 of that number, but a module may bring "
+        "its pybind11 internals are {}: torch {} contains a pybind11 with that number, but a module may use "
         "its own",
         input.pybind_internals, range_words(symbol_index, by)));
 }

@@ -15,7 +15,7 @@ namespace {
 // Reports GPUs that the spec does not name. That a GPU of the spec is not here is no drift: an environment
 // can be for several kinds of machines.
 Outcome check_gpus_here(const Spec& spec, const Snapshot& snapshot, const EnvironmentFacts& facts) {
-  Outcome outcome = asked("spec-gpus", say("Is every GPU here one that the spec names?"));
+  Outcome outcome = asked("spec-gpus", say("Is every GPU of this machine in the spec?"));
   if (facts.gpus.state == ProbeState::Absent) {
     left_out(outcome, say("the GPUs of the spec: {}", why_missing(facts.gpus)));
     return outcome;
@@ -31,11 +31,11 @@ Outcome check_gpus_here(const Spec& spec, const Snapshot& snapshot, const Enviro
     finding.cause = Cause::DriftGpu;
     finding.subject = say("GPU {} ({})", gpu.index, gpu.name);
     finding.summary =
-        say("{} names {}, and this GPU is sm_{}", line_name(spec, "gpus"), join(spec.gpus), gpu.sm);
+        say("{} lists {}, but this GPU is sm_{}", line_name(spec, "gpus"), join(spec.gpus), gpu.sm);
     finding.evidence = {{"/gpus/value/" + std::to_string(i) + "/sm", gpu.sm}};
     finding.fixes = {
-        Advice{say("add sm_{} to gpus in {}, then see with scankit env check what lacks code for it", gpu.sm,
-                   spec.file)}};
+        Advice{say("add sm_{} to gpus in {}, then run scankit env check to see what lacks code for it",
+                   gpu.sm, spec.file)}};
     finding.demanded_by = file_line(spec, "gpus");
     drifted(outcome, std::move(finding));
   }
@@ -57,7 +57,7 @@ std::vector<std::string> not_served(const std::vector<std::string>& gpus,
 // Files without any device code are skipped: they are not meant for GPUs.
 Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
   Outcome outcome =
-      asked("spec-gpu-code", say("Do torch and the extensions hold code for every GPU of the spec?"));
+      asked("spec-gpu-code", say("Do torch and the extensions contain code for every GPU in the spec?"));
   if (!snapshot.torch.present() && snapshot.torch.state != ProbeState::Absent)
     not_known(outcome, say("torch: {}", why_missing(snapshot.torch)));
   bool any = false;
@@ -70,18 +70,18 @@ Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
     finding.cause = Cause::DriftGpu;
     finding.subject = code.subject;
     finding.module = code.module;
-    finding.summary = say("{} names {}, and the file holds code for: {}; nothing in it runs on {}",
+    finding.summary = say("{} lists {}, but the file contains code for {}, none of which runs on {}",
                           line_name(spec, "gpus"), join(spec.gpus), image_list(*code.images), join(missing));
     finding.demanded_by = file_line(spec, "gpus");
     if (is_bundled_module(code.module))
       finding.fixes = {
           Advice{say("build it for them: scankit build --module {} --for {}", code.module, spec.file)}};
     else
-      finding.fixes = {Advice{say("install a build for these GPUs, or take them out of {}", spec.file)}};
+      finding.fixes = {Advice{say("install a build for these GPUs, or remove them from {}", spec.file)}};
     drifted(outcome, std::move(finding));
   }
   if (!any && outcome.state == CheckState::Passed)
-    left_out(outcome, say("the code for the GPUs of the spec: nothing here holds device code"));
+    left_out(outcome, say("the code for the GPUs in the spec: nothing here contains device code"));
   return outcome;
 }
 
@@ -105,7 +105,8 @@ class ExtensionCheck {
     if (file_.file_state == "unreadable" || file_.file_state == "vanished")
       return not_known(outcome_, say("{} could not be read", file_.path));
     if (file_.file_state != "elf")
-      return add("", say("{} wants it, and its file is no whole library: {}", at(""), file_.file_state),
+      return add("",
+                 say("{} requires it, but its file is not a complete library: {}", at(""), file_.file_state),
                  "/file_state", file_.file_state);
     package();
     word("torch_abi", wanted_.torch_abi, file_.torch_abi, "");
@@ -131,7 +132,7 @@ class ExtensionCheck {
     const std::string& package = wanted_.distribution.empty() ? file_.distribution : wanted_.distribution;
     if (package.empty()) return {Advice{say("install it as the spec says, or edit the spec")}};
     return {RebuildPackage{package, file_.version, "", {}},
-            Advice{say("or edit the spec, where this is what you want")}};
+            Advice{say("or edit the spec, if this is what you want")}};
   }
 
   void add(const std::string& field, std::string summary, const std::string& pointer,
@@ -151,8 +152,8 @@ class ExtensionCheck {
             const std::string& pointer) {
     if (wanted.empty() || wanted == here) return;
     add(field,
-        here.empty() ? say("{} wants {} {}, and the file has none", at(field), field, wanted)
-                     : say("{} wants {} {}, and the file has {}", at(field), field, wanted, here),
+        here.empty() ? say("{} requires {} {}, but the file has none", at(field), field, wanted)
+                     : say("{} requires {} {}, but the file has {}", at(field), field, wanted, here),
         pointer, here);
   }
 
@@ -165,9 +166,10 @@ class ExtensionCheck {
   void package() {
     if (!wanted_.distribution.empty() && !same_package())
       add("distribution",
-          file_.distribution.empty() ? say("{} wants it from the package {}, and no package lists this file",
+          file_.distribution.empty() ? say("{} requires it from the package {}, but no package lists this "
+                                           "file",
                                            at("distribution"), wanted_.distribution)
-                                     : say("{} wants it from the package {}, and it is from {}",
+                                     : say("{} requires it from the package {}, but it is from {}",
                                            at("distribution"), wanted_.distribution, file_.distribution),
           "/distribution", file_.distribution);
     if (wanted_.version.empty()) return;
@@ -176,9 +178,9 @@ class ExtensionCheck {
     if (file_.version.empty() && !file_.distribution.empty())
       return not_known(outcome_, say("the version of the package of {} is not known", file_.path));
     add("version",
-        file_.version.empty() ? say("{} wants version {}, and no package says which one this is",
+        file_.version.empty() ? say("{} requires version {}, but no package tells the version of this one",
                                     at("version"), wanted_.version.text())
-                              : say("{} wants {} {}, and {} is here", at("version"), file_.distribution,
+                              : say("{} requires {} {}, but found {}", at("version"), file_.distribution,
                                     wanted_.version.text(), file_.version),
         "", "");
   }
@@ -188,9 +190,9 @@ class ExtensionCheck {
     const bool fits = wanted_.cuda.contains(std::string_view(file_.cuda_major)).value_or(false);
     if (fits) return;
     add("cuda",
-        file_.cuda_major.empty() ? say("{} wants it to need CUDA {}, and it needs no CUDA library",
+        file_.cuda_major.empty() ? say("{} requires it to need CUDA {}, but it needs no CUDA library",
                                        at("cuda"), wanted_.cuda.text())
-                                 : say("{} wants it to need CUDA {}, and it needs CUDA {}", at("cuda"),
+                                 : say("{} requires it to need CUDA {}, but it needs CUDA {}", at("cuda"),
                                        wanted_.cuda.text(), file_.cuda_major),
         "/cuda_major", file_.cuda_major);
   }
@@ -200,11 +202,11 @@ class ExtensionCheck {
   void built_for_torch() {
     if (wanted_.torch.empty() || file_.torch_abi != "full") return;
     if (file_.torch_min.empty() && file_.torch_max.empty())
-      return not_known(outcome_, say("{}: its names do not tell for which torch it was built", file_.path));
+      return not_known(outcome_, say("{}: its symbols do not show which torch it was built for", file_.path));
     for (const std::string& end : {file_.torch_min, file_.torch_max}) {
       if (end.empty() || wanted_.torch.contains(std::string_view(end)).value_or(false)) continue;
       return add("torch",
-                 say("{} wants it built for torch {}, and its names are those of {}", at("torch"),
+                 say("{} requires it to be built for torch {}, but its symbols are those of {}", at("torch"),
                      wanted_.torch.text(), end),
                  end == file_.torch_min ? "/built_for/torch_min" : "/built_for/torch_max", end);
     }
@@ -218,8 +220,9 @@ class ExtensionCheck {
     if (missing.empty()) return;
     add("code",
         file_.code.empty()
-            ? say("{} wants code for {}, and the file holds no device code", at("code"), join(missing))
-            : say("{} wants code for {}, and the file holds {}", at("code"), join(missing), join(file_.code)),
+            ? say("{} requires code for {}, but the file contains no device code", at("code"), join(missing))
+            : say("{} requires code for {}, but the file contains {}", at("code"), join(missing),
+                  join(file_.code)),
         "", "");
   }
 
@@ -236,7 +239,7 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
   finding.subject = wanted.module;
   finding.module = wanted.module;
   const std::string path = "extensions." + wanted.module;
-  finding.summary = say("{} wants it, and no file of it is on this Python's path", line_name(spec, path));
+  finding.summary = say("{} requires it, but no file of it is on this Python's path", line_name(spec, path));
   finding.demanded_by = file_line(spec, path);
   const bool any_build = wanted.torch_abi.empty() || wanted.torch_abi == "none";
   if (is_bundled_module(wanted.module) && any_build)
@@ -245,14 +248,15 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
     finding.fixes = {InstallPackages{{requirement(wanted.distribution, wanted.version)}}};
   else
     finding.fixes = {
-        Advice{say("install the package that brings {}, or take it out of the spec", wanted.module)}};
+        Advice{say("install the package that provides {}, or remove it from the spec", wanted.module)}};
   drifted(outcome, std::move(finding));
 }
 
 }  // namespace
 
 Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const EnvironmentFacts& facts) {
-  Outcome outcome = asked("spec-extension", say("Is {} here, and built as the spec says?", wanted.module));
+  Outcome outcome =
+      asked("spec-extension", say("Is {} installed, and built as the spec says?", wanted.module));
   if (!facts.extensions.present()) {
     not_known(outcome, why_missing(facts.extensions));
     return outcome;
@@ -262,7 +266,7 @@ Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const Env
   if (file != all.end()) {
     ExtensionCheck(spec, wanted, *file, outcome).run();
   } else if (std::ranges::find(facts.modules, wanted.module) == facts.modules.end()) {
-    not_known(outcome, say("the snapshot does not tell about {}: take it with scankit snapshot --module {}",
+    not_known(outcome, say("the snapshot does not contain {}: take it with scankit snapshot --module {}",
                            wanted.module, wanted.module));
   } else {
     not_here(spec, wanted, outcome);

@@ -52,15 +52,15 @@ Outcome version_check(const Spec& spec, const Demand& demand, const VersionRange
   const std::string line = line_name(spec, demand.path);
   if (!is_known(outcome, fact)) {
     if (fact.state == ProbeState::Absent)
-      add(say("{} wants {} {}, and there is none: {}", line, demand.subject, range.text(),
+      add(say("{} requires {} {}, but none was found: {}", line, demand.subject, range.text(),
               why_missing(fact)));
     return outcome;
   }
   const auto fits = range.contains(std::string_view(fact.value));
   if (!fits)
-    not_known(outcome, say("\"{}\" is no version that could be compared", fact.value));
+    not_known(outcome, say("\"{}\" is not a version that can be compared", fact.value));
   else if (!*fits)
-    add(say("{} wants {} {}, and {} is here", line, demand.subject, range.text(), fact.value));
+    add(say("{} requires {} {}, but found {}", line, demand.subject, range.text(), fact.value));
   return outcome;
 }
 
@@ -74,7 +74,7 @@ Outcome word_check(const Spec& spec, const Demand& demand, const std::string& wa
   const std::string here = fact.present() ? fact.value : why_missing(fact);
   Finding finding = finding_of(
       spec, demand,
-      say("{} wants {} {}, and it is: {}", line_name(spec, demand.path), demand.subject, wanted, here),
+      say("{} requires {} {}, but it is {}", line_name(spec, demand.path), demand.subject, wanted, here),
       fact.value);
   finding.fixes = fixes;
   drifted(outcome, std::move(finding));
@@ -83,7 +83,7 @@ Outcome word_check(const Spec& spec, const Demand& demand, const std::string& wa
 
 void check_python(const Spec& spec, const EnvironmentFacts& facts, std::vector<Outcome>& out) {
   const std::vector<Fix> fixes = {
-      Advice{say("make the environment anew with the Python that the spec names, or edit the spec")}};
+      Advice{say("recreate the environment with the Python in the spec, or edit the spec")}};
   if (!spec.python.empty())
     out.push_back(
         version_check(spec,
@@ -93,8 +93,8 @@ void check_python(const Spec& spec, const EnvironmentFacts& facts, std::vector<O
   if (!spec.implementation.empty())
     out.push_back(word_check(
         spec,
-        {"spec-python-implementation", say("Is the Python of the kind in the spec?"), "python.implementation",
-         Cause::DriftPython, "Python", "python", "/python/value/implementation"},
+        {"spec-python-implementation", say("Is the Python implementation the one in the spec?"),
+         "python.implementation", Cause::DriftPython, "Python", "python", "/python/value/implementation"},
         spec.implementation, facts.implementation, fixes));
 }
 
@@ -106,25 +106,25 @@ void check_torch(const Spec& spec, const EnvironmentFacts& facts, std::vector<Ou
                        "torch.version", Cause::DriftTorch, "torch", "torch", "/torch/value/version"},
                       spec.torch, facts.torch,
                       {InstallPackages{{requirement("torch", spec.torch)}},
-                       Advice{say("or edit the spec, where this torch is the one that you want")}}));
+                       Advice{say("or edit the spec, if this torch is the one that you want")}}));
   // Where torch itself is missing and the spec demands a version of it, that finding is enough.
   if (!spec.cuda.empty() && !(facts.torch.state == ProbeState::Absent && !spec.torch.empty()))
     out.push_back(
         version_check(spec,
-                      {"spec-torch-cuda", say("Is torch built with the CUDA of the spec?"), "torch.cuda",
-                       Cause::DriftCuda, say("torch's CUDA"), "torch", "/torch/value/cuda"},
+                      {"spec-torch-cuda", say("Is torch built with the CUDA version in the spec?"),
+                       "torch.cuda", Cause::DriftCuda, say("torch's CUDA"), "torch", "/torch/value/cuda"},
                       spec.cuda, facts.cuda,
-                      {Advice{say("install the build of torch for CUDA {}, from the index that has it",
+                      {Advice{say("install the build of torch for CUDA {}, from the index that provides it",
                                   spec.cuda.text())}}));
   if (!spec.string_abi.empty() && !(facts.torch.state == ProbeState::Absent && !spec.torch.empty()))
     out.push_back(word_check(
         spec,
-        {"spec-torch-string-abi", say("Has torch the C++ string ABI of the spec?"), "torch.string_abi",
+        {"spec-torch-string-abi", say("Does torch have the C++ string ABI in the spec?"), "torch.string_abi",
          Cause::DriftStringAbi, say("torch's string ABI"), "torch", "/torch/value/string_abi"},
         spec.string_abi, facts.string_abi,
         {Advice{say(
-            "install a build of torch with the {} string ABI, or edit the spec and rebuild what is linked "
-            "to torch",
+            "install a build of torch with the {} string ABI, or edit the spec and rebuild everything that "
+            "is linked to torch",
             spec.string_abi)}}));
 }
 
@@ -140,7 +140,7 @@ void check_driver(const Spec& spec, const EnvironmentFacts& facts, std::vector<O
                       "/driver/value/version"};
   if (facts.driver.state == ProbeState::Absent && facts.gpus.state == ProbeState::Absent) {
     Outcome outcome = asked(demand.check, demand.question);
-    left_out(outcome, say("the driver of the spec: there is neither a GPU nor a driver here"));
+    left_out(outcome, say("the driver in the spec: neither a GPU nor a driver was found"));
     out.push_back(std::move(outcome));
     return;
   }
@@ -160,7 +160,7 @@ void check_compiler(const Spec& spec, const EnvironmentFacts& facts, std::vector
   if (spec.compiler.empty() && spec.compiler_version.empty()) return;
   const std::string path = spec.compiler_version.empty() ? "host_compiler.kind" : "host_compiler.version";
   const std::string kind = spec.compiler.empty() ? say("a C++ compiler") : spec.compiler;
-  Outcome outcome = asked("spec-compiler", say("Is a C++ compiler of the spec here?"));
+  Outcome outcome = asked("spec-compiler", say("Does a C++ compiler here satisfy the spec?"));
   const Demand demand{outcome.check.c_str(), outcome.question, path, Cause::DriftCompiler, kind, "", ""};
   bool fits = false;
   for (const Compiler& one : facts.compilers.value)
@@ -173,11 +173,11 @@ void check_compiler(const Spec& spec, const EnvironmentFacts& facts, std::vector
     const std::string line = line_name(spec, path);
     Finding finding = finding_of(
         spec, demand,
-        here.empty()
-            ? say("{} wants {} {}, and no C++ compiler is here", line, kind, spec.compiler_version.text())
-            : say("{} wants {} {}, and here is: {}", line, kind, spec.compiler_version.text(), here),
+        here.empty() ? say("{} requires {} {}, but no C++ compiler was found", line, kind,
+                           spec.compiler_version.text())
+                     : say("{} requires {} {}, but found {}", line, kind, spec.compiler_version.text(), here),
         "");
-    finding.fixes = {Advice{say("install such a compiler, or edit the spec where nothing is built here")}};
+    finding.fixes = {Advice{say("install such a compiler, or edit the spec if nothing is built here")}};
     drifted(outcome, std::move(finding));
   }
   out.push_back(std::move(outcome));

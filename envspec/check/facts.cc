@@ -28,7 +28,7 @@ Probed<std::string> driver_of(const Snapshot& snapshot) {
 Probed<std::vector<std::string>> gpus_of(const Snapshot& snapshot) {
   using Answer = Probed<std::vector<std::string>>;
   if (!snapshot.gpus.present()) return part_of(snapshot.gpus, std::vector<std::string>());
-  if (snapshot.gpus.value.empty()) return Answer::absent(message("no GPU here"));
+  if (snapshot.gpus.value.empty()) return Answer::absent(message("no GPU found"));
   std::set<std::string> kinds;
   for (const Gpu& gpu : snapshot.gpus.value) {
     if (gpu.sm.empty()) return Answer::failed(message("the architecture of {} is not known", gpu.name));

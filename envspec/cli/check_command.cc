@@ -47,8 +47,8 @@ Result<Demands> read_demands(const EnvCheckOptions& options) {
 
 Outcome nothing_demanded(const Spec& spec) {
   // What demands nothing is met by everything: that is no proof of anything.
-  Outcome outcome = asked("spec-demands", say("Does the spec demand anything?"));
-  not_known(outcome, say("{} names nothing that could be compared", spec.file));
+  Outcome outcome = asked("spec-demands", say("Does the spec require anything?"));
+  not_known(outcome, say("{} contains nothing that could be compared", spec.file));
   return outcome;
 }
 
@@ -78,7 +78,7 @@ Report judged(const Demands& demands, const Subject& subject) {
 // Adds the hint that helps a first-time user.
 Error no_spec(const Error& error) {
   if (error.code != Errc::NotFound || !error.hint.empty()) return error;
-  return {error.code, error.message, say("scankit env init writes one; --spec names another")};
+  return {error.code, error.message, say("scankit env init writes one; --spec selects another")};
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void add_lock(CLI::App& env, int& exit_status) {
       ->add_option("--out", options->out, say("file to write, - for standard output [default: scankit.lock]"))
       ->type_name("FILE");
   command->add_flag("--offline", options->offline,
-                    say("ask no index; hashes of wheels come from the old lock only"));
+                    say("do not query an index; hashes of wheels come from the old lock only"));
   // One day, so that the deadline fits every clock.
   constexpr unsigned kLongest = 86400;
   command->add_option("--timeout", options->node_deadline, say("time limit of the index [default: 120]"))
@@ -71,7 +71,8 @@ void add_export(CLI::App& env, int& exit_status) {
       ->add_option("--python", options->subject.python,
                    say("environment with locally built modules, which are packed as wheels"))
       ->type_name("PATH");
-  command->add_flag("--partial", options->partial, say("turn what cannot be installed again into a comment"));
+  command->add_flag("--partial", options->partial,
+                    say("comment out packages that cannot be installed again"));
   command->callback([options, &exit_status] { exit_status = run_env_export(*options); });
 }
 
@@ -127,7 +128,7 @@ void add_init(CLI::App& env, int& exit_status) {
 void add_check(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvCheckOptions>();
   CLI::App* command =
-      env.add_subcommand("check", say("say where an environment differs from its spec and its lock"));
+      env.add_subcommand("check", say("report how an environment differs from its spec and its lock"));
   note(*command, {.examples = {"scankit env check", "scankit env check --spec envs/train.yaml --json"},
                   .statuses = {{kExitClean, say("no drift")},
                                {kExitUsage, say("usage error")},
@@ -189,7 +190,7 @@ void add_subject_options(CLI::App& command, SubjectOptions& options) {
 }
 
 void add_env_commands(CLI::App& app, int& exit_status) {
-  CLI::App* env = app.add_subcommand("env", say("pin an environment, and say where it differs later"));
+  CLI::App* env = app.add_subcommand("env", say("pin an environment, and report how it differs later"));
   env->require_subcommand(1);
   add_init(*env, exit_status);
   add_check(*env, exit_status);

@@ -40,7 +40,7 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
   auto lock = read_lock(path);
   if (lock) return *std::move(lock);
   if (lock.error().code != Errc::NotFound)
-    progress_note(say("nothing is taken over from the old lock: {}", lock.error().message));
+    progress_note(say("nothing is reused from the old lock: {}", lock.error().message));
   return std::nullopt;
 }
 
@@ -88,12 +88,11 @@ void choose_installers(const Host& host, const Snapshot& snapshot, ResolveReques
 // index is asked.
 Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
   if (subject.host == nullptr)
-    return Error{Errc::InvalidArgument, say("a snapshot holds no files, so that nothing can be hashed"),
+    return Error{Errc::InvalidArgument, say("a snapshot contains no files, so nothing can be hashed"),
                  say("lock on the machine itself, or an image with --root")};
   if (!subject.snapshot.python.present())
-    return Error{Errc::InvalidArgument,
-                 say("there is no environment to lock: {}", tr(subject.snapshot.python.note)),
-                 say("name one with --python")};
+    return Error{Errc::InvalidArgument, say("no environment to lock: {}", tr(subject.snapshot.python.note)),
+                 say("choose one with --python")};
   SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
   SCANKIT_TRY(const std::string cache, usable_cache_folder(options.cache_dir));
   EnvironmentLock lock = lock_facts(subject.snapshot);
@@ -173,7 +172,7 @@ Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
   const LockedArtifact& artifact = *one.artifact;
   DownloadRequest request;
   request.out = path_join(folder, artifact.file);
-  Progress progress(say("fetching {}", artifact.file));
+  Progress progress(say("downloading {}", artifact.file));
   if (const auto there = sha256_file(request.out); there && *there == artifact.sha256) {
     ++count.there;
     return {};
@@ -210,8 +209,8 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
       continue;
     }
     ++count.nowhere;
-    const std::string why = one.artifact ? say("the lock knows no URL of it") : one.why_no_artifact;
-    progress_note(say("not fetched: {}=={}: {}", one.name, one.version, why));
+    const std::string why = one.artifact ? say("the lock has no URL for it") : one.why_no_artifact;
+    progress_note(say("not downloaded: {}=={}: {}", one.name, one.version, why));
   }
   return count;
 }
@@ -230,7 +229,7 @@ int run_env_fetch(const EnvFetchOptions& options) {
     const bool usage = count.error().code == Errc::InvalidArgument || count.error().code == Errc::Unsupported;
     return usage ? kExitUsage : kExitFindings;
   }
-  std::cout << say("{} fetched, {} there already, {} that no URL is known of", count->brought, count->there,
+  std::cout << say("{} downloaded, {} already there, {} without a known URL", count->brought, count->there,
                    count->nowhere)
             << "\n";
   return count->nowhere == 0 ? kExitClean : kExitInconclusive;

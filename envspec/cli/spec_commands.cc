@@ -47,8 +47,8 @@ int run_env_init(const EnvInitOptions& options) {
   const std::string path = path_normalize(path_join(current_directory(), out));
   // Asked before the environment is looked at, which takes longer.
   if (out != "-" && !options.force && is_there(path)) {
-    report_error({Errc::InvalidArgument, say("{} is there already, and nothing was written", out),
-                  say("--force writes over it, --out FILE beside it")});
+    report_error({Errc::InvalidArgument, say("{} already exists, and nothing was written", out),
+                  say("--force overwrites it, --out FILE writes another file")});
     return kExitUsage;
   }
   SubjectOptions asked = options.subject;
@@ -61,8 +61,8 @@ int run_env_init(const EnvInitOptions& options) {
   if (subject->status != kExitClean) return subject->status;
   if (!subject->snapshot.python.present()) {
     report_error({Errc::NotFound,
-                  say("there is no environment to describe: {}", why_missing(subject->snapshot.python)),
-                  say("name one with --python")});
+                  say("no environment to describe: {}", why_missing(subject->snapshot.python)),
+                  say("choose one with --python")});
     return kExitUsage;
   }
   const DerivedSpec derived = derive_spec(subject->facts);
@@ -72,9 +72,10 @@ int run_env_init(const EnvInitOptions& options) {
     return exit_status_of(written.error());
   }
   for (const std::string& note : subject->notes) progress_note(retold(note));
-  progress_note(say("wrote {}, and beside it {} for editors", out, kSchemaFile));
-  progress_note(say(
-      "edit it, keep both with your sources, and let scankit env check tell when an environment differs"));
+  progress_note(say("wrote {}, and next to it {} for editors", out, kSchemaFile));
+  progress_note(
+      say("edit it, keep both with your sources, and run scankit env check to see whether an environment "
+          "differs"));
   return kExitClean;
 }
 
@@ -88,7 +89,7 @@ Result<void> pack(const Subject& subject, const LockedDistribution& locked, cons
   const Distribution* installed = find_distribution(subject.snapshot.distributions.value, locked.name);
   if (installed == nullptr || subject.host == nullptr)
     return Error{Errc::NotFound,
-                 say("{}=={} was built here and is not installed any more", locked.name, locked.version),
+                 say("{}=={} was built here and is no longer installed", locked.name, locked.version),
                  say("put its wheel {} with sha256 {} into {}", locked.artifact->file,
                      locked.artifact->sha256, folder)};
   SCANKIT_TRY(const RepackedWheel wheel, repack(*subject.host, *installed));
@@ -106,8 +107,8 @@ Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lo
   if (here.empty()) return {};
   if (options.out.empty() || options.out == "-")
     return Error{Errc::InvalidArgument,
-                 say("{} was built here, and its wheel has to lie beside the export", here[0]->name),
-                 say("name a file with --out")};
+                 say("{} was built here, and its wheel must be next to the export", here[0]->name),
+                 say("choose a file with --out")};
   SCANKIT_TRY(const Subject subject, look_at(options.subject));
   for (const LockedDistribution* one : here) SCANKIT_CHECK(pack(subject, *one, folder));
   return {};
@@ -117,7 +118,7 @@ Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lo
 // are English in every lock.
 bool says_that_no_index_answered(const std::string& line) {
   return std::ranges::any_of(
-      std::initializer_list<const char*>{"the index was not asked", "the index could not be reached",
+      std::initializer_list<const char*>{"the index was not queried", "the index could not be reached",
                                          "the index did not answer"},
       [&](const char* why) { return line.find(why) != std::string::npos; });
 }

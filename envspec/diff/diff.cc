@@ -80,7 +80,7 @@ std::optional<Difference> compare_field(const std::string& field, const Side& le
   const auto same = in_left && in_right ? agree(one, other) : std::optional(false);
   if (same && *same) return std::nullopt;
   return Difference{field, one.text, other.text,
-                    same ? "" : say("this is no version that could be compared")};
+                    same ? "" : say("this is not a version that can be compared")};
 }
 
 }  // namespace

@@ -192,8 +192,8 @@ Result<Side> read_operand(const std::string& path) {
   const std::string place = path_normalize(path_join(current_directory(), path));
   const auto info = make_real_host()->stat(place);
   if (!info)
-    return Error{Errc::NotFound, say("{} is not there", path),
-                 say("name a spec, a lock, a snapshot, a Python or its folder")};
+    return Error{Errc::NotFound, say("{} does not exist", path),
+                 say("give a spec, a lock, a snapshot, a Python or its directory")};
   constexpr unsigned kExecutable = 0111;
   // A program is taken for a Python, a directory for a virtual environment or a prefix.
   const bool environment = info->kind == FileKind::Directory ||

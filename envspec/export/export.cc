@@ -33,9 +33,8 @@ std::vector<std::string> header_lines(const EnvironmentLock& lock) {
                                     "Python " + lock.python.version + ", " + lock.machine.architecture +
                                         ", " + lock.machine.libc + " " + lock.machine.libc_version};
   if (lock.torch && !lock.torch->cuda.empty())
-    lines.push_back(
-        "CUDA " + lock.torch->cuda + ", " + lock.torch->string_abi + " C++ string ABI" +
-        (lock.machine.driver.empty() ? "" : "; made beside NVIDIA driver " + lock.machine.driver));
+    lines.push_back("CUDA " + lock.torch->cuda + ", " + lock.torch->string_abi + " C++ string ABI" +
+                    (lock.machine.driver.empty() ? "" : "; made with NVIDIA driver " + lock.machine.driver));
   return lines;
 }
 
@@ -44,8 +43,8 @@ Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& for
   if (format == "pylock") return export_pylock(lock);
   if (format == "conda") return export_conda(lock);
   if (format == "dockerfile") return export_dockerfile(lock);
-  return Error{Errc::InvalidArgument, say("{} is no format of an export", format),
-               say("take requirements, pylock, conda or dockerfile")};
+  return Error{Errc::InvalidArgument, say("{} is not an export format", format),
+               say("use requirements, pylock, conda or dockerfile")};
 }
 
 namespace {

@@ -180,7 +180,7 @@ class Asker {
   // must not have; they are reported as a note.
   std::string why(bool named) const {
     return named ? say("the index has no wheel of this version for this Python and machine")
-                 : say("{} failed when it was asked", name_of(request_.installer.kind));
+                 : say("the query with {} failed", name_of(request_.installer.kind));
   }
 
   // Whether the output says that this package cannot be had: "No matching distribution found for
@@ -219,7 +219,7 @@ class Asker {
     for (const IndexQuestion& one : questions) {
       const auto found = run.offered.find(one.name);
       if (found == run.offered.end())
-        reply_.refused[one.name] = say("the index tells no sha256 of it");
+        reply_.refused[one.name] = say("the index provides no sha256 for it");
       else
         reply_.offered[one.name] = found->second;
     }

@@ -45,11 +45,11 @@ class Resolver {
   // is no artifact.
   bool by_records(LockedDistribution& one) {
     if (one.source == "editable") {
-      one.why_no_artifact = say("it is installed in place, from a folder of sources");
+      one.why_no_artifact = say("it is installed in place, from a source directory");
       return true;
     }
     if (one.source == "conda") {
-      one.why_no_artifact = say("conda installed it: conda_packages says from what");
+      one.why_no_artifact = say("conda installed it: conda_packages shows from where");
       return true;
     }
     if (one.source == "here") return build_again(one);
@@ -142,11 +142,13 @@ class Resolver {
     if (installer.kind == Installer::Kind::Pip && version && *version < *Version::parse("25.3"))
       return say_n(
           packages,
-          "asking pip what the index has of {0} package; pip {1} downloads it for that, 25.3 does not",
-          "asking pip what the index has of {0} packages; pip {1} downloads them for that, 25.3 does not",
+          "asking pip for the files of {0} package in the index; pip {1} downloads it for that, 25.3 does "
+          "not",
+          "asking pip for the files of {0} packages in the index; pip {1} downloads them for that, 25.3 "
+          "does not",
           packages, pip->version);
-    return say_n(packages, "asking {1} what the index has of {0} package",
-                 "asking {1} what the index has of {0} packages", packages, name_of(installer.kind));
+    return say_n(packages, "asking {1} for the files of {0} package in the index",
+                 "asking {1} for the files of {0} packages in the index", packages, name_of(installer.kind));
   }
 
   // What the index does not have may have been built locally, and is then packed from the installed files.
@@ -162,7 +164,7 @@ class Resolver {
     } else if (const auto why = reply.refused.find(one.name); why != reply.refused.end()) {
       one.why_no_artifact = why->second;
     } else {
-      one.why_no_artifact = say("the index was not asked");
+      one.why_no_artifact = say("the index was not queried");
       return;
     }
     if (is_local_build(one)) build_again(one);

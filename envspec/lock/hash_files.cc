@@ -141,7 +141,7 @@ bool same(const FileInfo& a, const FileInfo& b) {
 // that never existed.
 Error changed(const std::string& path) {
   return {Errc::Conflict, say("{} changed while it was read", path),
-          say("wait until whatever installs packages there is done, and run it again")};
+          say("wait until the installer is finished, and run it again")};
 }
 
 // Hashes the files of one call. Only the calling thread uses the cache; the worker threads share

@@ -38,12 +38,13 @@ bool one_line(std::string_view text) {
 class Values {
  public:
   void demand(bool good, const std::string& field, std::string_view value) {
-    if (!good && problem_.empty()) problem_ = say("{} is {}, which cannot be", field, shown_value(value));
+    if (!good && problem_.empty())
+      problem_ = say("{} is {}, which is not possible", field, shown_value(value));
   }
   void plain(const std::string& field, std::string_view value) { demand(one_line(value), field, value); }
   void unique(const std::string& field, const std::string& value) {
     if (!seen_.insert(field + "\n" + value).second && problem_.empty())
-      problem_ = say("{} is there twice: {}", field, shown_value(value));
+      problem_ = say("{} exists twice: {}", field, shown_value(value));
   }
   std::string problem() const { return problem_; }
 
@@ -187,9 +188,8 @@ void compare_values(Outcome& outcome, const LockView& view, Cause cause, const s
   for (const Value& value : values) {
     if (value.locked.empty() || value.locked == value.here) continue;
     const std::string here = value.here.empty() ? say("nothing") : value.here;
-    Finding finding =
-        lock_finding(view, cause, subject,
-                     say("{} locks {} {}, and {} is here", view.file, value.what, value.locked, here));
+    Finding finding = lock_finding(
+        view, cause, subject, say("{} locks {} {}, but found {}", view.file, value.what, value.locked, here));
     if (!value.here.empty() && value.what == subject) finding.evidence.push_back({pointer, value.here});
     finding.fixes = fixes;
     drifted(outcome, std::move(finding));
@@ -209,7 +209,7 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   if (!driver.present()) {
     // A login node or an image has no driver, and that is no drift: the code runs on another machine.
     if (driver.state == ProbeState::Absent)
-      outcome.not_checked.push_back(say("the driver: {} was locked, and no driver was found", locked.driver));
+      outcome.not_checked.push_back(say("the driver: {} was locked, but no driver was found", locked.driver));
     else
       fact_is_known(outcome, driver.state, why_missing(driver));
     return;
@@ -218,7 +218,7 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   const bool is_older = older(driver.value, locked.driver);
   Finding finding =
       lock_finding(view, Cause::DriftLockMachine, "driver",
-                   say("{} locks {} {}, and {} is here", view.file, "driver", locked.driver, driver.value));
+                   say("{} locks {} {}, but found {}", view.file, "driver", locked.driver, driver.value));
   finding.severity_override =
       is_older ? Severity::Warning : Severity::Note;  // a newer one runs what an older one ran
   finding.evidence.push_back({"/driver/value/version", driver.value});
@@ -239,7 +239,7 @@ void check_locked_gpus(Outcome& outcome, const LockView& view) {
     if (std::ranges::find(locked, gpu) != locked.end()) continue;
     Finding finding =
         lock_finding(view, Cause::DriftLockMachine, gpu,
-                     say("a GPU of kind {} is here, and {} knows none of that kind", gpu, view.file));
+                     say("a GPU of type {} was found, but {} contains none of that type", gpu, view.file));
     finding.severity_override = Severity::Note;  // whether the code runs there is the doctor's question
     drifted(outcome, std::move(finding));
   }
@@ -277,7 +277,7 @@ Outcome locked_python(const LockView& view) {
                  {{"python", locked.version, python.value.version},
                   {"implementation", locked.implementation, python.value.implementation},
                   {"SOABI", locked.soabi, python.value.soabi}},
-                 {Advice{say("make the environment anew with Python {}", locked.version)}});
+                 {Advice{say("recreate the environment with Python {}", locked.version)}});
   return outcome;
 }
 
@@ -285,7 +285,7 @@ Outcome locked_torch(const LockView& view) {
   Outcome outcome = asked("lock-torch", say("Is torch the locked build?"));
   const Probed<Torch>& torch = view.subject.snapshot.torch;
   if (!view.lock.torch) {
-    left_out(outcome, say("the lock holds no torch"));
+    left_out(outcome, say("the lock contains no torch"));
     return outcome;
   }
   if (!fact_is_known(outcome, torch.state, why_missing(torch)) && torch.state != ProbeState::Absent)
@@ -311,14 +311,14 @@ Outcome locked_machine(const LockView& view) {
   const LockedMachine& locked = view.lock.machine;
   const std::string processor = processor_of(here);
   if (processor.empty())
-    fact_is_known(outcome, ProbeState::Failed, say("no file tells the processor that this is made for"));
+    fact_is_known(outcome, ProbeState::Failed, say("no file shows which processor this is built for"));
   else
     compare_values(outcome, view, Cause::DriftLockMachine, "processor", "/os/value/machine",
                    {{"processor", locked.architecture, processor}}, {});
   if (fact_is_known(outcome, here.libc.state, why_missing(here.libc)) &&
       older(here.libc.value.version, locked.libc_version)) {
     Finding finding = lock_finding(view, Cause::DriftLockMachine, here.libc.value.kind,
-                                   say("{} locks {} {}, and {} is here", view.file, locked.libc,
+                                   say("{} locks {} {}, but found {}", view.file, locked.libc,
                                        locked.libc_version, here.libc.value.version));
     finding.severity_override = Severity::Warning;  // what needs the newer one is named by the doctor
     drifted(outcome, std::move(finding));

@@ -41,10 +41,10 @@ void compare_distribution(Outcome& outcome, const LockView& view, const LockedDi
   Finding finding = lock_finding(view, Cause::DriftLockPackage, locked.name, "");
   finding.fixes = install(locked);
   if (here == nullptr) {
-    finding.summary = say("{} locks {} {}, and it is not installed", view.file, locked.name, locked.version);
+    finding.summary = say("{} locks {} {}, which is not installed", view.file, locked.name, locked.version);
   } else {
     finding.summary =
-        say("{} locks {} {}, and {} is installed", view.file, locked.name, locked.version, here->version);
+        say("{} locks {} {}, but {} is installed", view.file, locked.name, locked.version, here->version);
     finding.evidence.push_back({"/distributions/value/" + std::to_string(index) + "/version", here->version});
   }
   if (is_installers_own(locked.name)) finding.severity_override = Severity::Note;
@@ -73,7 +73,7 @@ Outcome locked_packages(const LockView& view) {
     const Distribution& extra = installed.value[index];
     Finding finding =
         lock_finding(view, Cause::DriftLockPackageExtra, name,
-                     say("{} {} is installed, and {} does not hold it", name, extra.version, view.file));
+                     say("{} {} is installed but is not in {}", name, extra.version, view.file));
     finding.evidence.push_back({"/distributions/value/" + std::to_string(index) + "/version", extra.version});
     finding.fixes = {Advice{say("uninstall it, or lock it: scankit env lock")}};
     if (is_installers_own(name)) finding.severity_override = Severity::Note;
@@ -177,7 +177,7 @@ class FileCheck {
 
   void missing(const LockedLibrary& locked) {
     add(Cause::DriftLockFile, locked.path, locked.distribution,
-        say("{} locks {}, and it is not here", view_.file, locked.path), again(locked));
+        say("{} locks {}, which was not found", view_.file, locked.path), again(locked));
   }
 
   void compare(const LockedLibrary& locked, const std::string& path, const HashedFile& here) {
@@ -186,15 +186,16 @@ class FileCheck {
     constexpr std::size_t kShown = 12;
     const std::string what = library_differences(locked, locked_library(host_, path));
     add(Cause::DriftLockFile, path, locked.distribution,
-        say("{} locks it with sha256 {}, and it has {} ({})", view_.file, locked.sha256.substr(0, kShown),
-            here.sha256->substr(0, kShown), what.empty() ? say("other bytes, bound to the same") : what),
+        say("{} locks it with sha256 {}, but it has {} ({})", view_.file, locked.sha256.substr(0, kShown),
+            here.sha256->substr(0, kShown),
+            what.empty() ? say("different content, but the same dependencies") : what),
         again(locked));
   }
 
   void extra(const PlacedLibrary& one) {
     const std::string name = path_basename(one.path);
     add(Cause::DriftLockFileExtra, one.path, one.distribution,
-        say("{} is here, and {} does not hold it", one.path, view_.file),
+        say("{} was found but is not in {}", one.path, view_.file),
         one.distribution.empty() ? std::vector<Fix>{RemoveShadow{one.path, name.substr(0, name.find('.'))}}
                                  : std::vector<Fix>{Advice{say("lock it: scankit env lock")}});
   }
@@ -246,12 +247,12 @@ Outcome locked_build_ids(const LockView& view) {
     if (locked->build_id == id.first) continue;
     Finding finding = lock_finding(
         view, Cause::DriftLockFile, path,
-        say("{} locks it with build-id {}, and it has {}", view.file, locked->build_id, id.first));
+        say("{} locks it with build-id {}, but it has {}", view.file, locked->build_id, id.first));
     finding.evidence.push_back({id.second, id.first});
     drifted(outcome, std::move(finding));
   }
   outcome.not_checked.push_back(
-      say("the hashes of {} files: a snapshot holds none; {} of them were compared by their build-id",
+      say("the hashes of {} files: a snapshot contains none; {} of them were compared by their build-id",
           view.lock.libraries.size(), compared));
   return outcome;
 }

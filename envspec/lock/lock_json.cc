@@ -88,8 +88,8 @@ Json integrity_of(const Json& json) {
 }
 
 Error unreadable_lock(const std::string& name, const std::string& why) {
-  return {Errc::Malformed, say("{} is no lock that scankit can read: {}", name, why),
-          say("take the file from where it was made, or write it anew: scankit env lock")};
+  return {Errc::Malformed, say("{} is not a lock that scankit can read: {}", name, why),
+          say("copy the original file again, or recreate it: scankit env lock")};
 }
 
 // Before everything else: an older scankit must not report a newer major schema as damaged.
@@ -99,14 +99,13 @@ Result<void> check_schema(const Json& json, const std::string& name) {
     return unreadable_lock(name, say("the field \"schema\" is missing"));
   const std::string schema = at->get<std::string>(), major = schema.substr(0, schema.find('.'));
   if (major.empty() || major.size() > 6 || major.find_first_not_of("0123456789") != std::string::npos)
-    return unreadable_lock(
-        name, say("\"schema\" is {}, where a number such as 1.0 is expected", shown_value(schema)));
+    return unreadable_lock(name, say("\"schema\" is {}; expected a number such as 1.0", shown_value(schema)));
   if (major == std::to_string(kLockMajor)) return {};
   const bool newer = std::stoi(major) > kLockMajor;
   return Error{
       Errc::Unsupported,
       say("{} has schema {}, and this scankit reads {}.x", name, shown_value(schema), kLockMajor),
-      newer ? say("use the scankit that wrote it, or a newer one") : say("write it anew: scankit env lock")};
+      newer ? say("use the scankit that wrote it, or a newer one") : say("recreate it: scankit env lock")};
 }
 
 // Names the parts that somebody changed, removed or added. This finds mistakes, not forgers: whoever
@@ -114,7 +113,7 @@ Result<void> check_schema(const Json& json, const std::string& name) {
 Result<void> check_integrity(const Json& json, const std::string& name) {
   const auto stated = json.find("integrity");
   if (stated == json.end() || !stated->is_object())
-    return unreadable_lock(name, say("the field \"integrity\" is missing: the file was cut or edited"));
+    return unreadable_lock(name, say("the field \"integrity\" is missing: the file was truncated or edited"));
   std::string edited;
   const auto add = [&](const std::string& part) {
     edited += (edited.empty() ? "" : ", ") + shown_value(part);
@@ -129,8 +128,8 @@ Result<void> check_integrity(const Json& json, const std::string& name) {
     if (!computed.contains(part)) add(part);
   if (edited.empty()) return {};
   return Error{Errc::Conflict, say("{} was edited after scankit wrote it: {}", name, edited),
-               say("a lock is written by scankit env lock alone; change scankit.yaml or the environment and "
-                   "lock again")};
+               say("only scankit env lock can write a lock; change scankit.yaml or the environment and lock "
+                   "again")};
 }
 
 Result<Json> parse(std::string_view text, const std::string& name) {

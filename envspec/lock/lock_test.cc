@@ -65,11 +65,11 @@ TEST(Lock, ComesBackAsItWas) {
 
 TEST(Export, CondaLeavesOutWhatTheOthersDo) {
   EnvironmentLock lock = example();
-  lock.distributions.push_back({"lost", "2", "pip", "index", {}, "the index was not asked"});
+  lock.distributions.push_back({"lost", "2", "pip", "index", {}, "the index was not queried"});
   lock.distributions.push_back({"zlib", "1", "conda", "conda", {}, "conda installed it"});
   const Exported conda = export_conda(lock);
   EXPECT_EQ(conda.left_out, (std::vector<std::string>{"mine==1: it is installed in place",
-                                                      "lost==2: the index was not asked"}));
+                                                      "lost==2: the index was not queried"}));
   EXPECT_EQ(conda.text.find("- lost=="), std::string::npos) << conda.text;
   EXPECT_NE(conda.text.find("- 'einops==0.8.2 --hash=sha256:" + std::string(64, 'a') + "'"),
             std::string::npos)
@@ -156,7 +156,7 @@ TEST(Lock, TakesNoTextThatCouldLeaveItsPlace) {
   for (const auto& [place, value] : hostile) {
     const std::string why = message(
         forged([&at = place, &text = value](auto& json) { json[nlohmann::json::json_pointer(at)] = text; }));
-    EXPECT_NE(why.find("which cannot be"), std::string::npos) << place << ": " << why;
+    EXPECT_NE(why.find("which is not possible"), std::string::npos) << place << ": " << why;
     EXPECT_EQ(why.find('\n'), std::string::npos);
   }
 }
@@ -164,7 +164,7 @@ TEST(Lock, TakesNoTextThatCouldLeaveItsPlace) {
 TEST(Lock, TakesNoNameTwice) {
   EXPECT_NE(message(forged([](auto& json) {
               json["distributions"].push_back(json["distributions"][0]);
-            })).find("is there twice"),
+            })).find("exists twice"),
             std::string::npos);
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kOwnWheelLimit = 512u << 20;  // it is made in memory, and stored_zip() ends at 4 GB
 
 Error cannot(const std::string& name, const std::string& why) {
-  return {Errc::Unsupported, say("{} cannot be made a wheel again: {}", name, why),
+  return {Errc::Unsupported, say("{} cannot be repacked as a wheel: {}", name, why),
           say("build it as a wheel")};
 }
 
@@ -84,7 +84,7 @@ Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distri
     // The programs of entry points are made by the installer.
     if (has_programs && path.starts_with("../") && path.find("/bin/") != std::string::npos) continue;
     if (!is_inner_path(path))
-      return cannot(distribution.name, say("{} lies outside of its folder", shown_value(path)));
+      return cannot(distribution.name, say("{} is outside its directory", shown_value(path)));
     auto bytes = host.read_file(path_join(folder, path), kOwnWheelLimit);
     if (!bytes) return cannot(distribution.name, bytes.error().message);
     total += bytes->size();
@@ -92,7 +92,7 @@ Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distri
       return cannot(distribution.name, say("it is larger than {} MB", kOwnWheelLimit >> 20));
     const std::string now = record_line({path, *bytes});
     if (line != now.substr(0, now.size() - 1))
-      return cannot(distribution.name, say("{} is not as its RECORD says", shown_value(path)));
+      return cannot(distribution.name, say("{} does not match its RECORD", shown_value(path)));
     files.push_back({path, *std::move(bytes)});
   }
   std::ranges::sort(files, {}, &InstalledFile::path);
@@ -157,7 +157,8 @@ std::vector<LockedDistribution> distributions_of(const Snapshot& snapshot) {
   for (const Distribution& one : snapshot.distributions.value) {
     const std::string name = normalized_name(one.name);
     if (!is_locked_name(name) || !is_locked_version(one.version) || !seen.insert(name).second) continue;
-    locked.push_back({name, one.version, one.installer, source_of(one), {}, say("the index was not asked")});
+    locked.push_back(
+        {name, one.version, one.installer, source_of(one), {}, say("the index was not queried")});
   }
   std::ranges::sort(locked, {}, &LockedDistribution::name);
   return locked;
@@ -216,7 +217,7 @@ Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& c
   if (!placed.unreadable.empty())
     return Error{Errc::PermissionDenied,
                  say("part of the environment cannot be read: {}", placed.unreadable[0]),
-                 say("run it as a user who may read it")};
+                 say("run it as a user with read permission")};
   std::vector<std::string> paths;
   for (const PlacedLibrary& one : placed.libraries) paths.push_back(one.path);
   const auto hashed = hash_files(host, paths, cache, progress);

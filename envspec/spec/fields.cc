@@ -47,17 +47,17 @@ std::string shown(const std::string& text) {
 Result<std::string> text_of(const std::string& name, const YamlNode& node, const std::string& path,
                             std::string_view example) {
   if (node.kind == YamlNode::Kind::Null)
-    return wrong_form(name, node, path, say("a value such as \"{}\" is expected, or no such line", example));
+    return wrong_form(name, node, path, say("expected a value such as \"{}\", or remove the line", example));
   if (node.kind != YamlNode::Kind::Scalar)
     return wrong_form(name, node, path,
-                      say("one value such as \"{}\" is expected, and no list or keys", example));
+                      say("expected one value such as \"{}\", not a list or keys", example));
   if (node.is_number())
-    return wrong_form(
-        name, node, path,
-        say("{} is a number, of which YAML may drop a zero; write \"{}\" in quotes", node.text, node.text));
+    return wrong_form(name, node, path,
+                      say("{} is a number, which YAML may shorten by a zero; write \"{}\" in quotes",
+                          node.text, node.text));
   if (node.is_bool())
     return wrong_form(name, node, path,
-                      say("{} is true or false; text such as \"{}\" is expected", node.text, example));
+                      say("{} is true or false; expected text such as \"{}\"", node.text, example));
   return node.text;
 }
 
@@ -72,8 +72,8 @@ Error wrong_form(const std::string& name, const YamlNode& node, const std::strin
 Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
                     const std::vector<std::string>& known) {
   const auto near = nearest_word(key.text, known);
-  return {Errc::Malformed, say("{}: no field is called \"{}\"", yaml_place(name, key), plain(field, false)),
-          near.empty() ? say("known here: {}", join(known)) : say("did you mean \"{}\"?", near)};
+  return {Errc::Malformed, say("{}: unknown field \"{}\"", yaml_place(name, key), plain(field, false)),
+          near.empty() ? say("valid here: {}", join(known)) : say("did you mean \"{}\"?", near)};
 }
 
 // Searches the keys itself instead of using the table, because a file of a newer schema must be
@@ -84,7 +84,7 @@ Result<void> known_schema(const std::string& name, const YamlNode& root, int new
     SCANKIT_TRY(const int schema, form_of_schema(name, root.items[i]));
     if (schema <= newest) return {};
     return Error{Errc::Unsupported,
-                 say("{}: this is schema {}, and this scankit knows up to {}",
+                 say("{}: this is schema {}, and this scankit supports up to {}",
                      yaml_place(name, root.items[i]), schema, newest),
                  say("use a newer scankit")};
   }
@@ -117,8 +117,7 @@ Result<int> form_of_schema(const std::string& name, const YamlNode& node) {
   const char* end = node.text.data() + node.text.size();
   const auto parsed = std::from_chars(node.text.data(), end, number);
   const bool fits = node.is_number() && parsed.ec == std::errc() && parsed.ptr == end && number > 0;
-  if (!fits)
-    return wrong_form(name, node, "schema", say("a whole number is expected, such as {}", kSpecSchema));
+  if (!fits) return wrong_form(name, node, "schema", say("expected a whole number, such as {}", kSpecSchema));
   return number;
 }
 
@@ -139,16 +138,17 @@ Result<std::string> form_of_word(const std::string& name, const YamlNode& node, 
   if (words.empty())
     return is_distribution_name(text)
                ? Result<std::string>(std::move(text))
-               : wrong_form(name, node, path, say("\"{}\" is no name such as \"{}\"", shown(text), example));
+               : wrong_form(name, node, path,
+                            say("\"{}\" is not a name such as \"{}\"", shown(text), example));
   if (std::ranges::find(words, text) != words.end()) return text;
-  return wrong_form(name, node, path, say("\"{}\" is none of: {}", shown(text), listed(words)));
+  return wrong_form(name, node, path, say("\"{}\" is not one of: {}", shown(text), listed(words)));
 }
 
 Result<std::vector<std::string>> form_of_list(const std::string& name, const YamlNode& node,
                                               const std::string& path, FieldForm form,
                                               std::string_view example) {
   if (node.kind != YamlNode::Kind::List)
-    return wrong_form(name, node, path, say("a list is expected, such as [{}]", example));
+    return wrong_form(name, node, path, say("expected a list, such as [{}]", example));
   std::vector<std::string> values;
   for (const YamlNode& item : node.items) {
     SCANKIT_TRY(std::string text, text_of(name, item, path, example));
@@ -156,12 +156,12 @@ Result<std::vector<std::string>> form_of_list(const std::string& name, const Yam
       return wrong_form(
           name, item, path,
           form == FieldForm::Gpus
-              ? say("\"{}\" is no GPU: sm_ and its compute capability without the dot is expected, "
-                    "such as sm_90 for 9.0",
+              ? say("\"{}\" is not a GPU; expected sm_ and its compute capability without the dot, such as "
+                    "sm_90 for 9.0",
                     text)
-              : say("\"{}\" is no device code such as sm_90 or compute_75", shown(text)));
+              : say("\"{}\" is not device code such as sm_90 or compute_75", shown(text)));
     if (std::ranges::find(values, text) != values.end())
-      return wrong_form(name, item, path, say("\"{}\" stands in the list twice", shown(text)));
+      return wrong_form(name, item, path, say("\"{}\" is in the list twice", shown(text)));
     values.push_back(std::move(text));
   }
   return values;
@@ -174,29 +174,29 @@ const std::vector<Field<Spec>>& spec_fields() {
       {"schema",
        FieldForm::Schema,
        {},
-       "the form of this file; a scankit that knows only older ones says so",
+       "the schema version of this file; an older scankit rejects a newer one",
        "1",
        &Spec::schema},
       {"driver",
        FieldForm::Range,
        {},
-       "versions of the NVIDIA driver that will do",
+       "accepted versions of the NVIDIA driver",
        ">=580.65.06",
        &Spec::driver},
       {"gpus",
        FieldForm::Gpus,
        {},
-       "the GPUs that it is for: torch and every extension must hold code for each",
+       "the GPUs that it is for: torch and every extension must contain code for each",
        "sm_90",
        &Spec::gpus},
       {"python.implementation",
        FieldForm::Word,
        {"cpython", "pypy", "graalpy"},
-       "which Python",
+       "the implementation of Python",
        "cpython",
        &Spec::implementation},
-      {"python.version", FieldForm::Range, {}, "versions of Python that will do", "3.11.*", &Spec::python},
-      {"torch.version", FieldForm::Range, {}, "versions of torch that will do", "2.11.*", &Spec::torch},
+      {"python.version", FieldForm::Range, {}, "accepted versions of Python", "3.11.*", &Spec::python},
+      {"torch.version", FieldForm::Range, {}, "accepted versions of torch", "2.11.*", &Spec::torch},
       {"torch.cuda",
        FieldForm::Range,
        {},
@@ -218,7 +218,7 @@ const std::vector<Field<Spec>>& spec_fields() {
       {"host_compiler.version",
        FieldForm::Range,
        {},
-       "versions of it that will do",
+       "accepted versions of that compiler",
        "12.*",
        &Spec::compiler_version},
   };
@@ -230,25 +230,26 @@ const std::vector<Field<ExtensionSpec>>& extension_fields() {
       {"distribution",
        FieldForm::Name,
        {},
-       "the package that brings it",
+       "the package that provides it",
        "mamba-ssm",
        &ExtensionSpec::distribution},
       {"version",
        FieldForm::Range,
        {},
-       "versions of that package that will do",
+       "accepted versions of that package",
        "2.2.*",
        &ExtensionSpec::version},
       {"torch_abi",
        FieldForm::Word,
        {"none", "stable", "full"},
-       "what of torch it is linked to: nothing, the stable interface, or C++ names of certain releases",
+       "the part of torch that it is linked to: nothing, the stable interface, or C++ symbols of certain "
+       "releases",
        "none",
        &ExtensionSpec::torch_abi},
       {"torch",
        FieldForm::Range,
        {},
-       "the releases of torch that it was built for, read from the names it needs",
+       "the releases of torch that it was built for, derived from the symbols that it needs",
        "2.11.*",
        &ExtensionSpec::torch},
       {"string_abi",
@@ -257,7 +258,12 @@ const std::vector<Field<ExtensionSpec>>& extension_fields() {
        "C++ string ABI that it was built with",
        "new",
        &ExtensionSpec::string_abi},
-      {"cuda", FieldForm::Range, {}, "the CUDA major whose libraries it needs", "13.*", &ExtensionSpec::cuda},
+      {"cuda",
+       FieldForm::Range,
+       {},
+       "the CUDA major version whose libraries it needs",
+       "13.*",
+       &ExtensionSpec::cuda},
       {"python_tag",
        FieldForm::Name,
        {},
@@ -275,7 +281,9 @@ const std::vector<Field<ExtensionSpec>>& extension_fields() {
 }
 
 std::string_view group_text(std::string_view group) {
-  if (group == "extensions") return "compiled extensions that must be there, by the name that Python imports";
+  if (group == "extensions")
+    return "compiled extensions that must be installed, by the name that Python "
+           "imports";
   return "";
 }
 

@@ -113,7 +113,7 @@ class SpecReader {
 
   Result<void> top(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::Map)
-      return wrong(root, "", say("keys with values are expected, such as torch:"));
+      return wrong(root, "", say("expected keys with values, such as torch:"));
     SCANKIT_CHECK(known_schema(name_, root, kSpecSchema));
     return map(root, "", "", spec_fields(), spec_);
   }
@@ -129,8 +129,7 @@ class SpecReader {
   template <class Owner>
   Result<void> map(const YamlNode& node, const std::string& path, const std::string& prefix,
                    const std::vector<Field<Owner>>& fields, Owner& owner) {
-    if (node.kind != YamlNode::Kind::Map)
-      return wrong(node, path, say("keys with values are expected below it"));
+    if (node.kind != YamlNode::Kind::Map) return wrong(node, path, say("expected keys with values below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const std::string& key = node.keys[i].text;
       const std::string here = path.empty() ? key : path + "." + key, wanted = prefix + key;
@@ -172,11 +171,11 @@ class SpecReader {
   // The names of modules are the user's, so that this level has no row in the table.
   Result<void> extensions(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
-      return wrong(node, "extensions", say("names of modules with their fields are expected below it"));
+      return wrong(node, "extensions", say("expected names of modules with their fields below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const std::string path = "extensions." + plain(node.keys[i].text, false);
       if (!is_module_name(node.keys[i].text))
-        return wrong(node.keys[i], path, say("the name by which Python imports a module is expected"));
+        return wrong(node.keys[i], path, say("expected the name by which Python imports a module"));
       spec_.lines[path] = node.keys[i].line;
       ExtensionSpec extension;
       extension.module = node.keys[i].text;

@@ -63,42 +63,42 @@ TEST(Spec, HoldsWhatTheFileSays) {
 
 TEST(Spec, NamesAnUnknownKeyAndTheNearestKnownOne) {
   expect_refused("schema: 1\ntocrh:\n  version: \"2\"\n",
-                 "s.yaml:2:1: no field is called \"tocrh\" | did you mean \"torch\"?");
+                 "s.yaml:2:1: unknown field \"tocrh\" | did you mean \"torch\"?");
   expect_refused("schema: 1\ntorch:\n  verison: \"2\"\n",
-                 "s.yaml:3:3: no field is called \"torch.verison\" | did you mean \"version\"?");
+                 "s.yaml:3:3: unknown field \"torch.verison\" | did you mean \"version\"?");
   expect_refused("schema: 1\nextensions:\n  m:\n    archs: [sm_90]\n",
-                 "s.yaml:4:5: no field is called \"extensions.m.archs\" | known here: ");
-  expect_refused("schema: 1\nrun: rm -rf /\n", "no field is called \"run\"");
-  expect_refused("schema: 1\n<<: {driver: \"1\"}\n", "no field is called \"<<\"");
+                 "s.yaml:4:5: unknown field \"extensions.m.archs\" | valid here: ");
+  expect_refused("schema: 1\nrun: rm -rf /\n", "unknown field \"run\"");
+  expect_refused("schema: 1\n<<: {driver: \"1\"}\n", "unknown field \"<<\"");
 }
 
 TEST(Spec, SaysWhereATypeIsWrong) {
-  expect_refused("schema: 1\ntorch: 2\n", "s.yaml:2:8: torch: keys with values are expected");
-  expect_refused("schema: 1\ndriver: [580]\n", "s.yaml:2:9: driver: one value such as");
-  expect_refused("schema: 1\ngpus: sm_90\n", "s.yaml:2:7: gpus: a list is expected");
+  expect_refused("schema: 1\ntorch: 2\n", "s.yaml:2:8: torch: expected keys with values");
+  expect_refused("schema: 1\ndriver: [580]\n", "s.yaml:2:9: driver: expected one value such as");
+  expect_refused("schema: 1\ngpus: sm_90\n", "s.yaml:2:7: gpus: expected a list");
   expect_refused("schema: 1\ngpus: [sm_90, 9.0]\n", "s.yaml:2:15: gpus: 9.0 is a number");
-  expect_refused("schema: 1\ngpus: [hopper]\n", "\"hopper\" is no GPU");
-  expect_refused("schema: 1\ngpus: [sm_90a]\n", "\"sm_90a\" is no GPU");
+  expect_refused("schema: 1\ngpus: [hopper]\n", "\"hopper\" is not a GPU");
+  expect_refused("schema: 1\ngpus: [sm_90a]\n", "\"sm_90a\" is not a GPU");
   expect_refused("schema: 1\ngpus: [sm_90, sm_90]\n", "twice");
   expect_refused(
       "schema: 1\npython:\n  version: 3.10\n",
-      "s.yaml:3:12: python.version: 3.10 is a number, of which YAML may drop a zero; write \"3.10\"");
-  expect_refused("schema: 1\npython:\n  version:\n",
-                 "python.version: a value such as \"3.11.*\" is expected");
+      "s.yaml:3:12: python.version: 3.10 is a number, which YAML may shorten by a zero; write \"3.10\"");
+  expect_refused("schema: 1\npython:\n  version:\n", "python.version: expected a value such as \"3.11.*\"");
   expect_refused("schema: 1\npython:\n  version: newest\n",
-                 "python.version: \"newest\" is no range of versions");
-  expect_refused("schema: 1\ntorch:\n  string_abi: cxx11\n", "\"cxx11\" is none of: new, old");
+                 "python.version: \"newest\" is not a version range");
+  expect_refused("schema: 1\ntorch:\n  string_abi: cxx11\n", "\"cxx11\" is not one of: new, old");
   expect_refused("schema: 1\ntorch:\n  string_abi: true\n", "true is true or false");
-  expect_refused("schema: 1\nextensions: [m]\n", "extensions: names of modules");
+  expect_refused("schema: 1\nextensions: [m]\n", "extensions: expected names of modules");
   expect_refused("schema: 1\nextensions:\n  ../m: {}\n", "the name by which Python imports");
-  expect_refused("schema: 1\nextensions:\n  m:\n    distribution: ../../etc/passwd\n", "is no name such as");
-  expect_refused("- schema: 1\n", "s.yaml:1:1: keys with values are expected");
-  expect_refused("just text", "keys with values are expected");
+  expect_refused("schema: 1\nextensions:\n  m:\n    distribution: ../../etc/passwd\n",
+                 "is not a name such as");
+  expect_refused("- schema: 1\n", "s.yaml:1:1: expected keys with values");
+  expect_refused("just text", "expected keys with values");
 }
 
 TEST(Spec, RefusesDoubles) {
   expect_refused("schema: 1\ndriver: \"1\"\ndriver: \"2\"\n",
-                 "s.yaml:3:1: \"driver\" stands here a second time; the first is in line 2");
+                 "s.yaml:3:1: \"driver\" occurs a second time; the first is on line 2");
   expect_refused("schema: 1\ntorch: {version: \"1\", version: \"2\"}\n", "a second time");
   expect_refused("schema: 1\n---\nschema: 1\n", "more than one document");
 }
@@ -106,12 +106,12 @@ TEST(Spec, RefusesDoubles) {
 TEST(Spec, SaysWhatIsNoYaml) {
   expect_refused("schema: 1\ndriver: >=580\n", "s.yaml:2:");
   expect_refused("schema: 1\ndriver: >=580\n", "need quotes");
-  expect_refused("schema: [1\n", "this is no YAML");
+  expect_refused("schema: [1\n", "this is not YAML:");
   expect_refused("", "empty");
   expect_refused("# nothing\n", "empty");
-  expect_refused(std::string("schema: 1\nx: \xff\xfe\n"), "s.yaml:2:4: this is no UTF-8");
-  expect_refused(std::string("schema: 1\n\x1b[31m\n"), "s.yaml:2:1: a control byte");
-  expect_refused(std::string("\xff\xfes\0c\0", 6), "this is no UTF-8");
+  expect_refused(std::string("schema: 1\nx: \xff\xfe\n"), "s.yaml:2:4: this is not UTF-8");
+  expect_refused(std::string("schema: 1\n\x1b[31m\n"), "s.yaml:2:1: this is a control byte");
+  expect_refused(std::string("\xff\xfes\0c\0", 6), "this is not UTF-8");
   EXPECT_NE(refused("\xEF\xBB\xBFschema: 1\n"), "");  // a byte order mark is Windows' way of saying UTF-8
   EXPECT_EQ(refused("\xEF\xBB\xBFschema: 1\n"), "taken");
 }
@@ -119,12 +119,12 @@ TEST(Spec, SaysWhatIsNoYaml) {
 TEST(Spec, KnowsItsSchema) {
   expect_refused("driver: \"1\"\n", "does not say which schema it has | write \"schema: 1\"");
   expect_refused("schema: 2\nfuture: {}\n",
-                 "s.yaml:1:9: this is schema 2, and this scankit knows up to 1 | use a newer scankit");
+                 "s.yaml:1:9: this is schema 2, and this scankit supports up to 1 | use a newer scankit");
   EXPECT_EQ(parse_spec("schema: 2\n", "s").error().code, Errc::Unsupported);
-  expect_refused("schema: one\n", "a whole number is expected");
-  expect_refused("schema: \"1\"\n", "a whole number is expected");
-  expect_refused("schema: -1\n", "a whole number is expected");
-  expect_refused("schema: 99999999999999999999\n", "a whole number is expected");
+  expect_refused("schema: one\n", "expected a whole number");
+  expect_refused("schema: \"1\"\n", "expected a whole number");
+  expect_refused("schema: -1\n", "expected a whole number");
+  expect_refused("schema: 99999999999999999999\n", "expected a whole number");
 }
 
 TEST(Spec, RefusesBombsQuickly) {
@@ -144,9 +144,9 @@ TEST(Spec, RefusesBombsQuickly) {
   std::string million = keys;
   while (million.size() < (16u << 20)) million += keys;
   const auto start = std::chrono::steady_clock::now();
-  expect_refused(laughs, "anchors (&name) are not read here");
+  expect_refused(laughs, "anchors (&name) are not supported");
   expect_refused("schema: 1\ndriver: *x\n", "s.yaml:2:");
-  expect_refused("schema: !!python/object/apply:os.system [ls]\n", "tags (!name) are not read here");
+  expect_refused("schema: !!python/object/apply:os.system [ls]\n", "tags (!name) are not supported");
   expect_refused(keys, "more than 10000 values");
   expect_refused(million, "is longer than 256 KiB");
   const std::size_t most = kYamlBytes - 64;

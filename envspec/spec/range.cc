@@ -23,7 +23,7 @@ std::string_view without_spaces(std::string_view text) {
 }
 
 Error no_range(std::string_view text) {
-  return {Errc::Malformed, say("\"{}\" is no range of versions", plain(text, false)),
+  return {Errc::Malformed, say("\"{}\" is not a version range", plain(text, false)),
           say("write versions with ==, !=, >=, <=, >, < or ~= before them and commas between them, such as "
               "\">=2.11,<3\" or \"2.11.*\"")};
 }

@@ -76,13 +76,13 @@ TEST(DerivedSpec, HasACommentForEveryLine) {
 
 TEST(DerivedSpec, SaysWhyAFieldIsLeftOut) {
   EnvironmentFacts facts = some_facts();
-  facts.gpus = Probed<std::vector<std::string>>::absent("no GPU here");
+  facts.gpus = Probed<std::vector<std::string>>::absent("no GPU found");
   facts.torch = Probed<std::string>::absent("no torch");
   facts.cuda = facts.string_abi = facts.torch;
   facts.compilers = Probed<std::vector<Compiler>>::absent("");
   const std::string text = written(facts);
   EXPECT_NE(text.find("# gpus: [sm_90]"), std::string::npos) << text;
-  EXPECT_NE(text.find("no GPU here, so name them yourself"), std::string::npos) << text;
+  EXPECT_NE(text.find("no GPU found, so give them yourself"), std::string::npos) << text;
   EXPECT_NE(text.find("# torch:\n#   version: \"2.11.*\""), std::string::npos) << text;
   const auto back = parse_spec(text, "s.yaml");
   ASSERT_TRUE(back) << back.error().message << "\n" << text;

@@ -41,10 +41,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { add(node(mark, YamlNode::Kind::Null)); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, say("aliases (*name) are not read here"), say("write the value itself"));
+    refuse(mark, say("aliases (*name) are not supported"), say("write the value itself"));
   }
   void OnAnchor(const YAML::Mark& mark, const std::string&) override {
-    refuse(mark, say("anchors (&name) are not read here"), say("remove the anchor"));
+    refuse(mark, say("anchors (&name) are not supported"), say("remove the anchor"));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& value) override {
@@ -85,11 +85,11 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void check_tag(const YAML::Mark& mark, const std::string& tag) const {
     if (!tag.empty() && tag != "?" && tag != "!")
-      refuse(mark, say("tags (!name) are not read here"), say("remove the tag"));
+      refuse(mark, say("tags (!name) are not supported"), say("remove the tag"));
   }
   YamlNode node(const YAML::Mark& mark, YamlNode::Kind kind) {
     if (++count_ > kYamlNodes)
-      refuse(mark, say("the file has more than {} values", kYamlNodes), say("a spec needs a few dozen"));
+      refuse(mark, say("the file has more than {} values", kYamlNodes), say("a spec needs only a few dozen"));
     YamlNode made;
     made.kind = kind;
     made.line = static_cast<unsigned>(mark.line) + 1;
@@ -99,7 +99,8 @@ class TreeBuilder : public YAML::EventHandler {
   // A list or a map that comes where a key is expected ("? [a, b] : c") is refused before it is built.
   void open(YamlNode made, const YAML::Mark& mark) {
     if (levels_.size() >= kYamlDepth)
-      refuse(mark, say("values are nested more than {} deep", kYamlDepth), say("a spec needs three levels"));
+      refuse(mark, say("values are nested more than {} deep", kYamlDepth),
+             say("a spec needs only three levels"));
     if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::Map && levels_.back().key_is_next)
       refuse(mark, say("a key must be a word"), "");
     levels_.push_back({std::move(made)});
@@ -131,10 +132,10 @@ class TreeBuilder : public YAML::EventHandler {
     if (key.kind != YamlNode::Kind::Scalar) refuse(mark, say("a key must be a word"), "");
     const auto [known, added] = level.lines.emplace(key.text, key.line);
     if (!added)
-      refuse(mark,
-             say("\"{}\" stands here a second time; the first is in line {}", plain(key.text, false),
-                 known->second),
-             say("remove one of the two"));
+      refuse(
+          mark,
+          say("\"{}\" occurs a second time; the first is on line {}", plain(key.text, false), known->second),
+          say("remove one of the two"));
   }
 
   const std::string& name_;
@@ -148,7 +149,7 @@ Error no_yaml(const std::string& name, const YAML::Exception& problem) {
   // YAML. A null mark has the line -1.
   const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 0)) + 1;
   const auto column = static_cast<std::size_t>(std::max(problem.mark.column, 0)) + 1;
-  return {Errc::Malformed, say("{}: this is no YAML: {}", place(name, line, column), problem.msg),
+  return {Errc::Malformed, say("{}: this is not YAML: {}", place(name, line, column), problem.msg),
           say("values that start with one of > < = ! * & % @ need quotes")};
 }
 
@@ -165,8 +166,8 @@ Result<void> check_bytes(std::string_view text, const std::string& name) {
     const bool control = (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
     if (length == 0 || control)
       return Error{Errc::Malformed,
-                   control ? say("{}: a control byte stands here", place(name, line, at - start + 1))
-                           : say("{}: this is no UTF-8", place(name, line, at - start + 1)),
+                   control ? say("{}: this is a control byte", place(name, line, at - start + 1))
+                           : say("{}: this is not UTF-8", place(name, line, at - start + 1)),
                    say("save the file as UTF-8 text")};
     if (byte == '\n') {
       ++line;
@@ -227,7 +228,7 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
     YamlNode root = tree.take();
     TreeBuilder second(name);
     if (parser.HandleNextDocument(second))
-      return Error{Errc::Malformed, say("{} holds more than one document (---)", name),
+      return Error{Errc::Malformed, say("{} contains more than one document (---)", name),
                    say("keep one of them in a file of its own")};
     return root;
   } catch (const Refused& refused) {

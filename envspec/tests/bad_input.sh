@@ -20,7 +20,7 @@ lock_status=0
 "$scankit" env lock --offline --python "$python" >"$work/out" 2>"$work/err" || lock_status=$?
 check "a file that changes while it is hashed ends the lock" test "$lock_status" != 0
 check "by name" says "growing.so changed while it was read"
-check "with what to do" says "wait until whatever installs packages there is done"
+check "with what to do" says "wait until the installer is finished,"
 check "no lock is left" test ! -e scankit.lock
 kill "$writer"
 wait "$writer" 2>/dev/null || true

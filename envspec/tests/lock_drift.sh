@@ -32,7 +32,7 @@ drifts() { # drifts WHAT STATUS CAUSES [OPTION...]
 
 torch "$site" 2.11.0 bbbb
 drifts "a torch of another commit" 7 drift_lock_torch
-check "with both" says "locks the commit of torch aaaa, and bbbb is here"
+check "with both" says "locks the commit of torch aaaa, but found bbbb"
 rm -r "$site"/torch*
 drifts "no torch" 7 "drift_lock_package drift_lock_torch"
 torch "$site" 2.12.0 aaaa
@@ -104,7 +104,7 @@ check "an image without this Python has no answer" drift 2 --root "$image" --pyt
 # A stored snapshot: packages and torch are told, files by their build-ids alone.
 "$scankit" snapshot --python "$python" --out here.json 2>/dev/null
 drifts "its snapshot" 0 "" --from here.json
-check "it says what a snapshot cannot tell" says "a snapshot holds none"
+check "it says what a snapshot cannot tell" says "a snapshot contains none;"
 edit() { # edit POINTER VALUE: of here.json, into there.json; a machine that is not at hand
   "$base" -c 'import json, sys
 d = json.load(open("here.json"))

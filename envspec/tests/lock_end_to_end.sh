@@ -42,7 +42,7 @@ check "whole" cmp wheels/alpha-1.0-py3-none-any.whl "$work/served/alpha-1.0-py3-
 cp "$work/served/alpha-1.0-py3-none-any.whl" "$work/kept.whl"
 truncate -s 200M "$work/served/alpha-1.0-py3-none-any.whl"
 check "what is longer than the lock says is not fetched" status_is 1 "$scankit" env fetch --out longer
-check "with both sizes" says "the server has a file of 209715200 bytes, expected are "
+check "with both sizes" says "the file on the server has 209715200 bytes, expected "
 check "but stopped" test "$(du -sk longer | cut -f1)" -lt 1000
 mv "$work/kept.whl" "$work/served/alpha-1.0-py3-none-any.whl"
 
@@ -58,10 +58,10 @@ check "by name" says "drift_lock_file_extra"
 rm "$site/beta/_c.cpython-311-x86_64-linux-gnu.so"
 uv pip install --python "$python" alpha==1.1
 check "another version is drift" drift 7
-check "with both" says "locks alpha 1.0, and 1.1 is installed"
+check "with both" says "locks alpha 1.0, but 1.1 is installed"
 uv pip uninstall --python "$python" alpha
 check "a package that is gone is drift" drift 7
-check "by name" says "locks alpha 1.0, and it is not installed"
+check "by name" says "locks alpha 1.0, which is not installed"
 uv pip install --python "$python" alpha==1.0
 check "put back, nothing drifted" drift 0
 

@@ -26,7 +26,7 @@ locked_by_pip() { # locked_by_pip NAME [--html]: the Python of which is $python
   "$python" -m pip install -q --no-index --no-deps "$work"/own/beta-*.whl
   for extra in gamma delta; do "$python" -m pip install -q --no-index --find-links "$work/own" $extra; done
   check "$name: lock" lock
-  check "$name: pip is asked" says "asking pip what the index has"
+  check "$name: pip is asked" says "asking pip for the files"
   check "$name: the wheel of the index" test "$(artifact alpha)" = "$(sha256sum "$work/served/alpha-1.0-py3-none-any.whl" | cut -d' ' -f1)"
   check "$name: what the index lacks" says "no hash of gamma==3.0: the index has no wheel of this version"
   check "$name: with whose words it were" says "scankit: pip: No matching distribution found for gamma==3.0"
@@ -48,9 +48,9 @@ site=$(fx_site "$python")
 locked_by_pip "pip $("$python" -m pip --version | cut -d' ' -f2)"
 # uv is quicker, and knows the index where it was told of one.
 PATH=$tools/bin:$PATH check "with uv on PATH" lock
-check "uv is asked" says "asking uv what the index has"
+check "uv is asked" says "asking uv for the files"
 check "and has the same" test "$(grep -o '"sha256": "[0-9a-f]*"' scankit.lock)" = "$(grep -o '"sha256": "[0-9a-f]*"' first.lock)"
-check "what it lacks is asked of pip" says "asking pip what the index has"
+check "what it lacks is asked of pip" says "asking pip for the files"
 check "the archive is not built" test ! -e "$work/built"
 rm scankit.lock
 unset UV_DEFAULT_INDEX

@@ -36,7 +36,7 @@ check "it names the extension" grep -q '^  selective_scan_cuda:' scankit.yaml
 check "what it was written from agrees" status_is 0 env_check
 before=$(sha256sum scankit.yaml)
 check "init does not write over it" status_is 2 "$scankit" env init --python "$env/bin/python"
-check "and says so" says "is there already"
+check "and says so" says "already exists,"
 check "not a byte of it" test "$(sha256sum scankit.yaml)" = "$before"
 check "--force does" status_is 0 "$scankit" env init --python "$env/bin/python" --force
 check "the same environment gives the same bytes" test "$(sha256sum scankit.yaml)" = "$before"
@@ -122,7 +122,7 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
 fi
 printf 'schema: 1\ninclude: /etc/passwd\n' >evil.yaml
 check "a spec cannot name a file to read" status_is 2 env_check --spec evil.yaml
-check "an unknown key is named with its line" says "evil.yaml:2:1: no field is called \"include\""
+check "an unknown key is named with its line" says "evil.yaml:2:1: unknown field \"include\""
 printf 'schema: 1\ntocrh: {}\n' >evil.yaml
 check "and the nearest known one" status_is 2 env_check --spec evil.yaml
 check "is named" says 'did you mean "torch"?'

@@ -59,11 +59,11 @@ bool find_section(int fd, uint64_t file_size, const char* wanted, Elf64_Shdr* se
   if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum > kMostSections ||
       header.e_shstrndx >= header.e_shnum ||
       !inside(header.e_shoff, uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), file_size))
-    return fail(message, "its section headers lie outside the file");
+    return fail(message, "its section headers are outside the file");
   Elf64_Shdr names;
   if (!read_exactly(fd, &names, sizeof names, header.e_shoff + header.e_shstrndx * sizeof names) ||
       !inside(names.sh_offset, names.sh_size, file_size))
-    return fail(message, "its section names lie outside the file");
+    return fail(message, "its section names are outside the file");
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     if (!read_exactly(fd, section, sizeof *section, header.e_shoff + i * sizeof *section))
       return fail(message, "its section headers cannot be read");
@@ -204,9 +204,10 @@ bool no_image(const ImageIndex& index, const char* unit, int capability, Message
     used += static_cast<size_t>(snprintf(held + used, sizeof held - used, "%s%s%u", used > 0 ? ", " : "",
                                          entry.kind == kImagePtx ? "PTX for compute_" : "sm_", entry.sm));
   }
-  snprintf(message->text, sizeof message->text,
-           "no device image of %s for this GPU (sm_%d); the module holds %s: run scankit build --arch sm_%d",
-           unit, capability, used > 0 ? held : "none", capability);
+  snprintf(
+      message->text, sizeof message->text,
+      "no device image of %s for this GPU (sm_%d); the module contains %s: run scankit build --arch sm_%d",
+      unit, capability, used > 0 ? held : "none", capability);
   return false;
 }
 

@@ -56,10 +56,11 @@ TEST(DriverImages, ExactMajorCubinThenNewestPtx) {
   EXPECT_EQ(pick(70, 0), "none");
   EXPECT_EQ(payload_of(select_image(index, "no such unit", 90, 0)), "none");
   EXPECT_FALSE(no_image(index, "forward_f32", 70, &message));
-  EXPECT_STREQ(message.text,
-               "no device image of forward_f32 for this GPU (sm_70); the module holds sm_80, sm_90, PTX for "
-               "compute_75, "
-               "PTX for compute_90: run scankit build --arch sm_70");
+  EXPECT_STREQ(
+      message.text,
+      "no device image of forward_f32 for this GPU (sm_70); the module contains sm_80, sm_90, PTX for "
+      "compute_75, "
+      "PTX for compute_90: run scankit build --arch sm_70");
   release_index(&index);
 }
 
@@ -142,7 +143,7 @@ TEST(DriverImages, ModuleWithoutImagesIsSoundButEmpty) {
   ASSERT_TRUE(read_image_index(file.fd(), &index, &message)) << message.text;
   EXPECT_EQ(index.count, 0u);
   no_image(index, "forward_f32", 90, &message);
-  EXPECT_NE(strstr(message.text, "holds none"), nullptr) << message.text;
+  EXPECT_NE(strstr(message.text, "contains none"), nullptr) << message.text;
   release_index(&index);
   EXPECT_FALSE(read_image_index(-1, &index, &message));
 }

@@ -13,7 +13,7 @@ import torch
 
 DEVICE = sys.argv.pop(1) if len(sys.argv) > 1 and sys.argv[1] in ("cpu", "cuda") else "cpu"
 if DEVICE == "cuda" and not torch.cuda.is_available():
-    print("SKIPPED: torch sees no CUDA device")
+    print("SKIPPED: torch finds no CUDA device")
     sys.exit(77)
 
 import causal_conv1d_cuda as conv  # noqa: E402

@@ -130,7 +130,7 @@ class Runner:
             absent = name in LIKE and LIKE[name] not in self.placed
             if absent:
                 if value is not None and not (torch.is_tensor(value) and value.numel() == 0):
-                    self.complain(say("{} returned a {} though there is no {}", function, name, LIKE[name]))
+                    self.complain(say("{} returned a {} although no {} was given", function, name, LIKE[name]))
             elif not torch.is_tensor(value):
                 raise ContractError(say("{} returned {} as {}, not a tensor", function, type(value).__name__, name))
             else:
@@ -155,10 +155,10 @@ class Runner:
         if value.dtype != like.dtype:
             raise ContractError(say("{} of {} is of dtype {}, not {}", *what, value.dtype, like.dtype))
         if value.device != like.device:
-            raise ContractError(say("{} of {} lies on {}, not on {}", *what, value.device, like.device))
+            raise ContractError(say("{} of {} is on {}, not on {}", *what, value.device, like.device))
         if name == "dz" and "dz" in self.placed:
             if value.data_ptr() != self.arg("dz").data_ptr() or value.stride() != self.arg("dz").stride():
-                self.complain(say("dz of bwd is not the destination that was given"))
+                self.complain(say("dz of bwd is not the given destination"))
         elif name in LAYOUT_MATTERS and name not in getattr(self.module, "FREE_LAYOUT", ()) and value.numel() > 0:
             self.check_strides(what, value, torch.empty_like(like))
         self.check_memory(what, name, value)
@@ -174,7 +174,7 @@ class Runner:
                 continue
             begin = placed.storage.data_ptr()
             if begin <= value.data_ptr() < begin + placed.storage.numel() * placed.storage.element_size():
-                self.complain(say("{} of {} lies in the memory of {}", *what, other))
+                self.complain(say("{} of {} is in the memory of {}", *what, other))
 
     def check_inputs(self, function):
         """Names what the call changed, in a tensor or in the storage around it, and puts it right again."""

@@ -16,10 +16,10 @@ def _words(code):
         46: say("it is busy or unavailable"),
         214: say("its memory has an uncorrectable error (ECC); it must be reset"),
         219: say("its NVLink has an uncorrectable error"),
-        304: say("the operating system refused the driver, as without rights on /dev/nvidia*"),
+        304: say("the operating system denied access to the driver, for example to /dev/nvidia*"),
         719: say("a kernel failed on it; it may have to be reset"),
-        802: say("the system is not ready, as before the fabric manager has started"),
-        803: say("the driver's library and its kernel module are of different versions"),
+        802: say("the system is not ready; the fabric manager may not have started yet"),
+        803: say("the versions of the driver's library and its kernel module differ"),
         804: say("the driver's compatibility library does not support this GPU"),
         999: say("the driver is in an error state; see dmesg for Xid"),
     }.get(code)
@@ -54,7 +54,7 @@ def why(library="libcuda.so.1"):
     if status == 0:
         status = driver.cuDeviceGet(ctypes.byref(device), 0)
         if status == 0 and _mode(driver, device) == PROHIBITED:
-            return say("its compute mode lets no process compute (nvidia-smi -c 0 allows it)")
+            return say("its compute mode is prohibited (nvidia-smi -c 0 permits it)")
         if status == 0:
             status = driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
             if status == 0:
@@ -62,6 +62,6 @@ def why(library="libcuda.so.1"):
     if status in (0, NO_DEVICE, 101):
         return ""
     if status == BUSY and _mode(driver, device) == EXCLUSIVE:
-        return say("its compute mode is exclusive, and another process has it")
+        return say("its compute mode is exclusive, and another process uses it")
     words = _words(status)
     return say("{} (CUDA driver error {})", words, status) if words else say("CUDA driver error {}", status)

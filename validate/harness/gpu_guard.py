@@ -31,7 +31,7 @@ def start(path, torch, damage):
     global _library
     memory = getattr(torch.cuda, "memory", None)
     if not hasattr(memory, "CUDAPluggableAllocator") or not hasattr(memory, "change_current_allocator"):
-        return say("this torch takes no allocator but its own (it must be 2.0 or newer)")
+        return say("this torch does not support a custom allocator (torch 2.0 or newer does)")
     try:
         library, missing = open_library(path, damage)
         if missing is not None:
@@ -60,5 +60,5 @@ def trouble():
     if seen.refused:
         words.append(say("out of GPU memory: an allocation of {} bytes failed", seen.refused))
     if seen.unknown_frees:
-        words.append(say("memory on the GPU was freed that is not allocated ({} times)", seen.unknown_frees))
+        words.append(say("unallocated GPU memory was freed ({} times)", seen.unknown_frees))
     return words

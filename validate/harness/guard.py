@@ -58,10 +58,10 @@ def complain(function, results, complaints):
     for damage in damages():
         name, behind = results.get(damage.address), damage.offset - damage.size + 1
         if damage.offset >= 0:
-            text = say("{} wrote behind the end of {} (byte {} behind it)", function, name, behind) if name else \
-                say("{} wrote behind the end of memory of {} bytes (byte {} behind it)", function, damage.size, behind)
+            text = say("{} wrote past the end of {} (byte {} past the end)", function, name, behind) if name else \
+                say("{} wrote past the end of memory of {} bytes (byte {} past the end)", function, damage.size, behind)
         else:
-            text = say("{} wrote in front of {} (byte {} before it)", function, name, -damage.offset) if name else \
-                say("{} wrote in front of memory of {} bytes (byte {} before it)", function, damage.size, -damage.offset)
+            text = say("{} wrote before the start of {} (byte {} before it)", function, name, -damage.offset) if name else \
+                say("{} wrote before the start of memory of {} bytes (byte {} before it)", function, damage.size, -damage.offset)
         if text not in complaints:
             complaints.append(text)

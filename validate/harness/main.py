@@ -22,7 +22,7 @@ def _import_torch():
         return torch
     except ModuleNotFoundError as error:
         if error.name == "torch":
-            send("no_torch", message=say("there is no torch in this Python"))
+            send("no_torch", message=say("this Python has no torch"))
         else:
             send("no_torch", message=say("torch cannot be imported: {}", _line(error)))
     except BaseException as error:
@@ -233,8 +233,8 @@ def _offered(tasks, module):
     count = sum(bool(task["case"].get("stateful")) for task in tasks)
     if not missing or not count:
         return tasks
-    send("lacks", count=count, message=say("left out {} cases of functions that upstream's module does not have either: "
-                                           "there is no {}", count, missing[0]))
+    send("lacks", count=count, message=say("skipped {} cases of functions that upstream's module does not have "
+                                           "either: there is no {}", count, missing[0]))
     return [task for task in tasks if not task["case"].get("stateful")]
 
 
@@ -269,12 +269,12 @@ def main():
     if torch is None:
         return
     if not guard.here():
-        send("note", message=say("what is written behind the end of a result on the CPU is not seen: nothing can be preloaded "
-                                 "into this Python"))
+        send("note", message=say("writes past the end of a result on the CPU are not detected: nothing can be "
+                                 "preloaded into this Python"))
     if options.get("gpu_bands"):
         why = gpu_guard.start(options["gpu_bands"], torch, guard.Damage)
         if why:
-            send("no_bands", message=say("what is written beside a result on the GPU is not seen: {}", why))
+            send("no_bands", message=say("writes next to a result on the GPU are not detected: {}", why))
             return
     cuda = _hello(torch, any(task["device"].startswith("cuda") for task in tasks))
     if options["mode"] == "oracle":

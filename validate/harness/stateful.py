@@ -29,7 +29,7 @@ class Scan(call.Runner):
             call.synchronize(self.device)
         if isinstance(got, (list, tuple)) and len(got) > 1 and not self.case["give_x"]:
             if got[1] is not None:
-                self.complain(say("{} returned {} though nobody asked for it", FUNCTIONS[0], "x"))
+                self.complain(say("{} returned {}, which was not requested", FUNCTIONS[0], "x"))
             got = [got[0]] + list(got[2:])
         wanted = ["out"] + (["x"] if self.case["give_x"] else []) + ["last_state"]
         return self.named(FUNCTIONS[0], got, wanted + (["out_z"] if "z" in self.placed else []))

@@ -60,7 +60,7 @@ class OnSideStream(Late):
         torch.cuda.synchronize()
         for before, now in zip(kept, got if kept else []):
             if before is not None and not call.same_results(before, now):
-                self.complain(say("a result was not complete when its stream was: work runs on another one"))
+                self.complain(say("a result was not complete when its stream was: work is running on another one"))
         return got
 
 

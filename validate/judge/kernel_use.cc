@@ -181,7 +181,7 @@ void look_at_kernels(const ValidateRequest& request, const Harness& harness, Val
   job.mode = "kernels";
   auto questions = read_cubins(seen.module_file, path_dirname(harness.script), capability(seen), uses);
   if (!questions) {
-    seen.notes.push_back(say("what the kernels take was not read: {}", questions.error().message));
+    seen.notes.push_back(say("the resources of the kernels were not read: {}", questions.error().message));
     return;
   }
   if (questions->empty()) return;
@@ -193,7 +193,7 @@ void look_at_kernels(const ValidateRequest& request, const Harness& harness, Val
   Validation heard;
   if (result) take_lines(result->channel, heard, story);
   if (!story.ended || story.kernels.size() != uses.size()) {
-    seen.notes.push_back(say("the driver was not asked how the kernels fit: {}",
+    seen.notes.push_back(say("the driver could not report the occupancy of the kernels: {}",
                              result ? describe_end(*result) : result.error().message));
   } else {
     for (std::size_t i = 0; i < uses.size(); ++i)

@@ -90,13 +90,13 @@ Comparison compare(const Timing& timing, const std::string& other) {
 // right after it.
 std::string disturbance(const Timing& timing) {
   if (const double others = state_of(timing, "others", 0); others > 0)
-    return say_n(static_cast<std::size_t>(others), "{} other process computes on this GPU",
-                 "{} other processes compute on this GPU", static_cast<std::size_t>(others));
+    return say_n(static_cast<std::size_t>(others), "{} other process is using this GPU",
+                 "{} other processes are using this GPU", static_cast<std::size_t>(others));
   const double load = state_of(timing, "load", 0), cores = state_of(timing, "cores", 0);
   if (load > kBusy * cores) return say("the CPU is busy: a load of {:.1f} on {:.0f} cores", load, cores);
   const auto reasons = static_cast<std::uint64_t>(state_of(timing, "reasons", 0));
   if ((reasons & kHeldBack) != 0)
-    return say("the GPU's clock was held back at {:.0f} MHz, by heat or by its power supply",
+    return say("the GPU's clock was throttled to {:.0f} MHz, because of heat or its power supply",
                state_of(timing, "clock", 0));
   return "";
 }

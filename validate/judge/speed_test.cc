@@ -50,9 +50,9 @@ TEST(Speed, ADisturbedTimingIsUnknownAndSaysWhy) {
   Timing t = timing(around(1, 0.01), around(1.3, 0.01));
   t.state = {{"others", 2}};
   EXPECT_EQ(compare(t, "against").pace, Pace::Unknown);
-  EXPECT_EQ(disturbance(t), "2 other processes compute on this GPU");
+  EXPECT_EQ(disturbance(t), "2 other processes are using this GPU");
   t.state = {{"reasons", 0x40}, {"clock", 1200}};
-  EXPECT_NE(disturbance(t).find("held back at 1200 MHz"), std::string::npos);
+  EXPECT_NE(disturbance(t).find("throttled to 1200 MHz"), std::string::npos);
   t.state = {{"reasons", 0x4 | 0x1}};  // a power limit, and idling: how the GPU is
   EXPECT_EQ(disturbance(t), "");
 }
@@ -88,7 +88,7 @@ TEST(Speed, WhatTheHarnessAddsIsHeldAgainstCallsInARow) {
   EXPECT_FALSE(harness_cost(v, "another").known);
   v.limits[device] = {1, 1, 1};
   EXPECT_NE(json_report(v).find("\"added\": 0.25"), std::string::npos);
-  EXPECT_NE(text_report(v).find("25.0 % more time than one of many in a row; the harness itself took 25.0 %"),
+  EXPECT_NE(text_report(v).find("25.0 % more time than one of many in a row; the harness itself used 25.0 %"),
             std::string::npos);
   for (Timing& t : v.timings) t.in_a_row_ms *= 2;  // faster alone: not "-37.5 % more"
   EXPECT_NE(text_report(v).find("37.5 % less time than one of many in a row"), std::string::npos);

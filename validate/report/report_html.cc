@@ -65,9 +65,9 @@ std::string error_plot(const Validation& v) {
 // lines are the measured limits, and meet at the ridge, where a pass needs as much time for memory
 // as for arithmetic.
 std::string roofline(const Validation& v, const std::string& device, const Limits& limits) {
-  Plot plot{say("Roofline of {}: how near each shape comes to what was measured", device),
-            {say("operations a byte"), 1, 100, true},
-            {say("operations a second"), 1e9, 1e13, true},
+  Plot plot{say("Roofline of {}: how close each shape is to the measured limits", device),
+            {say("operations per byte"), 1, 100, true},
+            {say("operations per second"), 1e9, 1e13, true},
             {},
             {}};
   for (const Timing& t : v.timings) {
@@ -177,7 +177,7 @@ std::string failed_cases(const std::string& title, const std::vector<CaseResult>
 }
 
 std::string table(const Validation& v) {
-  std::string out = "<table><thead><tr><th scope=\"col\">" + xml_escaped(say("what")) +
+  std::string out = "<table><thead><tr><th scope=\"col\">" + xml_escaped(say("item")) +
                     "</th><th scope=\"col\">" + xml_escaped(say("value")) + "</th></tr></thead><tbody>\n";
   const std::pair<std::string, std::string> rows[] = {
       {say("module"), v.module_file.empty() ? v.module : v.module_file},

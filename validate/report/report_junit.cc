@@ -66,7 +66,7 @@ std::map<std::string, Suite> suites_of(const Validation& v) {
   for (const CaseResult& c : v.cases) suites[c.device].add(part(c.device), c.id, inner(c));
   for (const AgainstBaseline& c : v.compared) {
     const Timing& t = v.timings[c.timing];
-    const std::string slower = say("{:.3f} times as long as in the baseline at least", c.low);
+    const std::string slower = say("at least {:.3f} times as long as in the baseline", c.low);
     suites["speed"].add("speed." + part(t.device), pass_name(t),
                         c.regressed ? "      <failure" + attribute("type", "slower") +
                                           attribute("message", slower) + "></failure>\n"

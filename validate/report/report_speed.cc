@@ -46,7 +46,7 @@ std::string harness_text(const Validation& v) {
                                 device, -100 * cost.added)
                           : say("{}: a call timed alone took {:.1f} % more time than one of many in a row",
                                 device, 100 * cost.added)) +
-          "; " + say("the harness itself took {:.1f} % of the time of all calls", 100 * cost.around) + "\n";
+          "; " + say("the harness itself used {:.1f} % of the time of all calls", 100 * cost.around) + "\n";
   return text;
 }
 
@@ -90,7 +90,7 @@ std::string against_rows(const Validation& v) {
 // The factor is now / before, as an interval.
 std::string baseline_rows(const Validation& v) {
   if (v.baseline.empty()) return "";
-  std::string text = "\n" + say("time beside {}", v.baseline) + "\n";
+  std::string text = "\n" + say("time compared with {}", v.baseline) + "\n";
   if (!v.baseline_problem.empty()) text += "  " + retold(v.baseline_problem) + "\n";
   for (const AgainstBaseline& c : v.compared)
     text += in_column(shape_of(v.timings[c.timing]), 42) +
@@ -135,9 +135,8 @@ std::string speed_text(const Validation& v) {
   for (const Timing& t : v.timings)
     if (const std::string why = disturbance(t); !why.empty()) ++disturbed[why];
   for (const auto& [why, passes] : disturbed)
-    text += say_n(passes, "{} pass is not to be trusted: {}", "{} passes are not to be trusted: {}", passes,
-                  why) +
-            "\n";
+    text +=
+        say_n(passes, "{} pass is not reliable: {}", "{} passes are not reliable: {}", passes, why) + "\n";
   return text + harness_text(v) + kernel_rows(v) + against_rows(v) + baseline_rows(v);
 }
 

@@ -60,7 +60,7 @@ std::string devices(const Validation& v) {
     text += "\n";
   }
   for (const auto& [device, words] : v.refused)
-    text += say("{}: not validated, the module takes no such tensors ({})", device, words) + "\n";
+    text += say("{}: not validated, the module accepts no such tensors ({})", device, words) + "\n";
   return text;
 }
 
@@ -131,8 +131,8 @@ std::string failures(const Validation& v) {
   }
   if (hidden > 0)
     text += "\n" +
-            say_n(hidden, "... and {} failed case more; --json lists all.",
-                  "... and {} failed cases more; --json lists all.", hidden) +
+            say_n(hidden, "... and {} more failed case; --json lists all.",
+                  "... and {} more failed cases; --json lists all.", hidden) +
             "\n";
   return text;
 }
@@ -159,8 +159,8 @@ std::string nondeterminism(const Validation& v) {
       entry.second = std::max(entry.second, difference);
     }
   }
-  if (seen.empty()) return "\n" + say("Every call, made twice, gave the same bits.") + "\n";
-  std::string text = "\n" + say("Not the same bits when called twice:") + "\n";
+  if (seen.empty()) return "\n" + say("Every call gave identical bits when repeated.") + "\n";
+  std::string text = "\n" + say("Not identical bits when repeated:") + "\n";
   for (const auto& [name, entry] : seen)
     text += "  " +
             say_n(entry.first, "{} in {} case, at most {:.2g} of its norm",

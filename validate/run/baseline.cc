@@ -48,11 +48,11 @@ void compare_row(Validation& v, std::size_t index, const Json& row) {
 
 std::string baseline_form_problem(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return say("this is no JSON");
+  if (json.is_discarded()) return say("this is not JSON");
   const auto rows = json.is_object() ? json.find("timing") : json.end();
   if (!json.is_object() || rows == json.end() || !rows->is_array())
-    return say("this is JSON, but not of a scankit validate");
-  return rows->empty() ? say("the run that it is of timed nothing") : "";
+    return say("this is JSON, but not from scankit validate");
+  return rows->empty() ? say("its run timed nothing") : "";
 }
 
 std::string baseline_device_problem(const Validation& v, const std::vector<std::string>& devices,
@@ -80,9 +80,9 @@ void compare_with_baseline(Validation& v, const std::string& text) {
     if (v.compared.empty() && v.baseline_problem.empty())
       v.baseline_problem = v.timings.empty()
                                ? say("nothing was timed that the baseline could be compared with")
-                               : say("the baseline holds none of the passes that were timed");
+                               : say("the baseline contains none of the timed passes");
   } catch (const Json::exception&) {
-    v.baseline_problem = say("{} is not the JSON of a scankit validate that timed something", v.baseline);
+    v.baseline_problem = say("{} is not JSON from a scankit validate that timed something", v.baseline);
   }
 }
 

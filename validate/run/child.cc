@@ -110,15 +110,15 @@ std::string where_it_was(const ProcessResult& result) {
 }
 
 std::string describe_end(const ProcessResult& result) {
-  if (result.timed_out) return say("the process did not end in time and was stopped");
+  if (result.timed_out) return say("the process exceeded its time limit and was stopped");
   if (result.signal != 0) {
     const std::string name = signal_name(result.signal), where = where_it_was(result);
     return where.empty() ? say("the process crashed with {}", name)
                          : say("the process crashed with {} at {}", name, where);
   }
   const std::string line = last_line(result.err);
-  return line.empty() ? say("the process ended with status {}", result.exit_code)
-                      : say("the process ended with status {}: {}", result.exit_code, line);
+  return line.empty() ? say("the process exited with status {}", result.exit_code)
+                      : say("the process exited with status {}: {}", result.exit_code, line);
 }
 
 std::string why_python_does_not_work(const std::string& python) {

@@ -62,7 +62,7 @@ void without_against(Series& series) {
 void blame_the_start(const Session& session, const LostChild& lost, Series& series) {
   const ChildStory& story = lost.story;
   if (series.guarded && story.cases_done == 0) {
-    series.seen.notes.push_back(say("what is written beside a result on the GPU is not seen: {}", lost.how));
+    series.seen.notes.push_back(say("writes next to a result on the GPU are not detected: {}", lost.how));
     series.tasks.clear();
     series.finished = true;
     return;
@@ -104,7 +104,7 @@ void blame(const Session& session, const LostChild& lost, Series& series) {
   series.tasks.erase(task);
   series.lost_in_a_row = story.cases_done > 0 ? 1 : series.lost_in_a_row + 1;
   if (series.lost_in_a_row >= kCrashesInARow)
-    series.seen.blocked = say("gave up after {} lost processes in a row", series.lost_in_a_row);
+    series.seen.blocked = say("stopped after {} lost processes in a row", series.lost_in_a_row);
 }
 
 // Removes what has a result. A device whose tensors the module refuses needs no further tasks.
@@ -125,9 +125,9 @@ void drop_absent_devices(const Session& session, Series& series) {
   const auto dropped = std::erase_if(series.tasks, [](const Task& task) { return !on_cpu(task.device); });
   if (dropped == 0 || !seen.gpu_problem.empty()) return;
   if (session.request.require_cuda)
-    seen.blocked = say("torch sees no CUDA device");
+    seen.blocked = say("torch finds no CUDA device");
   else
-    seen.notes.push_back(say("torch sees no CUDA device: only the CPU was validated"));
+    seen.notes.push_back(say("torch finds no CUDA device: only the CPU was validated"));
 }
 
 // Starts one child and waits for its end, then decides what is left to do.

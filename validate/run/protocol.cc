@@ -251,7 +251,7 @@ void take_line(std::string_view line, Validation& validation, ChildStory& story)
     const auto handler = kHandlers.find(json.at("type").get<std::string>());
     if (handler != kHandlers.end()) handler->second(json, validation, story);
   } catch (const Json::exception& error) {
-    validation.notes.push_back(say("the harness said what we do not understand: {}", error.what()));
+    validation.notes.push_back(say("unexpected output of the harness: {}", error.what()));
   }
 }
 

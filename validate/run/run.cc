@@ -241,7 +241,7 @@ void explain_nothing_run(Validation& seen) {
   if (seen.module_problem == ModuleProblem::NotFound) {
     seen.blocked = seen.module_message;
   } else if (!seen.refused.empty()) {
-    seen.blocked = say("the module takes no tensor of any device that is here");
+    seen.blocked = say("the module accepts tensors of no device on this machine");
   }
 }
 

@@ -101,8 +101,7 @@ void run_sanitizer(const ValidateRequest& request, const std::string& script, Va
     }
     if (here) return;
   }
-  seen.notes.push_back(
-      say("compute-sanitizer is not here: memory errors inside kernels were not looked for"));
+  seen.notes.push_back(say("compute-sanitizer was not found: memory errors inside kernels were not checked"));
 }
 
 }  // namespace scankit::validate

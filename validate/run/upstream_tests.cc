@@ -90,7 +90,7 @@ TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   }
   static const RE2 gpu(R"((['"])cuda(:\d+)?['"])");
   if (seen.gpu.empty() && RE2::PartialMatch(*source, gpu))
-    file.problem = say("{} computes on a GPU, and torch sees none here", file.path);
+    file.problem = say("{} computes on a GPU, and torch finds none", file.path);
   if (!request.commented_parameters || !file.problem.empty()) return file;
   int enabled = 0;
   const std::string more = with_commented_parameters(*source, enabled);
@@ -103,7 +103,7 @@ TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   file.path = path_join(file.scratch->path(), path_basename(request.upstream_tests));
   if (const auto written = write_file_atomically(file.path, more); !written)
     file.problem = written.error().message;
-  seen.notes.push_back(say("{}: the values of {} decorators that are comments there were added",
+  seen.notes.push_back(say("{}: the values of {} decorators that are commented out there were added",
                            request.upstream_tests, enabled));
   return file;
 }
@@ -192,8 +192,10 @@ void run_upstream_tests(const ValidateRequest& request, const Harness& harness, 
     c.reasons = {result.error().message};
   if (heard.left > 0)
     seen.notes.push_back(say_n(heard.left,
-                               "{}: {} test of {} was not run: the time was over (--timeout gives more)",
-                               "{}: {} tests of {} were not run: the time was over (--timeout gives more)",
+                               "{}: {} test of {} was not run: the time limit was reached (--timeout sets a "
+                               "longer one)",
+                               "{}: {} tests of {} were not run: the time limit was reached (--timeout sets "
+                               "a longer one)",
                                request.upstream_tests, heard.left, heard.total));
   seen.cases.push_back(std::move(c));
 }

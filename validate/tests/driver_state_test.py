@@ -44,8 +44,8 @@ class DriverState(unittest.TestCase):
         self.assertEqual(driver_state.why("libcuda-that-is-not-here.so.1"), "")
 
     def test_compute_modes(self):
-        self.assertEqual(self.why(0, EXCLUSIVE, 46), "its compute mode is exclusive, and another process has it")
-        self.assertIn("lets no process compute", self.why(0, PROHIBITED, 46))
+        self.assertEqual(self.why(0, EXCLUSIVE, 46), "its compute mode is exclusive, and another process uses it")
+        self.assertIn("is prohibited (nvidia-smi", self.why(0, PROHIBITED, 46))
         self.assertEqual(self.why(0, 0, 46), "it is busy or unavailable (CUDA driver error 46)")
 
     def test_whether_more_than_one_process_may_have_it(self):
@@ -65,7 +65,7 @@ class DriverState(unittest.TestCase):
     def test_error_states(self):
         self.assertIn("uncorrectable error (ECC)", self.why(0, 0, 214))
         self.assertIn("fabric manager", self.why(802, 0, 0))
-        self.assertIn("different versions", self.why(803, 0, 0))
+        self.assertIn("the versions of the driver's library", self.why(803, 0, 0))
         self.assertIn("error state", self.why(999, 0, 0))
         self.assertEqual(self.why(0, 0, 777), "CUDA driver error 777")
 
@@ -75,7 +75,7 @@ class DriverState(unittest.TestCase):
 
     def test_what_the_child_says_of_them(self):
         self.driver.stub_state(0, EXCLUSIVE, 46)
-        told = "the GPU cannot be used: its compute mode is exclusive, and another process has it"
+        told = "the GPU cannot be used: its compute mode is exclusive, and another process uses it"
         self.assertEqual(self.hello(torch_that(True)), (False, "", told))
         self.driver.stub_state(999, 0, 0)
         self.assertIn("error state", self.hello(torch_that(False))[2])

@@ -35,7 +35,7 @@ std::string said_on(const std::string& device, const Validation& v) {
 }
 
 #define SCANKIT_NEEDS_A_GPU(v) \
-  if ((v).gpu.empty()) GTEST_SKIP() << "torch sees no GPU. " << (v).gpu_problem
+  if ((v).gpu.empty()) GTEST_SKIP() << "torch finds no GPU. " << (v).gpu_problem
 
 TEST(GpuBands, TheRightModulePasses) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
@@ -66,9 +66,9 @@ TEST_P(WritesBeside, IsCaughtAndNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Each, WritesBeside,
                          testing::Values(Beside{"gpu/writes_behind_its_result.py",
-                                                "fwd wrote behind the end of out (byte 1 behind it)"},
+                                                "fwd wrote past the end of out (byte 1 past the end)"},
                                          Beside{"gpu/writes_before_its_result.py",
-                                                "bwd wrote in front of dA (byte 1 before it)"}),
+                                                "bwd wrote before the start of dA (byte 1 before it)"}),
                          [](const auto& each) { return std::string(each.index == 0 ? "behind" : "before"); });
 
 }  // namespace

@@ -98,8 +98,8 @@ class Bands(unittest.TestCase):
         ctypes.memset(out + 33, 0, 1)
         ctypes.memset(other - 1, 0, 1)
         guard.complain("fwd", {out: "out"}, found)
-        self.assertEqual(found, ["fwd wrote behind the end of out (byte 2 behind it)",
-                                 "fwd wrote in front of memory of 16 bytes (byte 1 before it)"])
+        self.assertEqual(found, ["fwd wrote past the end of out (byte 2 past the end)",
+                                 "fwd wrote before the start of memory of 16 bytes (byte 1 before it)"])
         self.free(out, 32), self.free(other, 16)
 
     def test_many_streams_and_threads(self):
@@ -131,7 +131,7 @@ class Bands(unittest.TestCase):
         place = self.allocate(8)
         self.free(place, 8)
         self.free(place, 8)
-        self.assertEqual(gpu_guard.trouble(), ["memory on the GPU was freed that is not allocated (1 times)"])
+        self.assertEqual(gpu_guard.trouble(), ["unallocated GPU memory was freed (1 times)"])
         self.assertEqual(gpu_guard.trouble(), [])
         self.free(None, 8)
         self.assertEqual(gpu_guard.trouble(), [])

@@ -129,12 +129,15 @@ const Wrong kWrong[] = {
     {"writes_one_past_dz", {}, "bwd changed memory around dz, which it must not write"},
     {"writes_behind_its_result",
      {},
-     "fwd wrote behind the end of out (byte 1 behind it), which it must not write"},
-    {"writes_before_its_result", {}, "bwd wrote in front of dA (byte 1 before it), which it must not write"},
+     "fwd wrote past the end of out (byte 1 past the end), which it must not write"},
+    {"writes_before_its_result",
+     {},
+     "bwd wrote before the start of dA (byte 1 before it), which it must "
+     "not write"},
     {"leaves_an_element_unwritten", {"out"}, "worst element ["},
     {"large_noise", {"out"}, "differs between two equal calls"},
-    {"returns_input_memory", {}, "du of bwd lies in the memory of u"},
-    {"ignores_dz_destination", {}, "dz of bwd is not the destination that was given"},
+    {"returns_input_memory", {}, "du of bwd is in the memory of u"},
+    {"ignores_dz_destination", {}, "dz of bwd is not the given destination"},
     {"nan_in_fp16", {"out"}, "is nan, expected"},
 };
 INSTANTIATE_TEST_SUITE_P(Each, WrongModule, testing::ValuesIn(kWrong),
@@ -342,7 +345,7 @@ TEST(ValidateModules, APythonThatDoesNotRunIsInconclusiveAndSaysWhy) {
       {"/nonexistent/python", "cannot start /nonexistent/python"},
       {"/", "cannot start /"},
       {"/bin/true", "cannot run a one-line script"},
-      {"/bin/false", "ended with status 1"},
+      {"/bin/false", "exited with status 1"},
   };
   for (const auto& [python, why] : kPythons) {
     request.python = python;
@@ -359,7 +362,7 @@ TEST(ValidateModules, APythonWithoutTorchIsInconclusive) {
   const auto v = validated(request);
   if (!v.torch_version.empty()) GTEST_SKIP() << "the system's Python has a torch";
   EXPECT_EQ(v.verdict, Verdict::Inconclusive);
-  EXPECT_EQ(v.blocked, "there is no torch in this Python");
+  EXPECT_EQ(v.blocked, "this Python has no torch");
 }
 
 }  // namespace

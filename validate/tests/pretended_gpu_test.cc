@@ -65,7 +65,8 @@ TEST(PretendedGpu, SmallCasesRunOnceMoreBetweenBandsInAChildOfTheirOwn) {
   EXPECT_EQ(told(v, "cuda:0"), "");
   EXPECT_NE(
       told(v, "cuda:0+bands")
-          .find("fwd wrote behind the end of memory of 10 bytes (byte 1 behind it), which it must not write"),
+          .find(
+              "fwd wrote past the end of memory of 10 bytes (byte 1 past the end), which it must not write"),
       std::string::npos)
       << told(v, "cuda:0+bands") << notes(v);
   EXPECT_EQ(v.verdict, Verdict::Failed);
@@ -102,13 +103,14 @@ TEST(PretendedGpu, AChildWithBandsThatFoundNoMemoryBesideTheOtherRunsBehindIt) {
   const auto v = pretended(python, "pretended_gpu/writes_beside.py", "gpu_memory_stub");
   EXPECT_TRUE(read_whole_file(file)) << "there was memory";
   EXPECT_EQ(v.blocked, "");
-  EXPECT_NE(told(v, "cuda:0+bands").find("fwd wrote behind the end"), std::string::npos) << notes(v);
+  EXPECT_NE(told(v, "cuda:0+bands").find("fwd wrote past the end"), std::string::npos) << notes(v);
 }
 
 TEST(PretendedGpu, ADriverWithoutWhatTheBandsNeedIsANote) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto v = pretended(python, "modules/right.py", "gpu_stub");
-  EXPECT_NE(notes(v).find("is not seen: the driver lacks cuCtxGetCurrent"), std::string::npos) << notes(v);
+  EXPECT_NE(notes(v).find("are not detected: the driver lacks cuCtxGetCurrent"), std::string::npos)
+      << notes(v);
   for (const CaseResult& c : v.cases) EXPECT_NE(c.device, "cuda:0+bands") << c.id;
 }
 

@@ -172,7 +172,7 @@ class Download {
       }
       if (!may_ask(one.moved_to) || (is_https(url) && !is_https(one.moved_to))) {
         char from[kLongestUrl], to[kLongestUrl];
-        scankit_gpu::report_error("{} leads to {}, and only https is followed", shown(url, from),
+        scankit_gpu::report_error("{} redirects to {}, but only https is followed", shown(url, from),
                                   shown(one.moved_to, to));
         return Ended::Refused;
       }
@@ -180,7 +180,7 @@ class Download {
       a->moved_to[0] = 0;
     }
     char from[kLongestUrl];
-    scankit_gpu::report_error("{} leads on and on, more than 10 times", shown(request_.url, from));
+    scankit_gpu::report_error("{} redirects more than 10 times", shown(request_.url, from));
     return Ended::Refused;
   }
 
@@ -200,11 +200,11 @@ bool judge_part(const Request& request, const char* name, const Part& part, char
   shown(request.url, place);
   const bool size_fits = request.size == 0 || part.have == request.size;
   if (!size_fits)
-    scankit_gpu::report_error("{}: {} bytes came, expected are {}", place, in_digits(part.have, one),
+    scankit_gpu::report_error("{}: received {} bytes, expected {}", place, in_digits(part.have, one),
                               in_digits(request.size, other));
   const bool hash_fits = request.sha256 == nullptr || strcmp(hash, request.sha256) == 0;
   if (size_fits && !hash_fits)
-    scankit_gpu::report_error("{}: its sha256 is {}, expected is {}", place, hash, request.sha256);
+    scankit_gpu::report_error("{}: its sha256 is {}, expected {}", place, hash, request.sha256);
   if (!size_fits || !hash_fits) unlink(name);
   return size_fits && hash_fits;
 }
@@ -263,7 +263,7 @@ int run(int argc, char** argv) {
   }
   if (!may_ask(request.url)) {
     char place[kLongestUrl];
-    scankit_gpu::report_error("{}: only https is fetched", shown(request.url, place));
+    scankit_gpu::report_error("{}: only https is supported", shown(request.url, place));
     return scankit_gpu::kUsage;
   }
   CurlApi api;

@@ -25,7 +25,7 @@ bool load_curl(CurlApi* api) {
   for (const char* name : kNames)
     if (library == nullptr) library = scankit_gpu::load_library(name);
   if (library == nullptr) {
-    scankit_gpu::report_error("libcurl.so.4 is not here, nor another build of it: {}",
+    scankit_gpu::report_error("libcurl.so.4 was not found, and no other build of it: {}",
                               scankit_gpu::load_error());
     return false;
   }
@@ -257,35 +257,33 @@ void report_error_of(const Attempt& a, const char* url) {
   shown(url, place);
   switch (a.stop) {
     case Attempt::Stop::TooLong:
-      return report_error("{}: longer than the {} bytes that are allowed", place,
-                          in_digits(a.request->limit, one));
+      return report_error("{}: longer than the limit of {} bytes", place, in_digits(a.request->limit, one));
     case Attempt::Stop::Endless:
       return report_error(
-          "{}: the server sends more than the {} bytes expected: {} bytes had come when the download was "
-          "stopped",
+          "{}: the server sent more than the {} bytes expected: the download was stopped after {} bytes",
           place, in_digits(a.request->size, one), in_digits(a.came, other));
     case Attempt::Stop::OtherSize:
-      return report_error("{}: the server has a file of {} bytes, expected are {}", place,
+      return report_error("{}: the file on the server has {} bytes, expected {}", place,
                           in_digits(a.total, one), in_digits(a.request->size, other));
     case Attempt::Stop::NoRoom:
       return report_error("cannot write {}: {}", a.request->out, strerror(a.write_error));
     case Attempt::Stop::OtherRange:
-      return report_error("{}: the server sends another part than was asked for", place);
+      return report_error("{}: the server sent a different range than requested", place);
     case Attempt::Stop::None:
       break;
   }
   if (a.curl_code == kCurlCertificate || a.curl_code == kCurlCertificateFile)
-    return report_error("{}: its certificate is not trusted here ({})", place, a.why);
+    return report_error("{}: its certificate is not trusted ({})", place, a.why);
   if (a.part->have > 0 && a.total > a.part->have && a.status < 300)
-    return report_error("{}: the connection ended after {} of {} bytes", place, in_digits(a.part->have, one),
+    return report_error("{}: the connection closed after {} of {} bytes", place, in_digits(a.part->have, one),
                         in_digits(a.total, other));
-  if (a.curl_code != 0) return report_error("{}: no answer: {}", place, a.why);
+  if (a.curl_code != 0) return report_error("{}: no response: {}", place, a.why);
   if (a.status == 401 || a.status == 403 || a.status == 407)
-    return report_error("{}: the server wants other credentials (status {})", place,
+    return report_error("{}: the server requires other credentials (status {})", place,
                         in_digits(static_cast<uint64_t>(a.status), one));
   if (a.status == 404 || a.status == 410)
-    return report_error("{}: not there (status {})", place, in_digits(static_cast<uint64_t>(a.status), one));
-  report_error("{}: the server answers with status {}", place,
+    return report_error("{}: not found (status {})", place, in_digits(static_cast<uint64_t>(a.status), one));
+  report_error("{}: the server responded with status {}", place,
                in_digits(static_cast<uint64_t>(a.status), one));
 }
 

@@ -119,7 +119,7 @@ int run_nvml(int argc, char** argv) {
   for (const char* place : kPlaces)
     if (library == nullptr) library = load_library(place);
   if (library == nullptr) {
-    report_error("libnvidia-ml.so.1 is not here: {}", load_error());
+    report_error("libnvidia-ml.so.1 was not found: {}", load_error());
     return kAbsent;
   }
   Nvml nvml = {};

@@ -108,7 +108,7 @@ int open_nvrtc(const Request& request, Nvrtc* nvrtc) {
     return kAbsent;
   }
   if (!bind_all(library, nvrtc)) {
-    report_error("{} is no NVRTC of CUDA 11.2 or newer: {}", request.library, load_error());
+    report_error("{} is not NVRTC of CUDA 11.2 or newer: {}", request.library, load_error());
     return kFailed;
   }
   return kOk;
@@ -180,7 +180,7 @@ int write_image(const Nvrtc& nvrtc, Program program, const Request& request) {
   size_t size = 0;
   int rc = request.ptx ? nvrtc.ptx_size(program, &size) : nvrtc.cubin_size(program, &size);
   if (rc != 0 || size == 0) {
-    report_error("NVRTC made no image: {}", nvrtc.error_string(rc));
+    report_error("NVRTC built no image: {}", nvrtc.error_string(rc));
     return kFailed;
   }
   char* image = static_cast<char*>(malloc(size));

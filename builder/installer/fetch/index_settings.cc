@@ -151,7 +151,7 @@ IndexSettings index_settings(const Host& host) { return Reader(host).all(); }
 
 std::string how_to_name_an_index() {
   return say(
-      "name the package index that your site uses: PIP_INDEX_URL, or index-url in ~/.config/pip/pip.conf or "
+      "configure the package index of your site: PIP_INDEX_URL, or index-url in ~/.config/pip/pip.conf or "
       "~/.config/uv/uv.toml; or install pip or uv");
 }
 

@@ -84,18 +84,17 @@ Result<void> download(const DownloadRequest& request) {
   if (ran.ok()) return {};
   const std::string why = retold(ran.err.substr(0, ran.err.find('\n')));
   if (ran.timed_out)
-    return Error{Errc::Timeout, say("the download did not end within an hour"),
-                 say("try again: it goes on where it was")};
+    return Error{Errc::Timeout, say("the download took longer than an hour"),
+                 say("try again: it continues the download")};
   if (ran.signal != 0 || why.empty())
-    return Error{Errc::ToolFailed, say("scankit-fetch died, of signal {}", ran.signal),
-                 say("bring the file by hand")};
+    return Error{Errc::ToolFailed, say("scankit-fetch was killed by signal {}", ran.signal),
+                 say("copy the file to this machine yourself")};
   if (ran.exit_code == kHelperAbsent)
     return Error{
         Errc::Unsupported, why,
-        say("install it (Debian: libcurl4, others: libcurl), or install pip or uv, which need none")};
-  return Error{
-      Errc::ToolFailed, why,
-      say("look at the index that is configured, at https_proxy, and at the certificates (SSL_CERT_FILE)")};
+        say("install it (Debian: libcurl4, others: libcurl), or install pip or uv, which do not need it")};
+  return Error{Errc::ToolFailed, why,
+               say("check the configured index, https_proxy, and the certificates (SSL_CERT_FILE)")};
 }
 
 namespace {
@@ -133,12 +132,12 @@ class Fetcher {
     const std::string name = required_name(wheel.name);
     Error last;
     for (const IndexSettings::Index& index : settings_.indexes) {
-      progress_.act(say("asking the index of {} for {}", index.from, wheel.name));
+      progress_.act(say("querying the index of {} for {}", index.from, wheel.name));
       auto found = find_in(project_url(index.url, name), wheel);
       if (found) return found;
       last = found.error();
       if (last.code == Errc::Unsupported) break;  // no libcurl: no index can be asked
-      last.hint = say("the index is named by {}", index.from);
+      last.hint = say("the index is configured by {}", index.from);
     }
     return last;
   }
@@ -194,8 +193,7 @@ WheelFetcher wheel_fetcher(const std::string& cache_folder) {
     const auto host = make_real_host();
     const IndexSettings settings = index_settings(*host);
     if (settings.indexes.empty())
-      return Error{Errc::NotFound,
-                   say("neither pip nor uv is here, and no configuration names a package index"),
+      return Error{Errc::NotFound, say("neither pip nor uv is installed, and no package index is configured"),
                    how_to_name_an_index()};
     std::optional<TemporaryDirectory> aside;  // without a cache nothing waits for the next run
     if (cache_folder.empty()) {

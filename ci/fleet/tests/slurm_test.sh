@@ -94,10 +94,10 @@ sleep 0.5
 fleet_run "$all" 2 -N4 -- "${command[@]}"
 grep -q 'another scankit' "$work/err" || fail "two launchers at once"
 fleet_run "$work/none" 2 -p nowhere -- doctor
-grep -q 'no such partition' "$work/err" || fail "a partition that does not exist"
+grep -q 'the partition does not exist' "$work/err" || fail "a partition that does not exist"
 code=0
 PATH=/nowhere "$scankit" fleet run --slurm --out "$work/none" -- doctor 2>"$work/err" || code=$?
-[ "$code" = 2 ] && grep -q 'not on the PATH' "$work/err" || fail "no srun: $code"
+[ "$code" = 2 ] && grep -q 'not on PATH' "$work/err" || fail "no srun: $code"
 fleet_run "$work/none" 2 -N4 -- fix --yes
 fleet_run "$work/none" 4 -N40 --immediate=1 -- doctor
 
@@ -134,7 +134,7 @@ echo "== an allocation that ends early"
 ) &
 fleet_run "$work/early" 4 -N4 -- "${command[@]}"
 wait $!
-grep -q 'run the same line again' "$work/out" || { cat "$work/out" && fail "an allocation that ends early"; }
+grep -q 'run the same command again' "$work/out" || { cat "$work/out" && fail "an allocation that ends early"; }
 expect "$work/early" 'r["counts"]["unknown"], r["counts"]["nodes"]' "(4, 4)"
 
 echo "== in an allocation that is there, and a folder that the nodes do not see"
@@ -147,7 +147,7 @@ if unshare --mount true 2>/dev/null; then
   slurm_node_up node4 "$work/hidden"
   slurm_wait_idle 4
   fleet_run "$work/hidden" 0 -N4 -- doctor --python "$python" --no-import
-  expect "$work/hidden" 'r["counts"]["passed"], "is not to be seen" in n["node4"]["notes"][0]' "(4, True)"
+  expect "$work/hidden" 'r["counts"]["passed"], "is not visible" in n["node4"]["notes"][0]' "(4, True)"
 else
   echo "no mount namespaces here: a node that lost its file system was not tried"
 fi

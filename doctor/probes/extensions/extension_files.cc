@@ -64,7 +64,7 @@ class ModuleSearch {
       if (!holds(entries, file) || host_.is_directory(path)) continue;
       fitting.insert(file);
       if (leads_nowhere(path)) {  // import asks whether it is a file, and goes on
-        add(path, index, message("a link to a file that is not there"));
+        add(path, index, message("a link to a file that does not exist"));
         continue;
       }
       add(path, index, winner_.empty() ? Message() : message("shadowed by {}", winner_));
@@ -126,7 +126,7 @@ class ModuleSearch {
 
   void visit_project(const Distribution& distribution) {
     if (!distribution.editable || distribution.project.empty()) return;
-    const Message why = message("in a source folder that is not on sys.path");
+    const Message why = message("in a source directory that is not on sys.path");
     visit_stray(distribution.project, why, distribution.name);
     const std::string build = distribution.project + "/build";
     for (const DirEntry& entry : listings_.of(build))

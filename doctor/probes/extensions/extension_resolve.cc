@@ -53,13 +53,13 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
     : host_(host), so_far_(so_far), libraries_(host) {
   auto process = ProcessImage::start(libraries_, so_far.python.value.executable);
   if (!process) {
-    failure_ = message("the loader's work could not be followed: {}", process.error().message);
+    failure_ = message("the loader's behaviour could not be determined: {}", process.error().message);
     return;
   }
   bare_ = *std::move(process);
   if (!bare_->missing_at_start().empty()) {
     const UnfoundLibrary& first = bare_->missing_at_start().front();
-    failure_ = message("the interpreter itself does not start: {}, needed by {}, is nowhere", first.name,
+    failure_ = message("the interpreter itself does not start: {}, needed by {}, was not found", first.name,
                        first.needed_by);
   }
   with_torch_ = bare_;

@@ -109,7 +109,7 @@ void take_inits(const ElfLibrary& library, Extension& copy) {
 // The state of a file whose bytes are there and whose tables are not usable (Extension::file_state).
 FileState damaged(const Error& error) {
   if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return state_of_failure(error);
-  return {"damaged", say("the tables that the loader goes by are unusable: {}", error.message), ""};
+  return {"damaged", say("the tables that the loader uses are unusable: {}", error.message), ""};
 }
 
 // Sets `library` only where the file is ELF of a machine that is read further; a foreign one stays "elf".
@@ -181,7 +181,7 @@ Extension inspect_extension(const Host& host, const std::string& path) {
   const auto first = name.find('.'), last = name.rfind('.');
   if (first != std::string::npos && last > first) copy.tag = name.substr(first + 1, last - first - 1);
   inspect_file(host, copy);
-  copy.resolution_note = message("the file was read by itself, without an environment");
+  copy.resolution_note = message("the file was examined by itself, without an environment");
   return copy;
 }
 
@@ -221,8 +221,8 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
           copy.mismatches = mismatches_of_module(host, so_far, resolver, copy.path);
       } else {
         copy.resolution_note = copy.file_state == "elf"
-                                   ? message("made for {}, the interpreter for {}", copy.machine, machine)
-                                   : message("the file is no whole library: {}", copy.file_state);
+                                   ? message("built for {}, the interpreter for {}", copy.machine, machine)
+                                   : message("the file is not a complete library: {}", copy.file_state);
       }
       found.push_back(std::move(copy));
     }

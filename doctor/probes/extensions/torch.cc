@@ -85,7 +85,7 @@ void read_version(const Host& host, const Distribution* distribution, Probed<Tor
   }
   if (distribution != nullptr) torch.distribution_version = distribution->version;
   if (!torch.version.empty()) return;
-  if (text) add_note(probed, message("{} names no __version__", file));
+  if (text) add_note(probed, message("{} defines no __version__", file));
   torch.version = torch.distribution_version;
 }
 
@@ -121,7 +121,7 @@ void read_libraries(const Host& host, Probed<Torch>& probed) {
     }
     torch.libraries.push_back(std::move(library));
   }
-  if (torch.libraries.empty()) add_note(probed, message("{} holds no shared library", folder));
+  if (torch.libraries.empty()) add_note(probed, message("{} contains no shared library", folder));
 }
 
 void read_string_abi(const Host& host, const Python& python, Probed<Torch>& probed) {
@@ -158,13 +158,13 @@ Message listed_as(const Distribution& distribution) {
 Probed<Torch> not_a_package(const FoundModule& found, const Distribution* distribution) {
   if (!found.leftover)
     return Probed<Torch>::failed(
-        message("import torch takes {}, which is not PyTorch: rename that file, or start Python elsewhere",
+        message("import torch imports {}, which is not PyTorch: rename that file, or start Python in "
+                "another directory",
                 printable(found.path)));
   const Message what =
-      message("{} has no __init__.py, as an incomplete uninstall leaves it", printable(found.path));
+      message("{} has no __init__.py, as after an incomplete uninstall", printable(found.path));
   if (distribution != nullptr)
-    return Probed<Torch>::failed(
-        message("{}, although {}: install torch again", what, listed_as(*distribution)));
+    return Probed<Torch>::failed(message("{}, although {}: reinstall torch", what, listed_as(*distribution)));
   return Probed<Torch>::absent(what);
 }
 
@@ -177,11 +177,11 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   const auto found = find_python_module(host, python, "torch");
   if (!found && distribution != nullptr)
     return Probed<Torch>::failed(message(
-        "{}, but no folder of sys.path holds the package: install torch again", listed_as(*distribution)));
+        "{}, but no directory of sys.path contains the package: reinstall torch", listed_as(*distribution)));
   if (!found) {
     const auto unreadable = unreadable_site_folders(host, python);
     if (!unreadable.empty()) return Probed<Torch>::failed(unreadable.front());
-    return Probed<Torch>::absent(message("no folder of sys.path holds a torch package"));
+    return Probed<Torch>::absent(message("no directory of sys.path contains a torch package"));
   }
   if (!found->package) return not_a_package(*found, distribution);
   Probed<Torch> probed = Probed<Torch>::of({});
@@ -190,7 +190,7 @@ Probed<Torch> probe_torch(const Host& host, const Python& python,
   if (probed.value.version.empty()) {
     // Failed, but `value` keeps what was found: the audit still uses the location.
     probed.state = ProbeState::Failed;
-    add_note(probed, message("{} is incomplete: install torch again", printable(found->path)));
+    add_note(probed, message("{} is incomplete: reinstall torch", printable(found->path)));
   }
   read_headers(host, probed.value);
   read_libraries(host, probed);

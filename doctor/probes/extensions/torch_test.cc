@@ -38,7 +38,7 @@ class TorchOf : public PythonTree {
 };
 
 TEST_F(TorchOf, AbsenceIsAFact) {
-  expect_note(probe(), ProbeState::Absent, "no folder of sys.path holds a torch package");
+  expect_note(probe(), ProbeState::Absent, "no directory of sys.path contains a torch package");
 }
 
 TEST_F(TorchOf, IsDescribedAlthoughItCannotBeImported) {
@@ -67,14 +67,15 @@ TEST_F(TorchOf, SaysWhatIsIncomplete) {
   EXPECT_EQ(without_version.value.version, "2.6.0");
   ASSERT_EQ(::unlink(at(site_ + "torch-2.6.0.dist-info/METADATA").c_str()), 0);
   ASSERT_EQ(::rmdir(at(site_ + "torch-2.6.0.dist-info").c_str()), 0);
-  expect_note(probe(), ProbeState::Failed, "is incomplete: install torch again");
+  expect_note(probe(), ProbeState::Failed, "is incomplete: reinstall torch");
   ASSERT_EQ(::unlink(at(site_ + "torch/__init__.py").c_str()), 0);
-  expect_note(probe(), ProbeState::Absent, "as an incomplete uninstall leaves it");
+  expect_note(probe(), ProbeState::Absent, "as after an incomplete uninstall");
 }
 
 TEST_F(TorchOf, DistInfoWithoutThePackageIsAFailure) {
   write(site_ + "torch-2.6.0.dist-info/METADATA", "Name: torch\nVersion: 2.6.0\n");
-  expect_note(probe(), ProbeState::Failed, "lists torch 2.6.0, but no folder of sys.path holds the package");
+  expect_note(probe(), ProbeState::Failed,
+              "lists torch 2.6.0, but no directory of sys.path contains the package");
 }
 
 TEST_F(TorchOf, AShadowingFileIsNoTorch) {

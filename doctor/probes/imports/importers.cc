@@ -327,7 +327,7 @@ Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& py
   ImporterSearch search(host, python, modules);
   std::vector<Importer> found = search.run();
   const Message read = message(
-      "{} files of known packages, single-file modules and the current folder were read", search.files());
+      "{} files of known packages, single-file modules and the current directory were read", search.files());
   const Message partly = message("{}; the limit was reached, so there may be more", read);
   // Which of the three answers: found; not decided, because something could not be read or the limit was
   // reached; or a real absence.

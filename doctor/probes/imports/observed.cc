@@ -80,7 +80,7 @@ void try_suspects(Snapshot& snapshot, const ObserveRequest& request) {
     file.missing_symbols.clear();
     file.unmet_versions.clear();
     file.settled_by.clear();
-    file.resolution_note = message("it was seen to load");
+    file.resolution_note = message("it was observed to load");
   }
 }
 
@@ -160,7 +160,7 @@ bool out_of_time(const ObserveRequest& request) {
 
 Probed<std::vector<Observation>> no_time() {
   return Probed<std::vector<Observation>>::failed(
-      message("the imports did not end within the time that --budget gave"));
+      message("the imports did not end within the time limit of --budget"));
 }
 
 // In groups of `width`; a group ends with its slowest child. A task with torch and more gets twice the time.
@@ -190,7 +190,7 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
 Message forbidden(const Host& host, const Snapshot& snapshot, const ObserveRequest& request) {
   if (!host.is_live() || !snapshot.target_root.empty())
     return message("the examined system is not the one that runs");
-  if (!snapshot.python.present()) return message("there is no Python to import with");
+  if (!snapshot.python.present()) return message("no Python to import with");
   if (request.policy == ImportPolicy::Never) return "--no-import";
   if (request.policy == ImportPolicy::Always) return "";
   const auto foreign = foreign_code(host, snapshot);
@@ -259,18 +259,18 @@ Message unbacked(const Host& host, const Python& python, const Observation& seen
         find_python_module(host, python, seen.module.substr(0, seen.module.find('.'))).has_value();
     return found ? Message()
                  : message(
-                       "the interpreter says that it imported {}, but names no file, and none was found on "
-                       "its path",
+                       "the interpreter reports that it imported {} without a file, and no file was found "
+                       "on its path",
                        seen.module);
   }
   // What the child could not write as UTF-8 does not name the file any more.
   if (seen.file.find("\\udc") != std::string::npos) return "";
   const std::string file = path_join(current_directory(), seen.file);
   if (!lies_in_a_file(host, file))
-    return message("the interpreter says that it imported {} from {}, but there is no such file", seen.module,
-                   file);
+    return message("the interpreter reports that it imported {} from {}, but that file does not exist",
+                   seen.module, file);
   if (!has_name_of(file, seen.module))
-    return message("the interpreter says that it imported {} from {}, but that file has another name",
+    return message("the interpreter reports that it imported {} from {}, but that file has another name",
                    seen.module, file);
   return "";
 }
@@ -295,8 +295,8 @@ void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observatio
   }
   if (task.modules.size() < 2) return;
   if (imports.size() < 2) {
-    seen.push_back(not_run(bare_name(task.modules[1]), "torch-first",
-                           message("`import torch` before it did not succeed")));
+    seen.push_back(
+        not_run(bare_name(task.modules[1]), "torch-first", message("`import torch` before it failed")));
     return;
   }
   seen.push_back(imports[1]);

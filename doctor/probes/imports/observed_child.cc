@@ -177,7 +177,8 @@ void end_of_process(const ProcessResult& process, Observation& unfinished) {
     unfinished.outcome = "timeout";
     unfinished.message = where_it_stood(process.err);
     unfinished.raised_at = place_of(unfinished.message);
-    if (!unfinished.message.empty()) unfinished.message = say("it waits in {}", unfinished.message.substr(2));
+    if (!unfinished.message.empty())
+      unfinished.message = say("it is waiting in {}", unfinished.message.substr(2));
     return;
   }
   unfinished.outcome = "crashed";
@@ -195,12 +196,12 @@ void not_started(const std::string& python, const ProcessResult& process, ChildA
   answer.duration_ms = process.duration.count();
   if (process.timed_out)
     answer.why_not =
-        say("{} does not start: nothing within {} s", python, (process.duration.count() + 500) / 1000);
+        say("{} does not start: no output within {} s", python, (process.duration.count() + 500) / 1000);
   else if (process.signal != 0)
-    answer.why_not = say("{} does not start: it died of {}", python, signal_name(process.signal));
+    answer.why_not = say("{} does not start: it was killed by {}", python, signal_name(process.signal));
   else
-    answer.why_not = say("{} does not start: it ended with status {} and did not run our program", python,
-                         process.exit_code);
+    answer.why_not = say("{} does not start: it exited with status {} and did not run the test program",
+                         python, process.exit_code);
   if (const std::string line = pick_line(process.err, ""); !line.empty()) answer.why_not += " (" + line + ")";
 }
 

@@ -126,10 +126,10 @@ TEST_F(ObservedChild, AnInterpreterThatDoesNotStartIsNoFactAboutTheModule) {
   const auto noisy =
       import_in_child(script("noisy", "#!/bin/sh\necho noise; echo bad luck >&2; exit 3\n"), {"m"}, 5s);
   EXPECT_FALSE(noisy.started);
-  EXPECT_NE(noisy.why_not.find("ended with status 3"), std::string::npos) << noisy.why_not;
+  EXPECT_NE(noisy.why_not.find("exited with status 3"), std::string::npos) << noisy.why_not;
   EXPECT_NE(noisy.why_not.find("bad luck"), std::string::npos);
   const auto hanging = import_in_child(script("hangs", "#!/bin/sh\nsleep 60\n"), {"m"}, 1s);
-  EXPECT_NE(hanging.why_not.find("nothing within 1 s"), std::string::npos) << hanging.why_not;
+  EXPECT_NE(hanging.why_not.find("no output within 1 s"), std::string::npos) << hanging.why_not;
   const auto absent = import_in_child(folder_->path() + "/nowhere", {"m"}, 1s);
   EXPECT_NE(absent.why_not.find("nowhere"), std::string::npos) << absent.why_not;
 }
@@ -203,8 +203,7 @@ TEST(ObservedImports, AForgedAnswerIsHeldAgainstTheFiles) {
   const std::string name = with_python().modules.at(0), real = folder->path() + "/" + name + ".abi3.so";
   const auto nowhere = outcome_of("/x/" + name + ".so");
   EXPECT_EQ(nowhere.outcome, "not-run");
-  EXPECT_NE(nowhere.why_not_run.english().find("there is no such file"), std::string::npos)
-      << nowhere.why_not_run;
+  EXPECT_NE(nowhere.why_not_run.english().find("no such file"), std::string::npos) << nowhere.why_not_run;
   EXPECT_EQ(outcome_of("").outcome, "not-run");
   const auto other = outcome_of("/bin/sh");
   EXPECT_EQ(other.outcome, "not-run") << other.exception << ": " << other.message;

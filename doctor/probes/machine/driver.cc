@@ -77,7 +77,7 @@ class Loader {
       if (host_.exists(path)) return {path, "ld.so.cache"};
     for (const char* folder : kDefaultFolders)
       if (const auto path = path_join(folder, soname); host_.exists(path))
-        return {path, std::string(sayable("default folder"))};
+        return {path, std::string(sayable("default directory"))};
     for (const char* folder : kKnownFolders)
       if (const auto path = path_join(folder, soname); host_.exists(path))
         return {path, std::string(sayable("not by the loader"))};
@@ -251,7 +251,7 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   const auto devices = host.list(bus);
   if (!devices) {
     if (host.exists("/dev/dxg"))
-      return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
+      return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can query"));
     return devices.error().code == Errc::NotFound ? Gpus::absent(message("this machine has no PCI bus"))
                                                   : Gpus::failed(devices.error().message);
   }
@@ -275,7 +275,7 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
     gpus.push_back(std::move(gpu));
   }
   if (gpus.empty() && host.exists("/dev/dxg"))
-    return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can ask"));
+    return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can query"));
   if (gpus.empty()) return Gpus::absent(message("no NVIDIA display device on the PCI bus"));
   return Gpus::of(gpus);
 }

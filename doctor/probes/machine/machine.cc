@@ -92,7 +92,7 @@ Probed<LibC> probe_libc(const Host& host) {
   if (path.empty()) {
     for (const char* musl : {"/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"})
       if (host.exists(musl)) return Probed<LibC>::of({"musl", "", musl});
-    return Probed<LibC>::failed(message("no libc.so.6 in the system's library folders"));
+    return Probed<LibC>::failed(message("no libc.so.6 in the system's library directories"));
   }
   const auto defined = newest_defined_version(host, path, "GLIBC_");
   if (!defined) return Probed<LibC>::failed(defined.error().message);
@@ -103,7 +103,7 @@ Probed<LibC> probe_libc(const Host& host) {
 Probed<LibStdCxx> probe_libstdcxx(const Host& host) {
   const std::string path = find_system_library(host, "libstdc++.so.6");
   if (path.empty())
-    return Probed<LibStdCxx>::absent(message("no libstdc++.so.6 in the system's library folders"));
+    return Probed<LibStdCxx>::absent(message("no libstdc++.so.6 in the system's library directories"));
   const auto glibcxx = newest_defined_version(host, path, "GLIBCXX_");
   const auto cxxabi = newest_defined_version(host, path, "CXXABI_");
   if (!glibcxx) return Probed<LibStdCxx>::failed(glibcxx.error().message);
@@ -166,7 +166,7 @@ Probed<Memory> probe_memory(const Host& host) {
     if (line.starts_with("MemTotal:")) memory.total = bytes;
     if (line.starts_with("MemAvailable:")) memory.available = bytes;
   }
-  if (memory.total == 0) return Probed<Memory>::failed(message("/proc/meminfo holds no MemTotal"));
+  if (memory.total == 0) return Probed<Memory>::failed(message("/proc/meminfo contains no MemTotal"));
   memory.cgroup_limit = cgroup_limit(host, memory.total);
   return Probed<Memory>::of(memory);
 }
@@ -175,8 +175,7 @@ Probed<Disk> probe_disk(const Host& host, const std::string& path) {
   if (!host.is_live()) return Probed<Disk>::absent(message("the examined system is not running"));
   struct ::statvfs st {};
   if (::statvfs(path.c_str(), &st) != 0)
-    return Probed<Disk>::failed(
-        message("cannot ask for the free space of {}: {}", path, std::strerror(errno)));
+    return Probed<Disk>::failed(message("cannot read the free space of {}: {}", path, std::strerror(errno)));
   return Probed<Disk>::of(
       // f_bavail, not f_bfree: the reserve is for root alone (statvfs(3)).
       {path, std::uint64_t{st.f_bavail} * st.f_frsize, ::access(path.c_str(), W_OK) == 0});

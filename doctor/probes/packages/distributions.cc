@@ -275,7 +275,8 @@ Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Py
   if (unreadable.empty()) return Probed<std::vector<Distribution>>::of(std::move(found));
   std::string why;
   for (const std::string& reason : unreadable) why += (why.empty() ? "" : "; ") + reason;
-  auto failed = Probed<std::vector<Distribution>>::failed(message("{}; run as a user who may read it", why));
+  auto failed =
+      Probed<std::vector<Distribution>>::failed(message("{}; run as a user with read permission", why));
   failed.value = std::move(found);
   return failed;
 }

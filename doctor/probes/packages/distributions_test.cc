@@ -69,7 +69,7 @@ TEST_F(Distributions, ToleratesBrokenOnes) {
   write(site_ + "binary-2.0.dist-info/METADATA", std::string(100000, '\xff'));
   write(site_ + "json-3.0.dist-info/direct_url.json", "[{");
   write(site_ + "types-3.0.dist-info/direct_url.json", R"({"dir_info": 7, "url": []})");
-  write(site_ + "afile-4.0.dist-info", "not a folder");
+  write(site_ + "afile-4.0.dist-info", "not a directory");
   write(site_ + "dangling-5.0.dist-info/x", "");
   link(at("nowhere"), site_ + "dangling-5.0.dist-info/METADATA");
   const auto probed = probe();

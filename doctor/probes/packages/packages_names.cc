@@ -69,7 +69,7 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
   if (!found) return {"absent", say("no package {} is on this Python's path", top), ""};
   const std::string at = found->path;
   if (!found->package) {
-    if (found->leftover) return {"unknown", say("{} is a folder without __init__.py", at), at};
+    if (found->leftover) return {"unknown", say("{} is a directory without __init__.py", at), at};
     if (!at.ends_with(".py")) return {"unknown", say("{} is a compiled module", at), at};
     file = at;
     if (target != top) return {"unknown", say("{} is a single file", at), at};
@@ -95,9 +95,9 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
     } else if (!text) {
       return {"unknown", say("{} could not be read", file), at};
     } else if (has_word(*text, part) || text->find("__path__") != std::string::npos) {
-      return {"unknown", say("{} may make the module {} itself", file, part), at};
+      return {"unknown", say("{} may create the module {} itself", file, part), at};
     } else {
-      return {"no", say("there is no {}.py", deeper), at};
+      return {"no", say("{}.py does not exist", deeper), at};
     }
   }
   return {"yes", "", at};
@@ -126,10 +126,10 @@ NameOffer NameSearch::search_folder(const std::string& folder, const std::string
         return {"unknown", say("{} is too large to search", folder), where};
       if (has_word(*text, name)) return {"yes", "", where};
       if (takes_all_from_elsewhere(*text))
-        return {"unknown", say("{} takes all names of another module", path), where};
+        return {"unknown", say("{} imports all names of another module", path), where};
     }
   }
-  return {"no", say("no file below {} has the name {}", folder, name), where};
+  return {"no", say("no file below {} defines the name {}", folder, name), where};
 }
 
 // Best evidence first: the word in the module's own file, a submodule of that name, then the files below, if
@@ -151,9 +151,9 @@ NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
       offer = {"unknown", say("{} could not be read", file), where};
     else if (!has_word(*text, name) && (folder.empty() || !has_child(folder, name))) {
       if (!makes_names(*text))
-        offer = {"no", say("{} does not have the name {}", file, name), where};
+        offer = {"no", say("{} does not define the name {}", file, name), where};
       else if (folder.empty() || takes_all_from_elsewhere(*text))
-        offer = {"unknown", say("{} takes names from elsewhere", file), where};
+        offer = {"unknown", say("{} imports names from other modules", file), where};
       else
         offer = search_folder(folder, name, where);
     }

@@ -155,18 +155,18 @@ EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
     if (find_on_path(host, name))
       return {say("install a Python in this conda environment"),
               shell_line({name, "install", "-p", folder, "python"})};
-  return {say("install a Python in this conda environment, or name another Python with --python"), ""};
+  return {say("install a Python in this conda environment, or choose another Python with --python"), ""};
 }
 
 EnvironmentRepair repair_of(const Host& host, const std::string& origin, const std::string& folder,
                             const Error& why) {
   const auto there = host.stat(folder);
   if (why.code == Errc::PermissionDenied || (!there && there.error().code == Errc::PermissionDenied))
-    return {say("run scankit as a user who may read it, or name another Python with --python"), ""};
+    return {say("run scankit as a user with read permission, or choose another Python with --python"), ""};
   if (!there && origin != "./.venv")
-    return {say("leave the environment that no longer exists"), shell_line({"unset", origin})};
+    return {say("deactivate the environment, which no longer exists"), shell_line({"unset", origin})};
   if (there && there->kind != FileKind::Directory)
-    return {say("name the directory of an environment, or the Python with --python"), ""};
+    return {say("give the directory of an environment, or the Python with --python"), ""};
   if (origin == "CONDA_PREFIX" || host.is_directory(path_join(folder, "conda-meta")))
     return repair_of_conda(host, folder);
   return repair_of_venv(host, folder);
@@ -176,7 +176,7 @@ EnvironmentRepair repair_of(const Host& host, const std::string& origin, const s
 
 EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
   const VenvFile venv = read_venv_file(host, folder);
-  const std::string text = say("make the environment anew, and install its packages again");
+  const std::string text = say("recreate the environment, and reinstall its packages");
   const auto uv = find_on_path(host, "uv");
   const auto with_uv = [&] {
     std::vector<std::string> words = {"uv", "venv", "--clear"};
@@ -192,7 +192,7 @@ EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
   }
   if (uv) return with_uv();
   const std::string name = venv.series.empty() ? "python3" : "python" + venv.series;
-  return {say("install {} with its venv module, then make the environment anew: {}", name,
+  return {say("install {} with its venv module, then recreate the environment: {}", name,
               shell_line({name, "-m", "venv", "--clear", folder})),
           ""};
 }

@@ -67,23 +67,22 @@ void add_children(const Host& host, const std::string& parent, const std::string
 Result<std::string> root_folder(const std::string& folder) {
   const auto host = make_real_host();
   auto real = host->realpath(folder);
-  if (!real) return no_root(folder, real.error().message, say("name the folder of an unpacked image"));
+  if (!real) return no_root(folder, real.error().message, say("give the directory of an unpacked image"));
   if (*real == "/")
-    return no_root(folder, say("that is the running system"),
-                   say("leave --root away to look at this machine"));
+    return no_root(folder, say("that is the running system"), say("omit --root to look at this machine"));
   if (!host->is_directory(*real))
-    return no_root(folder, say("not a folder"),
+    return no_root(folder, say("not a directory"),
                    say("unpack the image first, for example: docker export CONTAINER | tar -x -C DIR"));
   if (const auto listed = host->list(*real); !listed)
-    return no_root(folder, listed.error().message, say("run as a user who may read it"));
+    return no_root(folder, listed.error().message, say("run as a user with read permission"));
   if (is_packed_image(*host, *real))
-    return no_root(folder, say("it holds an image's layers, not its files"),
+    return no_root(folder, say("it contains an image's layers, not its files"),
                    say("unpack it first, for example with: umoci unpack, or docker export | tar -x"));
   const bool looks_so =
       std::ranges::any_of(kSigns, [&](const char* sign) { return host->exists(path_join(*real, sign)); });
   if (!looks_so)
-    return no_root(folder, say("no root file system: it holds none of usr, bin, lib, lib64 and etc"),
-                   say("name the folder that holds them"));
+    return no_root(folder, say("not a root file system: it contains none of usr, bin, lib, lib64 and etc"),
+                   say("give the directory that contains them"));
   return real;
 }
 
@@ -244,7 +243,7 @@ void list_others(const Host& host, const std::vector<PythonCandidate>& candidate
     const std::string torch = torch_of(host, found->path);
     if (torch.empty()) continue;
     notes.push_back(
-        say("also holds torch {}: {} ({})", printable(torch), printable(found->path), candidate.origin));
+        say("also has torch {}: {} ({})", printable(torch), printable(found->path), candidate.origin));
   }
 }
 
@@ -260,15 +259,15 @@ Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& n
     if (!found) continue;
     if (!first) first = {found->path, chosen_line(*found, candidate.origin)};
     if (torch_of(host, found->path).empty()) continue;
-    with_torch = {found->path, chosen_line(*found, say("{}, the first that holds torch", candidate.origin))};
+    with_torch = {found->path, chosen_line(*found, say("{}, the first one with torch", candidate.origin))};
     break;
   }
   const auto& chosen = with_torch ? with_torch : first;
   if (!chosen)
     return Error{Errc::InvalidArgument,
-                 say("no Python found in the root: looked at its PATH places, /opt/*, /opt/conda/envs/*, "
-                     "/venv, /app/.venv, /root/.venv and the like"),
-                 say("name one by its path inside the root: --python /path/to/python")};
+                 say("no Python found in the root: searched the directories of its PATH, /opt/*, "
+                     "/opt/conda/envs/*, /venv, /app/.venv, /root/.venv and similar ones"),
+                 say("give its path inside the root: --python /path/to/python")};
   notes.push_back(chosen->second);
   list_others(host, candidates, chosen->first, notes);
   return chosen->first;
@@ -314,12 +313,12 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
     // Going on to the next candidate would diagnose an environment that the user does not work in, and call
     // it healthy.
     if (candidate.active) return unusable_environment(host, candidate, found.error(), broken);
-    notes.push_back(say("passed over {}: {}", candidate.origin, found.error().message));
+    notes.push_back(say("skipped {}: {}", candidate.origin, found.error().message));
   }
   if (!chosen)
     return Error{Errc::InvalidArgument,
-                 say("no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
-                 say("name one: --python PATH")};
+                 say("no Python found: searched VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
+                 say("choose one: --python PATH")};
   for (PythonCandidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
   list_others(host, candidates, *chosen, notes);
   return *chosen;

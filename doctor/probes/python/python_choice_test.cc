@@ -30,7 +30,7 @@ class ChoosePython : public PythonTree {
 };
 
 TEST_F(ChoosePython, GoesThroughTheSourcesInOrder) {
-  EXPECT_EQ(choose(), "ERROR no Python found: looked at VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH");
+  EXPECT_EQ(choose(), "ERROR no Python found: searched VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH");
   link(base_, "path/python3");
   EXPECT_EQ(choose(), at("path/python3"));
   install("conda");
@@ -53,7 +53,7 @@ TEST_F(ChoosePython, TakesNothingInThePlaceOfAnActiveEnvironment) {
   install("conda");
   host_.variables["CONDA_PREFIX"] = at("conda");
   host_.variables["VIRTUAL_ENV"] = at("deleted");
-  EXPECT_EQ(choose(), "ERROR VIRTUAL_ENV: no Python at " + at("deleted") + ": there is no such file");
+  EXPECT_EQ(choose(), "ERROR VIRTUAL_ENV: no Python at " + at("deleted") + ": no such file");
   EXPECT_TRUE(notes_.empty());
   host_.variables.erase("VIRTUAL_ENV");
   write("work/.venv/pyvenv.cfg", "home = " + at("gone/bin") + "\nversion = 3.11.7\n");
@@ -83,7 +83,7 @@ TEST_F(ChoosePython, AVenvWhoseBaseHasNoStandardLibraryIsBroken) {
 
 TEST_F(ChoosePython, ARequestIsNotReplaced) {
   link(base_, "path/python");
-  EXPECT_EQ(choose(at("missing")), "ERROR no Python at " + at("missing") + ": there is no such file");
+  EXPECT_EQ(choose(at("missing")), "ERROR no Python at " + at("missing") + ": no such file");
   EXPECT_EQ(choose(""), "ERROR no Python at \"\": the path is empty");
 }
 
@@ -100,12 +100,11 @@ TEST_F(ChoosePython, ListsTheOthersThatHoldTorchOnce) {
   install("home/miniconda3/envs/ml");
   put_torch("home/miniconda3/envs/ml", "2.5.1");
   EXPECT_EQ(choose(), at("active/bin/python"));
-  EXPECT_EQ(notes_,
-            (std::vector<std::string>{
-                "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)",
-                "also holds torch 2.6.0: " + at("path/python") + " (PATH)",
-                "also holds torch 2.9.1: " + at("home/.pyenv/versions/3.11.7/bin/python") + " (pyenv)",
-                "also holds torch 2.5.1: " + at("home/miniconda3/envs/ml/bin/python") + " (conda)"}));
+  EXPECT_EQ(notes_, (std::vector<std::string>{
+                        "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)",
+                        "also has torch 2.6.0: " + at("path/python") + " (PATH)",
+                        "also has torch 2.9.1: " + at("home/.pyenv/versions/3.11.7/bin/python") + " (pyenv)",
+                        "also has torch 2.5.1: " + at("home/miniconda3/envs/ml/bin/python") + " (conda)"}));
 }
 
 TEST_F(ChoosePython, SaysThroughWhichScriptItWent) {

@@ -79,11 +79,11 @@ Result<std::optional<VenvConfig>> read_venv_config(const Host& host, const std::
     if (!text)
       return Error{text.error().code,
                    say("the venv's configuration cannot be read: {}", text.error().message),
-                   say("give yourself read access to it, or make the venv anew")};
+                   say("grant yourself read permission, or recreate the venv")};
     if (!is_utf8(*text))
       return Error{Errc::Malformed,
-                   say("{} is not UTF-8 text, so this venv's interpreter stops at its start", file),
-                   say("make the venv anew")};
+                   say("{} is not UTF-8 text, so this venv's interpreter fails at startup", file),
+                   say("recreate the venv")};
     VenvConfig config;
     config.file = file;
     config.prefix = path_dirname(directory);  // site.py: the folder above bin, wherever the file lies

@@ -218,9 +218,10 @@ Result<PythonLayout> read_python_layout(const Host& host, const std::string& int
   const auto series = find_series(host, layout, search_start(layout));
   if (!series)
     return Error{Errc::NotFound,
-                 say("the interpreter {} has no standard library: no lib/python3.*/os.py from {} upwards",
+                 say("the interpreter {} has no standard library: lib/python3.*/os.py found neither in {} "
+                     "nor above it",
                      printable(interpreter), printable(search_start(layout))),
-                 say("its installation is incomplete or was moved: install that Python again")};
+                 say("its installation is incomplete or was moved: reinstall that Python")};
   layout.major = series->major;
   layout.minor = series->minor;
   layout.thread = series->thread;
@@ -228,11 +229,11 @@ Result<PythonLayout> read_python_layout(const Host& host, const std::string& int
   if (!host.is_directory(layout.stdlib))
     return Error{Errc::NotFound,
                  layout.base_prefix.empty()
-                     ? say("the interpreter {} has no standard library: there is no lib/python{} above it",
+                     ? say("the interpreter {} has no standard library: lib/python{} not found above it",
                            printable(interpreter), layout.tag())
-                     : say("the interpreter {} has no standard library: there is no {}",
-                           printable(interpreter), printable(layout.stdlib)),
-                 say("its installation is incomplete or was moved: install that Python again")};
+                     : say("the interpreter {} has no standard library: {} not found", printable(interpreter),
+                           printable(layout.stdlib)),
+                 say("its installation is incomplete or was moved: reinstall that Python")};
   find_release(host, layout);
   layout.site_source = host.read_file(path_join(layout.stdlib, "site.py"), 1u << 20).value_or("");
   return layout;

@@ -23,7 +23,7 @@ namespace scankit {
 namespace {
 
 std::string name_another() {
-  return say("give --python an interpreter, or the folder of a venv or conda environment");
+  return say("give --python an interpreter, or the directory of a venv or conda environment");
 }
 
 Error unusable_python(const std::string& path, std::string_view why, std::string hint = name_another()) {
@@ -36,11 +36,11 @@ Error denied(const std::string& path, const std::string& at) {
           at == path
               ? say("no Python at {}: permission denied", printable(path))
               : say("no Python at {}: it is a link to {}: permission denied", printable(path), printable(at)),
-          say("run scankit as a user who may read it")};
+          say("run scankit as a user with read permission")};
 }
 
 std::string ask_it(const std::string& path) {
-  return say("give --python what this prints: {} -c 'import sys; print(sys.executable)'", printable(path));
+  return say("give --python the output of: {} -c 'import sys; print(sys.executable)'", printable(path));
 }
 
 bool looks_like_file(const Host& host, const std::string& path) {
@@ -60,7 +60,7 @@ Error dead_link(const Host& host, const std::string& path) {
           (!there && there.error().code == Errc::PermissionDenied))
         return denied(path, at);
       const std::string venv = path_dirname(path_dirname(path));
-      if (links == 0) return unusable_python(path, say("there is no such file"));
+      if (links == 0) return unusable_python(path, say("no such file"));
       if (is_regular_file(host, path_join(venv, "pyvenv.cfg")))
         return unusable_python(path,
                                say("the Python this venv was made from ({}) no longer exists", printable(at)),
@@ -80,13 +80,13 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
     if (host.lstat(candidate)) return candidate;
   }
   if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
-    return unusable_python(folder, say("it is the folder of a venv whose bin/python is gone"),
+    return unusable_python(folder, say("it is the directory of a venv without bin/python"),
                            repair_of_venv(host, folder).hint());
   const auto listed = host.list(folder);
   if (!listed && listed.error().code == Errc::PermissionDenied) return denied(folder, folder);
   if (is_regular_file(host, path_join(folder, "Scripts/python.exe")))
-    return unusable_python(folder, say("it is a venv made on Windows"), say("make one for Linux"));
-  return unusable_python(folder, say("it is a folder without bin/python"));
+    return unusable_python(folder, say("it is a venv created on Windows"), say("create one for Linux"));
+  return unusable_python(folder, say("it is a directory without bin/python"));
 }
 
 // As execvp(3) searches, except that a file which this user may not execute is not skipped.
@@ -105,7 +105,7 @@ Result<std::string> locate(const Host& host, const std::string& requested) {
   std::string path = absolute_path(host, requested);
   if (requested.find('/') == std::string::npos && !host.lstat(path)) {
     if (auto found = on_path(host, requested, false)) return *found;
-    return unusable_python(requested, say("neither the current folder nor PATH has it"));
+    return unusable_python(requested, say("it is neither in the current directory nor on PATH"));
   }
   const auto info = host.stat(path);
   if (!info) return dead_link(host, path);
@@ -122,7 +122,7 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
     SCANKIT_TRY(const std::string target, pyenv_target(host, text, path_basename(path)));
     if (!target.empty()) return target;
     if (auto found = on_path(host, path_basename(path), true)) return *found;
-    return unusable_python(path, say("pyenv's version is \"system\", and PATH has no other Python"),
+    return unusable_python(path, say("pyenv's version is \"system\", but PATH has no other Python"),
                            ask_it(path));
   }
   if (auto target = exec_target(text, path)) {
@@ -130,8 +130,7 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
     if (auto found = on_path(host, *target, true); found && *found != path) return *found;
   }
   return unusable_python(
-      path, say("it is a script, and which interpreter it starts cannot be told without running it"),
-      ask_it(path));
+      path, say("it is a script, and which interpreter it starts is only known by running it"), ask_it(path));
 }
 
 // Emulation (binfmt_misc) starts programs of other machines; without it the kernel refuses them.
@@ -150,19 +149,19 @@ Result<void> can_be_started(const Host& host, const std::string& path, const Pyt
     const FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
     if (state.state == "truncated")
       return unusable_python(path, say("the file is truncated: {}", state.detail),
-                             say("install that Python again"));
+                             say("reinstall that Python"));
   }
   if (!host.is_live()) return {};
   if (::access(path.c_str(), X_OK) != 0)
     return Error{Errc::PermissionDenied,
                  say("no Python at {}: this user may not execute it (permission denied)", printable(path)),
-                 say("run scankit as a user who may")};
+                 say("run scankit as a user with permission")};
   struct ::utsname names {};
   if (::uname(&names) != 0 || binary.machine.empty() || binary.machine == names.machine) return {};
   if (is_emulated(host, binary.machine)) return {};
   return unusable_python(
-      path, say("it is made for {}, and this machine is {}", binary.machine, std::string(names.machine)),
-      say("make the environment on this machine, with a Python for {}", std::string(names.machine)));
+      path, say("it is built for {}, and this machine is {}", binary.machine, std::string(names.machine)),
+      say("create the environment on this machine, with a Python for {}", std::string(names.machine)));
 }
 
 }  // namespace
@@ -186,7 +185,7 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
     if (!binary.elf)
       return unusable_python(found.path,
-                             head->empty() ? say("the file is empty") : say("the file is no program"));
+                             head->empty() ? say("the file is empty") : say("the file is not a program"));
     if (!binary.python) {  // mise and others put a program of their own under the name
       const bool called_so = path_basename(found.path).starts_with("python");
       return unusable_python(found.path, say("the program is not Python"),
@@ -195,7 +194,7 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     SCANKIT_CHECK(can_be_started(host, found.path, binary));
     return found;
   }
-  return unusable_python(requested, say("its scripts start one another without end"));
+  return unusable_python(requested, say("its scripts start one another in a loop"));
 }
 
 // Each directory once, absolute, an empty entry being the current one (POSIX, "Environment Variables"). The

@@ -41,18 +41,18 @@ TEST_F(FindInterpreter, TakesAFileAFolderOrANameOnPath) {
 }
 
 TEST_F(FindInterpreter, RefusesWhatIsNone) {
-  expect_refusal(at("missing"), "there is no such file");
-  expect_refusal(folder("empty"), "it is a folder without bin/python", "folder of a venv");
-  expect_refusal(write("notes.txt", "hello", 0755), "the file is no program");
+  expect_refusal(at("missing"), "no such file");
+  expect_refusal(folder("empty"), "it is a directory without bin/python", "directory of a venv");
+  expect_refusal(write("notes.txt", "hello", 0755), "the file is not a program");
   expect_refusal(write("nothing", "", 0755), "the file is empty");
   expect_refusal(write("short",
                        "\x7f"
                        "ELF",
                        0755),
-                 "the file is no program");
-  expect_refusal("no-such-name", "neither the current folder nor PATH has it");
+                 "the file is not a program");
+  expect_refusal("no-such-name", "it is neither in the current directory nor on PATH");
   expect_refusal("", "the path is empty");
-  expect_refusal("/bin/ls", "the program is not Python", "folder of a venv");
+  expect_refusal("/bin/ls", "the program is not Python", "directory of a venv");
   expect_refusal(link("/bin/ls", "shims/python"), "the program is not Python", "sys.executable");
   expect_refusal(write("plain", interpreter_bytes(), 0644), "the file is not executable", "chmod +x");
 }
@@ -64,7 +64,7 @@ TEST_F(FindInterpreter, TellsOfAVenvWhoseBaseIsGone) {
                  "the Python this venv was made from (" + at("gone/bin/python3.11") + ") no longer exists",
                  "-m venv --clear " + at("venv"));
   write("bare/pyvenv.cfg", "home = /x\n");
-  expect_refusal(at("bare"), "venv whose bin/python is gone", "-m venv --clear " + at("bare"));
+  expect_refusal(at("bare"), "venv without bin/python", "-m venv --clear " + at("bare"));
 }
 
 TEST_F(FindInterpreter, EndsAtLoops) {
@@ -73,7 +73,7 @@ TEST_F(FindInterpreter, EndsAtLoops) {
   expect_refusal(at("a"), "symbolic links form a loop");
   write("x", "#!/bin/sh\nexec \"" + at("y") + "/python\" \"$@\"\n", 0755);
   link(at("x"), "y/python");
-  expect_refusal(at("x"), "start one another without end");
+  expect_refusal(at("x"), "start one another in a loop");
 }
 
 TEST_F(FindInterpreter, PrintsNamesThatAreNotUtf8AsEscapes) {
@@ -81,7 +81,7 @@ TEST_F(FindInterpreter, PrintsNamesThatAreNotUtf8AsEscapes) {
       "b\xff"
       "d");
   EXPECT_EQ(path_of(python), python);
-  expect_refusal(at("x\xff\x1b[31m"), "x\\xff\\x1b[31m: there is no such file");
+  expect_refusal(at("x\xff\x1b[31m"), "x\\xff\\x1b[31m: no such file");
 }
 
 TEST_F(FindInterpreter, SaysWhenItMayNotLook) {
@@ -99,7 +99,7 @@ TEST_F(FindInterpreter, LooksThroughWrappers) {
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->path, python);
   EXPECT_EQ(found->through, std::vector<std::string>{at("path/wrapped")});
-  expect_refusal(write("opaque", "#!/bin/sh\n\"$PY\" \"$@\"\n", 0755), "cannot be told without running it",
+  expect_refusal(write("opaque", "#!/bin/sh\n\"$PY\" \"$@\"\n", 0755), "is only known by running it",
                  "sys.executable");
 }
 

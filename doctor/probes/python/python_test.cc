@@ -112,12 +112,13 @@ TEST_F(ProbePython, ACopyCalledPythonSaysItsSeriesByItsVenv) {
 }
 
 TEST_F(ProbePython, FailsInOneLineWithTheNextStep) {
-  EXPECT_TRUE(has(failure(at("missing")), "there is no such file; give --python"));
+  EXPECT_TRUE(has(failure(at("missing")), "no such file; give --python"));
   write("lonely/bin/python3.11", interpreter_bytes(), 0755);
   EXPECT_TRUE(has(failure(at("lonely/bin/python3.11")), "lonely/bin/python3.11"))
       << failure(at("lonely/bin/python3.11"));
-  EXPECT_TRUE(
-      has(failure(install("two", "2.7", "2.7.18")), "is Python 2.7.18; scankit reads CPython 3.6 and newer"));
+  EXPECT_TRUE(has(failure(install("two", "2.7", "2.7.18")),
+                  "is Python 2.7.18; scankit supports CPython 3.6 and "
+                  "newer"));
   write("pypy/bin/pypy3.10", interpreter_bytes(), 0755);
   EXPECT_TRUE(has(failure(at("pypy/bin/pypy3.10")), "is PyPy"));
 }

@@ -41,7 +41,7 @@ TEST_F(Root, TakesThePythonThatHoldsTorch) {
   EXPECT_EQ(choose(), "/usr/bin/python");  // what its PATH would give, while none holds torch
   write("image/opt/conda/lib/python3.11/site-packages/torch/version.py", "__version__ = '2.9.0'\n");
   EXPECT_EQ(choose(), "/opt/conda/bin/python");
-  EXPECT_EQ(notes_.at(0), "Python: /opt/conda/bin/python (in /opt/conda, the first that holds torch)");
+  EXPECT_EQ(notes_.at(0), "Python: /opt/conda/bin/python (in /opt/conda, the first one with torch)");
   EXPECT_EQ(choose("/usr"), "/usr/bin/python");
 }
 

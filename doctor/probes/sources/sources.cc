@@ -137,14 +137,15 @@ Probed<SourceTree> probe_sources(const Host& host, const std::string& named, con
   const bool asked = !named.empty();
   const std::string folder = asked ? absolute_path(host, named) : working_directory(host);
   if (folder.empty())
-    return none(false, message("the examined system is not running: it has no current folder"));
-  if (asked && !host.is_directory(folder)) return none(true, message("{} is no folder", printable(folder)));
+    return none(false, message("the examined system is not running: it has no current directory"));
+  if (asked && !host.is_directory(folder))
+    return none(true, message("{} is not a directory", printable(folder)));
   SourceTree tree{.folder = folder, .asked = asked};
   for (const char* file : {"setup.py", "CMakeLists.txt"})
     if (tree.build_file.empty()) read_build_file(host, file, tree);
   if (tree.build_file.empty()) {
     if (!tree.not_read.empty()) return none(asked, tree.not_read.front());
-    return none(asked, message("{} holds no setup.py or CMakeLists.txt that builds a torch extension",
+    return none(asked, message("{} contains no setup.py or CMakeLists.txt that builds a torch extension",
                                printable(folder)));
   }
   if (const auto text = host.read_file(path_join(folder, "pyproject.toml"), kSourceFileLimit))
@@ -155,7 +156,8 @@ Probed<SourceTree> probe_sources(const Host& host, const std::string& named, con
   const Listing listing = list_tree(host, folder);
   if (!listing.whole)
     tree.not_read.push_back(
-        say("{}: more files, deeper folders or links to folders than are looked at", printable(folder)));
+        say("{}: more files, deeper directories or links to directories than scankit examines",
+            printable(folder)));
   find_missing(host, listing, tree);
   const auto is_kernel = [](const std::string& name) { return name.ends_with(".cu"); };
   const auto names_kernel = [&](const SourceFact& fact) { return is_kernel(fact.value); };

@@ -50,7 +50,7 @@ Result<void> collect_files(const Host& here, const std::string& folder, const st
   entries += listed.size();
   if (entries > kMostNamedEntries || depth > kDeep)
     return unusable_file(folder, "too many files or folders within folders to look through",
-                         "name a folder in it");
+                         "give a directory in it");
   for (const DirEntry& entry : listed) {
     const std::string relative = below.empty() ? entry.name : below + "/" + entry.name;
     if (entry.kind == FileKind::Directory) {
@@ -74,7 +74,8 @@ class Opener {
 
   Result<void> add(const std::string& name) {
     const auto real = here_->realpath(name);
-    if (!real) return unusable_file(name, real.error().message, "name a shared library, a wheel or a folder");
+    if (!real)
+      return unusable_file(name, real.error().message, "give a shared library, a wheel or a directory");
     if (here_->is_directory(*real)) return add_folder(name, *real);
     if (name.ends_with(".whl")) return add_wheel(*real);
     return add_file(name, *real);
@@ -93,7 +94,7 @@ class Opener {
   }
   Result<void> add_file(const std::string& name, const std::string& real) {
     if (const auto opened = here_->open(real); !opened)
-      return unusable_file(name, opened.error().message, "name a shared library, a wheel or a folder");
+      return unusable_file(name, opened.error().message, "give a shared library, a wheel or a directory");
     // The name as given, not what a link leads to: import goes by it.
     const std::string base = path_basename(name);
     const auto above = here_->realpath(path_dirname(name));
@@ -106,7 +107,7 @@ class Opener {
     std::size_t entries = 0;
     SCANKIT_CHECK(collect_files(*here_, real, "", 0, entries, found));
     if (found.libraries.empty() && found.wheels.empty())
-      return unusable_file(name, "no shared library or wheel found in it", "name another folder");
+      return unusable_file(name, "no shared library or wheel found in it", "give another directory");
     for (const std::string& wheel : found.wheels) SCANKIT_CHECK(add_wheel(path_join(real, wheel)));
     if (found.libraries.empty()) return {};
     const std::string folder = placed(real);
@@ -163,7 +164,7 @@ void choose(const Python& python, std::set<std::string>& taken, Extension& copy)
   if (!fits)
     copy.why_not_selected = message("suffix {} is not one of this Python's", base.substr(leaf.size()));
   else if (copy.shadowed = !taken.insert(copy.module).second; copy.shadowed)
-    copy.why_not_selected = message("shadowed by another file of this module that was named");
+    copy.why_not_selected = message("shadowed by another given file of this module");
   copy.selected = copy.why_not_selected.empty();
 }
 
@@ -205,10 +206,10 @@ std::vector<Inspected> inspect_named_files(const NamedFiles& named, Snapshot& sn
     choose(python, taken, copy);
     // soabi names the machine: "cpython-311-x86_64-linux-gnu".
     if (!whole)
-      copy.resolution_note = message("the file is no whole library: {}", copy.file_state);
+      copy.resolution_note = message("the file is not a complete library: {}", copy.file_state);
     else if (!copy.machine.empty() && !python.soabi.empty() &&
              python.soabi.find(copy.machine) == std::string::npos)
-      copy.resolution_note = message("made for {}, the interpreter for {}", copy.machine, python.soabi);
+      copy.resolution_note = message("built for {}, the interpreter for {}", copy.machine, python.soabi);
     if (std::ranges::find(snapshot.modules, copy.module) == snapshot.modules.end())
       snapshot.modules.push_back(copy.module);
     found.push_back({std::move(copy), &file});
@@ -224,7 +225,7 @@ bool start_named_files(const NamedFiles& named, Snapshot& snapshot) {
   snapshot.modules.clear();
   snapshot.built_for.clear();  // --from: those of the snapshot's own files
   snapshot.importers =
-      Probed<std::vector<Importer>>::absent(message("only the files that --so names are examined"));
+      Probed<std::vector<Importer>>::absent(message("only the files given with --so are examined"));
   if (snapshot.python.present()) return true;
   snapshot.extensions =
       Probed<std::vector<Extension>>::failed(message("no Python to look at: {}", snapshot.python.note));
@@ -271,7 +272,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
 void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot) {
   // A copy: the resolver needs the facts as they were taken, and `snapshot` changes below.
   const Snapshot machine = snapshot;
-  snapshot.observations = {ProbeState::NotRun, say("what --so names is read, never run"), {}};
+  snapshot.observations = {ProbeState::NotRun, say("the files of --so are only read, not run"), {}};
   if (!start_named_files(named, snapshot)) return;
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
   TargetResolver resolver(*named.host, machine);

@@ -85,8 +85,8 @@ void grant_libcuda(Extension& file) {
   if (gone == 0) return;
   const auto names = std::erase_if(file.missing_symbols, is_driver_name);
   file.provided += static_cast<unsigned>(names);
-  file.resolution_note =
-      clauses_of({file.resolution_note, message("libcuda.so.1 is taken to come with the described driver")});
+  file.resolution_note = clauses_of(
+      {file.resolution_note, message("libcuda.so.1 is assumed to come with the described driver")});
 }
 
 // An import that failed here for want of the driver says nothing about a machine that has one.
@@ -94,7 +94,7 @@ void discard_driver_failures(Snapshot& snapshot) {
   for (Observation& seen : snapshot.observations.value) {
     if (seen.outcome != "error" || seen.message.find("libcuda.so") == std::string::npos) continue;
     seen.why_not_run =
-        message("failed on this machine, which lacks the driver that the target has: {}", seen.message);
+        message("failed on this machine, which does not have the target's driver: {}", seen.message);
     seen.outcome = "not-run";
     seen.exception.clear();
     seen.message.clear();
@@ -115,7 +115,7 @@ void describe_gpus(const std::vector<std::string>& names, Snapshot& snapshot) {
     snapshot.described.push_back(message("GPU {}", name));
   }
   if (gpus.empty()) {
-    snapshot.gpus = Probed<std::vector<Gpu>>::absent(message("the target is described as one without a GPU"));
+    snapshot.gpus = Probed<std::vector<Gpu>>::absent(message("the target is described without a GPU"));
     snapshot.described.push_back(message("no GPU"));
   } else {
     snapshot.gpus = Probed<std::vector<Gpu>>::of(std::move(gpus));
@@ -145,7 +145,7 @@ std::string gpu_name_problem(const std::string& name) {
       number[0] != '0')
     return "";
   return say(
-      "\"{}\" is no GPU: sm_ and its compute capability without the dot is expected, such as sm_90 for 9.0, "
+      "\"{}\" is not a GPU; expected sm_ and its compute capability without the dot, such as sm_90 for 9.0, "
       "or none",
       name);
 }
@@ -161,7 +161,7 @@ std::string driver_version_problem(const std::string& version) {
     at = dot + 1;
   }
   if (fits && parts >= 2 && parts <= 3) return "";
-  return say("\"{}\" is no driver version: two or three numbers are expected, such as 570.86 or 570.86.15",
+  return say("\"{}\" is not a driver version; expected two or three numbers, such as 570.86 or 570.86.15",
              version);
 }
 

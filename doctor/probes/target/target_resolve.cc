@@ -193,8 +193,8 @@ void TargetResolver::take_library(const std::string& soname, const std::string& 
         {soname, needed_by, {say("what the snapshot lists of that machine")}, {}, {}});
   if (library.state == Found::Open)
     add_once(copy.undecided,
-             message("whether {} is on that machine, which {} needs: the snapshot does not list what its "
-                     "loader finds",
+             message("whether {}, which {} needs, exists on that machine: the snapshot does not list what "
+                     "its loader finds",
                      soname, path_basename(needed_by)));
   if (library.with_torch && !is_glibc_library(soname) && soname != "libstdc++.so.6" &&
       soname != "libgcc_s.so.1")

@@ -73,13 +73,13 @@ TargetSymbols::TargetSymbols(const Snapshot& machine, const TargetLibraries& lib
   if (!machine.torch.present()) {
     release_note_ = machine.torch.note;
   } else if (!version || !is_release(torch.version)) {
-    release_note_ = message("torch {} is no release whose names are known", torch.version);
+    release_note_ = message("torch {} is not a release whose symbols are known", torch.version);
   } else {
     const std::string minor = std::to_string(version->part(0)) + "." + std::to_string(version->part(1));
     for (std::size_t i = 0; i < symbol_index.releases().size(); ++i)
       if (symbol_index.releases()[i].minor == minor) release_ = static_cast<int>(i);
     if (release_ < 0)
-      release_note_ = message("the names of torch {} are not in the symbol index", torch.version);
+      release_note_ = message("the symbols of torch {} are not in the symbol index", torch.version);
   }
 }
 
@@ -152,7 +152,8 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
   if (machine_.torch.state == ProbeState::Absent) return missing(symbol, "torch");
   if (release_ < 0) return open(release_note_);
   if (!tells_a_release(symbol.name, symbol.version))
-    return open(message("{} is a name that differs from build to build of one torch", demangle(symbol.name)));
+    return open(
+        message("{} is a symbol that differs between builds of one torch release", demangle(symbol.name)));
   const IndexedRelease& release = index_.releases()[static_cast<std::size_t>(release_)];
   const Torch& torch = machine_.torch.value;
   const bool own_strings = torch.string_abi != "old" && torch.string_abi != "new"
@@ -177,11 +178,11 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
   if (there && linked) return provided();
   const bool core = in_scope("libc10.so") && outermost_scope(symbol.name) == "c10";
   if (there && core && !speaks_of_cuda(symbol.name))
-    return provided(message("{} is exported by torch {}, and taken to be in libc10.so", demangle(symbol.name),
-                            torch.version));
+    return provided(message("{} is exported by torch {}, and assumed to be in libc10.so",
+                            demangle(symbol.name), torch.version));
   if (there)
     return open(
-        message("whether {} is in a torch library that the file is linked with", demangle(symbol.name)));
+        message("whether {} is in a torch library that the file is linked to", demangle(symbol.name)));
   NameAnswer answer = missing(symbol, "torch");
   explain_torch(symbol.name, answer.missing);
   return answer;
@@ -192,9 +193,8 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
 NameAnswer TargetSymbols::ask_python(const TargetScope& scope) const {
   if (scope.tag == "abi3" || scope.tag.starts_with("cpython-") || scope.tag_is_promised) return provided();
   return open(message(
-      "whether its Python names are in Python {}: the file's name carries no tag, and the snapshot holds "
-      "no export "
-      "tables",
+      "whether its Python symbols exist in Python {}: the file's name has no tag, and the snapshot contains "
+      "no export tables",
       machine_.python.value.version));
 }
 
@@ -235,8 +235,10 @@ NameAnswer TargetSymbols::ask_versioned(const UndefinedSymbol& symbol, const Tar
     return open("");  // the library's own line says it
   if (library->second.state == Found::Missing)
     return missing(symbol, symbol_owner(symbol.name, symbol.version));
-  return provided(message("the names of {} are taken from its soname: the snapshot holds no export tables",
-                          symbol.version_file));
+  return provided(
+      message("the symbols of {} are derived from its soname: the snapshot contains no export "
+              "tables",
+              symbol.version_file));
 }
 
 // Libraries of the system, of torch and of CUDA: the file's author has no say in what these export.
@@ -262,10 +264,8 @@ NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const Target
   const std::string owner = symbol_owner(symbol.name, symbol.version);
   // Linked without the library at hand. torch's own libraries export what old libstdc++ lack of it.
   if (owner == "cuda" || owner == "libc" || owner == "libstdc++")
-    return provided(
-        message("its names of {} that carry no version are taken to be there: the snapshot holds no "
-                "export tables",
-                owner));
+    return provided(message(
+        "its unversioned symbols of {} are assumed to exist: the snapshot contains no export tables", owner));
   std::string strangers;
   for (const auto& [soname, library] : scope.by_soname) {
     if (library.own != nullptr || is_nobodys_own(soname)) continue;
@@ -276,12 +276,12 @@ NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const Target
     // python_variable.h declares it beside THPVariableClass, in every release of the symbol index.
     if (symbol.name == "ParameterClass" && scope.by_soname.contains("libtorch_python.so")) return provided();
     return open(
-        message("whether {} is among the names of others that torch's libraries carry: the snapshot holds no "
-                "export tables",
+        message("whether {} is one of the third-party symbols that torch's libraries export: the snapshot "
+                "contains no export tables",
                 demangle(symbol.name)));
   }
   if (strangers.empty()) return missing(symbol, owner);
-  return open(message("whether {} exports {}: the snapshot holds no export tables", strangers,
+  return open(message("whether {} exports {}: the snapshot contains no export tables", strangers,
                       demangle(symbol.name)));
 }
 

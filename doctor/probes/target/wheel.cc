@@ -39,8 +39,8 @@ struct Closer {
 using Zip = std::unique_ptr<void, Closer>;
 
 Error refused(const std::string& path, const std::string& why) {
-  return {Errc::Malformed, say("{} is no wheel that can be examined: {}", printable(path), why),
-          say("fetch it again, or build it anew")};
+  return {Errc::Malformed, say("{} is not a wheel that can be examined: {}", printable(path), why),
+          say("download it again, or rebuild it")};
 }
 
 // Members use '/' alone (APPNOTE 4.4.17). A backslash or a drive letter would be a path of its own
@@ -54,7 +54,7 @@ std::string name_problem(const std::string& name) {
     const bool folder_end = end == name.size() && part.empty() && at > 0;
     if (part.size() > kLongPart) return say("a name of an unusable length");
     if (part == ".." || part == "." || (part.empty() && !folder_end))
-      return say("a path that leads elsewhere");
+      return say("a path that leads outside the archive");
     at = end + 1;
   }
   return "";
@@ -70,14 +70,14 @@ std::string member_problem(const unz_file_info64& info, const std::string& name)
   const bool unix_made = (info.version >> 8) == 3;
   const auto kind = static_cast<unsigned>(info.external_fa >> 16) & S_IFMT;
   if (unix_made && kind != 0 && kind != S_IFREG && kind != S_IFDIR)
-    return kind == S_IFLNK ? say("a symbolic link") : say("neither a file nor a folder");
+    return kind == S_IFLNK ? say("a symbolic link") : say("neither a file nor a directory");
   return "";
 }
 
 Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
   unz_global_info64 all{};
   if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, say("its directory cannot be read"));
-  if (all.number_entry > kManyMembers) return refused(path, say("it names more than 100000 members"));
+  if (all.number_entry > kManyMembers) return refused(path, say("it lists more than 100000 members"));
   std::vector<Member> members;
   std::set<std::string> seen;
   int status = unzGoToFirstFile(zip);
@@ -95,7 +95,7 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     if (const std::string problem = member_problem(info, member.name); !problem.empty())
       return refused(path, say("its member \"{}\" is {}", printable(member.name), problem));
     if (!seen.insert(member.name).second)
-      return refused(path, say("its member \"{}\" is there twice", printable(member.name)));
+      return refused(path, say("its member \"{}\" exists twice", printable(member.name)));
     unzGetFilePos64(zip, &member.position);
     members.push_back(std::move(member));
   }
@@ -127,12 +127,11 @@ Result<void> read_member(void* zip, const std::string& path, const Member& membe
   }
   const int closed = unzCloseCurrentFile(zip);
   if (got < 0)
-    return refused(path,
-                   say("its member \"{}\" cannot be unpacked: its data are damaged or cut short", name));
+    return refused(path, say("its member \"{}\" cannot be unpacked: its data is damaged or truncated", name));
   if (total != member.size)
-    return refused(path, say("its member \"{}\" has another size than its header says", name));
+    return refused(path, say("the size of its member \"{}\" differs from its header", name));
   if (closed != UNZ_OK)
-    return refused(path, say("its member \"{}\" has another checksum than its header says", name));
+    return refused(path, say("the checksum of its member \"{}\" differs from its header", name));
   return {};
 }
 
@@ -193,8 +192,8 @@ std::string installed_name(const std::string& name) {
 Result<void> unpack_member(void* zip, const std::string& path, const Member& member, const std::string& to) {
   SCANKIT_CHECK(make_directories(path_dirname(to)));
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
-  const Error full{Errc::Io, say("cannot write {}: no room for the unpacked wheel?", to),
-                   say("set TMPDIR to a folder with more room")};
+  const Error full{Errc::Io, say("cannot write {}: not enough space for the unpacked wheel?", to),
+                   say("set TMPDIR to a directory with more space")};
   SCANKIT_CHECK(read_member(zip, path, member, [&](const char* bytes, std::size_t count) -> Result<void> {
     out.write(bytes, static_cast<std::streamsize>(count));
     return out ? Result<void>() : Result<void>(full);
@@ -223,7 +222,7 @@ Result<Archive> open_archive(const std::string& path) {
   Archive archive;
   archive.size = static_cast<std::uint64_t>(st.st_size);
   archive.zip.reset(unzOpen64(path.c_str()));
-  if (!archive.zip) return refused(path, say("not a zip archive, or cut short"));
+  if (!archive.zip) return refused(path, say("not a zip archive, or truncated"));
   SCANKIT_TRY(archive.members, list_members(archive.zip.get(), path));
   // minizip lists the members; archive_ambiguity() reads the same file again by itself.
   SCANKIT_TRY(auto source, make_real_host()->open(std::filesystem::absolute(path)));
@@ -248,7 +247,7 @@ Result<void> add_size(const Archive& archive, const std::string& path, const Mem
   if (member.size <= (1ull << 40) &&
       (total += member.size) <= std::max(kAlwaysAllowed, archive.size * kExpansion))
     return {};
-  return refused(path, say("it unpacks to far more than a wheel of {} bytes can mean", archive.size));
+  return refused(path, say("it unpacks to far more than a wheel of {} bytes should", archive.size));
 }
 
 // A member that RECORD does not list is not compared: RECORD itself and its signatures are such members.
@@ -258,7 +257,7 @@ Result<void> check_hash(const std::map<std::string, std::string>& hashes, const 
   if (told == hashes.end()) return {};
   SCANKIT_TRY(const std::string hash, sha256_file(unpacked));
   if (hash == told->second) return {};
-  return refused(path, say("its member \"{}\" has another hash than RECORD says", printable(member.name)));
+  return refused(path, say("the hash of its member \"{}\" differs from RECORD", printable(member.name)));
 }
 
 }  // namespace
@@ -272,11 +271,11 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   wheel.path = path;
   wheel.members = members.size();
   const Member* about = find_info(members, "WHEEL");
-  if (about == nullptr) return refused(path, say("it holds no .dist-info/WHEEL"));
+  if (about == nullptr) return refused(path, say("it contains no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
   // Installers go by the file name; WHEEL decides only for a file that was renamed.
   if (!read_wheel_name(path_basename(path), wheel) && !take_tags(text, wheel))
-    return refused(path, say("its member \"{}\" names more than {} tags", printable(about->name), kMostTags));
+    return refused(path, say("its member \"{}\" lists more than {} tags", printable(about->name), kMostTags));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
   std::uint64_t total = 0;
   for (const Member& member : members) {
@@ -290,7 +289,7 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   std::ranges::sort(unpacked.libraries);
   // Such as x and NAME.data/platlib/x.
   if (std::ranges::adjacent_find(unpacked.libraries) != unpacked.libraries.end())
-    return refused(path, say("two of its members would be one file"));
+    return refused(path, say("two of its members have the same path"));
   return unpacked;
 }
 

@@ -106,7 +106,7 @@ std::optional<std::uint64_t> find_end(const FileBytes& file, std::string& proble
     if (found) problem = say("it has two end records: programs differ in which archive they read");
     found = file.size() - tail + at;
   }
-  if (!found) problem = say("bytes follow the archive, so that programs differ in what they read");
+  if (!found) problem = say("bytes follow the archive, so programs differ in what they read");
   return found;
 }
 
@@ -193,12 +193,12 @@ std::string local_problem(const FileBytes& file, const ZipMember& member, std::u
   const std::string name = printable(member.name);
   const auto header = file.slice(member.start, kLocalSize);
   if (!header || *header->read<std::uint32_t>(0) != kLocalMark)
-    return say("its directory says that its member \"{}\" is where no member begins", name);
+    return say("its directory refers to its member \"{}\" where no member begins", name);
   const std::uint64_t name_size = *header->read<std::uint16_t>(26),
                       extra_size = *header->read<std::uint16_t>(28);
   const auto own_name = file.slice(member.start + kLocalSize, name_size);
   if (!own_name || own_name->text() != member.name)
-    return say("its member \"{}\" is called \"{}\" where it is stored", name,
+    return say("its member \"{}\" is called \"{}\" in its own header", name,
                own_name ? printable(own_name->text()) : "");
   const std::uint16_t flags = *header->read<std::uint16_t>(6);
   // Bit 3: the sizes follow the data, and those of the header may be 0.
@@ -216,10 +216,10 @@ std::string local_problem(const FileBytes& file, const ZipMember& member, std::u
   if (!same)
     return say("its member \"{}\" has other sizes or flags in its own header than in the directory", name);
   if (member.method != 0 && member.method != 8)
-    return say("its member \"{}\" is compressed with {}, which scankit does not read", name,
+    return say("its member \"{}\" is compressed with {}, which scankit does not support", name,
                method_name(member.method));
   const auto data = checked_add(member.start + kLocalSize + name_size + extra_size, member.packed);
-  if (!data || *data > file.size()) return say("its member \"{}\" does not end within the file", name);
+  if (!data || *data > file.size()) return say("its member \"{}\" extends beyond the file", name);
   end = *data;
   if (described) {  // with or without a mark, with numbers of 32 or 64 bits
     const bool mark = file.read<std::uint32_t>(end).value_or(0) == kDescriptorMark;
@@ -240,10 +240,9 @@ std::string layout_problem(const FileBytes& file, std::vector<ZipMember> members
   for (const ZipMember& member : members) {
     if (member.start < at && before != nullptr)
       return say("its members \"{}\" and \"{}\" overlap", printable(before->name), printable(member.name));
-    if (member.start > at && before == nullptr)
-      return say("{} bytes stand before its first member", member.start);
+    if (member.start > at && before == nullptr) return say("{} bytes precede its first member", member.start);
     if (member.start > at)
-      return say("{} bytes before its member \"{}\" belong to none", member.start - at,
+      return say("{} bytes before its member \"{}\" belong to no member", member.start - at,
                  printable(member.name));
     if (std::string problem = local_problem(file, member, at); !problem.empty()) return problem;
     before = &member;
@@ -265,10 +264,8 @@ std::string archive_ambiguity(const FileBytes& file, const std::vector<std::stri
   const auto behind = checked_add(directory->start, directory->size);
   if (!behind || *behind > directory->end) return say("its end record is damaged");
   if (*behind < directory->end)
-    return say(
-        "{} bytes stand before the archive or behind its directory, so that programs differ in what they "
-        "read",
-        directory->end - *behind);
+    return say("{} bytes precede the archive or follow its directory, so programs differ in what they read",
+               directory->end - *behind);
   const auto bytes = file.slice(directory->start, directory->size);
   if (!bytes) return say("its directory is longer than any wheel's");
   std::vector<ZipMember> members;

@@ -42,14 +42,13 @@ TEST_F(WheelLayout, TakesAnHonestArchive) { EXPECT_EQ(refusal(zip_of({kAbout, {"
 
 TEST_F(WheelLayout, RefusesBytesThatBelongToNoMember) {
   const std::string zip = zip_of({kAbout, {"a.so", "x"}});
-  expect_refused("#!/bin/sh\n" + zip, "stand before");
-  expect_refused("#!/bin/sh\n" + zip_of({kAbout, {"a.so", "x"}}, 10),
-                 "10 bytes stand before its first member");
+  expect_refused("#!/bin/sh\n" + zip, "precede");
+  expect_refused("#!/bin/sh\n" + zip_of({kAbout, {"a.so", "x"}}, 10), "10 bytes precede its first member");
   expect_refused(zip + "x", "follow the archive");
   const std::string first = zip_of({{"a.so", "y"}});
-  expect_refused(first + zip, "stand before");
+  expect_refused(first + zip, "precede");
   expect_refused(first + zip_of({kAbout, {"a.so", "x"}}, static_cast<std::uint32_t>(first.size())),
-                 "stand before its first member");
+                 "precede its first member");
 }
 
 TEST_F(WheelLayout, RefusesTwoEndRecords) {
@@ -85,7 +84,7 @@ TEST_F(WheelLayout, RefusesHeadersThatDisagree) {
   // A second directory, of the same length, that no end record leads to.
   const std::size_t directory = zip.find("PK\x01\x02");
   const std::string records = zip.substr(directory, zip.size() - 22 - directory);
-  expect_refused(zip.substr(0, directory) + records + zip.substr(directory), "before");
+  expect_refused(zip.substr(0, directory) + records + zip.substr(directory), "precede");
   std::string fewer;
   test::put(fewer, 1, 2);
   test::put(fewer, 1, 2);

@@ -53,7 +53,7 @@ def broken_build(folder, root, error, *, statement=BUILD, **more):
 
 def need_no_gpu():
     if glob.glob("/dev/nvidia[0-9]*"):
-        raise SkipTest("a GPU is here")
+        raise SkipTest("a GPU.")
 
 
 def program(path, text):

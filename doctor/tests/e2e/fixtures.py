@@ -120,6 +120,6 @@ def need_nvcc():
     """The CUDA toolkit's folder, or a skip."""
     found = shutil.which("nvcc")
     if not found:
-        raise SkipTest("no nvcc here")
+        raise SkipTest("nvcc not found,")
     usual = "/usr/local/cuda/bin/nvcc"
     return Path(os.path.realpath(usual if os.path.exists(usual) else found)).parent.parent

@@ -79,7 +79,7 @@ def test_dangling_virtual_env(scankit, work):
     active = {"VIRTUAL_ENV": work / "env"}
     result = ends(scankit("doctor", variables=active), 1, GONE)
     assert "broken: environment_python_gone" in result.text, f"the cause is not named: {result!r}"
-    assert "UNKNOWN" not in result.text, f"questions about an environment that is not there: {result!r}"
+    assert "UNKNOWN" not in result.text, f"questions about an environment that does not exist: {result!r}"
     command = result.text.rstrip("\n").rpartition("\n")[2]
     assert "--clear" in command, f"the last line is no command: {command}"
     # The printed command repairs it.
@@ -103,18 +103,19 @@ def test_dangling_conda_prefix(scankit, work):
 
 def test_conda_prefix_without_python(scankit, work):
     (work / "conda/conda-meta").mkdir(parents=True)
-    ends(scankit("doctor", "--no-import", variables={"CONDA_PREFIX": work / "conda"}), 1, "it is a folder without bin/python")
+    ends(scankit("doctor", "--no-import", variables={"CONDA_PREFIX": work / "conda"}), 1, "it is a directory without "
+                                                                                          "bin/python")
 
 
 def test_virtual_env_names_no_folder(scankit, work):
     result = scankit("doctor", "--no-import", variables={"VIRTUAL_ENV": work / "deleted"})
-    ends(result, 1, f"VIRTUAL_ENV: no Python at {work}/deleted: there is no such file")
+    ends(result, 1, f"VIRTUAL_ENV: no Python at {work}/deleted: no such file")
     assert result.last_line == "unset VIRTUAL_ENV", f"no way out is printed: {result!r}"
 
 
 def test_empty_folder_as_venv(scankit):
     os.mkdir(".venv")
-    ends(scankit("doctor", "--no-import"), 1, "it is a folder without bin/python")
+    ends(scankit("doctor", "--no-import"), 1, "it is a directory without bin/python")
 
 
 def test_home_of_the_venv_gone(scankit):  # a copied interpreter starts and finds no standard library
@@ -142,7 +143,7 @@ def test_python_for_another_architecture(scankit):
     bare(".venv")
     whole = Path(system_python()).read_bytes()
     another_interpreter(".venv", whole[:18] + b"\xb7\0" + whole[20:])  # e_machine: EM_AARCH64
-    ends(scankit("doctor", "--no-import"), 1, "it is made for aarch64, and this machine is")
+    ends(scankit("doctor", "--no-import"), 1, "it is built for aarch64, and this machine is")
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ def test_a_policy_does_not_hide_it(scankit, project):
 
 
 def test_named_python_is_none(scankit):
-    result = ends(scankit("doctor", "--python", "/nope/python"), 2, "no Python at /nope/python: there is no such file")
+    result = ends(scankit("doctor", "--python", "/nope/python"), 2, "no Python at /nope/python: no such file")
     assert len(result.text.splitlines()) == 1, f"more than one line: {result!r}"
     for command in ("snapshot", "env init", "env lock", "validate --quick", "fix --dry-run", "ci run"):
         ends(scankit(*command.split(), "--python", "/nope/python"), 2, "no Python at /nope/python")
@@ -256,7 +257,7 @@ def test_nothing_in_a_container(scankit, empty, work):
 
 def test_required_and_absent(scankit, empty, project):
     ends(scankit("doctor", "--no-import", "--python", empty, "--require", "torch,json"), 1,
-         "torch is required and is not installed for this Python")
+         "torch is required but is not installed for this Python")
     ends(scankit("ci", "run", "--no-import", "--python", empty, "--require", "selective_scan_cuda"), 1, "failed: required_missing")
     (project / "scankit-ci.yaml").write_text("schema: 1\nrequire: [torch]\nsteps: {doctor: {enabled: false}}\n")
     ends(scankit("ci", "run", "--no-import", "--python", empty), 1, "failed: required_missing")
@@ -288,7 +289,7 @@ def test_so_of_an_empty_folder(scankit):
 
 def test_root_of_an_empty_root(scankit):
     os.mkdir("empty")
-    ends(scankit("doctor", "--root", "empty"), 2, "no root file system")
+    ends(scankit("doctor", "--root", "empty"), 2, "not a root file system:")
     os.makedirs("empty/usr/bin")
     os.mkdir("empty/etc")
     ends(scankit("doctor", "--root", "empty"), 4, "no Python found in the root")

@@ -234,7 +234,7 @@ def test_several_environments(scankit, environment, work):
     says(f"VIRTUAL_ENV: no Python at {work}/gone", {**on_path, "VIRTUAL_ENV": work / "gone"}, elsewhere)
     # Another one that holds torch is named, since that is where the module may have gone.
     (two.site / "shared-torch.pth").write_text(f"{site_of(shared_python())}\n")
-    says(f"also holds torch {TORCH}", active)
+    says(f"also has torch {TORCH}", active)
 
 
 # pyenv's real shims: scripts that run pyenv, which picks the version.

@@ -128,7 +128,7 @@ def test_printed(name, fault, scankit, work, monkeypatch):
             return result("none", f"the report does not say who has to do what ({sentence})")
         return result("nobody", who)
     if who:
-        return result("none", f"a command is printed: take {name} out of NOBODY")
+        return result("none", f"a command is printed: remove {name} from NOBODY")
     if before.last_line != command:
         return result("none", f"the last line is not the command: {before.last_line}")
 
@@ -137,7 +137,7 @@ def test_printed(name, fault, scankit, work, monkeypatch):
     # Of several repairs one may fail and say so by its status; what decides is what was broken.
     if again != "0":
         words = last_words((work / "again.txt").read_text(errors="replace"))
-        return result("failed", f"it still fails: {words}; the command ended with status {status}: {said}")
+        return result("failed", f"it still fails: {words}; the command exited with status {status}: {said}")
     # A warning may stay: of sources that name no torch, say, which are built nevertheless.
     after = json.loads((work / "after.json").read_text())
     if any(finding["cause"] == cause and finding["severity"] == "error" for finding in after["findings"]):

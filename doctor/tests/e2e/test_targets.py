@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not installed here, or is not here at all: --so, --root, --gpu."""
+"""What is not installed, or is not here at all: --so, --root, --gpu."""
 import glob
 import os
 import shutil

@@ -56,7 +56,7 @@ bool check_state(const Call& call, const ConvInputs& in, const Tensor& state, bo
     return refuse(call, "conv_state has shape %s, more than is supported",
                   shape_text(state.shape, state.dims).text);
   return state.shape[2] >= c.width - 1 ||
-         refuse(call, "conv_state holds %lld steps, at least width - 1 = %d are needed", state.shape[2],
+         refuse(call, "conv_state has %lld steps, at least width - 1 = %d are needed", state.shape[2],
                 c.width - 1);
 }
 

@@ -24,7 +24,7 @@ PyMethodDef methods[] = {
     {"fwd_stateful", fast(fwd_stateful), METH_FASTCALL,
      "fwd_stateful(u, delta, A, B, C, D, z, delta_bias, delta_softplus, initial_state, cu_seqlens, "
      "save_states)\n--\n\n[out, x, last_state] or, with z, [out, x, last_state, out_z]. initial_state: None "
-     "(zero) or (batch, dim, states), of A's dtype. cu_seqlens: None, or int32 (sequences + 1) where u holds "
+     "(zero) or (batch, dim, states), of A's dtype. cu_seqlens: None, or int32 (sequences + 1) if u contains "
      "several sequences in one row; states are then (sequences, dim, states). x is None where save_states is "
      "False."},
     {"bwd_stateful", fast(bwd_stateful), METH_FASTCALL,

@@ -19,7 +19,7 @@ bool check_bounds(const Call& call, const Tensor& t, const Common& c) {
   for (Index s = 0; s < sequences; ++s)
     if (bounds[s + 1] < bounds[s])
       return refuse(call,
-                    "cu_seqlens falls from %d to %d at entry %lld; it holds where each sequence begins, "
+                    "cu_seqlens falls from %d to %d at entry %lld; it contains where each sequence begins, "
                     "and the end of the last one",
                     bounds[s], bounds[s + 1], s + 1);
   return bounds[sequences] == c.length ||
@@ -36,7 +36,7 @@ bool check_packed(const Call& call, const Tensor& t, const Inputs& in, Common* c
                   shape_text(t.shape, t.dims).text);
   if (!check_unit_stride(call, t)) return false;
   if (c->batch != 1)
-    return refuse(call, "u has a batch of %d, expected 1: with cu_seqlens all sequences stand in one row",
+    return refuse(call, "u has a batch of %d, expected 1: with cu_seqlens all sequences are in one row",
                   c->batch);
   const Index sequences = t.shape[0] - 1;
   if (sequences == 0 && c->length > 0)

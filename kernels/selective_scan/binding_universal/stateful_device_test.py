@@ -8,13 +8,13 @@ import unittest
 import torch
 
 if not torch.cuda.is_available():
-    print("SKIPPED: torch sees no CUDA device")
+    print("SKIPPED: torch finds no CUDA device")
     sys.exit(77)
 
 import selective_scan_cuda as module  # noqa: E402
 
 if not module.scankit_info()["images"]:
-    print("SKIPPED: the module holds no device images; scankit build makes one that does")
+    print("SKIPPED: the module contains no device images; scankit build makes one that does")
     sys.exit(77)
 
 import stateful_checks  # noqa: E402
