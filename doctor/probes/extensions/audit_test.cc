@@ -121,7 +121,7 @@ TEST_F(AuditProbe, ANameThatNobodyExportsFails) {
   shop_.shared("site/mod.so", module("mod", "other()"));
   const AuditRow row = only_row();
   EXPECT_EQ(row.verdict, AuditVerdict::Fails);
-  EXPECT_NE(row.why.find("other"), std::string::npos);
+  EXPECT_NE(row.why.english().find("other"), std::string::npos);
   EXPECT_EQ(row.cause, "");
 }
 
@@ -137,7 +137,7 @@ TEST_F(AuditProbe, ANameThatABroughtLibraryLacksFails) {
   shop_.shared("site/mod.so", module("mod", "other()"), {shop_.path("site/libb.so"), "-Wl,-rpath,$ORIGIN"});
   const AuditRow row = only_row();
   EXPECT_EQ(row.verdict, AuditVerdict::Fails);
-  EXPECT_NE(row.why.find("gone, which libb.so needs"), std::string::npos) << row.why;
+  EXPECT_NE(row.why.english().find("gone, which libb.so needs"), std::string::npos) << row.why;
 }
 
 TEST_F(AuditProbe, ALibraryOfItsPackageBesideItIsReachedByOrigin) {
