@@ -91,12 +91,13 @@ TEST_F(Extensions, CopiesComeInTheOrderOfImport) {
   const auto found = probe();
   ASSERT_EQ(found.size(), 4u);
   EXPECT_EQ(found[0].tag, "cpython-310-x86_64-linux-gnu");
-  EXPECT_EQ(found[0].why_not_selected, "suffix .cpython-310-x86_64-linux-gnu.so is not one of this Python's");
+  EXPECT_EQ(found[0].why_not_selected.english(),
+            "suffix .cpython-310-x86_64-linux-gnu.so is not one of this Python's");
   EXPECT_TRUE(found[1].selected);
   EXPECT_EQ(found[1].tag, "abi3");
   EXPECT_EQ(found[2].path, shop_.path("site/mod.so"));
   EXPECT_EQ(found[2].tag, "");
-  EXPECT_EQ(found[2].why_not_selected, "shadowed by " + shop_.path("site/mod.abi3.so"));
+  EXPECT_EQ(found[2].why_not_selected.english(), "shadowed by " + shop_.path("site/mod.abi3.so"));
   EXPECT_EQ(found[3].sys_path_index, 2);
   EXPECT_FALSE(found[3].selected);
 }
@@ -128,10 +129,10 @@ TEST_F(Extensions, APackageOrASourceFileBeforeItShadowsAModule) {
   shop_.write("site/mod.py", "");  // after the suffixes of extension modules
   EXPECT_TRUE(only().selected);
   shop_.write("first/mod.py", "");
-  EXPECT_EQ(only().why_not_selected, "shadowed by " + shop_.path("first/mod.py"));
+  EXPECT_EQ(only().why_not_selected.english(), "shadowed by " + shop_.path("first/mod.py"));
   ::unlink(shop_.path("first/mod.py").c_str());
   shop_.write("site/mod/__init__.py", "");
-  EXPECT_EQ(only().why_not_selected, "shadowed by " + shop_.path("site/mod/__init__.py"));
+  EXPECT_EQ(only().why_not_selected.english(), "shadowed by " + shop_.path("site/mod/__init__.py"));
 }
 
 TEST_F(Extensions, FindsWhatABuildLeftBesideThePath) {
