@@ -123,8 +123,8 @@ class Fetch(unittest.TestCase):
         os.unlink(self.out)
         self.fails("busy", "status 503")
         self.assertEqual(sum(self.server.counts.values()), 3 + 3)
-        self.fails("empty-reply", "no answer")
-        self.fails("cut-at-zero", "no answer")
+        self.fails("empty-reply", "no response")
+        self.fails("cut-at-zero", "no response")
 
     def test_no_is_no(self):
         for fault, text in (("none", "not found (status 404)"), ("forbidden", "other credentials (status 403)")):
@@ -133,8 +133,8 @@ class Fetch(unittest.TestCase):
 
     def test_redirects(self):
         self.fails("moved-elsewhere", "redirects to http://elsewhere.invalid/x, but only https is followed")
-        self.fails("moved-ftp", "leads to ftp://127.0.0.1/x")
-        self.fails("moved-file", "leads to file:///etc/passwd")
+        self.fails("moved-ftp", "redirects to ftp://127.0.0.1/x")
+        self.fails("moved-file", "redirects to file:///etc/passwd")
         self.fails("moved-round", "more than 10 times")
 
     def test_only_https(self):
@@ -190,7 +190,7 @@ class Fetch(unittest.TestCase):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.assertEqual(self.run_helper("http://127.0.0.1:%d/f" % taken.getsockname()[1]), FAILED)
-        self.assertIn("no answer", self.said)
+        self.assertIn("no response", self.said)
 
     def test_the_proxy_of_the_environment(self):
         env = {**os.environ, "https_proxy": self.server.url, "no_proxy": ""}

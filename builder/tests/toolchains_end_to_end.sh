@@ -67,10 +67,10 @@ if [ "$status" = 0 ]; then
   out_of_range() { PATH=$work/path build 5 --toolchain "$nvcc" --arch sm_90; }
   check "a host compiler out of its range stops before the build" out_of_range
   check "with the range and what is here" says "but found gcc 99.1.0"
-  check "and the way out" says "NVRTC needs none"
+  check "and the way out" says "NVRTC needs no compiler"
   rm "$work/path/g++"
   check "so does none at all" out_of_range
-  check "with the same way out" says "NVRTC needs none"
+  check "with the same way out" says "NVRTC needs no compiler"
   mkdir -p "$work/toolkit/bin"
   cp "$nvcc" "$work/toolkit/bin/nvcc"
   check "an nvcc without its parts says which" build 5 --toolchain "$work/toolkit" --arch sm_90

@@ -89,7 +89,7 @@ packages=$("$target" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 mkdir -p "$packages"
 cp "$site/torch.pth" "$packages/"
 check "a Python without its headers" flavor 5
-check "is told which file is missing" says "includes Python.h"
+check "is told which file is missing" says "needs Python.h"
 target=$env/bin/python
 
 check "the module is built" flavor 0
