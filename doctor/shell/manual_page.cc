@@ -86,7 +86,7 @@ std::string exit_statuses() {
       {kExitClean, say("Success; nothing was found at or above the severity of --fail-on")},
       {kExitFindings, say("Something was found, of at least the severity of --fail-on")},
       {kExitUsage, say("The command line, or a file that it refers to, is not usable")},
-      {kExitInternal, say("An internal error of scankit")},
+      {kExitInternal, say("An error in scankit itself, or its output could not be written")},
       {kExitInconclusive, say("A required fact could not be obtained")},
       {kExitBuildFailed, say("The build or the installation failed, and nothing was changed")},
       {kExitValidationFailed,
