@@ -49,9 +49,9 @@ echo '{"schema": 1}' >"$work/none.json"
 check "a machine without a GPU is told so" build 2 --for "$work/none.json"
 check "with what to do" says "--arch sm_90"
 check "the compilers are listed" build 0 --list-toolchains --arch compute_75 --cache-dir "$work/cache"
-check "with what they make" says "makes: sm_"
+check "with what they make" says "builds: sm_"
 check "and which one is taken" says "selected: builds compute_75"
-check "one alone" test "$(grep -c '^    chosen' "$work/out")" = 1
+check "one alone" test "$(grep -c '^    selected' "$work/out")" = 1
 check "for what nobody makes none is chosen" build 5 --list-toolchains --arch sm_20 --cache-dir "$work/cache"
 check "and each says why" test "$(grep -c '^    not selected' "$work/out")" = "$(grep -c '^[^ ]' "$work/out")"
 check "no architecture is a usage error" build 2 --arch hopper

@@ -18,7 +18,7 @@ check "and what may be named is said" says "libnvrtc.so.N"
 # sm_52 is beyond CUDA 13, so that only NVRTC 12.9 makes both.
 status=0
 "$scankit" build --list-toolchains --arch sm_52,sm_121 --cache-dir "$cache" >"$work/out" 2>"$work/err" || status=$?
-if grep -q '^    chosen' "$work/out"; then
+if grep -q '^    selected' "$work/out"; then
   echo "note: a CUDA 12.9 NVRTC is here: consent is not looked at"
 else
   check "without consent nothing is fetched" build 5 --arch sm_52,sm_121

@@ -26,11 +26,17 @@ struct MessageArgument;
 // that is already in the language of the reader.
 class Message {
  public:
-  Message() = default;
-  Message(std::string text) : text_(std::move(text)) {}
-  Message(const char* text) : text_(text) {}
+  // Defined below, where MessageArgument is complete: a std::vector of an incomplete type can be a member, and no more.
+  Message();
+  Message(std::string text);
+  Message(const char* text);
   // A sentence; with `many`, one whose form depends on `n`, as in say_n().
   Message(std::string_view one, std::string_view many, std::size_t n, std::vector<MessageArgument> arguments);
+  Message(const Message&);
+  Message(Message&&) noexcept;
+  Message& operator=(const Message&);
+  Message& operator=(Message&&) noexcept;
+  ~Message();
 
   bool empty() const { return text_.empty(); }
   // In the language that is set (Speaking), and for programs.
@@ -58,6 +64,15 @@ struct MessageArgument {
   friend bool operator==(const MessageArgument&, const MessageArgument&) = default;
 };
 
+inline Message::Message() = default;
+inline Message::Message(std::string text) : text_(std::move(text)) {}
+inline Message::Message(const char* text) : text_(text) {}
+inline Message::Message(const Message&) = default;
+inline Message::Message(Message&&) noexcept = default;
+inline Message& Message::operator=(const Message&) = default;
+inline Message& Message::operator=(Message&&) noexcept = default;
+inline Message::~Message() = default;
+
 // A text of a table (sayable()), which has no places.
 inline Message table_text(std::string_view english) { return {english, {}, 0, {}}; }
 
@@ -80,11 +95,9 @@ MessageArgument message_argument(const Value& value) {
     return {"", value};
   else if constexpr (std::convertible_to<const Value&, std::string_view>)
     return {"", std::string(std::string_view(value))};
-  else if constexpr (std::same_as<Value, bool> || std::same_as<Value, char>)
-    return {"", fmt::format("{}", value)};
-  else if constexpr (std::signed_integral<Value>)
+  else if constexpr (std::signed_integral<Value> && !std::same_as<Value, char>)
     return {"", static_cast<std::int64_t>(value)};
-  else if constexpr (std::unsigned_integral<Value>)
+  else if constexpr (std::unsigned_integral<Value> && !std::same_as<Value, bool>)
     return {"", static_cast<std::uint64_t>(value)};
   else if constexpr (std::floating_point<Value>)
     return {"", static_cast<double>(value)};

@@ -85,7 +85,8 @@ PyObject* init_module(PyModuleDef* definition) {
   // Objects have another layout in a free-threaded Python, so that nothing of this file may be used, not
   // even its PyModuleDef.
   if (strstr(Py_GetVersion(), "free-threading")) {
-    PyErr_Format(PyExc_ImportError, "this %s does not support free-threaded Python; use a Python build with the GIL",
+    PyErr_Format(PyExc_ImportError,
+                 "this %s does not support free-threaded Python; use a Python build with the GIL",
                  kModule.name);
     return nullptr;
   }

@@ -75,7 +75,8 @@ def test_root_on_another_users_files(scankit, marks):
     marks.none_by("doctor --all")
     observations = scankit.snapshot("--import", *python)["observations"]
     marks.none_by("snapshot --import")
-    assert observations["state"] == "not-run" and re.search("user 12345.*run scankit as that user", observations["note"]), observations
+    assert observations["state"] == "not-run" and 12345 in observations["note"]["arguments"], observations
+    assert re.search("user {}.*run scankit as that user", observations["note"]["message"]), observations
     result = scankit("validate", "--quick", *python)
     marks.none_by("validate")
     assert result.status == 4, result
