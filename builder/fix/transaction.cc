@@ -42,6 +42,11 @@ Result<void> undo_all(const StateFolder& state, Journal& journal, std::vector<st
   return {};
 }
 
+Error not_undone(const Error& why, const Error& undoing) {
+  return {undoing.code, say("{}; and undoing it failed: {}", why.message, undoing.message),
+          say("run `scankit restore` after removing the cause: it continues from here")};
+}
+
 }  // namespace
 
 Result<void> Transaction::apply(const std::vector<Operation>& operations) {
@@ -77,23 +82,32 @@ Result<void> Transaction::commit() {
 
 Error Transaction::roll_back(const Error& why) {
   const Speaking the_journal_is_english(nullptr);
-  // A transaction whose journal could not be written has changed nothing.
-  if (const auto known = state_.journals();
-      known && std::ranges::none_of(*known, [&](const Journal& one) { return one.id == journal_.id; })) {
-    drop_staging(state_, journal_.id);
-    return why;
+  bool may_say_committed = journal_.state == Journal::State::Committed;
+  if (const auto known = state_.journals()) {
+    const auto written =
+        std::ranges::find_if(*known, [&](const Journal& one) { return one.id == journal_.id; });
+    // A transaction whose journal could not be written has changed nothing.
+    if (written == known->end()) {
+      drop_staging(state_, journal_.id);
+      return why;
+    }
+    may_say_committed = written->state == Journal::State::Committed;
   }
   journal_.state = Journal::State::Applying;
   journal_.note = why.message;
+  // A commit whose last fsync() failed says Committed all the same. Undone under that name, the fix would pass for done
+  // with its backups moved away, and no restore could take it back.
+  if (may_say_committed) {
+    state_.release_room();
+    if (const auto reopened = state_.write(journal_); !reopened) return not_undone(why, reopened.error());
+  }
   // The program has ended: what it made is its own, and nothing for the user to keep.
   for (const Operation& op : journal_.operations)
     if (op.kind == Operation::Kind::Tree && ended_unnoted(op.backup))
       (void)note_changes(op.target, op.backup).has_value();
   std::vector<std::string> notes;
   const auto undone = undo_all(state_, journal_, notes);
-  if (!undone)
-    return {undone.error().code, say("{}; and undoing it failed: {}", why.message, undone.error().message),
-            say("run `scankit restore` after removing the cause: it continues from here")};
+  if (!undone) return not_undone(why, undone.error());
   Error told = why;
   for (const std::string& note : notes) told.message = say("{}; {}", told.message, note);
   return told;

@@ -2,8 +2,10 @@
 #include "builder/fix/transaction.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -42,6 +44,50 @@ TEST(Transaction, PutsBackARecordThatTheSameFixReplaced) {
                         {Operation::Kind::Place, record, state.staging("0001") + "/ours.dist-info", "", ""}};
   ASSERT_TRUE(run_transaction(state, journal, [] { return Result<void>(); }));
   EXPECT_NE(env.tree(), before);
+  const auto undone = undo_last(state);
+  ASSERT_TRUE(undone) << undone.error().message;
+  EXPECT_EQ(env.tree(), before);
+}
+
+// While it lives, no file of this process can grow: each write fails with EFBIG, for root as well.
+class NoFileCanGrow {
+ public:
+  NoFileCanGrow() {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoFileCanGrow() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// The last fsync() of a commit may fail although the journal already says Committed.
+TEST(Transaction, StaysRestorableWhenACommitFailsBehindItsEnd) {
+  Environment env(true);
+  const Tree before = env.tree();
+  const StateFolder state(env.base());
+  Journal journal;
+  journal.id = "0001";
+  for (const std::string& folder : {state.staging("0001"), state.backup("0001")})
+    std::filesystem::create_directories(folder);
+  std::ofstream(state.staging("0001") + "/new") << "newer";
+  const std::string target = env.site() + "/ours.abi3.so";
+  Transaction transaction(state, journal);
+  ASSERT_TRUE(transaction.apply({{Operation::Kind::Replace, target, state.staging("0001") + "/new",
+                                  state.backup("0001") + "/ours", ""}}));
+  ASSERT_EQ(read_whole_file(target).value(), "newer");
+  Journal committed = transaction.journal();
+  committed.state = Journal::State::Committed;
+  ASSERT_TRUE(state.write(committed));
+  {
+    const NoFileCanGrow full;
+    const Error told = transaction.roll_back({Errc::Io, "the disk failed", ""});
+    EXPECT_NE(told.message.find("undoing it failed"), std::string::npos) << told.message;
+  }
+  EXPECT_EQ(read_whole_file(target).value(), "newer");  // as its journal says
   const auto undone = undo_last(state);
   ASSERT_TRUE(undone) << undone.error().message;
   EXPECT_EQ(env.tree(), before);
