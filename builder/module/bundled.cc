@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "builder/module/embedded.h"
 #include "builder/toolchain/wheel_toolchains.h"
 #include "doctor/base/say.h"
 
-// scankit_embed() of the build puts a file's bytes between SYMBOL and SYMBOL_end.
-#define SCANKIT_EMBEDDED(symbol)  \
-  extern "C" const char symbol[]; \
-  extern "C" const char symbol##_end[]
 SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda);
 SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda_core);
 SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda_oflex);
@@ -63,10 +60,6 @@ const std::vector<ReleasePart>& release_parts() {
 
 namespace {
 
-std::string_view between(const char* begin, const char* end) {
-  return {begin, static_cast<std::size_t>(end - begin)};
-}
-
 // Splits the flags of a units.def line at blanks; none of them contains one.
 Unit unit_of(const char* name, const char* flags) {
   Unit unit{name, {}};
@@ -91,24 +84,23 @@ std::vector<Unit> conv_units() {
   };
 }
 
-BundledModule scan_module(const char* name, const char* begin, const char* end) {
-  return {name, between(begin, end), "selective_scan.cu",
-          between(scankit_device_selective_scan, scankit_device_selective_scan_end), scan_units()};
-}
-
 }  // namespace
 
+#define SCANKIT_DECOMPRESSED(symbol) decompress_embedded(symbol, symbol##_end)
+
 const std::vector<BundledModule>& bundled_modules() {
+  // The views need strings that live as long; the three modules of one kernel share its device source.
+  static const std::string scan_source = SCANKIT_DECOMPRESSED(scankit_device_selective_scan);
+  static const std::string conv_source = SCANKIT_DECOMPRESSED(scankit_device_causal_conv1d);
+  static const std::string scan = SCANKIT_DECOMPRESSED(scankit_module_selective_scan_cuda);
+  static const std::string conv = SCANKIT_DECOMPRESSED(scankit_module_causal_conv1d_cuda);
+  static const std::string scan_core = SCANKIT_DECOMPRESSED(scankit_module_selective_scan_cuda_core);
+  static const std::string scan_oflex = SCANKIT_DECOMPRESSED(scankit_module_selective_scan_cuda_oflex);
   static const std::vector<BundledModule> modules = {
-      scan_module("selective_scan_cuda", scankit_module_selective_scan_cuda,
-                  scankit_module_selective_scan_cuda_end),
-      {"causal_conv1d_cuda",
-       between(scankit_module_causal_conv1d_cuda, scankit_module_causal_conv1d_cuda_end), "causal_conv1d.cu",
-       between(scankit_device_causal_conv1d, scankit_device_causal_conv1d_end), conv_units()},
-      scan_module("selective_scan_cuda_core", scankit_module_selective_scan_cuda_core,
-                  scankit_module_selective_scan_cuda_core_end),
-      scan_module("selective_scan_cuda_oflex", scankit_module_selective_scan_cuda_oflex,
-                  scankit_module_selective_scan_cuda_oflex_end)};
+      {"selective_scan_cuda", scan, "selective_scan.cu", scan_source, scan_units()},
+      {"causal_conv1d_cuda", conv, "causal_conv1d.cu", conv_source, conv_units()},
+      {"selective_scan_cuda_core", scan_core, "selective_scan.cu", scan_source, scan_units()},
+      {"selective_scan_cuda_oflex", scan_oflex, "selective_scan.cu", scan_source, scan_units()}};
   return modules;
 }
 

@@ -20,7 +20,7 @@ struct ReleasePart {
 // Every architecture from sm_60 to the newest that any of the pinned compilers knows.
 const std::vector<ReleasePart>& release_parts();
 
-// One module that scankit can build. The views are into the program's own data and never end.
+// One module that scankit can build. The views are into strings that live as long as the program.
 struct BundledModule {
   std::string name;                // "selective_scan_cuda"
   std::string_view host_module;    // NAME.abi3.so without device images

@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 
+#include "builder/module/embedded.h"
 #include "builder/toolchain/reasons.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
@@ -18,12 +19,9 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
 
-extern "C" const char scankit_torch_source[];
-extern "C" const char scankit_torch_source_end[];
-extern "C" const char scankit_torch_entries[];
-extern "C" const char scankit_torch_entries_end[];
-extern "C" const char scankit_torch_parts[];
-extern "C" const char scankit_torch_parts_end[];
+SCANKIT_EMBEDDED(scankit_torch_source);
+SCANKIT_EMBEDDED(scankit_torch_entries);
+SCANKIT_EMBEDDED(scankit_torch_parts);
 
 namespace scankit {
 namespace {
@@ -281,12 +279,10 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
 }  // namespace
 
 const TorchParts& torch_parts() {
-  const auto between = [](const char* begin, const char* end) {
-    return std::string_view(begin, static_cast<std::size_t>(end - begin));
-  };
-  static const TorchParts parts = {between(scankit_torch_source, scankit_torch_source_end),
-                                   between(scankit_torch_entries, scankit_torch_entries_end),
-                                   between(scankit_torch_parts, scankit_torch_parts_end)};
+  static const std::string source = decompress_embedded(scankit_torch_source, scankit_torch_source_end);
+  static const std::string entries = decompress_embedded(scankit_torch_entries, scankit_torch_entries_end);
+  static const std::string archive = decompress_embedded(scankit_torch_parts, scankit_torch_parts_end);
+  static const TorchParts parts = {source, entries, archive};
   return parts;
 }
 
