@@ -7,9 +7,8 @@
 #include <cstdio>
 
 #include "builder/cli/fix_stages.h"
-#include "builder/fix/interruption.h"
 #include "builder/fix/lock.h"
-#include "builder/fix/parts.h"
+#include "builder/fix/plan.h"
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"
 #include "doctor/base/exit_status.h"

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "builder/toolchain/reasons.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

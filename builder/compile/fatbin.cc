@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/compile/fatbin.h"
-
 #include <optional>
 
+#include "builder/compile/compile.h"
 #include "builder/module/little_endian.h"
 #include "doctor/base/say.h"
 

@@ -9,12 +9,11 @@
 
 #include "builder/fix/distribution.h"
 #include "builder/fix/install_target.h"
-#include "builder/fix/interruption.h"
+#include "builder/fix/lock.h"
 #include "builder/fix/packages.h"
 #include "builder/fix/run_installer.h"
 #include "builder/fix/staging.h"
 #include "builder/fix/transaction.h"
-#include "builder/fix/verify.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

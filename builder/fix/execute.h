@@ -12,7 +12,7 @@ namespace scankit {
 
 // What all parts of a run share, and the part to execute. The pointers must outlive the call.
 struct ExecuteRequest {
-  const FixPlan* plan = nullptr;                              // one part of it (parts.h)
+  const FixPlan* plan = nullptr;                              // one part of it (plan.h)
   const std::map<std::string, BuiltModule>* built = nullptr;  // by name, modules_of(*plan) among them
   std::vector<InstallBundled> kept;  // of parts that this run has made before: they must stay right
   std::string run;                   // the first journal of this run, "" where this is it

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "doctor/base/files.h"
+#include "doctor/base/result.h"
 
 namespace scankit {
 
@@ -21,6 +22,19 @@ class Lock {
   Lock(Descriptor fd, std::string folder) : fd_(std::move(fd)), folder_(std::move(folder)) {}
   Descriptor fd_;
   std::string folder_;
+};
+
+// While an object lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process, so that a change
+// can be undone first. One object at a time: the state is global, as signal handlers are.
+class Interruption {
+ public:
+  Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  ~Interruption();
+  static int signal();  // 0: none came
+  // Errc::Conflict once a signal has come.
+  static Result<void> check();
 };
 
 }  // namespace scankit

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/parts.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "builder/fix/plan.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/text.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/parts.h"
-
 #include <gtest/gtest.h>
+
+#include "builder/fix/plan.h"
 
 namespace scankit {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "builder/fix/distribution.h"
 #include "builder/fix/packages.h"
-#include "builder/fix/parts.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

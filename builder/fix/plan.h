@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "builder/compile/fatbin.h"
+#include "builder/compile/build.h"
+#include "builder/compile/compile.h"
 #include "builder/fix/install_target.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
+
+// A plan may have repairs that have nothing to do with each other. Each such part is a transaction of its
+// own, so that a package that cannot be made to work does not take a good module back with it.
 
 namespace scankit {
 
@@ -45,7 +50,7 @@ struct RepairStep {
   std::string about;  // the finding's module
   std::variant<InstallBundled, MoveAway, ChangePackages, SetVariable> what;
   std::string needed_by;   // the package for whose sake alone it is made: "mamba-ssm"
-  unsigned part = 0;       // the steps of one part are kept or undone together (parts.h)
+  unsigned part = 0;       // the steps of one part are kept or undone together (divide_into_parts())
   bool ask_again = false;  // the doctor must no longer find it: an import that works does not prove it
 };
 
@@ -96,5 +101,50 @@ std::string shell_line(const SetVariable& variable);
 std::vector<std::string> modules_of(const FixPlan& plan);
 std::vector<InstallBundled> ours_of(const FixPlan& plan);
 bool runs_installer(const FixPlan& plan);
+
+// Numbers the parts and puts the steps in order: first what is below every module (torch, the loader's path),
+// then the modules, then the packages above them. Steps for the same module or package belong together, and
+// so do a package and the module that is installed for its sake. Within a part packages come first, since an
+// installer may bring or remove files that ours are put next to.
+void divide_into_parts(std::vector<RepairStep>& steps);
+
+// Each part as a plan of its own, with the place of the whole. The steps must have been divided.
+std::vector<FixPlan> parts_of(const FixPlan& plan);
+
+// Where a module of ours comes from.
+struct ModuleSource {
+  bool prebuilt = false;  // it came with scankit; else it is built
+  std::vector<Target> targets;
+  std::string compiler;              // "NVRTC 13.0 (torch's wheels)"
+  std::vector<std::string> fetches;  // commands that bring the compiler
+  std::vector<std::string> notes;    // of the choice
+};
+
+// What the output needs in addition to the plan.
+struct PlanView {
+  const FixPlan* plan = nullptr;
+  const Snapshot* snapshot = nullptr;
+  std::map<std::string, ModuleSource> sources;  // by module
+  std::vector<Target> targets;                  // of the modules that are built
+  std::string compiler;                         // "NVRTC 13.0 (torch's wheels)"
+  std::vector<std::string> notes;               // of the choice
+  std::vector<std::string> unproven;            // what cannot be proven on this machine
+  std::string proof;                            // the command that proves it there
+  std::string project;                          // the uv project that is told of it, or ""
+  std::string restore;                          // the command that takes it back
+  std::string python;
+};
+
+std::string plan_text(const PlanView& view);
+
+// The answer of `scankit fix --json`. `state`: "planned", "repaired", "partly_repaired", "nothing_to_do",
+// "not_repairable", "inconclusive", "declined", "failed" (nothing was changed).
+struct FixOutcome {
+  std::string state, message;
+  std::vector<std::string> notes;
+  std::vector<bool> kept;                 // by part; empty where nothing was tried
+  std::vector<std::string> still_broken;  // what the doctor finds afterwards
+};
+std::string plan_json(const PlanView& view, const FixOutcome& outcome);
 
 }  // namespace scankit

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/plan_text.h"
-
 #include <nlohmann/json.hpp>
 
 #include "builder/fix/distribution.h"
 #include "builder/fix/install_target.h"
 #include "builder/fix/journal.h"
+#include "builder/fix/plan.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "builder/fix/interruption.h"
+#include "builder/fix/lock.h"
 #include "doctor/base/descendants.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

@@ -12,7 +12,6 @@
 #include <functional>
 #include <string>
 
-#include "builder/fix/interruption.h"
 #include "builder/fix/lock.h"
 #include "doctor/base/files.h"
 

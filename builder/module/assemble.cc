@@ -3,11 +3,18 @@
 
 #include <elf.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "builder/compile/fatbin.h"
+#include "builder/compile/compile.h"
 #include "builder/module/little_endian.h"
+#include "builder/toolchain/toolchain.h"
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
+#include "doctor/elf/fatbin.h"
+#include "doctor/elf/library.h"
 
 namespace scankit {
 namespace {
@@ -156,6 +163,158 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
   if (out && offsets[0] != start)
     return Error{Errc::Malformed, say("the fatbin is not where its index says"), ""};
   return out;
+}
+
+namespace {
+
+// manylinux_2_17 (PEP 600), and what glibc has as separate files before 2.34.
+constexpr std::array<const char*, 5> kAllowedLibraries = {"libc.so.6", "libpthread.so.0", "libdl.so.2",
+                                                          "libm.so.6", "ld-linux-x86-64.so.2"};
+constexpr const char* kGlibcFloor = "2.17";
+
+Error broken(const std::string& path, const std::string& what) {
+  return {Errc::Malformed, say("the built module {} failed its checks: {}", path, what),
+          say("nothing was installed; please report this with the output of `scankit build --explain`")};
+}
+
+// The universal module must load with every glibc from the floor on: DT_NEEDED and the version needs say what
+// the loader will look for.
+Result<void> check_loader_facts(const ElfLibrary& library) {
+  for (const std::string& needed : library.dynamic.needed)
+    if (std::find(kAllowedLibraries.begin(), kAllowedLibraries.end(), needed) == kAllowedLibraries.end())
+      return broken(library.path, say("it needs {}", needed));
+  for (const VersionNeed& need : library.symbols.versions().needs()) {
+    if (!need.name.starts_with("GLIBC_")) return broken(library.path, say("it needs version {}", need.name));
+    const auto version = Version::parse(need.name.substr(6));
+    if (!version || *version > *Version::parse(kGlibcFloor))
+      return broken(library.path, say("it needs {}, newer than {}", need.name, kGlibcFloor));
+  }
+  return {};
+}
+
+// Every name that the dynamic symbol table defines for others; PyInit_<module> must be the only one. Read by
+// the section .dynsym, since through the hash table a name can only be looked up, not listed.
+Result<void> check_exports(const std::string& path, std::string_view file, const std::string& module) {
+  const auto table = section_bytes(file, ".dynsym");
+  if (!table) return table.error();
+  const auto names = section_bytes(file, ".dynstr");
+  if (!names) return names.error();
+  const std::string init = "PyInit_" + module;
+  bool found = false;
+  for (std::size_t at = 0; at + sizeof(Elf64_Sym) <= table->size(); at += sizeof(Elf64_Sym)) {
+    Elf64_Sym symbol;
+    std::memcpy(&symbol, table->data() + at, sizeof(symbol));
+    if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
+    if (symbol.st_name >= names->size())
+      return broken(path, say("a symbol's name is outside the string "
+                              "table"));
+    const std::string name = names->c_str() + symbol.st_name;
+    if (name != init) return broken(path, say("it exports {}", name));
+    found = true;
+  }
+  return found ? Result<void>() : broken(path, say("it does not export {}", init));
+}
+
+// A module for old drivers contains only what they read: the cubin ABI version and the PTX ISA of the
+// compiler that was chosen for them. Images that came with scankit name no compiler and are not
+// checked again.
+Result<void> check_cubin_abi(const std::string& path, const BuiltCode& image, std::string_view payload) {
+  if (image.compiler.empty()) return {};
+  if (image.target.ptx) {
+    SCANKIT_TRY(const PtxFacts facts, ptx_facts(payload));
+    const std::string isa = std::to_string(facts.isa_major) + "." + std::to_string(facts.isa_minor);
+    if (ptx_fits(isa, image.compiler)) return {};
+    return broken(path, say("{} for {} is PTX {}, which is newer than CUDA {}", image.unit,
+                            image.target.name(), isa, image.compiler));
+  }
+  SCANKIT_TRY(const CubinFacts facts, cubin_facts(payload));
+  const unsigned wanted = cubin_abi_of(image.compiler, image.target.sm);
+  if (facts.abi_version == wanted) return {};
+  return broken(path, say("{} for {} has cubin ABI version {}, not {}", image.unit, image.target.name(),
+                          facts.abi_version, wanted));
+}
+
+// The container as the doctor and cuobjdump read it, and what each payload says about itself. Both must name
+// the architecture that was asked for, in the order of the promise.
+Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promise) {
+  const auto entries = find_device_images(library.image);
+  if (!entries) return entries.error();
+  if (entries->size() != promise.images.size())
+    return broken(library.path,
+                  say_n(entries->size(), "it contains {} image instead of {}",
+                        "it contains {} images instead of {}", entries->size(), promise.images.size()));
+  for (std::size_t i = 0; i < entries->size(); ++i) {
+    const Target& target = promise.images[i].target;
+    const auto payload = fatbin_payload(library.image.file(), (*entries)[i]);
+    if (!payload) return payload.error();
+    unsigned sm = 0;
+    if (target.ptx) {
+      const auto facts = ptx_facts(*payload);
+      if (!facts) return facts.error();
+      sm = facts->sm;
+    } else {
+      const auto facts = cubin_facts(*payload);
+      if (!facts) return facts.error();
+      sm = facts->sm;
+    }
+    if ((*entries)[i].kind != (target.ptx ? "ptx" : "cubin") || (*entries)[i].sm != target.sm ||
+        sm != target.sm)
+      return broken(library.path, say("image {} is a {} for sm_{}, not one for {}", i, (*entries)[i].kind, sm,
+                                      target.name()));
+    SCANKIT_CHECK(check_cubin_abi(library.path, promise.images[i], *payload));
+  }
+  return {};
+}
+
+std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t length) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < length; ++i)
+    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  return value;
+}
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+// Follows the index as the module's loader does: absolute offset, size, hash. In an entry the SM number is at
+// byte 4, the offset at 16, the size at 24, the hash at 32 and the unit's name at 64.
+Result<void> check_index(const std::string& path, std::string_view file, const ModulePromise& promise) {
+  const auto section = section_bytes(file, ".scankit.images");
+  if (!section) return section.error();
+  const std::string_view index = *section;
+  constexpr std::size_t kHeader = 16, kEntry = 128;
+  if (!index.starts_with("SKIMAGE1") || index.size() != kHeader + kEntry * promise.images.size())
+    return broken(path, say("the length of its image index differs"));
+  for (std::size_t i = 0; i < promise.images.size(); ++i) {
+    const std::string_view entry = index.substr(kHeader + i * kEntry, kEntry);
+    const BuiltCode& image = promise.images[i];
+    const std::uint64_t offset = number_at(entry, 16, 8), size = number_at(entry, 24, 8);
+    if (offset > file.size() || size > file.size() - offset)
+      return broken(path, say("image {} extends beyond the file", image.unit));
+    if (number_at(entry, 4, 4) != image.target.sm || entry.substr(64, image.unit.size()) != image.unit)
+      return broken(path, say("image {} is not {} for {}", i, image.unit, image.target.name()));
+    if (hex(entry.substr(32, 32)) != image.sha256 || sha256_hex(file.substr(offset, size)) != image.sha256)
+      return broken(path, say("the content of image {} for {} differs", image.unit, image.target.name()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise) {
+  SCANKIT_TRY(const auto library, open_library(host, path));
+  if (!promise.for_one_torch) SCANKIT_CHECK(check_loader_facts(*library));
+  SCANKIT_TRY(const std::string file, host.read_file(path, 512u << 20));
+  SCANKIT_CHECK(check_fatbin(*library, promise));
+  SCANKIT_CHECK(check_exports(path, file, promise.module));
+  return check_index(path, file, promise);
 }
 
 }  // namespace scankit

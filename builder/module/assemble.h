@@ -5,11 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "builder/compile/fatbin.h"
+#include "builder/compile/compile.h"
 #include "doctor/base/result.h"
+#include "doctor/host/host.h"
 
 // Puts device images into a host module without a linker: the sections are not allocated, so that no segment
 // changes; they are appended, and a new section header table after them. The same input gives the same bytes.
+
 namespace scankit {
 
 // A section to append, with its alignment in bytes.
@@ -33,5 +35,15 @@ Result<std::string> section_bytes(std::string_view elf, std::string_view name);
 // file and in the index.
 Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
                                     std::string_view manifest);
+
+// What a finished module must contain. The file is read back with the doctor's own readers and not with the
+// code that wrote it, so that what is promised here is what the doctor will see on the user's machine.
+struct ModulePromise {
+  std::string module;             // exports PyInit_<module> and nothing else
+  std::vector<BuiltCode> images;  // each there with its size and hash
+  bool for_one_torch = false;     // may need libraries; torch_flavor.h has what it promises
+};
+// The Error names the first promise that does not hold.
+Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise);
 
 }  // namespace scankit

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 
-#include "builder/module/assertions.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "builder/compile/compile.h"
 #include "builder/compile/explain.h"
-#include "builder/compile/fatbin.h"
-#include "builder/toolchain/device_compiler.h"
+#include "builder/toolchain/toolchain.h"
 
 namespace scankit {
 

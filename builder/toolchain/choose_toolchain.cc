@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "builder/module/bundled.h"
-#include "builder/toolchain/driver_fit.h"
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"

@@ -10,7 +10,7 @@
 
 #include "builder/compile/compile.h"
 #include "builder/module/bundled.h"
-#include "builder/toolchain/driver_fit.h"
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/probes/machine/system.h"

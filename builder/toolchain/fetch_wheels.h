@@ -5,7 +5,7 @@
 
 #include "builder/compile/cache.h"
 #include "builder/installer/installer.h"
-#include "builder/toolchain/wheel_toolchains.h"
+#include "builder/toolchain/toolchain.h"
 
 // Compilers that came as wheels: <cache>/toolchains/ID, brought once, by the user's own installer.
 namespace scankit {

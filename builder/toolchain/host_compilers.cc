@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/toolchain/host_compilers.h"
-
 #include <algorithm>
 #include <set>
 #include <sstream>
 
+#include "builder/toolchain/nvcc.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"

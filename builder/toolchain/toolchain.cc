@@ -4,10 +4,11 @@
 #include <algorithm>
 
 #include "builder/fix/install_target.h"
-#include "builder/toolchain/device_compiler.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/version.h"
 #include "doctor/host/embedded_program.h"
+#include "doctor/knowledge/drivers.h"
 #include "doctor/probes/python/python_choice.h"
 
 namespace scankit {
@@ -206,6 +207,148 @@ Result<ProcessResult> NvrtcCompiler::compile(const Job& job) const {
   args.insert(args.end(), job.unit->flags.begin(), job.unit->flags.end());
   args.push_back(job.source);
   return run_gpu_helper(args, job.timeout);
+}
+
+// Read from what NVRTC 11.7 to 13.5 writes; doctor/knowledge/drivers.yaml has the drivers for each.
+unsigned cubin_abi_of(const std::string& release, unsigned sm) {
+  constexpr unsigned kOldCubinAbi = 7, kNewCubinAbi = 8, kLastOfOld = 90;
+  const auto version = Version::parse(release);
+  if (!version) return 0;
+  return version->part(0) < 13 && sm <= kLastOfOld ? kOldCubinAbi : kNewCubinAbi;
+}
+
+bool ptx_fits(const std::string& isa, const std::string& release) {
+  const auto wanted = cuda_of_ptx(isa), made_by = Version::parse(release);
+  return wanted && made_by && *wanted <= *made_by;
+}
+
+namespace {
+
+// The version that decides. That of libcuda counts if there is one: a forward-compatibility libcuda reads
+// more than the installed kernel module. Nothing under WSL, since a Windows driver's number compares with
+// no Linux driver's.
+std::optional<Version> driver_version(const Probed<Driver>& driver) {
+  if (!driver.present() || driver.value.libcuda_kind == "wsl") return std::nullopt;
+  const bool library = !driver.value.libcuda_version.empty() && driver.value.libcuda_kind != "stub";
+  return Version::parse(library ? driver.value.libcuda_version : driver.value.version);
+}
+
+std::string text_of(const Version& version) {
+  std::string text;
+  for (const unsigned part : version.release) text += (text.empty() ? "" : ".") + std::to_string(part);
+  return text;
+}
+
+}  // namespace
+
+DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
+                     const std::vector<Target>& targets) {
+  const auto here = driver_version(driver), made_by = Version::parse(release);
+  if (!here || !made_by) return {};
+  for (const Target& target : targets) {
+    if (target.ptx) {
+      // A driver translates the PTX of its own CUDA release and of older ones.
+      const auto cuda = cuda_of_driver(*here);
+      if (cuda && !cuda->or_newer && *made_by > cuda->cuda && made_by->part(0) >= cuda->cuda.part(0))
+        return {say("driver {} does not support the PTX of CUDA {}", text_of(*here), release), true};
+      continue;
+    }
+    const auto drivers = drivers_of_cubin_abi(cubin_abi_of(release, target.sm), target.sm);
+    if (!drivers || *here >= drivers->reads) continue;
+    return {say("code built by CUDA {} for {} needs driver {} or newer; installed: {}", release,
+                target.name(), drivers->reads_text, text_of(*here)),
+            drivers->refused_below && *here < *drivers->refused_below};
+  }
+  return {};
+}
+
+std::uint64_t WheelToolchain::download() const {
+  std::uint64_t bytes = 0;
+  for (const WheelPin& wheel : wheels) bytes += wheel.size;
+  return bytes;
+}
+
+std::string WheelToolchain::requirements() const {
+  std::string text;
+  for (const WheelPin& wheel : wheels) text += (text.empty() ? "" : " ") + wheel.name + "==" + wheel.version;
+  return text;
+}
+
+// Hashes and sizes are those of the files on the public index; a mirror that gives other bytes is refused.
+// The last hash of each is that of the files that the wheel unpacks to. To refresh both for a new release:
+//   pip download --no-deps --only-binary :all: --platform manylinux_2_17_x86_64 -d W
+//   nvidia-cuda-nvrtc==13.0.88 sha256sum W/*.whl unzip -p W/*.whl '*.dist-info/RECORD' | python3 -c 'if 1:
+//     import base64, hashlib, sys
+//     rows = [line.split(",") for line in sys.stdin if line.startswith("nvidia/")]
+//     lines = [p + "," + base64.urlsafe_b64decode(h[7:] + "=").hex() + "\n" for p, h, _ in rows]
+//     print(hashlib.sha256("".join(sorted(lines)).encode()).hexdigest())'
+// Architectures: what each library says of itself (nvrtcGetSupportedArchs, nvcc --list-gpu-code).
+const std::vector<WheelToolchain>& wheel_toolchains() {
+  static const std::vector<WheelToolchain> all = {
+      {.id = "nvrtc-12.9.86",
+       .nvcc = false,
+       .version = "12.9",
+       .wheels = {{"nvidia-cuda-nvrtc-cu12", "12.9.86",
+                   "210cf05005a447e29214e9ce50851e83fc5f4358df8b453155d5e1918094dcb4", 89568129,
+                   "9afa693161f9b5a43a3bedac15e9d17af54ee5c2f4efefcf4a34d713789e7acb"}},
+       .archs = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 101, 103, 120, 121},
+       .folder = "/nvidia/cuda_nvrtc/lib",
+       .unpacked = 227449426},
+      {.id = "nvrtc-13.0.88",
+       .nvcc = false,
+       .version = "13.0",
+       .wheels = {{"nvidia-cuda-nvrtc", "13.0.88",
+                   "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575", 90215200,
+                   "3efead03ddb84506eaaa17ac7264c884b4565c7e88df83b8086c7180608bfc02"}},
+       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121},
+       .folder = "/nvidia/cu13/lib",
+       .unpacked = 228019534},
+      {.id = "nvrtc-13.5.37",
+       .nvcc = false,
+       .version = "13.5",
+       .wheels = {{"nvidia-cuda-nvrtc", "13.5.37",
+                   "86b4d68058807988b7d9af5b44917a0601e9c337f35ccd657bfb3c759ff8d8bc", 58185930,
+                   "0769a936c80e17552b7de5e9fcd99fe3020f21d4a1e4a444e1ba4d261716edc9"}},
+       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121},
+       .folder = "/nvidia/cu13/lib",
+       .unpacked = 148551478},
+      {.id = "nvrtc-12.1.105",
+       .nvcc = false,
+       .version = "12.1",
+       .wheels = {{"nvidia-cuda-nvrtc-cu12", "12.1.105",
+                   "339b385f50c309763ca65456ec75e17bbefcbbf2893f462cb8b90584cd27a1c2", 23671734,
+                   "4c93acd063fd3d8cc9d5004bb66b170d63084659fc4cea6bb4fe896efd2e68a3"}},
+       .archs = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90},
+       .folder = "/nvidia/cuda_nvrtc/lib",
+       .unpacked = 63813767},
+      {.id = "nvcc-13.0.88",
+       .nvcc = true,
+       .version = "13.0",
+       .wheels = {{"nvidia-cuda-nvcc", "13.0.88",
+                   "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03", 37384532,
+                   "27624ea374ae9506468dfc7466201ca801eb79c5538aa35ea8c9c7290b2a945c"},
+                  {"nvidia-nvvm", "13.0.88",
+                   "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0", 61601415,
+                   "cdfc655b1a0556c2e62836619491703f47e24e5176087db50d6e17b83fc7c83e"},
+                  {"nvidia-cuda-crt", "13.0.88",
+                   "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4", 134086,
+                   "38283a9385485d4022675db7311a67252779e44393f745f698bb2e00cc3a5cf7"},
+                  {"nvidia-cuda-runtime", "13.0.96",
+                   "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548", 2243632,
+                   "15a3142c747018c2c2a287335bd6ad0b5ad019f47febaa7e0668ffef6cde4c01"},
+                  {"nvidia-cuda-cccl", "13.0.85",
+                   "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649", 3120526,
+                   "5d905bca6ed91342f419dcf797ae693f7a86220f728a449d2036331c5c8f370a"}},
+       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121},
+       .folder = "/nvidia/cu13",
+       .unpacked = 279149608}};
+  return all;
+}
+
+// `id` must be in the table.
+const WheelToolchain& wheel_toolchain(const std::string& id) {
+  const auto& all = wheel_toolchains();
+  return *std::find_if(all.begin(), all.end(), [&](const WheelToolchain& one) { return one.id == id; });
 }
 
 }  // namespace scankit

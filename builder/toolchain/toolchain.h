@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "builder/compile/cache.h"
 #include "builder/module/target.h"
+#include "doctor/base/process.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
 // NVRTC libraries: found, never assumed. choose_toolchain.h chooses among them and the other compilers.
+
 namespace scankit {
 
 // One library. find_nvrtc() fills the paths and the origin; identify() fills the rest.
@@ -30,5 +34,102 @@ std::vector<Nvrtc> nvrtc_at(const Host& host, const std::string& path, const std
 // Asks the library for version and architectures, in a child, and hashes it. The answer is kept in the cache,
 // keyed by the files' sizes and times. As root, another user's library is not loaded.
 Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc);
+
+// One compile unit: a kernel instance, chosen by its flags from the one source text.
+struct Unit {
+  std::string name;
+  std::vector<std::string> flags;
+};
+
+// Makes one unit for one target into one image, by a child process. The cache, the order of the work,
+// failures and the manifest are the same for every compiler (compile/compile.h). compile() is called by
+// several threads at once.
+class DeviceCompiler {
+ public:
+  // One call of compile(). The pointers outlive it.
+  struct Job {
+    const Unit* unit = nullptr;
+    const Target* target = nullptr;
+    std::string source;  // the file to read, absolute
+    std::string out;     // the file to write, in the same folder
+    std::chrono::milliseconds timeout{0};
+  };
+
+  virtual ~DeviceCompiler() = default;
+  virtual std::string kind() const = 0;     // "nvrtc", "nvcc": stands in the manifest
+  virtual std::string version() const = 0;  // "13.0"
+  virtual std::string sha256() const = 0;   // of the programs and libraries that decide over the bytes
+  virtual std::string said() const = 0;     // for people: "NVRTC 13.0 (toolkit /usr/local/cuda)"
+  // The flags that every unit gets, before its own.
+  virtual const std::vector<std::string>& common_flags() const = 0;
+  // Adds the inputs that only this compiler has; KeyMaker::key() adds those of all compilers. An input that
+  // is left out here makes the cache return stale code.
+  virtual void add_inputs(Key& key) const = 0;
+  // Runs the compiler. A child that fails is a result and not an Error; its `err` then has the useful lines
+  // of the compiler's log, errors first.
+  virtual Result<ProcessResult> compile(const Job& job) const = 0;
+};
+
+// NVRTC in a child: the helper scankit-gpu loads the library. Implemented in toolchain.cc.
+class NvrtcCompiler final : public DeviceCompiler {
+ public:
+  explicit NvrtcCompiler(Nvrtc nvrtc) : nvrtc_(std::move(nvrtc)) {}
+  std::string kind() const override { return "nvrtc"; }
+  std::string version() const override { return nvrtc_.version; }
+  std::string sha256() const override { return nvrtc_.sha256; }
+  std::string said() const override;
+  const std::vector<std::string>& common_flags() const override;
+  void add_inputs(Key& key) const override;
+  Result<ProcessResult> compile(const Job& job) const override;
+
+ private:
+  Nvrtc nvrtc_;
+};
+
+// How a compiler of a CUDA release writes, so that a finished module can be held to it: drivers differ in
+// what they read.
+
+// EI_ABIVERSION of the cubins of a compiler of this CUDA release ("13.0"); 0 if it is not a version.
+unsigned cubin_abi_of(const std::string& release, unsigned sm);
+// Whether a driver of the release's own time translates PTX of this ISA ("8.1"). A compiler that is chosen
+// for the sake of old drivers must not write anything newer.
+bool ptx_fits(const std::string& isa, const std::string& release);
+
+// Whether this machine's driver runs what a compiler of `release` makes, by the cubins' ABI version and the
+// PTX's ISA. `why` is "" if it does, or if no driver is known; else it is a sentence for the user.
+struct DriverFit {
+  std::string why;
+  bool refused = false;  // it certainly does not; false with a `why`: not promised
+};
+DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
+                     const std::vector<Target>& targets);
+
+// One wheel, pinned twice: the file that the index delivers, and the files that it unpacks to.
+struct WheelPin {
+  std::string name, version, sha256;  // of the x86_64 wheel, as the index has it
+  std::uint64_t size = 0;             // bytes
+  // SHA-256 of what its RECORD says of the files below nvidia/: a line "PATH,SHA256\n" each, sorted. Not of
+  // RECORD itself, to which installers add lines of their own.
+  std::string files;
+};
+
+// A device compiler that comes as wheels, for machines that have none that fits. All wheels are of one
+// release: nvcc's wheels do not pin each other.
+struct WheelToolchain {
+  std::string id;       // "nvrtc-12.9.86": the name of its folder in the cache
+  bool nvcc = false;    // else NVRTC
+  std::string version;  // "12.9"
+  std::vector<WheelPin> wheels;
+  std::vector<unsigned> archs;     // SM numbers, ascending
+  std::string folder;              // where the library lies below the place of unpacking; of nvcc, its prefix
+  std::uint64_t unpacked = 0;      // bytes on disk
+  std::uint64_t download() const;  // bytes of all wheels
+  std::string requirements() const;  // "nvidia-cuda-nvrtc-cu12==12.9.86"
+};
+
+// In the order in which a build tries them. The first makes sm_50 to sm_121, and for sm_90 and below the
+// cubins that drivers of CUDA 12 read.
+const std::vector<WheelToolchain>& wheel_toolchains();
+const WheelToolchain& wheel_toolchain(const std::string& id);  // one of the table
 
 }  // namespace scankit

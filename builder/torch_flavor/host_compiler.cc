@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/torch_flavor/host_compiler.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
+#include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

@@ -3,15 +3,14 @@
 // cache has two entries: one lists the headers with their hashes, under a key without them (key_of_headers);
 // the other is the module, under a key with the hash of that list (whole_key). A build looks up the list,
 // hashes the headers as they are now, and looks up the module.
-#include "builder/torch_flavor/host_module.h"
-
 #include <algorithm>
 #include <csignal>
 #include <optional>
 #include <sstream>
 
-#include "builder/module/embedded.h"
-#include "builder/toolchain/reasons.h"
+#include "builder/compile/explain.h"
+#include "builder/module/bundled.h"
+#include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

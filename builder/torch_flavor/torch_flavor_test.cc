@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+#include "builder/torch_flavor/torch_flavor.h"
 
-#include "builder/torch_flavor/environment.h"
-#include "builder/torch_flavor/host_compiler.h"
-#include "builder/torch_flavor/host_module.h"
+#include <gtest/gtest.h>
 
 namespace scankit {
 namespace {

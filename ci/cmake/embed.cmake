@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # scankit_embed(TARGET SYMBOL FILE [COMPRESSED] [DEPENDS target])
-# Puts FILE's bytes, or with COMPRESSED what gzip makes of them (builder/module/embedded.h), into TARGET as `extern "C" const unsigned char SYMBOL[]` with `SYMBOL_end` after the last one.
+# Puts FILE's bytes, or with COMPRESSED what gzip makes of them (builder/module/bundled.h), into TARGET as `extern "C" const unsigned char SYMBOL[]` with `SYMBOL_end` after the last one.
 # .incbin, not `ld -r -b binary`: that one derives symbol names from the path, so the bytes would depend on it.
 function(scankit_embed target symbol file)
   cmake_parse_arguments(ARG "COMPRESSED" "" "DEPENDS" ${ARGN})

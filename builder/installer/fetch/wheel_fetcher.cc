@@ -7,8 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "builder/installer/fetch/index_settings.h"
-#include "builder/installer/fetch/simple_index.h"
+#include "builder/installer/fetch/package_index.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/base/private_files.h"

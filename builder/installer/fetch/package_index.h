@@ -5,9 +5,29 @@
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/host/host.h"
 
+// Which package indexes the user's own configuration names, for a machine with neither pip nor uv: scankit
+// knows none.
 // The pages of a package index: PEP 503 (HTML) and PEP 691 (JSON).
+
 namespace scankit {
+
+// What index_settings() found. The main index comes first, if a setting names one.
+struct IndexSettings {
+  struct Index {
+    std::string url;
+    std::string from;  // "PIP_INDEX_URL", "/etc/pip.conf"
+  };
+  std::vector<Index> indexes;  // in the order in which they are asked, no URL twice
+  std::string certificates;    // pip's "cert"
+};
+// Variables first, then the environment's, the user's and the system's pip.conf and uv.toml; the first that
+// names a main index decides over it, further ones ("extra") add up.
+IndexSettings index_settings(const Host& host);
+
+// What to do where none is named.
+std::string how_to_name_an_index();
 
 struct IndexFile {
   std::string name;     // "nvidia_cuda_nvrtc-13.0.88-py3-none-manylinux2014_x86_64.whl"
