@@ -15,7 +15,7 @@
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/sys_path.h"
 #include "doctor/probes/target/wheel.h"
-#include "envspec/spec/range.h"
+#include "envspec/spec/spec.h"
 
 namespace scankit {
 namespace {

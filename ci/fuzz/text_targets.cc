@@ -23,7 +23,7 @@
 #include "doctor/probes/python/sys_path.h"
 #include "doctor/probes/sources/source_text.h"
 #include "doctor/probes/target/wheel.h"
-#include "envspec/index/index_query.h"
+#include "envspec/index/index.h"
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 

@@ -14,9 +14,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 #include "envspec/spec/fields.h"
-#include "envspec/spec/yaml_tree.h"
 
-// Parses scankit-ci.yaml with the YAML reader of specs (envspec/spec/yaml_tree.h). Anything unknown is an
+// Parses scankit-ci.yaml with the YAML reader of specs (envspec/spec/fields.h). Anything unknown is an
 // error: a gate with a misspelled rule would let everything pass.
 namespace scankit {
 namespace {

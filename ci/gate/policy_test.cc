@@ -12,7 +12,7 @@
 #include "ci/gate/policy_fields.h"
 #include "doctor/base/files.h"
 #include "doctor/base/mutate_test.h"
-#include "envspec/spec/yaml_tree.h"
+#include "envspec/spec/fields.h"
 
 namespace scankit {
 namespace {

@@ -6,7 +6,6 @@
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "envspec/check/check.h"
-#include "envspec/check/facts.h"
 
 // The questions of a spec about GPUs, device code and each extension, and check_spec() over all of them.
 namespace scankit {

@@ -5,7 +5,6 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "envspec/check/check.h"
-#include "envspec/check/facts.h"
 
 // The questions of a spec about Python, torch, the driver and the compiler. A field that the spec leaves
 // empty asks no question.

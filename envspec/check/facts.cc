@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/check/facts.h"
-
 #include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "doctor/base/say.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "envspec/check/check.h"
 
 namespace scankit {
 namespace {

@@ -11,7 +11,6 @@
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "envspec/check/check.h"
-#include "envspec/check/facts.h"
 #include "envspec/cli/commands.h"
 #include "envspec/lock/lock.h"
 #include "envspec/lock/lock_drift.h"

@@ -5,7 +5,7 @@
 
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
-#include "envspec/check/facts.h"
+#include "envspec/check/check.h"
 #include "envspec/lock/lock.h"
 
 namespace CLI {

@@ -14,9 +14,9 @@
 #include "doctor/cli/commands.h"
 #include "doctor/report/progress.h"
 #include "envspec/cli/commands.h"
-#include "envspec/index/resolve.h"
+#include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
-#include "envspec/lock/make_lock.h"
+#include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 
 // `scankit env lock` and `env fetch`.

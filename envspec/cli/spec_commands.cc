@@ -13,7 +13,7 @@
 #include "envspec/cli/commands.h"
 #include "envspec/diff/diff.h"
 #include "envspec/export/export.h"
-#include "envspec/lock/make_lock.h"
+#include "envspec/lock/lock.h"
 #include "envspec/spec/derive.h"
 #include "envspec/spec/fields.h"
 

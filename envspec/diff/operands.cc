@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/diff/operands.h"
-
 #include <algorithm>
 
 #include "builder/compile/cache.h"
@@ -15,7 +13,8 @@
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/packages/repairs.h"
 #include "doctor/probes/python/python_choice.h"
-#include "envspec/check/facts.h"
+#include "envspec/check/check.h"
+#include "envspec/diff/diff.h"
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/install_metadata.h"
 

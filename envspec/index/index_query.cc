@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/index/index_query.h"
-
 #include <algorithm>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
+#include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock_drift.h"
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/index/resolve.h"
-
 #include <algorithm>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/packages/distributions.h"
-#include "envspec/index/index_query.h"
+#include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
-#include "envspec/lock/make_lock.h"
+#include "envspec/lock/lock.h"
 
 // Where each distribution's file comes from. Records and the older lock answer most questions, so that
 // usually only new packages are asked of the index, in one run for all of them.

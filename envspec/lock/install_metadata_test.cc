@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "doctor/base/files.h"
-#include "envspec/index/index_query.h"
-#include "envspec/lock/make_lock.h"
+#include "envspec/index/index.h"
+#include "envspec/lock/lock.h"
 
 namespace scankit {
 namespace {

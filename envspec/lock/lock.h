@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/host/host.h"
+#include "doctor/model/snapshot.h"
+#include "envspec/check/check.h"
+#include "envspec/lock/hash_files.h"
 
 // scankit.lock: one environment, exactly, as data. Facts alone: no time, no absolute path and no credentials,
 // so that the same environment gives the same bytes. A fact that is not known is empty and says why.
+
 namespace scankit {
 
 inline constexpr int kLockMajor = 1;  // another one is refused
@@ -102,5 +108,27 @@ Result<EnvironmentLock> read_lock(const std::string& path);
 
 // `name` as PEP 503 normalizes it; nullptr where the lock does not have it.
 const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_view name);
+
+// Makes a lock from an environment, without what an installer or an index knows about wheels:
+// index.h adds that.
+
+struct RepackedWheel {
+  std::string file;   // "scankit_selective_scan_cuda-0.1.0-cp38-abi3-manylinux_2_17_x86_64.whl"
+  std::string bytes;  // the same ones from the same installed files
+};
+// What was built on this machine is on no index: the installed files, by their RECORD, as a wheel again. An
+// Error says why that cannot be: a file is missing or was changed, or lies outside of site-packages.
+Result<RepackedWheel> repack(const Host& host, const Distribution& distribution);
+
+// Machine, Python, torch and distributions, from the snapshot alone: of a stored one, too.
+EnvironmentLock lock_facts(const Snapshot& snapshot);
+
+// The libraries with their hashes and what they are bound to, and the modules of ours. An Error: a file that
+// cannot be read, or changes meanwhile; a lock with a hole would say that all is well.
+Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& cache,
+                        const HashProgress& progress, EnvironmentLock& lock);
+
+// What one file is bound to, without its hash.
+LockedLibrary locked_library(const Host& host, const std::string& path);
 
 }  // namespace scankit

@@ -9,7 +9,7 @@
 #include "doctor/base/version.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/escape.h"
-#include "envspec/check/facts.h"
+#include "envspec/check/check.h"
 
 // The forms of a lock's values, and its questions about Python, torch and the machine. lock_files.cc
 // has those about packages and files.

@@ -6,7 +6,7 @@
 
 #include "doctor/base/result.h"
 #include "doctor/model/finding.h"
-#include "envspec/check/facts.h"
+#include "envspec/check/check.h"
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/lock.h"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "envspec/lock/make_lock.h"
+#include "envspec/lock/lock.h"
 
 namespace scankit {
 namespace {

@@ -7,11 +7,11 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
-#include "envspec/check/facts.h"
+#include "envspec/check/check.h"
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/install_metadata.h"
+#include "envspec/lock/lock.h"
 #include "envspec/lock/lock_drift.h"
-#include "envspec/lock/make_lock.h"
 
 // The questions of a lock about packages and compiled files. A package of another version is one
 // finding; its files are not reported in addition.

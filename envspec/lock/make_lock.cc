@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/lock/make_lock.h"
-
 #include <algorithm>
 #include <set>
 
@@ -12,6 +10,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "envspec/lock/install_metadata.h"
+#include "envspec/lock/lock.h"
 #include "envspec/lock/lock_drift.h"
 
 // The first half packs an installed distribution as a wheel again (the wheel format is PEP 427, RECORD

@@ -4,7 +4,7 @@
 
 #include "doctor/base/result.h"
 #include "doctor/model/snapshot.h"
-#include "envspec/check/facts.h"
+#include "envspec/check/check.h"
 #include "envspec/spec/spec.h"
 
 namespace scankit {

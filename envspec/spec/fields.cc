@@ -9,7 +9,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
-// The table of fields and the forms of their values. parse.cc, write.cc, the JSON Schema and the
+// The table of fields and the forms of their values. spec.cc, the JSON Schema and the
 // README's table all come from it, so that a new field is one row here.
 namespace scankit {
 namespace {

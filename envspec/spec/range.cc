@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/spec/range.h"
-
 #include <algorithm>
 #include <array>
 
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
+#include "envspec/spec/spec.h"
 
 // The version specifiers of PEP 440, without its arbitrary equality (===) and without epochs. The order
 // of two versions is pep440_order() of doctor/base/version.h; this file adds what each operator makes

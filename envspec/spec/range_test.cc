@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/spec/range.h"
-
 #include <gtest/gtest.h>
 
 #include <regex>
 #include <set>
 
 #include "envspec/spec/fields.h"
+#include "envspec/spec/spec.h"
 
 namespace scankit {
 namespace {

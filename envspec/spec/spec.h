@@ -7,11 +7,42 @@
 #include <vector>
 
 #include "doctor/base/result.h"
-#include "envspec/spec/range.h"
+#include "doctor/base/version.h"
+
+namespace scankit {
+
+// Which versions will do: clauses as in PEP 440 with commas between them,
+// each of which must hold. ">=2.11,<3", "==2.11.*", "~=2.11.1", "!=2.11.2";
+// a bare "2.11.*" or "2.11.0" means "==". A range without clauses takes any.
+class VersionRange {
+ public:
+  static Result<VersionRange> parse(std::string_view text);
+  bool empty() const { return clauses_.empty(); }
+  // As PEP 440 orders them: a pre-release comes before its release. The local part ("+cu130") counts only in
+  // a clause that names one.
+  bool contains(const Version& version) const;
+  // Nothing where `version` is no version.
+  std::optional<bool> contains(std::string_view version) const;
+  // The oldest version that a clause names as one that may do, as it was written; "" where there is none.
+  std::string least() const;
+  const std::string& text() const { return text_; }  // as it was written
+  bool operator==(const VersionRange& other) const { return text_ == other.text_; }
+
+ private:
+  struct Clause {
+    std::string op;  // "==", "!=", ">=", "<=", ">", "<", "~="
+    Version version;
+    bool wildcard = false;  // "==2.11.*"
+    std::string text;       // of the version, as it was written
+  };
+  static Result<Clause> parse_clause(std::string_view text);
+  static bool holds(const Clause& clause, const Version& version);
+  std::string text_;
+  std::vector<Clause> clauses_;
+};
 
 // What an environment must be, as scankit.yaml says it. What the file does not name is not demanded: an empty
 // string, list or range demands nothing. The fields, their forms and their texts: fields.cc.
-namespace scankit {
 
 inline constexpr int kSpecSchema = 1;
 inline constexpr const char* kSpecFile = "scankit.yaml";
@@ -51,7 +82,7 @@ struct Spec {
 };
 
 // A stranger's file is data: nothing in it names a file to read or a command to run, and what reads it is
-// bounded (yaml_tree.h). Errc::Malformed with line and column; Errc::Unsupported for a schema newer than
+// bounded (yaml_tree.cc). Errc::Malformed with line and column; Errc::Unsupported for a schema newer than
 // kSpecSchema. `name` is what messages call the file.
 Result<Spec> parse_spec(std::string_view text, const std::string& name);
 Result<Spec> read_spec(const std::string& path);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/spec/yaml_tree.h"
-
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -14,6 +12,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
+#include "envspec/spec/fields.h"
 
 // A tree built from the events of yaml-cpp's parser. yaml-cpp's own YAML::Node expands aliases and
 // silently keeps the last of two equal keys, so that it is not used.

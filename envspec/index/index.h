@@ -14,6 +14,7 @@
 // mirror, proxy and credentials apply. Nothing is installed and nothing is built: a source archive is only
 // asked for its hash, because its set-up script would run otherwise. Names are normalized as in PEP 503,
 // also as keys of maps.
+
 namespace scankit {
 
 struct IndexQuestion {
@@ -63,5 +64,22 @@ IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions
 
 // What uv writes as pylock.toml (PEP 751), as far as its own files go: by name, with URL, size and hash.
 std::map<std::string, std::vector<LockedArtifact>> read_uv_pylock(std::string_view text);
+
+// Finds out what file each installed distribution can be installed from again. Asked in this
+// order: the records next to it, an older lock, the user's index, and, for what was built locally,
+// its installed files.
+
+struct ResolveRequest {
+  Installer installer;                     // Kind::None: no index is asked
+  std::optional<Installer> second;         // asked for what the first does not have, or cannot reach
+  const EnvironmentLock* older = nullptr;  // what it knows of the same versions is not asked again
+  bool offline = false;
+  std::chrono::seconds node_deadline{120};
+  std::function<void(const std::string& phase)> progress;
+  std::function<void(std::size_t done, std::size_t of)> part;
+};
+// Fills artifact, source or why_no_artifact of every distribution in `lock`. Returns notes for people.
+std::vector<std::string> resolve_artifacts(const Host& host, const Snapshot& snapshot,
+                                           const ResolveRequest& request, EnvironmentLock& lock);
 
 }  // namespace scankit
