@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/packages.h"
-
 #include <algorithm>
 #include <array>
 
+#include "builder/fix/plan_steps.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The steps of a plan (plan.h): packages.cc turns a change of packages into commands of the user's installer,
+// plan_steps.cc turns a finding or a wish into a step. plan.cc decides which ones are made.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,5 +30,26 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
 
 // "?" if the distribution is installed and its version is not known.
 std::string installed_version(const Snapshot& snapshot, const std::string& name);  // "" where it is not
+
+// What a plan is made from.
+struct PlanInput {
+  const Host& host;
+  const Report& report;
+  const PlanRequest& request;
+};
+
+// The file name of a module of that flavor. The torch flavor has the first suffix of this Python, which names
+// its own ABI and no other.
+std::string module_file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor);
+// A module of ours under its file name of the requested flavor.
+InstallBundled bundled(const PlanInput& input, const std::string& module);
+// Whether import takes this module of ours. The distribution's record decides, since another build may have
+// the same file name.
+bool is_taken(const Snapshot& snapshot, const InstallBundled& wanted);
+
+// Takes the first fix that scankit can make. If it can make none, the fixes become advice.
+void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& plan);
+// What --package named. The Error says which one cannot be installed, and why.
+Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan);
 
 }  // namespace scankit
